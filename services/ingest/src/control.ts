@@ -10,7 +10,7 @@ import type { Injections } from "./record/session/injections.ts";
 import type { SessionRecorder } from "./record/session/session-recorder.ts";
 
 /** How long a step waits for the loop that the step before it should start. */
-const loopStartMs = 1_000;
+const usualLoopStartMs = 1_000;
 /** A loop that takes longer delays no step. */
 const loopEndMs = 3_600_000;
 
@@ -31,6 +31,8 @@ export type ControlOptions = {
   readonly ask: (request: ControlRequest) => Promise<ControlAnswer>;
   readonly signal: AbortSignal;
   readonly onProblem?: (error: unknown) => void;
+  /** Default: a second. */
+  readonly loopStartMs?: number | undefined;
 };
 
 type ControlStep = ReturnType<Normalizer["controlSteps"]>[number];
@@ -50,7 +52,7 @@ export class ControlCalls {
   }
 
   async make(call: ControlCall): Promise<ControlReply> {
-    const { recorder, normalizer, signal, onProblem } = this.#options;
+    const { recorder, normalizer, onProblem } = this.#options;
     const sendBefore = performance.now() + controlTimeouts.turnMs;
     if (!recorder.connected) return upstreamAway("the upstream is away: nothing is connected");
     if (call.request.byteLength + call.forwarded_request.byteLength > maxCallBytes) {
@@ -63,7 +65,7 @@ export class ControlCalls {
     const [answer, loop] = await this.#enqueue(async () => {
       // The log has the request before the call is made, so its effects on the upstream never appear without their cause.
       await recorder.recordFact(controlRequested(id, call));
-      const loop = watchLoop(recorder.listeners, signal);
+      const loop = this.#watchLoop();
       return [await this.#makeStep(id, call, first, sendBefore), loop] as const;
     });
     if (answer.code === 0 && later.length > 0) this.#makeLaterSteps(call, later, loop).catch(onProblem);
@@ -108,7 +110,7 @@ export class ControlCalls {
     let loop = firstLoop;
     for (const step of steps) {
       await loop.ended();
-      loop = watchLoop(recorder.listeners, signal);
+      loop = this.#watchLoop();
       if (signal.aborted) break;
       const { code } = await this.#enqueue(async () => {
         // Each step is a recorded call of its own, so that its position is known as exactly as that of the first.
@@ -120,6 +122,11 @@ export class ControlCalls {
       if (code !== 0) break;
     }
     loop.stop();
+  }
+
+  #watchLoop(): LoopWatch {
+    const { recorder, signal, loopStartMs = usualLoopStartMs } = this.#options;
+    return watchLoop(recorder.listeners, loopStartMs, signal);
   }
 }
 
@@ -133,7 +140,7 @@ type LoopWatch = {
   stop(): void;
 };
 
-function watchLoop(listeners: Set<(event: Event) => void>, signal: AbortSignal): LoopWatch {
+function watchLoop(listeners: Set<(event: Event) => void>, loopStartMs: number, signal: AbortSignal): LoopWatch {
   const started = new AbortController();
   const over = new AbortController();
   const listen = ({ kind }: Event) => {

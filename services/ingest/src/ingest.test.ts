@@ -7,6 +7,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Hello, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { namePart } from "@tapedeck/shared/source";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { grpcLink } from "@tapedeck/tap/push/link";
@@ -102,7 +103,7 @@ describe("every recording is in the log byte for byte, in order", () => {
 
 test("two processes on one port are two sessions, a reconnect is none", async () => {
   const recording = loadRecording(long);
-  const first = await startFakeSkaffold({ recording });
+  const first = await startFakeSkaffold({ recording, port: await ownPort() });
   await first.playUntil({ v1: 20 });
   await using _ = await startHarness("two", first.address);
   await until(async () => framesOf(await recorded("two"), "v1").length === 20, { message: "the first process" });
@@ -187,7 +188,7 @@ test("a second ingest never dials, and takes over when the first is gone", async
 
 test("a source at whose address nothing listens is free for another tap, and is taken when somebody listens", async () => {
   const recording = loadRecording(long);
-  const { port, address, ...gone } = await startFakeSkaffold({ recording });
+  const { port, address, ...gone } = await startFakeSkaffold({ recording, port: await ownPort() });
   await gone[Symbol.asyncDispose]();
   await using harness = await startHarness("erin", address);
   const state = () => harness.ingest.status().map(({ source, state: one, tap }) => ({ source, state: one, tap }));
@@ -232,7 +233,7 @@ test("a log that is away is waited for, while the upstream is drained", async ()
   await until(() => fake.health.v1.opened === 1, { message: "Skaffold to be dialled without the log" });
   await fake.play();
   expect(fake.peers.size).toBe(1);
-  expect(standby.ingest.status()[0]?.state).toBe("waiting for the log");
+  await until(() => standby.ingest.status()[0]?.state === "waiting for the log", { message: "the standby to wait" });
 
   await late.restart();
   await using lateBook = await openLogReader(late.url);

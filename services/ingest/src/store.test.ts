@@ -1,6 +1,7 @@
 import { startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, inject, test, vi } from "vitest";
@@ -10,9 +11,9 @@ import { testLogger } from "./testing/ingest-harness.ts";
 
 test("a log that knows nobody for a while is away, not gone", async () => {
   await using folder = await temporaryFolder();
-  const start = (password: string, port = 0) =>
+  const start = (password: string, port: number) =>
     startNatsServer({ binary: inject("natsServer"), dataDir: folder.folder, port, user: "u", password });
-  const first = await start("right");
+  const first = await start("right", await ownPort());
   const settings = { url: first.url, user: "u", password: "right" };
   await using store = await openStore(settings, "I", testLogger, new AbortController().signal);
   if (store === undefined) throw new Error("no store");

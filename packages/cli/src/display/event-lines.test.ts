@@ -1,13 +1,18 @@
 import { stripVTControlCharacters } from "node:util";
-import { expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { eventLines, type ShownEvent } from "./event-lines.ts";
+
+// A time of today is shown without its date: no midnight comes between.
+const noon = new Date(2026, 10, 20, 12);
+beforeAll(() => void vi.useFakeTimers({ now: noon, toFake: ["Date"] }));
+afterAll(() => void vi.useRealTimers());
 
 const event = {
   position: "t-1",
   source: "demo/dana/shop/vagrant",
   kind: "terminal.written",
   summary: "==> web1: Booting VM...",
-  recordedAt: new Date().toISOString(),
+  recordedAt: noon.toISOString(),
 };
 const shown = (of: Partial<ShownEvent>, columns?: number) =>
   eventLines({ ...event, ...of }, columns).map((line) => stripVTControlCharacters(line).slice("12:00:00  ".length));

@@ -51,7 +51,7 @@ export async function startUp({ cwd, args = [], env = {}, within = [] }: StartUp
       // The addresses are published before the welcome is printed.
       return cli.stdout().includes("HTTP, WebSocket") ? found : undefined;
     },
-    { message: "`tapedeck up` to be ready", deadlineMs: 60_000 },
+    { message: "`tapedeck up` to be ready" },
   );
   if ("failed" in running) throw new Error(`tapedeck up ended: ${running.failed}`);
   const { http, grpc } = running.addresses;

@@ -15,6 +15,7 @@ import { Server, ServerCredentials } from "@grpc/grpc-js";
 import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
 import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import { newNames, runSteps } from "@tapedeck/fakes/vagrant/timed";
+import { GetJobStreamRequest } from "@tapedeck/proto/vagrant/vagrant";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { until } from "@tapedeck/shared/testing/until";
 
@@ -72,9 +73,14 @@ const recording = loadRecording(join(samples, "up.jsonl"));
 await fake
   .playAsNow(runSteps(recording, kind === "failing" ? "failing" : "succeeding"), newNames(fake, recording))
   .run({ speed: "max" });
-await delay(100);
-// More where this machine is busy with other tests.
-const isHeard = () => fake.calls("GetJobStream").made >= 2 && fake.streams() === 0;
-await until(isHeard, { message: "all to be heard", deadlineMs: 20_000 }).catch(() => {});
+/** The streams of both jobs were heard to their ends, and none of them is asked for once more. */
+async function isHeard(): Promise<boolean> {
+  const calls = fake.newestCalls.filter(({ rpc }) => rpc === "GetJobStream");
+  const jobs = new Set(calls.map(({ request }) => GetJobStreamRequest.decode(request).job_id));
+  const { made } = fake.calls("GetJobStream");
+  await delay(100);
+  return jobs.size >= 2 && fake.streams() === 0 && fake.calls("GetJobStream").made === made;
+}
+await until(isHeard, { message: "all to be heard", deadlineMs: 60_000 }).catch(() => {});
 process.stderr.write("done");
 process.exit(kind === "failing" ? 1 : 0);

@@ -23,6 +23,8 @@ export type Script = {
   readonly hears: (message: ReceivedMessage, say: (message: object) => void, socket: WebSocket) => void;
   /** True: pings are answered. */
   readonly answersPings?: boolean;
+  /** Called with each ping, before it is answered. */
+  readonly pinged?: () => void;
   /** Status and body with which a connection is refused, by WebSocket and not; undefined: let in. */
   readonly refuses?: () => { readonly status: number; readonly body: object } | undefined;
 };
@@ -30,6 +32,7 @@ export type Script = {
 export async function fakeGateway({
   hears,
   answersPings = true,
+  pinged = () => {},
   refuses = () => undefined,
 }: Script): Promise<FakeGateway> {
   const said: ReceivedMessage[] = [];
@@ -56,8 +59,9 @@ export async function fakeGateway({
       socket.on("message", (data) => {
         const message = { ...JSON.parse(String(data)), on } as ReceivedMessage;
         said.push(message);
-        if (message.type === "ping" && answersPings) say({ type: "pong" });
-        else if (message.type !== "ping") hears(message, say, socket);
+        if (message.type !== "ping") return hears(message, say, socket);
+        pinged();
+        if (answersPings) say({ type: "pong" });
       });
     });
   });

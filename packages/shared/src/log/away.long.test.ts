@@ -44,7 +44,7 @@ test("the log works normally a few seconds after a minute of outage", async () =
   await until(() => log.writer.lastOf(alice), { message: "the log to answer again" });
   await writer.append(100);
   const all = Array.from({ length: 600 }, (_, i) => i + 1);
-  const back = { message: "all to have gone on", deadlineMs: 10_000 };
+  const back = { message: "all to have gone on", deadlineMs: 30_000 };
   await until(() => [live, inHistory, late].every(({ seen }) => seen.length >= 600), back);
   abort.abort();
   for (const { seen, done } of [live, inHistory, late]) {

@@ -9,19 +9,23 @@ import { until } from "../testing/until.ts";
 import { openLog } from "./jetstream.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+/** Long enough for any machine: of logs that are expected to answer. */
+const patient = { timeoutMs: 60_000, syncKnown: true };
 const forever = { maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 };
 
 test("a lost answer leaves the outcome unknown, and the source's last message resolves it", async () => {
   await using server = await startTestNats();
   await using way = await lossyWay(server.port);
   const nc = await connect({ servers: way.address, ...forever });
-  const log = await openLog(nc, { timeoutMs: 300, syncKnown: true });
+  const log = await openLog(nc, patient);
+  // It gives up soon what is never answered.
+  const hasty = await openLog(nc, { timeoutMs: 300, syncKnown: true });
   acknowledged(await log.writer.publish(alice, "w1", [testMessage(alice, 1)], 0));
 
   for (const batch of [[2], [3, 4, 5]]) {
     const expected = (batch[0] ?? 0) - 1;
     way.loseAnswers();
-    const published = log.writer.publish(
+    const published = hasty.writer.publish(
       alice,
       "w1",
       batch.map((n) => testMessage(alice, n)),
@@ -29,7 +33,7 @@ test("a lost answer leaves the outcome unknown, and the source's last message re
     );
     expect((await published).outcome).toBe("unknown");
     way.cut();
-    const last = await until(() => log.writer.lastOf(alice), { message: "the log to answer again" });
+    const last = await until(() => hasty.writer.lastOf(alice), { message: "the log to answer again" });
     expect(last).toMatchObject({
       seq: batch.at(-1),
       mark: { writer: "w1", cursor: { ordinals: { v1: batch.at(-1) } } },
@@ -44,26 +48,28 @@ test("a lost answer leaves the outcome unknown, and the source's last message re
 test("without an answer or a server the outcome is unknown in time, and writing continues with the log as it was", async () => {
   await using server = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: server.url, ...forever });
-  const log = await openLog(nc, { timeoutMs: 200, syncKnown: true });
+  const log = await openLog(nc, patient);
+  const hasty = await openLog(nc, { timeoutMs: 200, syncKnown: true });
   let expected = 0;
   for (let round = 1; round <= 5; round++) {
     const messages = [1, 2, 3].map((n) => testMessage(alice, expected + n));
     if (round > 1) await server.kill();
-    const published = await log.writer.publish(alice, "w1", messages, expected);
+    const { writer } = round > 1 ? hasty : log;
+    const published = await writer.publish(alice, "w1", messages, expected);
     expect(published.outcome).toBe(round > 1 ? "unknown" : "acknowledged");
     if (round > 1) await server.restart();
     // What the client still held back may land after the reconnect.
-    const last = await until(() => log.writer.lastOf(alice), { message: "the log to answer again" });
+    const last = await until(() => hasty.writer.lastOf(alice), { message: "the log to answer again" });
     expected = last.seq;
     if (round > 1) {
       const again = await log.writer.publish(alice, "w1", [testMessage(alice, expected + 1)], expected);
       if (again.outcome === "acknowledged") expected = again.lastSeq;
-      else expected = (await until(() => log.writer.lastOf(alice), { message: "the last message" })).seq;
+      else expected = (await until(() => hasty.writer.lastOf(alice), { message: "the last message" })).seq;
     }
     expect((await log.writer.lastOf(alice))?.mark.cursor.ordinals.v1).toBe(expected);
   }
   const all = await Array.fromAsync(
-    log.reader.history({ afterSeq: 0, subjects: [] }, expected, AbortSignal.timeout(20_000)),
+    log.reader.history({ afterSeq: 0, subjects: [] }, expected, AbortSignal.timeout(60_000)),
   );
   expect(all.map(({ event }) => Number(event.ordinal))).toEqual(Array.from({ length: expected }, (_, i) => i + 1));
   await nc.close();
@@ -73,6 +79,7 @@ test("a follower continues by itself after kill -9 of the server, without loss o
   await using server = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: server.url, ...forever });
   const log = await openLog(nc, { timeoutMs: 300, syncKnown: true, ring: { entries: 8, bytes: 1e6 } });
+  const { writer } = await openLog(nc, patient);
   const abort = new AbortController();
   const followers = Array.from({ length: 5 }, () => {
     const seen: number[] = [];
@@ -85,7 +92,7 @@ test("a follower continues by itself after kill -9 of the server, without loss o
   let expected = 0;
   for (let round = 0; round < 4; round++) {
     for (let i = 0; i < 20; i++) {
-      const published = await log.writer.publish(alice, "w1", [testMessage(alice, expected + 1)], expected);
+      const published = await writer.publish(alice, "w1", [testMessage(alice, expected + 1)], expected);
       expected = acknowledged(published);
     }
     if (round % 2 === 0)
@@ -106,17 +113,15 @@ test("a follower continues by itself after kill -9 of the server, without loss o
 test("a follower ends at once when its signal aborts, also while the server is away", async () => {
   await using server = await startTestNats();
   const nc = await connect({ servers: server.url, ...forever });
-  const log = await openLog(nc, { timeoutMs: 30_000, syncKnown: true });
+  // What it asks the server is not given up within this test.
+  const log = await openLog(nc, { timeoutMs: 2 ** 31 - 1, syncKnown: true });
   const abort = new AbortController();
   await server.stop();
   const next = log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal }).next();
   const history = log.reader.history({ afterSeq: 0, subjects: [] }, 10, abort.signal).next();
   abort.abort();
-  const started = performance.now();
   expect(await next).toEqual({ done: true, value: undefined });
   expect(await history).toEqual({ done: true, value: undefined });
-  // Not when what it had asked the server is given up.
-  expect(performance.now() - started).toBeLessThan(10_000);
   await nc.close();
 });
 

@@ -55,6 +55,7 @@ test("many followers that begin anywhere, at any time and pace, see each event o
   await until(() => followers.every((follower) => follower.seen.length >= wanted(follower).length), {
     message: "all events to arrive",
   });
+  await until(() => caughtUp.length >= followers.length, { message: "all to know that they have caught up" });
   abort.abort();
   await Promise.all(running);
   for (const follower of followers) {

@@ -87,7 +87,8 @@ describe("unexpected contents", () => {
     await using log = await open({ warn: (_message, fields) => warnings.push(fields?.seq) });
     const abort = new AbortController();
     const writer = testWriter(log.writer, alice);
-    const noEvent = () => log.nc.request(eventSubject(alice, "v1", "build.started"), new Uint8Array([255, 255, 255]));
+    const noEvent = () =>
+      log.nc.request(eventSubject(alice, "v1", "build.started"), new Uint8Array([255, 255, 255]), { timeout: 60_000 });
     await noEvent();
     const caughtUp = Promise.withResolvers<number>();
     const events = log.reader.follow(
@@ -136,7 +137,7 @@ describe("unexpected contents", () => {
     acknowledged(await log.writer.publish(alice, "w1", [text(1), stays(2), text(3), stays(4), text(5), text(6)], 0));
     await until(async () => (await log.reader.lastMatch([])) === 4, { message: "the text to go" });
     expect((await log.reader.bounds()).lastSeq).toBe(6);
-    const signal = AbortSignal.timeout(30_000);
+    const signal = AbortSignal.timeout(60_000);
     for (const [afterSeq, left] of [
       [0, [2, 4]],
       [2, [4]],

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { until } from "../testing/until.ts";
 
 /** Runs a service as a process of its own; its start is the given source text. */
 function run(start: string) {
@@ -88,5 +89,7 @@ test("a service that cannot continue says why, stops cleanly and exits with 1", 
     [60, "the log was replaced"],
     [30, "stopping"],
   ]);
+  // What it has sent may come after its end.
+  await until(() => all.length === 3, { message: "its last words" });
   expect(all.slice(1)).toEqual([{ type: "failed", message: "the log was replaced" }, "stopped"]);
 });

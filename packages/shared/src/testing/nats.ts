@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { inject } from "vitest";
+import { ownPort } from "./own-port.ts";
 import type {} from "./servers.ts";
 
 export type TestNats = AsyncDisposable & {
@@ -34,7 +35,7 @@ export const startTestNats = async ({ syncAlways = false, ...credentials }: Star
   const start = (port: number, more: Pick<StartTestNats, "maxFileStore"> = {}): Promise<NatsServer> =>
     startNatsServer({ binary: inject("natsServer"), dataDir, port, syncAlways, ...credentials, ...more });
 
-  let server = await start(0);
+  let server = await start(await ownPort());
   const { url, port } = server;
   const stop = () => server.stop();
   return {

@@ -4,7 +4,7 @@ export type Until = {
   /** What is waited for, for the error: "the second build to be recorded". */
   readonly message: string;
   readonly signal?: AbortSignal;
-  /** Only says when a broken test gives up. Default 60 s. */
+  /** Only says when a broken test gives up. Default 90 s: a test has 120 s. */
   readonly deadlineMs?: number;
 };
 
@@ -17,7 +17,7 @@ const LONGEST_PAUSE_MS = 50;
  */
 export const until = async <T>(
   condition: () => T | Promise<T>,
-  { message, signal, deadlineMs = 60_000 }: Until,
+  { message, signal, deadlineMs = 90_000 }: Until,
 ): Promise<Exclude<T, undefined | null | false>> => {
   const end = performance.now() + deadlineMs;
   let cause: unknown;

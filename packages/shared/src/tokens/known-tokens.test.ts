@@ -43,6 +43,17 @@ async function harness(options: Partial<KnownTokensOptions> = {}) {
   return { nats, connection, dial, store, made, tokens };
 }
 
+/** A token of a short life that was found before its end, which takes more than one on a machine that is very slow. */
+const heldFor = ({ made, tokens }: Awaited<ReturnType<typeof harness>>, lifetimeMs: number) =>
+  until(
+    async () => {
+      const { text } = await made({ lifetimeMs });
+      const { over } = await tokens.find(text);
+      return { text, over };
+    },
+    { message: "a token to be found" },
+  );
+
 const refused = (code: string, message: RegExp) =>
   expect.objectContaining({ code, message: expect.stringMatching(message) });
 
@@ -73,8 +84,7 @@ it("a revoked token ends for its holders and is refused", async () => {
 
 it("an expired token ends for its holders and is refused", async () => {
   const on = await harness();
-  const { text } = await on.made({ lifetimeMs: 300 });
-  const { over } = await on.tokens.find(text);
+  const { text, over } = await heldFor(on, 300);
   await until(() => over.aborted, { message: "the end" });
   expect(over.reason).toEqual(refused("unauthenticated", /expired/));
   await expect(on.tokens.find(text)).rejects.toEqual(refused("unauthenticated", /expired/));
@@ -83,9 +93,10 @@ it("an expired token ends for its holders and is refused", async () => {
 it("while NATS is away known tokens work until they expire, others are refused, and revocations take effect afterwards", async () => {
   const told: string[] = [];
   const on = await harness({ warn: (message) => told.push(message) });
-  const [one, other, short] = [await on.made(), await on.made(), await on.made({ lifetimeMs: 1_500 })];
-  for (const { text } of [one, other, short]) await on.tokens.find(text);
+  const [one, other] = [await on.made(), await on.made()];
+  for (const { text } of [one, other]) await on.tokens.find(text);
   const held = await on.tokens.find(other.text);
+  const short = await heldFor(on, 1_500);
   await on.nats.kill();
   await until(() => told.length === 1, { message: "it to be noticed" });
   await on.tokens.find(one.text);
@@ -138,7 +149,9 @@ const removals: [string, (on: { connection: NatsConnection }, token: MadeToken) 
   [
     "purged, without a trace",
     ({ connection }, token) =>
-      connection.request("$JS.API.STREAM.PURGE.KV_TAPEDECK_TOKENS", JSON.stringify({ filter: subjectOf(token) })),
+      connection.request("$JS.API.STREAM.PURGE.KV_TAPEDECK_TOKENS", JSON.stringify({ filter: subjectOf(token) }), {
+        timeout: 60_000,
+      }),
   ],
   [
     "rolled up",
@@ -149,7 +162,10 @@ const removals: [string, (on: { connection: NatsConnection }, token: MadeToken) 
       connection.publish(subjectOf(token), "", { headers: h });
     },
   ],
-  ["gone with the bucket", ({ connection }) => connection.request("$JS.API.STREAM.DELETE.KV_TAPEDECK_TOKENS", "")],
+  [
+    "gone with the bucket",
+    ({ connection }) => connection.request("$JS.API.STREAM.DELETE.KV_TAPEDECK_TOKENS", "", { timeout: 60_000 }),
+  ],
   [
     "written anew with less",
     async ({ connection }, token) => {

@@ -10,13 +10,14 @@ import {
   RecorderClient,
   RecorderService,
 } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openSpill, type Spill } from "../spill/spill.ts";
 import { segmentPath } from "../spill/spill-folder.ts";
 import { grpcLink, type Link, linkOptions } from "./link.ts";
 import { type PushOptions, pushItems } from "./push.ts";
 
-const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 const hello = { developer: "alice", project: "shop", upstream: "skaffold", tap: "01TAP", redact: "on", labels: {} };
 const at = { seconds: 1n, nanos: 2 };
 
@@ -121,7 +122,7 @@ describe("pushing", () => {
     const pushing = push(link, spill);
     await until(() => expect(spill.state().committed).toBe(2n));
     add(spill, "c");
-    expect(await pushing.finish(2_000)).toBe(true);
+    expect(await pushing.finish(60_000)).toBe(true);
     expect(textsOf(record.got)).toEqual(["a", "b", "c"]);
     expect(record.got.map(({ index }) => index)).toEqual([1n, 2n, 3n]);
     expect(record.hellos).toEqual([1n]);
@@ -152,7 +153,7 @@ describe("pushing", () => {
   it("waits for a recorder that is not there or not ready", async () => {
     const record = recorder();
     record.state.refuse = 1;
-    const first = await overGrpc(record);
+    const first = await overGrpc(record, { port: await ownPort() });
     first.stop();
     const spill = await spillOf(["a"]);
     const warnings: unknown[] = [];
@@ -303,7 +304,7 @@ describe("pushing", () => {
         before = now;
         expect(isSteady).toBe(true);
       },
-      { interval: 200, timeout: 30_000 },
+      { interval: 200, timeout: 60_000 },
     );
     expect(given).toBeLessThan(500);
   });
@@ -325,7 +326,7 @@ it("what is there already travels together, in order, and large frames in their 
     }
   };
   const running = push(link, spill, { together: true });
-  expect(await running.finish(10_000)).toBe(true);
+  expect(await running.finish(60_000)).toBe(true);
   const came = messages.flat();
   expect(came.map(({ index }) => index)).toEqual(came.map(({ index }) => index).toSorted((a, b) => Number(a - b)));
   const texts = new Map<bigint, string>();

@@ -88,7 +88,7 @@ describe("a pod that runs", () => {
 
   it("says what it says a while after its apps", async () => {
     await using fake = await startFakeRkt({ recording });
-    await using tapped = await following(fake, { pace: { podDelay: 200 } });
+    await using tapped = await following(fake, { pace: { podDelay: 3_000 } });
     tapped.update([running]);
     await when("the pod's lines", () => tapped.of("").length > 10);
     const firstOfPod = tapped.all().findIndex(({ app }) => app === "");

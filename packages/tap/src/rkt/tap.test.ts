@@ -18,6 +18,7 @@ import {
   PodState,
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { TapItem } from "../tap.ts";
@@ -62,8 +63,8 @@ const asked = (fake: FakeRkt, rpc: "InspectPod" | "InspectImage") =>
     .filter((call) => call.rpc === rpc)
     .map(({ request }) => (rpc === "InspectPod" ? InspectPodRequest : InspectImageRequest).decode(request).id);
 
-function fakeOf(pods: readonly (readonly Pod[])[], options: Partial<FakeRktOptions> = {}): Promise<FakeRkt> {
-  return startFakeRkt({ recording: madeUpRecording({ pods }), ...options });
+async function fakeOf(pods: readonly (readonly Pod[])[], options: Partial<FakeRktOptions> = {}): Promise<FakeRkt> {
+  return startFakeRkt({ recording: madeUpRecording({ pods }), port: await ownPort(), ...options });
 }
 
 const [a, b, c] = [runningPod(1), runningPod(2), runningPod(3)];
@@ -238,12 +239,14 @@ describe("a look that fails", () => {
     await when("a failure", () => tapped.failures("pods").length > 0);
     expect(tapped.failures("pods")[0]).toMatchObject({ code: 4 });
     const before = fake.polls.images;
+    // The first answer may have come too late as well, on a machine that is busy.
+    const peers = fake.peers.size;
     await when("more images", () => fake.polls.images > before + 5);
     expect(tapped.lists("pods")).toEqual([]);
     release();
     await when("the pods", () => tapped.lists("pods").length > 0);
     expect(fake.calls.ListPods.mostInFlight).toBe(1);
-    expect(fake.peers.size).toBe(1);
+    expect(fake.peers.size).toBe(peers);
   });
 });
 
@@ -278,6 +281,9 @@ describe("what is doubtful is asked for at once", () => {
     await using fake = await startFakeRkt({ recording: load("11-image-cache") });
     await using tapped = listen(fake.address);
     await fake.allPlayed;
+    // The last answer is seen a moment after it was given.
+    const answers = () => tapped.looks("images").filter(({ $case }) => $case !== "one").length;
+    await when("all answers", () => answers() > fake.played.images);
     const lists = tapped.lists("images").map((list) => ListImagesResponse.decode(list).images.map(({ id }) => id));
     const missing = lists.flatMap((list, index) => (lists[index - 1] ?? []).filter((id) => !list.includes(id)));
     expect(missing.length).toBeGreaterThan(0);

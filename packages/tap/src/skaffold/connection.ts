@@ -63,7 +63,7 @@ export class SkaffoldConnection {
   readonly #states = new StatePoll((api) => this.#getState(api));
   readonly #otherProcess: OtherProcessDetector;
   #openedAt = 0;
-  #receivedAt = 0;
+  #dialledAt = 0;
   #isLeaving = false;
 
   constructor(client: Client, options: SkaffoldConnectionOptions) {
@@ -114,7 +114,7 @@ export class SkaffoldConnection {
 
   #openStream(channel: Channel): void {
     this.#openedAt = Date.now();
-    this.#receivedAt = performance.now();
+    this.#dialledAt = performance.now();
     const { path, requestSerialize, responseDeserialize } = streamMethods[channel];
     // Until 0.41 v1 Events took a stream too: one message and a half-close serve both.
     const request = Buffer.alloc(0);
@@ -125,8 +125,7 @@ export class SkaffoldConnection {
   }
 
   #take(channel: Channel, bytes: Buffer): void {
-    this.#receivedAt = performance.now();
-    this.#last.set(channel, { bytes, at: this.#receivedAt });
+    this.#last.set(channel, { bytes, at: performance.now() });
     this.#options.emit({ $case: "frame", value: { channel, bytes, more: false } });
     if (channel === this.#witness) this.#otherProcess.messageAt(msOf(bytes));
     if (channel === "v1") this.#states.takeFrame(bytes);
@@ -191,23 +190,31 @@ export class SkaffoldConnection {
   /** Resolves when the streams are idle, which means that no replay is under way, or when they have been busy for too long. */
   async #idle(): Promise<void> {
     const start = performance.now();
-    let quiet = start - this.#receivedAt;
-    while (this.#open.size > 0) {
+    const quiet = new Map<Channel, number>();
+    // At least one step is waited for: before it this process may have been held up, and what has arrived is not read.
+    for (const channel of this.#open.keys()) {
+      const heardAt = this.#last.get(channel)?.at ?? this.#dialledAt;
+      quiet.set(channel, Math.min(start - heardAt, idleMs - idleStepMs));
+    }
+    const isBusy = (channel: Channel) => (quiet.get(channel) ?? 0) < idleMs;
+    while ([...this.#open.keys()].some(isBusy)) {
       const waited = performance.now() - start;
-      if (quiet >= idleMs || waited >= leaveReplayMs || (waited >= leaveMs && !this.#isInReplay())) return;
-      const receivedBefore = this.#receivedAt;
+      if (waited >= leaveReplayMs || (waited >= leaveMs && !this.#isInReplay(isBusy))) return;
+      const before = new Map(this.#last);
       await delay(idleStepMs);
-      // A busy machine may delay us for longer than that, and then what has arrived meanwhile is not read yet.
-      quiet = this.#receivedAt === receivedBefore ? quiet + idleStepMs : 0;
+      // A busy machine may delay us for longer than that, so steps are counted and not the time.
+      for (const channel of this.#open.keys()) {
+        const isQuiet = this.#last.get(channel) === before.get(channel);
+        quiet.set(channel, isQuiet ? (quiet.get(channel) ?? 0) + idleStepMs : 0);
+      }
     }
   }
 
   /** A busy stream whose last message is newer than the dial is past its replay, or the message was mixed into it. */
-  #isInReplay(): boolean {
-    const busy = [...this.#last].filter(
-      ([channel, { at }]) => this.#open.has(channel) && performance.now() - at < idleMs,
+  #isInReplay(isBusy: (channel: Channel) => boolean): boolean {
+    return [...this.#last].some(
+      ([channel, { bytes }]) => this.#open.has(channel) && isBusy(channel) && msOf(bytes) < this.#openedAt,
     );
-    return busy.some(([, { bytes }]) => msOf(bytes) < this.#openedAt);
   }
 }
 

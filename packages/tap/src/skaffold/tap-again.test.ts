@@ -2,12 +2,13 @@ import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Channel } from "@tapedeck/shared/skaffold/methods";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { describe, expect, it, vi } from "vitest";
 import type { TapMemory } from "../tap.ts";
 import { listen, testMemory } from "../testing/listen.ts";
 
 const load = (name: string) => loadRecording(`${recordings.skaffold}/${name}`);
-const until = (check: () => void) => vi.waitFor(check, { timeout: 30_000, interval: 5 });
+const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
 const bytesOf = (recording: RecordedUpstream, channel: Channel) =>
   recording.messages[channel].map(({ bytes }) => bytes);
 
@@ -45,7 +46,7 @@ describe("a tap that comes after another one", () => {
 
   it("asks another process for all, on the same connection", async () => {
     const memory = testMemory();
-    const first = await startFakeSkaffold({ recording: utf8 });
+    const first = await startFakeSkaffold({ recording: utf8, port: await ownPort() });
     await hearItBreak(first.address, memory, first.play);
     await first.end("kill");
     await using second = await startFakeSkaffold({ recording: later, port: first.port });
@@ -60,7 +61,7 @@ describe("a tap that comes after another one", () => {
 
   it("asks at once when it has seen the port closed", async () => {
     const memory = testMemory();
-    const first = await startFakeSkaffold({ recording: utf8 });
+    const first = await startFakeSkaffold({ recording: utf8, port: await ownPort() });
     await hearItBreak(first.address, memory, first.play);
     await first.end("kill");
     await using after = listen(first.address, [], memory);
@@ -85,7 +86,7 @@ describe("a tap that comes after another one", () => {
 
   it("tells that the process has gone while nobody listened, if it was the one at this address", async () => {
     const memory = testMemory();
-    const fake = await startFakeSkaffold({ recording: utf8 });
+    const fake = await startFakeSkaffold({ recording: utf8, port: await ownPort() });
     {
       await using before = listen(fake.address, [], memory);
       await until(() => expect(before.all("dialled")).toHaveLength(1));

@@ -9,6 +9,7 @@ import {
   QueueJobResponse,
   VagrantService,
 } from "@tapedeck/proto/vagrant/vagrant";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { listen, when } from "./testing/tap-listen.ts";
 
@@ -20,7 +21,7 @@ async function tappedShop(
   options: FakeVagrantOptions = {},
   before: (fake: FakeVagrant, shop: Shop) => void = () => {},
 ) {
-  const fake = await startFakeVagrant(options);
+  const fake = await startFakeVagrant({ port: await ownPort(), ...options });
   const shop = setUpShop(fake);
   before(fake, shop);
   const tapped = listen(fake.address);

@@ -24,6 +24,7 @@ import {
   Target,
   VagrantService,
 } from "@tapedeck/proto/vagrant/vagrant";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -34,7 +35,7 @@ const none = Buffer.alloc(0);
 
 /** A free port, and a fake that is not there yet. */
 async function awayFake(options: FakeVagrantOptions = {}) {
-  const fake = await startFakeVagrant(options);
+  const fake = await startFakeVagrant({ port: await ownPort(), ...options });
   await fake.cut();
   return fake;
 }

@@ -137,11 +137,17 @@ it.each(Object.keys(damages))(
       const gaps = async () => [...(await gapsOf(logReader, alice)), ...(await gapsOf(logReader, bob))].length;
       await until(async () => (await gaps()) === missing.length, { message: "the gaps" });
       expect(await ingest.checked(300)).toEqual(expect.arrayContaining(missing));
-      const { status, details } = await ingest.ready();
-      expect(status).toBe(200);
-      expect(details?.warnings).toEqual([
-        expect.stringMatching(new RegExp(`^the log has lost ${300 - left} recorded events?,`)),
-      ]);
+      await until(
+        async () => {
+          const { status, details } = await ingest.ready();
+          expect(status).toBe(200);
+          expect(details?.warnings).toEqual([
+            expect.stringMatching(new RegExp(`^the log has lost ${300 - left} recorded events?,`)),
+          ]);
+          return true;
+        },
+        { message: "the warning" },
+      );
     }
     const told = [...(await gapsOf(logReader, alice)), ...(await gapsOf(logReader, bob))];
     expect(told.reduce((sum, { events }) => sum + events, 0)).toBe(300 - left);
@@ -214,7 +220,7 @@ it("a log that lost its end is refused: no position is given twice", async () =>
   await expect(ingest.failed).rejects.toThrow(
     `the log ends at position ${logReader.log.epoch}-${lastSeq}, but positions up to ${logReader.log.epoch}-300 were given: it has lost events. Bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
-  expect((await ingest.ready()).status).toBe(503);
+  await until(async () => (await ingest.ready()).status === 503, { message: "it not to be ready" });
 });
 
 const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);

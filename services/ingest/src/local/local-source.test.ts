@@ -35,5 +35,7 @@ test("a log that goes away before it has told whose the source is keeps nobody f
   await using source = await startSource(fake.address, first.folder, false);
   await using standby = await startSource(fake.address, second.folder, true);
   await until(() => fake.health.v1.opened === 1, { message: "Skaffold to be dialled" });
-  expect([source.state(), standby.state()]).toEqual(["tapping", "standby"]);
+  await until(() => source.state() === "tapping" && standby.state() === "standby", {
+    message: "one to tap and the other to stand by",
+  });
 });

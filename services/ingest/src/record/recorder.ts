@@ -53,6 +53,8 @@ export type RecorderOptions = {
   readonly lostAfterMs: number;
   /** A source is reported as lost after this time; see LostSources. */
   readonly noticeMs?: number;
+  /** See ControlOptions. */
+  readonly loopStartMs?: number | undefined;
   readonly listener?: (source: SourceName) => SessionRecorderListener;
   readonly onRecording?: (source: SourceName, state: "began" | "ended" | "reconnected") => void;
 };
@@ -350,7 +352,8 @@ export function recorder(options: RecorderOptions): Recorder {
   ): () => void {
     const onProblem = (err: unknown) => logger.warn({ source, err }, "a control call could not be recorded");
     const ask = (request: ControlRequest) => responses.ask(request);
-    const control = new ControlCalls({ recorder, normalizer, ask, signal, onProblem });
+    const { loopStartMs } = options;
+    const control = new ControlCalls({ recorder, normalizer, ask, signal, onProblem, loopStartMs });
     const subscription = nats.subscribe(controlSubject(source), {
       callback: (error, message) => {
         if (error !== null) return;

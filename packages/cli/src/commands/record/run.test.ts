@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, expect, test } from "vitest";
 import { type RunningCli, startCli } from "../../testing/cli.ts";
@@ -53,7 +54,7 @@ async function playTo(fake: FakeSkaffold, recorder: TestRecorder): Promise<void>
 test.concurrent("records what runs already, waits for it, goes on with the next one, and says each change in one line", async () => {
   await using recorder = await startRecorder();
   const { record, waiting } = user(recorder.address);
-  const first = await startFakeSkaffold({ recording });
+  const first = await startFakeSkaffold({ recording, port: await ownPort() });
   const { address, port } = first;
   await using cli = record(address, "--label", "ticket=7", "--project", "My Shop", "--set", "logs=off");
   await playTo(first, recorder);
@@ -81,7 +82,7 @@ test.concurrent("records what runs already, waits for it, goes on with the next 
 });
 
 test.concurrent("what was not taken waits, and the same command takes it up as the same tap", async () => {
-  const { port, address, ...gone } = await startRecorder();
+  const { port, address, ...gone } = await startRecorder({ port: await ownPort() });
   await gone[Symbol.asyncDispose]();
   const { record, waiting } = user(address);
   await using fake = await startFakeSkaffold({ recording });
@@ -122,7 +123,7 @@ test.concurrent("takes another name where the source is taken, and the token's d
 });
 
 test.concurrent("what `run` left goes to the Tapedeck that it was meant for, in order, with the next `run`", async () => {
-  const { port, address, ...gone } = await startRecorder();
+  const { port, address, ...gone } = await startRecorder({ port: await ownPort() });
   await gone[Symbol.asyncDispose]();
   const { run, waiting } = user(address);
   const [alices] = [await run("alice").ended, ...waiting()].slice(1);
@@ -144,7 +145,7 @@ test.concurrent("what `run` left goes to the Tapedeck that it was meant for, in 
 });
 
 test.concurrent("what an earlier one left is in nobody's way while another tap has its source", async () => {
-  const { port, address, ...gone } = await startRecorder();
+  const { port, address, ...gone } = await startRecorder({ port: await ownPort() });
   await gone[Symbol.asyncDispose]();
   const { run, waiting } = user(address);
   expect(await run("alice").ended).toBe(0);
@@ -159,7 +160,7 @@ test.concurrent("what an earlier one left is in nobody's way while another tap h
 });
 
 test.concurrent("`record --waiting` takes what waits, for the same address or for one that is no more", async () => {
-  const { port, address, ...gone } = await startRecorder();
+  const { port, address, ...gone } = await startRecorder({ port: await ownPort() });
   await gone[Symbol.asyncDispose]();
   const { run, cli, waiting } = user(address);
   expect(await Promise.all([run("alice").ended, run("bob").ended])).toEqual([0, 0]);

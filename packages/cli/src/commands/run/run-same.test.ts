@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { collect, type RunningCli } from "../../testing/cli.ts";
@@ -125,7 +125,7 @@ async function seen(command: readonly string[], at: ReturnType<typeof harness>, 
 
 test.each(cases)("is the same with and without recording: $title", async ({ env, signal, recorded, ...told }) => {
   // Without a port nothing is written to a file, whoever asks for it.
-  const port = String(await freePort());
+  const port = String(await ownPort());
   const command = told.command.map((arg) => arg.replace("PORT", port));
   const [without, with_] = [harness(env), harness(env)];
   const plain = await seen(command, without, signal);
@@ -168,12 +168,4 @@ function framesOf(items: readonly Item[], channel: string): string[] {
       ? [`${channel} ${what.value.bytes.toString("base64")}`]
       : [],
   );
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return typeof address === "object" && address !== null ? address.port : 0;
 }

@@ -1,10 +1,9 @@
-import { once } from "node:events";
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { openSpill } from "@tapedeck/tap/spill/spill";
 import { afterAll, describe, expect, it } from "vitest";
@@ -41,15 +40,6 @@ function noteIn(spill: string) {
   const [note = ""] = readdirSync(spill).filter((name) => name.endsWith(".events.json"));
   const read = JSON.parse(readFileSync(join(spill, note), "utf8")) as { command: number; file: string };
   return { note, ...read };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 type Told = { readonly args?: string[]; readonly port?: number; readonly tty?: boolean; readonly signal?: string };
@@ -128,7 +118,11 @@ describe("tapedeck run", () => {
   it("tells why Tapedeck does not take it, and keeps it", async () => {
     await using recorder = await startRecorder({ refusal: { code: 9, details: "the demo takes no recordings" } });
     const { cwd, env, waiting } = project();
-    const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "build"], { cwd, env });
+    const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "dev"], { cwd, env });
+    // Said while the command runs.
+    await until(() => cli.stderr().includes("\n"), { message: "the refusal to be told" });
+    await until(() => told(cli.stdout()).length > 0, { message: "the command to run" });
+    process.kill(cli.child.pid ?? 0, "SIGINT");
     expect(await cli.ended).toBe(0);
     const [first, last] = cli.stderr().split("\n");
     expect(first).toBe("tapedeck: not recorded for now: the demo takes no recordings; events are kept on this machine");
@@ -153,7 +147,7 @@ describe("tapedeck run", () => {
 
   it("passes a signal on that comes in the very moment in which the command starts", async () => {
     const { cwd, env } = project();
-    const command = "trap 'exit 5' TERM; kill -TERM $PPID; for _ in $(seq 200); do sleep 0.05; done";
+    const command = "trap 'exit 5' TERM; kill -TERM $PPID; for _ in $(seq 2000); do sleep 0.05; done";
     const cli = startCli(["run", "--", "sh", "-c", command], { cwd, env });
     expect(await cli.ended).toBe(5);
   });
@@ -251,7 +245,7 @@ describe("tapedeck run", () => {
     // Its output goes where it went, and nobody else has told it to end.
     await until(() => told(killed.stdout()).length > 1, { message: "its last words" });
     expect(told(killed.stdout()).slice(1)).toEqual([{ signal: "SIGINT" }]);
-    expect(killed.stderr()).toBe("still building\n");
+    await until(() => killed.stderr() === "still building\n", { message: "what it has said on stderr" });
     const more = { ...env, STAND_IN_OLD: "1", TAPEDECK_URL: urlOf(nobody) };
     const taking = startCli(["record", "--waiting", nobody, "--url", recorder.url], { cwd, env: more });
     expect(await taking.ended).toBe(0);
@@ -262,7 +256,7 @@ describe("tapedeck run", () => {
   });
 
   it("takes the file that a killed one has left, also while its own command still runs", async () => {
-    const port = await freePort();
+    const port = await ownPort();
     const { cwd, env, spill, waiting } = project();
     const at = { ...env, TAPEDECK_URL: urlOf(`127.0.0.1:${port}`) };
     const killed = startCli(["run", "--", "skaffold", "dev"], { cwd, env: { ...at, STAND_IN_NOW: "1" } });

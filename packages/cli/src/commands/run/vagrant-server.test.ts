@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connectTo } from "@tapedeck/fakes/vagrant/client";
 import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, describe, expect, it } from "vitest";
 import { collect } from "../../testing/cli.ts";
@@ -37,7 +38,7 @@ describe("Vagrant's server", () => {
   });
 
   it("may answer some time after it has begun to listen", async () => {
-    const late = createServer((socket) => socket.destroy()).listen(0, "127.0.0.1");
+    const late = createServer((socket) => socket.destroy()).listen(await ownPort(), "127.0.0.1");
     await once(late, "listening");
     const { port } = late.address() as { port: number };
     const tried = once(late, "connection");

@@ -133,11 +133,21 @@ limits: { connections: 0, query: 0s }
 
 it("says no more than that it stops when Ctrl-C comes before all runs", async () => {
   const cwd = mkdtempSync(join(root, "folder-"));
-  const env = { TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts };
+  // The gateway waits for the signal, so that not all can run before it.
+  const [hook, signalled] = [join(cwd, "wait.cjs"), join(cwd, "signalled")];
+  const wait = `while (!require("node:fs").existsSync(${JSON.stringify(signalled)})) Atomics.wait(cell, 0, 0, 20);`;
+  const cell = "const cell = new Int32Array(new SharedArrayBuffer(4));";
+  writeFileSync(hook, `${cell}\nif (process.argv[1]?.includes("gateway")) ${wait}\n`);
+  const env = {
+    ...{ TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts },
+    NODE_OPTIONS: `--require ${hook}`,
+  };
   await using cli = startCli(["up", "--no-demo"], { cwd, env });
   const areServicesStarting = () => existsSync(join(cwd, ".tapedeck", "log", "gateway.log"));
-  await until(areServicesStarting, { message: "the services to be started", deadlineMs: 60_000 });
+  await until(areServicesStarting, { message: "the services to be started" });
   cli.child.kill("SIGINT");
+  await until(() => cli.stdout().includes("stopping"), { message: "the signal to be heard" });
+  writeFileSync(signalled, "");
   expect([await cli.ended, cli.stdout(), cli.stderr()]).toEqual([0, "\nstopping …\n", ""]);
 });
 

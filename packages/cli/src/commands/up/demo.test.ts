@@ -21,12 +21,18 @@ type Items<Item> = { readonly items: readonly Item[] };
 /** Soon after the start there are labels, boxes and failures to look at. */
 async function expectSomethingOfEachKind(url: string): Promise<void> {
   const get = async <Answer>(path: string) => (await (await fetch(`${url}/api/v1/${path}`)).json()) as Answer;
-  const sessions = await get<Items<{ source: string; labels: Record<string, string> }>>("sessions");
-  expect(sessions.items).toContainEqual(
-    expect.objectContaining({
-      source: "demo/erin/cart/skaffold",
-      labels: expect.objectContaining({ branch: "spike/api", ticket: "SHOP-12" }),
-    }),
+  await until(
+    async () => {
+      const sessions = await get<Items<{ source: string; labels: Record<string, string> }>>("sessions");
+      expect(sessions.items).toContainEqual(
+        expect.objectContaining({
+          source: "demo/erin/cart/skaffold",
+          labels: expect.objectContaining({ branch: "spike/api", ticket: "SHOP-12" }),
+        }),
+      );
+      return true;
+    },
+    { message: "labels" },
   );
   const kinds = ["box.added", "build.failed", "command.finished"].map((kind) => `kind=${kind}`).join("&");
   await until(

@@ -28,7 +28,7 @@ it("the demo forgets what is old, but nothing of a session that goes on", async 
 
   const stop = new AbortController();
   const care = { nats: { url: nats.url, user: "u", password: "p" }, signal: stop.signal, everyMs: 5 };
-  const kept = forgetOld({ ...care, keepMs: 60_000 });
+  const kept = forgetOld({ ...care, keepMs: 3_600_000 });
   const forgot = forgetOld({ ...care, keepMs: 0 });
   await until(async () => (await log.reader.bounds()).firstSeq === current, { message: "the old session to go" });
   stop.abort();

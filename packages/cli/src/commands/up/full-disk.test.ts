@@ -130,7 +130,7 @@ function fill(file: string): void {
 
 it.skipIf(!mayHaveDisk)(
   "`up` says that its disk is full, and goes on by itself with all that waited when there is room",
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async () => {
     const recording = loadRecording(recordingFolder("01-dev-success-3-artifacts-5-iterations"));
     const cwd = mkdtempSync(join(tmpdir(), "tapedeck-full-"));
@@ -167,8 +167,13 @@ it.skipIf(!mayHaveDisk)(
     fill(much);
     await fake.play();
     const full = "nothing is recorded: the log's disk is full";
-    await until(async () => (await ready()).status === 503, { message: "the gateway not to be ready" });
-    expect((await ready()).body).toContain(full);
+    await until(
+      async () => {
+        const { status, body } = await ready();
+        return status === 503 && body.includes(full);
+      },
+      { message: "the gateway not to be ready, and to say why" },
+    );
     await using status = startCli(["status"], { cwd, env: up.env });
     await status.ended;
     expect(status.stdout()).toContain(`gateway: ${full}`);
@@ -179,7 +184,7 @@ it.skipIf(!mayHaveDisk)(
     expect((await frames()).length).toBeLessThan(all.length);
 
     rmSync(much);
-    await until(() => said().includes("recording resumes"), { message: "`up` to go on", deadlineMs: 60_000 });
+    await until(() => said().includes("recording resumes"), { message: "`up` to go on" });
     await until(async () => (await frames()).length === all.length, { message: "what waited to be recorded" });
     expect(await frames()).toEqual(all);
     await until(async () => (await ready()).status === 200, { message: "all to be well" });

@@ -48,7 +48,7 @@ function childOf(parent: number, text: string): number {
   return Number(found?.[1]);
 }
 
-describe("tapedeck up", { timeout: 120_000 }, () => {
+describe("tapedeck up", { timeout: 300_000 }, () => {
   const cwd = mkdtempSync(join(tmpdir(), "tapedeck-up-"));
   chmodSync(cwd, 0o711); // started by root, Postgres runs as another user
   const path = installSkaffold(join(cwd, "bin"));
@@ -62,7 +62,7 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
     );
     fake = await startFakeSkaffold({ recording: loadRecording(dev) });
     up = await start();
-  }, 90_000);
+  });
   afterAll(async () => {
     await up?.stop();
     await fake?.[Symbol.asyncDispose]();
@@ -111,16 +111,23 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
       },
       { message: "all builds in the tables" },
     );
-    expect(await json<object>("status")).toMatchObject({
-      sources: [
-        { source: "default/alice-b/shop/skaffold", status: "recording", address: fake.address },
-        { source: "default/zoe/blog/skaffold", status: "waiting", address: "127.0.0.1:9" },
-      ],
-      spillBytes: 0,
-      problems: [],
-    });
-    const { state } = await json<{ state: { v1: { deployState: { status: string } } } }>("state");
-    expect(state.v1.deployState.status).toBe("Complete");
+    await until(
+      async () => {
+        expect(await json<object>("status")).toMatchObject({
+          sources: [
+            { source: "default/alice-b/shop/skaffold", status: "recording", address: fake.address },
+            { source: "default/zoe/blog/skaffold", status: "waiting", address: "127.0.0.1:9" },
+          ],
+          spillBytes: 0,
+          problems: [],
+        });
+        // The last deploy comes after the last build.
+        const { state } = await json<{ state: { v1: { deployState: { status: string } } } }>("state");
+        expect(state.v1.deployState.status).toBe("Complete");
+        return true;
+      },
+      { message: "the status and the state" },
+    );
     const nowhere = ask("state", "--session", "01KE3M9Z6Q4W8T2V5X7Y9A1B3C");
     expect(await nowhere.ended).toBe(1);
     expect(nowhere.stderr()).toBe(
@@ -155,7 +162,8 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
       (await json<Items<Session>>("sessions")).items.find(({ source }) => source.includes("/bob/"));
     await until(async () => (await waited())?.endedAt, { message: "bob's run to be taken from its spill" });
     expect((await waited())?.labels).toMatchObject({ command: "skaffold build" });
-    expect(up.cli.stdout()).toContain("delivered the waiting recording of bob/");
+    const told = () => up.cli.stdout().includes("delivered the waiting recording of bob/");
+    await until(told, { message: "`up` to say so" });
   });
 
   it("starts again what dies, and a tail goes on with each event once", async () => {
@@ -200,8 +208,11 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
     expect(printed.stdout()).toMatch(/^dora-b\/shop: recorded \d+ messages of the process that began [^\n]+\n$/);
     const again = await json<{ source: string; processes: { session?: string }[] }>(...imported);
     expect(again.source).toBe("dora-b/shop");
-    const [known] = await sessionsOf("dora-b/shop");
-    expect(again.processes.map((process) => process.session)).toEqual([known?.session]);
+    // The tables follow the log; its end is the last of a session.
+    const known = await until(async () => (await sessionsOf("dora-b/shop")).find(({ endedAt }) => endedAt !== null), {
+      message: "the imported session to be listed",
+    });
+    expect(again.processes.map((process) => process.session)).toEqual([known.session]);
 
     const before = await json<Items<unknown>>("stats", "builds", "--group", "artifact,developer");
     const rebuilt = ask("rebuild");
@@ -219,7 +230,7 @@ describe("tapedeck up", { timeout: 120_000 }, () => {
     up.cli.child.kill("SIGKILL");
     await up.cli.ended;
     const isRunning = (pid: number) => spawnSync("ps", ["-p", String(pid)]).status === 0;
-    await until(() => !all.some(isRunning), { message: "servers and services to end", deadlineMs: 60_000 });
+    await until(() => !all.some(isRunning), { message: "servers and services to end" });
     up = await start();
     await until(async () => (await json<Items<Session>>("sessions")).items.length >= before, { message: "the same" });
   });

@@ -24,7 +24,7 @@ beforeAll(async () => {
   });
   const port = up.running.addresses.http?.split(":").at(-1);
   env = { ...up.env, TAPEDECK_URL: `https://localhost:${port}`, TAPEDECK_CA: certFile };
-}, 60_000);
+});
 
 async function tapedeck(args: readonly string[], more: Record<string, string> = {}) {
   await using cli = startCli(args, { cwd, env: { ...env, ...more } });

@@ -17,11 +17,11 @@ afterAll(() => rmSync(cwd, { recursive: true, force: true }));
 const recording = loadRecording(join(import.meta.dirname, "../../../../fakes/recordings/vagrant/samples/up.jsonl"));
 
 it("records the servers that --vagrant and tapedeck.yaml name and those of commands, and shows what happens there", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   await using still = await startFakeVagrant();
   await using busy = await startFakeVagrant();
-  const source = `{ upstream: vagrant, developer: Dana, project: cluster, address: "${busy.address}", timeout: 5s }`;
+  const source = `{ upstream: vagrant, developer: Dana, project: cluster, address: "${busy.address}", timeout: 60s }`;
   writeFileSync(join(cwd, "tapedeck.yaml"), `sources: [${source}]\n`);
   const up = await startUp({ cwd, args: ["--vagrant", still.address, "--developer", "erin", "--label", "row=b"] });
   const ask = async (...command: string[]) => {
@@ -37,20 +37,28 @@ it("records the servers that --vagrant and tapedeck.yaml name and those of comma
   const state = await until(
     async () => {
       const shown = await ask("state", "-s", "dana/cluster");
-      return ["web2 ", "up ", "hashicorp/bionic64 "].every((start) => shown.includes(`\n${start}`)) ? shown : undefined;
+      const isThere = [/^web2 +running/m, /^up +failed/m, /^hashicorp\/bionic64 /m].every((line) => line.test(shown));
+      return isThere && shown;
     },
     { message: "the tables to follow" },
   );
   expect(state).toMatch(/^Vagrant 2\.3\.7, shop \(\/home\/dev\/shop\)$/m);
   expect(state).toMatch(
-    /^up +failed +(now|\d+ s ago) +[\d.]+ m?s +The SSH command responded with a non-zero exit status/m,
+    /^up +failed +(now|\d+ \w+ ago) +\S.*? +The SSH command responded with a non-zero exit status/m,
   );
   expect(state).toMatch(/^web2 +running +virtualbox$/m);
   expect(state).toMatch(/^hashicorp\/bionic64 +1\.0\.282 +virtualbox$/m);
 
   const finished = await ask("tail", "-s", "dana/cluster", "-k", "command.finished", "--no-follow");
   expect(finished).toMatch(/ {2}dana\/cluster\/vagrant {2}command\.finished {4}.*up.*non-zero exit status/);
-  const printed = await ask("tail", "-s", "dana/cluster", "-k", "terminal.written", "-n", "50", "--no-follow");
+  // The output comes by a stream of its own.
+  const printed = await until(
+    async () => {
+      const told = await ask("tail", "-s", "dana/cluster", "-k", "terminal.written", "-n", "50", "--no-follow");
+      return /web2: E: Unable to locate package nope$/m.test(told) && told;
+    },
+    { message: "all output" },
+  );
   expect(printed.split("\n").filter((line) => line.includes("web1: Booting VM..."))).toHaveLength(1);
   expect(printed).toMatch(/terminal\.written {4}web2: E: Unable to locate package nope$/m);
   expect(await ask("tail", "-s", "dana/cluster", "-n", "100", "--no-follow")).not.toContain("terminal.written");
@@ -63,7 +71,9 @@ it("records the servers that --vagrant and tapedeck.yaml name and those of comma
   expect(await run.ended).toBe(1);
   const where = `as erin/mine, session [0-9A-Z]{26}: ${up.env.TAPEDECK_URL}/api/v1/sessions\\?session=[0-9A-Z]{26}\n`;
   const [began, ended] = [`tapedeck: recording ${where}`, `tapedeck: recorded ${where}`];
-  expect(run.stderr()).toMatch(new RegExp(`^==> web: a deprecated setting\n${began}done${ended}$`));
+  // On a busy machine the command is done before its session is known.
+  const both = `(?:${began}done|done${began})${ended}`;
+  expect(run.stderr()).toMatch(new RegExp(`^==> web: a deprecated setting\n${both}$`));
   const mine = await until(
     async () => {
       const shown = await ask("state", "-s", "erin/mine");

@@ -26,6 +26,8 @@ const load = (name: string) => {
   const { v1, v2 } = asNow(recording).messages;
   return { v1: v1.map(({ bytes }) => bytes), v2: v2.map(({ bytes }) => bytes) };
 };
+/** What is loaded happened just before. */
+const loadedAt = Date.now();
 const process = load("12-skaffold-build-one-shot");
 const total = process.v1.length + process.v2.length;
 
@@ -240,7 +242,7 @@ describe("of a file to which another process has written as well", () => {
   );
 
   it("the own part of one that nobody has heard is what begins first after the command", async () => {
-    const { path, completing, of } = harness({ since: timestampOfMs(Date.now() - 30_000) });
+    const { path, completing, of } = harness({ since: timestampOfMs(loadedAt - 30_000) });
     // Another run with the same file, which began before.
     writeEventLog(path, earlier(inner, 60n));
     writeEventLog(path, inner);

@@ -8,7 +8,12 @@ import { openLeases } from "./lease.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const elsewhere = sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" });
+/** Nothing runs out, however busy the machine is. */
+const calm = { ttlMs: 600_000, renewMs: 300, pollMs: 200, timeoutMs: 60_000 };
+/** Of who is cut off: its time is soon over. */
 const short = { ttlMs: 1_000, renewMs: 300, pollMs: 200, timeoutMs: 300 };
+/** Longer than a restart of NATS takes. */
+const outage = { ...short, ttlMs: 8_000 };
 const never = new AbortController().signal;
 const client = (port: number) =>
   connect({ servers: `127.0.0.1:${port}`, maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 });
@@ -16,8 +21,8 @@ const client = (port: number) =>
 test("one tap has a source, the others wait until it is free", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));
-  await using here = await openLeases(nc.nc, "I1", short);
-  await using there = await openLeases(nc.nc, "I2", short);
+  await using here = await openLeases(nc.nc, "I1", calm);
+  await using there = await openLeases(nc.nc, "I2", calm);
   const [one, other] = await Promise.all([here.take(source, "T1"), there.take(source, "T2")]);
   expect([one, other].filter((lease) => lease !== undefined)).toHaveLength(1);
   const [winner, waiting] = one === undefined ? [other, here] : [one, there];
@@ -35,8 +40,8 @@ test("one tap has a source, the others wait until it is free", async () => {
 test("the same tap takes its source over at once, and the one that had it is told", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));
-  await using here = await openLeases(nc.nc, "I1", short);
-  await using there = await openLeases(nc.nc, "I2", short);
+  await using here = await openLeases(nc.nc, "I1", calm);
+  await using there = await openLeases(nc.nc, "I2", calm);
   const before = await here.take(source, "T1");
   const after = await there.take(source, "T1");
   expect(after).toBeDefined();
@@ -48,7 +53,7 @@ test("the same tap takes its source over at once, and the one that had it is tol
 test("in one process a tap shares its lease, and it is free when the last has left", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));
-  await using leases = await openLeases(nc.nc, "I1", short);
+  await using leases = await openLeases(nc.nc, "I1", calm);
   const [one, two] = await Promise.all([leases.take(source, "T1"), leases.take(source, "T1")]);
   await one?.[Symbol.asyncDispose]();
   await one?.[Symbol.asyncDispose]();
@@ -63,13 +68,13 @@ test("a holder that is cut off loses it after its time, and learns so when it is
   await using cut = disposable(await client(proxy.port));
   await using nc = disposable(await client(nats.port));
   await using here = await openLeases(cut.nc, "I1", short);
-  await using there = await openLeases(nc.nc, "I2", short);
-  const lease = await here.take(source, "T1");
+  await using there = await openLeases(nc.nc, "I2", calm);
+  const lease = await until(() => here.take(source, "T1"), { message: "the lease" });
   await proxy[Symbol.asyncDispose]();
 
   await there.freed(source, never);
   expect(await there.take(source, "T2")).toBeDefined();
-  expect(lease?.lost.aborted).toBe(false);
+  expect(lease.lost.aborted).toBe(false);
 });
 
 test("a restart of NATS changes nothing for the holder", async () => {
@@ -77,10 +82,10 @@ test("a restart of NATS changes nothing for the holder", async () => {
   await using proxy = await lossyProxy(nats.port);
   await using cut = disposable(await client(proxy.port));
   await using nc = disposable(await client(nats.port));
-  await using here = await openLeases(nc.nc, "I1", short);
-  await using there = await openLeases(nc.nc, "I2", short);
-  await using gone = await openLeases(cut.nc, "I3", short);
-  const lease = await here.take(source, "T1");
+  await using here = await openLeases(nc.nc, "I1", outage);
+  await using there = await openLeases(nc.nc, "I2", outage);
+  await using gone = await openLeases(cut.nc, "I3", outage);
+  const lease = await until(() => here.take(source, "T1"), { message: "the lease" });
   const stop = new AbortController();
   let freed = false;
   const watching = there.freed(source, stop.signal).then(() => {
@@ -93,7 +98,7 @@ test("a restart of NATS changes nothing for the holder", async () => {
   await until(() => gone.take(elsewhere, "T3"), { message: "the other client to be back" });
   await proxy[Symbol.asyncDispose]();
   await there.freed(elsewhere, never);
-  expect({ freed, lost: lease?.lost.aborted }).toEqual({ freed: false, lost: false });
+  expect({ freed, lost: lease.lost.aborted }).toEqual({ freed: false, lost: false });
   stop.abort();
   await watching;
 });

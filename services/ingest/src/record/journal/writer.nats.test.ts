@@ -20,7 +20,7 @@ async function recorded(log: Log, source: SourceName): Promise<RecordedEvent[]> 
   const subjects = [sourceFilter(source)];
   const last = await log.reader.lastMatch(subjects);
   const all: RecordedEvent[] = [];
-  for await (const one of log.reader.history({ afterSeq: 0, subjects }, last, AbortSignal.timeout(30_000)))
+  for await (const one of log.reader.history({ afterSeq: 0, subjects }, last, AbortSignal.timeout(60_000)))
     all.push(one);
   return all;
 }
@@ -28,14 +28,15 @@ async function recorded(log: Log, source: SourceName): Promise<RecordedEvent[]> 
 const ordinals = (all: readonly RecordedEvent[]) => all.map(({ event }) => Number(event.ordinal));
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
 
-const open = async (nc: NatsConnection) => openLog(nc, { syncKnown: true, timeoutMs: 300 });
+const open = async (nc: NatsConnection, timeoutMs = 60_000) => openLog(nc, { syncKnown: true, timeoutMs });
 
 test("an answer that is lost is found in the log", async () => {
   await using nats = await startTestNats();
   await using proxy = await lossyProxy(nats.port);
   const direct = await client(nats.port);
   const nc = await client(proxy.port);
-  await using log = await open(nc);
+  // It gives up soon what is never answered.
+  await using log = await open(nc, 300);
   await using truth = await open(direct);
   const troubles: string[] = [];
   await using writer = openWriter({

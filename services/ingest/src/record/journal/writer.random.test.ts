@@ -28,7 +28,10 @@ const fates = fc.oneof(
 );
 
 /** Gives the fates in turn, then nothing but good ones. Late ones land just before the turns that are marked. */
-function network(turns: readonly { fate: Fate; landing: boolean; lastOfFails: boolean }[]) {
+function network(
+  turns: readonly { fate: Fate; landing: boolean; lastOfFails: boolean }[],
+  onPublish: () => void = () => {},
+) {
   let turn = 0;
   let failures = 0;
   const log: FakeLog = fakeLog(
@@ -37,7 +40,7 @@ function network(turns: readonly { fate: Fate; landing: boolean; lastOfFails: bo
       if (now?.landing) log.landLate();
       return now?.fate ?? well;
     },
-    { lastOfFails: () => turns[failures++]?.lastOfFails ?? false },
+    { lastOfFails: () => turns[failures++]?.lastOfFails ?? false, onPublish },
   );
   return log;
 }
@@ -72,12 +75,16 @@ test("whatever the network loses, every message is in the log once and in order"
 
 test("a writer that comes after another, whose last batch is still on its way, never mixes with it", async () => {
   await fc.assert(
-    fc.asyncProperty(turns, turns, async (before, after) => {
-      const log = network([...before, ...after]);
+    fc.asyncProperty(turns, turns, fc.integer({ min: 1, max: 6 }), async (before, after, publishes) => {
+      let left = publishes;
+      const enough = Promise.withResolvers<void>();
+      const log = network([...before, ...after], () => {
+        if (--left === 0) enough.resolve();
+      });
       const first = openWriter({ log, source, writer: "A", afterSeq: 0, retry });
       first.append(messages(1, 3));
       first.append(messages(4, 1));
-      await Promise.race([first.reached(3).catch(() => {}), new Promise((resolve) => setTimeout(resolve, 2))]);
+      await Promise.race([first.reached(3).catch(() => {}), enough.promise]);
       await first[Symbol.asyncDispose](); // as a kill would: what was in flight may land any time
 
       let restarts = 0;

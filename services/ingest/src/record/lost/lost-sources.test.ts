@@ -314,15 +314,31 @@ test("what another ingest records is lost when that one's tap is gone, and not w
 });
 
 test("a tap that comes while its source is looked at is not turned away", async () => {
-  await using on = recorder(never, 0);
-  for (let round = 0; round < 15; round++) {
+  let met = Promise.withResolvers<void>();
+  let meetsAt: "asking" | "having" = "asking";
+  const meet = (at: typeof meetsAt) => {
+    if (at === meetsAt) met.resolve();
+  };
+  // Whoever looks takes the lease first.
+  const take: typeof store.leases.take = async (...wanted) => {
+    meet("asking");
+    const lease = await store.leases.take(...wanted);
+    meet("having");
+    return lease;
+  };
+  const watched: Store = { ...store, leases: { ...store.leases, take } };
+  const options = { normalizers, logger: testLogger, lostAfterMs: never, noticeMs: 0 };
+  await using on = openRecorder({ store: () => watched, ...options });
+  for (let round = 0; round < 16; round++) {
     const tap = tapped(on, "judy", { tap: `T${round}` });
     await tap.welcomed();
     expect(tap.failure()).toBeUndefined();
     tap.dial(`C${round}`);
     await tap.committed();
+    met = Promise.withResolvers<void>();
+    meetsAt = round % 2 === 0 ? "asking" : "having";
     await tap.kill();
-    await new Promise((resolve) => setTimeout(resolve, round));
+    await met.promise;
   }
   expect(holes(await recorded("judy"))).toEqual([]);
 });

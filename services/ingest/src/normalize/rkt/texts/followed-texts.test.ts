@@ -4,6 +4,7 @@ import { loadRecording } from "@tapedeck/fakes/rkt/recording";
 import { type FakeRktOptions, startFakeRkt } from "@tapedeck/fakes/rkt/server";
 import { ListPodsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import type { TapItem } from "@tapedeck/tap/tap";
 import { taps } from "@tapedeck/tap/taps";
@@ -21,7 +22,7 @@ const when = (message: string, condition: () => unknown) => until(() => Boolean(
 it("records each line once over lost connections", async () => {
   const response = Buffer.from(ListPodsResponse.encode({ pods: [pod] }).finish());
   const lie: FakeRktOptions["lie"] = ({ rpc }) => (rpc === "ListPods" ? { response } : undefined);
-  await using fake = await startFakeRkt({ recording, lie });
+  await using fake = await startFakeRkt({ recording, lie, port: await ownPort() });
   const tapped = follow(fake.address);
   /** What the newest connection gave. */
   const texts = () => {
@@ -40,6 +41,10 @@ it("records each line once over lost connections", async () => {
   }
   // The pod itself repeats its lines a while later.
   await when("the pod's lines", () => tapped.count("dialled") === 4 && texts().some(({ app }) => app === ""));
+  await when("the lines of both apps", () => {
+    const lines = linesOf(tapped.items);
+    return lines.length > 16 && lines.some(({ container }) => container === "side");
+  });
   await tapped.leave();
   const [dialled] = tapped.items;
   expect(dialled?.what).toMatchObject({ $case: "dialled", value: { channels: ["pods", "images", "logs"] } });
