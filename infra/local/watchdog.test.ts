@@ -4,9 +4,8 @@ import { existsSync } from "node:fs";
 import { readFile, symlink } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { createInterface } from "node:readline";
-import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
-import { expect, inject, onTestFinished, test } from "vitest";
+import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { startNatsServer } from "./nats-server.ts";
 import { startPostgres } from "./postgres.ts";
@@ -33,15 +32,11 @@ async function owner(folder: string, more = "") {
   return { child, started: JSON.parse(line) as Started };
 }
 
+/** Only a broken test waits so long. */
+const patient = { timeout: 100_000, interval: 20 };
+
 async function gone(pid: number): Promise<void> {
-  for (;;) {
-    try {
-      process.kill(pid, 0);
-    } catch {
-      return;
-    }
-    await delay(20);
-  }
+  await vi.waitFor(() => expect(() => process.kill(pid, 0)).toThrow(), patient);
 }
 
 test("servers end cleanly when whoever started them is killed, and keep what they have", async () => {
@@ -106,8 +101,11 @@ test("a process that stops its servers itself is not kept alive, and leaves no w
   const { child } = await owner(folder, "await nats.stop(); await postgres.stop();");
   const [code] = (await once(child, "exit")) as [number | null];
   expect(code).toBe(0);
-  const ps = spawn("ps", ["-ww", "-eo", "args="]);
-  let processes = "";
-  for await (const chunk of ps.stdout) processes += chunk;
-  expect(processes.split("\n").filter((line) => line.includes(folder))).toEqual([]);
+  const isGone = async () => {
+    const ps = spawn("ps", ["-ww", "-eo", "args="]);
+    let processes = "";
+    for await (const chunk of ps.stdout) processes += chunk;
+    expect(processes.split("\n").filter((line) => line.includes(folder))).toEqual([]);
+  };
+  await vi.waitFor(isGone, patient);
 });

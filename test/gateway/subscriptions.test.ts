@@ -55,10 +55,22 @@ async function socket() {
   const ws = new WebSocket(`ws://${on.stack.http}/api/v1/ws`, "tapedeck.v1.json");
   cleanup.defer(() => ws.terminate());
   const got: Message[] = [];
-  ws.on("message", (data) => got.push(JSON.parse(String(data)) as Message));
+  const sent = new Map<unknown, Readonly<Record<string, unknown>>>();
+  const send = (message: Readonly<Record<string, unknown>>) => {
+    sent.set(message.id, message);
+    ws.send(JSON.stringify(message));
+  };
+  ws.on("message", (data) => {
+    const message = JSON.parse(String(data)) as Message;
+    if (message.error?.code === "not_ready") send(sent.get(message.id) ?? {});
+    else got.push(message);
+  });
   await new Promise((resolve, reject) => ws.once("open", resolve).once("error", reject));
-  return { got, send: (message: object) => ws.send(JSON.stringify(message)), close: () => ws.terminate() };
+  return { got, send, close: () => ws.terminate() };
 }
+
+/** Query may be behind by more than a request for state waits: 503 means to try again. */
+const notReady = 503;
 
 /** Messages of /api/v1/stream until enough have come; without end it stays open. */
 function stream(query: string, accept = "application/x-ndjson") {
@@ -68,7 +80,9 @@ function stream(query: string, accept = "application/x-ndjson") {
   const text: string[] = [];
   const read = async () => {
     const headers = { accept };
-    const response = await fetch(`http://${on.stack.http}/api/v1/stream?${query}`, { headers, signal: over.signal });
+    const ask = () => fetch(`http://${on.stack.http}/api/v1/stream?${query}`, { headers, signal: over.signal });
+    let response = await ask();
+    while (response.status === notReady) response = await ask();
     const decoder = new TextDecoder();
     let rest = "";
     for await (const chunk of response.body ?? []) {
@@ -100,8 +114,10 @@ function folded(messages: readonly Message[]): Record<string, string> {
 }
 
 const stateNow = async (min: string) => {
-  const { body } = await on.stack.httpCall("GET", `/api/v1/state?source=alice/shop&min_position=${min}`);
-  return (JSON.parse(body) as Message).state?.v1.buildState?.artifacts;
+  const ask = () => on.stack.httpCall("GET", `/api/v1/state?source=alice/shop&min_position=${min}`);
+  let answer = await ask();
+  while (answer.status === notReady) answer = await ask();
+  return (JSON.parse(answer.body) as Message).state?.v1.buildState?.artifacts;
 };
 
 describe("state, then live events", () => {

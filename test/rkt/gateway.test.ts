@@ -205,7 +205,7 @@ describe("a host that hangs", () => {
   const recording = hostOf([runningPod(0)], [runningPod(0)]);
 
   it("is reported as lost while it hangs, and its images are still polled", async () => {
-    await using on = await recordedHost(recording, { timeout: "200ms" });
+    await using on = await recordedHost(recording, { timeout: "2s" });
     const { host, stack } = on;
     const { fake } = host;
     // Of pods: on a machine that is busy a look at images can take too long as well.

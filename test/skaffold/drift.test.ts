@@ -6,6 +6,7 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { type Logger, silentLogger } from "@tapedeck/shared/service/logger";
 import type { Api } from "@tapedeck/shared/skaffold/methods";
 import { sourceName } from "@tapedeck/shared/source";
+import { type LossyProxy, lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
@@ -69,8 +70,16 @@ async function adopted(stack: Stack): Promise<RecordedEvent[]> {
 }
 
 type Rest = { readonly v1: number; readonly v2: number };
-type Show = { readonly recording: RecordedUpstream; readonly source: string; readonly fake: FakeSkaffold };
+type Show = {
+  readonly recording: RecordedUpstream;
+  readonly source: string;
+  readonly fake: FakeSkaffold;
+  readonly wire: LossyProxy;
+};
 type Cast = { readonly name: string; readonly lie?: (api: Api, state: Buffer) => Buffer };
+
+/** An answer that came in silence is compared a second later. After this time none is any more. */
+const comparedWithinMs = 5_000;
 
 /** A fake Skaffold for each, all recorded by one Tapedeck. */
 async function theatre(cast: readonly Cast[]) {
@@ -78,15 +87,18 @@ async function theatre(cast: readonly Cast[]) {
   const shows: Show[] = [];
   for (const [index, { name, lie }] of cast.entries()) {
     const recording = loadRecording(join(fixtures, name));
-    const fake = cleanup.use(await startFakeSkaffold({ recording, ...(lie && { lie }) }));
+    const fake = cleanup.use(await startFakeSkaffold({ recording, leavingInReplayHangs: false, ...(lie && { lie }) }));
+    const wire = cleanup.use(await lossyProxy(fake.port));
     const names = { workspace: "default", developer: `dev-${index}`, project: "shop", upstream: "skaffold" } as const;
-    shows.push({ recording, source: sourceName(names), fake });
+    shows.push({ recording, source: sourceName(names), fake, wire });
   }
   const drifts: unknown[] = [];
   const logger: Logger = Object.assign(Object.create(silentLogger) as Logger, {
     warn: (fields: unknown, message: string) => message.startsWith("fold_drift") && drifts.push(fields),
   });
-  const skaffold = shows.map(({ fake }, index) => ({ address: fake.address, developer: `dev-${index}` }));
+  const skaffold = shows.map(({ wire }, index) => ({
+    ...{ address: `127.0.0.1:${wire.port}`, developer: `dev-${index}` },
+  }));
   const stack: Stack = cleanup.use(await startStack({ skaffold, logger }));
   const owned = cleanup.move();
   const count = async (what: "checks" | "drift", source: string): Promise<number> => {
@@ -98,10 +110,20 @@ async function theatre(cast: readonly Cast[]) {
   return {
     ...{ shows, drifts, stack, count },
     /** Plays up to there, where the tap looks at GetState, and waits until both answers are compared. */
-    async compareAt(rest: Rest, { recording, source, fake }: Show): Promise<void> {
+    async compareAt(rest: Rest, { recording, source, fake, wire }: Show): Promise<void> {
       const before = await count("checks", source);
       await fake.playUntil(rest);
-      await until(async () => (await count("checks", source)) >= before + 2, {
+      let lookAgainAt = performance.now() + comparedWithinMs;
+      const areCompared = async () => {
+        if ((await count("checks", source)) >= before + 2) return true;
+        // On a busy machine an answer may not come in silence, and is not compared. A tap that comes back looks again.
+        if (performance.now() > lookAgainAt) {
+          wire.cut();
+          lookAgainAt = performance.now() + comparedWithinMs;
+        }
+        return false;
+      };
+      await until(areCompared, {
         message: `both answers of ${recording.name} to be compared at ${JSON.stringify(rest)}`,
       });
     },

@@ -4,6 +4,7 @@ import { readConfig as readGatewayConfig } from "@tapedeck/gateway/config";
 import { type Gateway, startGateway } from "@tapedeck/gateway/gateway";
 import { readConfig as readIngestConfig } from "@tapedeck/ingest/config";
 import { type Ingest, startIngest } from "@tapedeck/ingest/ingest";
+import type { RecordingTimes } from "@tapedeck/ingest/record/recorder";
 import { readConfig as readQueryConfig } from "@tapedeck/query/config";
 import { type Query, startQuery } from "@tapedeck/query/query";
 import { migrated } from "@tapedeck/query/testing/migrated";
@@ -36,6 +37,8 @@ export type StackOptions = {
   readonly logger?: Logger;
   /** More settings, as environment variables. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Of ingest; longer ones than by default where these are not what is tested. */
+  readonly times?: RecordingTimes;
   /** By default the stack starts its own, which end with it. */
   readonly servers?: StackServers;
 };
@@ -113,7 +116,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     TAPEDECK_GATEWAY_HTTP_PORT: "0",
     ...more,
   };
-  const ingest = cleanup.use(await startIngest(readIngestConfig({ env }), logger));
+  const { times = {} } = options;
+  const ingest = cleanup.use(await startIngest({ ...readIngestConfig({ env }), times }, logger));
   const query = cleanup.use(await startQuery(readQueryConfig({ env }), logger));
   const addresses = {
     TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,

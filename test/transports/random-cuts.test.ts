@@ -7,4 +7,4 @@ test("100 random cuts over all transports: every event once, in order, nothing e
   // It did cut: readers and the network, on every transport.
   expect(Object.keys(result.by).length).toBeGreaterThanOrEqual(8);
   expect(result.restarts).toBeGreaterThan(0);
-}, 300_000);
+}, 600_000);

@@ -75,10 +75,12 @@ describe("a write", () => {
       ...["QueueJob", "ValidateJob", "CancelJob", "PruneOldJobs", "DeleteTarget", "DeleteBox"],
     ]);
 
-    const control = (await on.eventsOf("tapedeck")).flatMap(({ kind, detail }) =>
-      detail?.$case === "control" ? [{ kind, method: detail.value.method.split("/").at(-1) }] : [],
-    );
-    expect(control).toEqual(
+    const control = async () =>
+      (await on.eventsOf("tapedeck")).flatMap(({ kind, detail }) =>
+        detail?.$case === "control" ? [{ kind, method: detail.value.method.split("/").at(-1) }] : [],
+      );
+    await until(async () => (await control()).length >= 2 * reached().length, { message: "the last answer on record" });
+    expect(await control()).toEqual(
       reached().flatMap(({ rpc }) => ["control.requested", "control.accepted"].map((kind) => ({ kind, method: rpc }))),
     );
   });
@@ -115,6 +117,7 @@ describe("a write", () => {
   });
 
   it("that the server refuses is recorded with its code", async () => {
+    await on.stack.drained();
     const before = (await on.eventsOf("tapedeck")).length;
     await on.client.ask("CancelJob", jobRequest("01B"));
     await until(async () => (await on.eventsOf("tapedeck")).length >= before + 2, {

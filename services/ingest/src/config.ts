@@ -15,6 +15,7 @@ import {
 import { namePart } from "@tapedeck/shared/source";
 import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
+import type { RecordingTimes } from "./record/recorder.ts";
 
 export type IngestConfig = {
   readonly workspace: string;
@@ -33,6 +34,8 @@ export type IngestConfig = {
   readonly spill: SpillBounds;
   /** After which a session whose tap does not come back is taken to be over. */
   readonly lostAfterMs: number;
+  /** Not from settings: tests that are not about these times make them longer. */
+  readonly times?: RecordingTimes;
 };
 
 export type SpillBounds = { readonly dir: string; readonly memoryBytes: number; readonly diskBytes: number };

@@ -15,6 +15,7 @@ import { readConfig } from "./config.ts";
 import { ControlCalls, type ControlOptions } from "./control.ts";
 import { startIngest } from "./ingest.ts";
 import { normalizer } from "./normalize/skaffold/normalizer.ts";
+import type { RecordingTimes } from "./record/recorder.ts";
 import { framesOf, kindsOf, openLogReader, skaffoldSource, testLogger } from "./testing/ingest-harness.ts";
 
 let nats: TestNats;
@@ -32,7 +33,7 @@ afterAll(async () => {
 
 const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
 
-async function startHarness(developer: string, patience: Parameters<typeof startIngest>[2] = {}) {
+async function startHarness(developer: string, times: RecordingTimes = {}) {
   await using stack = new AsyncDisposableStack();
   const fake = stack.use(await startFakeSkaffold({ recording, port: await ownPort() }));
   const { folder } = stack.use(await temporaryFolder());
@@ -43,7 +44,7 @@ async function startHarness(developer: string, patience: Parameters<typeof start
     TAPEDECK_INGEST_SPILL_DIR: folder,
     TAPEDECK_SOURCES: JSON.stringify([{ developer, project: "shop", address: fake.address, redact: "off" }]),
   };
-  const ingest = stack.use(await startIngest(readConfig({ env }), testLogger, patience));
+  const ingest = stack.use(await startIngest({ ...readConfig({ env }), times }, testLogger));
   const source = skaffoldSource(developer);
   const events = () => logReader.events(source);
   const owned = stack.move();

@@ -9,7 +9,6 @@ import { controlAnswered, controlRequested } from "./record/own-facts/control-fa
 import type { Injections } from "./record/session/injections.ts";
 import type { SessionRecorder } from "./record/session/session-recorder.ts";
 
-/** How long a step waits for the loop that the step before it should start. */
 const usualLoopStartMs = 1_000;
 /** A loop that takes longer delays no step. */
 const loopEndMs = 3_600_000;
@@ -31,7 +30,7 @@ export type ControlOptions = {
   readonly ask: (request: ControlRequest) => Promise<ControlAnswer>;
   readonly signal: AbortSignal;
   readonly onProblem?: (error: unknown) => void;
-  /** Default: a second. */
+  /** How long a step waits for the loop that the step before it should start. Default 1 s. */
   readonly loopStartMs?: number | undefined;
 };
 

@@ -14,7 +14,7 @@ import { lostDetails } from "./local/lost-details.ts";
 import { ingestMetrics } from "./metrics.ts";
 import { normalizers } from "./normalize/normalizers.ts";
 import { startPushServer } from "./record/push-server.ts";
-import { recorder as openRecorder, type RecorderOptions, type Store } from "./record/recorder.ts";
+import { recorder as openRecorder, type Store } from "./record/recorder.ts";
 import { openStore } from "./store.ts";
 
 export type SourceStatus = {
@@ -36,11 +36,7 @@ export type Ingest = AsyncDisposable & {
 };
 
 /** Taps the configured sources, takes what other taps push, and writes all of it to the log. */
-export async function startIngest(
-  config: IngestConfig,
-  logger: Logger,
-  { loopStartMs }: Pick<RecorderOptions, "loopStartMs"> = {},
-): Promise<Ingest> {
+export async function startIngest(config: IngestConfig, logger: Logger): Promise<Ingest> {
   await using stack = new AsyncDisposableStack();
   const stop = new AbortController();
   const failing = Promise.withResolvers<never>();
@@ -118,7 +114,7 @@ export async function startIngest(
       logger,
       textTtl: config.retention.textTtl,
       lostAfterMs: config.lostAfterMs,
-      loopStartMs,
+      times: config.times,
       listener(source) {
         const counting = metrics.listener(source);
         return {

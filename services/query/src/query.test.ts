@@ -16,11 +16,17 @@ import { forgetForeignTables } from "./projecting/forget-tables.ts";
 import { startQuery } from "./query.ts";
 import { queryClient } from "./testing/client.ts";
 import { scenario } from "./testing/scenario.ts";
-import { reaches, stage } from "./testing/stage.ts";
+import { reaches, type Stage, stage } from "./testing/stage.ts";
 
 async function readiness(health: string): Promise<{ status: number; checks: Record<string, string> }> {
   const response = await fetch(`http://${health}/readyz`);
   return { status: response.status, ...((await response.json()) as { checks: Record<string, string> }) };
+}
+
+/** Rejects with the reason of a query that refuses to run, also when its start is slow and does not wait for that. */
+async function refusal(on: Stage): Promise<void> {
+  await using query = await on.startQuery();
+  await query.failed;
 }
 
 describe("refuses tables that are not this log's", () => {
@@ -36,7 +42,7 @@ describe("refuses tables that are not this log's", () => {
     }
     await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
     await database.db.updateTable("checkpoint").set(checkpoint).execute();
-    await expect(on.startQuery()).rejects.toThrow(message);
+    await expect(refusal(on)).rejects.toThrow(message);
   });
 });
 
@@ -59,7 +65,7 @@ it("refuses a log that lost its end and has grown past the tables since", async 
   const end = await until(async () => (await on.log.reader.bounds()).lastSeq, { message: "the log to be back" });
   expect(end).toBeLessThan(10);
   await on.write(Array.from({ length: 12 }, () => script.add({ kind: "source.checkpoint" })));
-  await expect(on.startQuery()).rejects.toThrow(
+  await expect(refusal(on)).rejects.toThrow(
     `the database is at position ${on.at(10)}, but position ${on.at(end + 1)} was given to another event since, so the log has lost events: bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   // Once all agree on a new epoch: tables of a log that is no more are dropped, and made from what is there.
@@ -90,7 +96,7 @@ it("refuses the schema of a newer Tapedeck in one sentence", async () => {
   await (await on.startQuery())[Symbol.asyncDispose]();
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
   await sql`insert into kysely_migration values ('9999-next', '')`.execute(database.db);
-  await expect(on.startQuery()).rejects.toThrow(/schema of a newer Tapedeck .*9999-next.*: update Tapedeck/);
+  await expect(refusal(on)).rejects.toThrow(/schema of a newer Tapedeck .*9999-next.*: update Tapedeck/);
 });
 
 it("names a port that is in use", async () => {
@@ -127,7 +133,7 @@ it("waits for a database that is away, and continues where it stopped", async ()
     postgres = await start(postgres.port);
     await reaches(query, second);
     expect((await ask.listSources()).items).toMatchObject([{ current_session: "S", last_position: on.at(second) }]);
-    expect(await readiness(query.addresses.health)).toMatchObject({ status: 200 });
+    await until(async () => (await readiness(query.addresses.health)).status === 200, { message: "to be ready" });
   } finally {
     await postgres.stop();
     await rm(folder, { recursive: true, force: true });
@@ -164,8 +170,9 @@ it("one query projects; the standby answers, and takes over", async () => {
   const [written = 0] = await on.write([script.add({ kind: "source.added" })]);
   await reaches(first, written);
   using ask = queryClient(second.address);
-  const { head } = await ask.readState({ source: script.source, min_position: on.at(written) });
-  expect(head?.position).toBe(on.at(written));
+  // The standby may be behind by more than an answer waits.
+  const answer = () => ask.readState({ source: script.source, min_position: on.at(written) });
+  expect((await until(answer, { message: "the standby's answer" })).head?.position).toBe(on.at(written));
   await first[Symbol.asyncDispose]();
   const [next = 0] = await on.write([script.add({ kind: "source.checkpoint" })]);
   await reaches(second, next);
@@ -250,7 +257,7 @@ it("has rows for text only on request, and then for all earlier text", async () 
 
 it("limits what readers may read, and ends those that take too long", async () => {
   await using on = await stage();
-  const readers = { ...on.config.readers, statementMs: 1_000 };
+  const readers = { ...on.config.readers, statementMs: 3_000 };
   await using query = await on.startQuery({ readers });
   const [written = 0] = await on.write([scenario().add({ kind: "source.added" })]);
   await reaches(query, written);
@@ -266,7 +273,7 @@ it("limits what readers may read, and ends those that take too long", async () =
     select setconfig as settings, has_function_privilege(setrole, 'pg_advisory_lock(bigint)', 'execute') as locks
     from pg_db_role_setting join pg_database on pg_database.oid = setdatabase
     where setrole = 'tapedeck_analyst'::regrole and datname = current_database()`.execute(owner.db);
-  expect(held.rows).toEqual([{ settings: expect.arrayContaining(["statement_timeout=1000ms"]), locks: false }]);
+  expect(held.rows).toEqual([{ settings: expect.arrayContaining(["statement_timeout=3000ms"]), locks: false }]);
 
   const { login, password } = await createLogin(owner, { workspace: "acme", limits: readers });
   try {
@@ -289,7 +296,11 @@ it("reports the position of the tables in its metrics", async () => {
   script.session("S").started();
   const written = await on.write(script.events);
   await reaches(query, written.at(-1) ?? 0);
-  const metrics = await (await fetch(`http://${query.addresses.health}/metrics`)).text();
-  expect(metrics).toMatch(/tapedeck_query_position\{.*\} 1\n/);
-  expect(metrics).toMatch(/tapedeck_query_lag_events\{.*\} 0\n/);
+  const areThere = async () => {
+    const metrics = await (await fetch(`http://${query.addresses.health}/metrics`)).text();
+    expect(metrics).toMatch(/tapedeck_query_position\{.*\} 1\n/);
+    expect(metrics).toMatch(/tapedeck_query_lag_events\{.*\} 0\n/);
+    return true;
+  };
+  await until(areThere, { message: "the metrics to say so" });
 });

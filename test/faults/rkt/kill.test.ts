@@ -5,4 +5,4 @@ test("killing ingest between any polls of a rkt host changes nothing that is rec
   await rktKillsLeaveNoTrace({
     faults: ["answered", "hanging", "asked", "log", "both", "stopped"],
   });
-}, 300_000);
+}, 600_000);

@@ -42,7 +42,7 @@ const scenarios = [
 ];
 
 /** A call of ListPods that rkt never answers is among the recorded ones: this long it is waited for. */
-const patience: Readonly<Record<string, string>> = { "10-blocking-start": "1s" };
+const patience: Readonly<Record<string, string>> = { "10-blocking-start": "5s" };
 
 /**
  * Plays scenarios twice: undisturbed, and with faults at random rows of them. Holds what is left of the second to the

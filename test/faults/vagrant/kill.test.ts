@@ -4,8 +4,8 @@ import { vagrantKillsLeaveNoTrace } from "./kills.ts";
 
 test("killing ingest, log and gateway while Vagrant jobs run changes nothing that is recorded of them", async () => {
   await vagrantKillsLeaveNoTrace({ faults: ["answered", "gateway", "both", "cut"] });
-}, 300_000);
+}, 600_000);
 
 test("killing ingest and log while a job writes continuously misplaces no line", async () => {
   await outputKeepsItsPosition({ faults: ["answered", "both"], lines: 2_000, tapsBeside: true });
-}, 300_000);
+}, 600_000);

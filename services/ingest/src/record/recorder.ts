@@ -19,6 +19,7 @@ import { sessionProblem } from "../import/session-check.ts";
 import type { Fact } from "../normalize/fact.ts";
 import { channelNames, type Normalizer } from "../normalize/normalizer.ts";
 import { checkedRequests } from "./checked-requests.ts";
+import type { ReplayTimes } from "./frames/replay-sorter.ts";
 import { type ImportMemory, importMemory } from "./imported/import-memory.ts";
 import { type ImportedSession, openImport } from "./imported/imported-session.ts";
 import { appendFact } from "./journal/append-fact.ts";
@@ -42,6 +43,17 @@ export type Store = {
   readonly frameBytes: number;
 };
 
+/**
+ * Times after which something is taken not to come any more. Where upstream and tap share a busy machine, it may come
+ * later than by default.
+ */
+export type RecordingTimes = {
+  /** Of what a channel repeats after connecting; see ReplaySorter. */
+  readonly replay?: ReplayTimes;
+  /** See ControlOptions. */
+  readonly loopStartMs?: number;
+};
+
 export type RecorderOptions = {
   /** Undefined while NATS is away at the start. */
   readonly store: () => Store | undefined;
@@ -53,8 +65,7 @@ export type RecorderOptions = {
   readonly lostAfterMs: number;
   /** A source is reported as lost after this time; see LostSources. */
   readonly noticeMs?: number;
-  /** See ControlOptions. */
-  readonly loopStartMs?: number | undefined;
+  readonly times?: RecordingTimes | undefined;
   readonly listener?: (source: SourceName) => SessionRecorderListener;
   readonly onRecording?: (source: SourceName, state: "began" | "ended" | "reconnected") => void;
 };
@@ -249,7 +260,8 @@ export function recorder(options: RecorderOptions): Recorder {
       session: (id: string) => responses.sessionFound(id),
       committed: (index: bigint) => responses.committed(index),
     };
-    const opening = { log, source, normalizer, hello, signal: live, listener, frameBytes, textTtl: options.textTtl };
+    const { textTtl, times: { replay } = {} } = options;
+    const opening = { log, source, normalizer, hello, signal: live, listener, frameBytes, textTtl, replay };
     const { imported } = hello;
     const memory = memories.get(store) ?? importMemory();
     memories.set(store, memory);
@@ -352,8 +364,14 @@ export function recorder(options: RecorderOptions): Recorder {
   ): () => void {
     const onProblem = (err: unknown) => logger.warn({ source, err }, "a control call could not be recorded");
     const ask = (request: ControlRequest) => responses.ask(request);
-    const { loopStartMs } = options;
-    const control = new ControlCalls({ recorder, normalizer, ask, signal, onProblem, loopStartMs });
+    const control = new ControlCalls({
+      recorder,
+      normalizer,
+      ask,
+      signal,
+      onProblem,
+      loopStartMs: options.times?.loopStartMs,
+    });
     const subscription = nats.subscribe(controlSubject(source), {
       callback: (error, message) => {
         if (error !== null) return;

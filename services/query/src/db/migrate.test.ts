@@ -1,4 +1,5 @@
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
 import { Migrator } from "kysely/migration";
 import { expect, it } from "vitest";
@@ -37,6 +38,7 @@ it("a database from before rkt answers at once, and is rebuilt from the log", as
   await using query = await on.startQuery();
   using ask = queryClient(query.address);
   expect((await ask.listOperations()).position).toBe(on.at(end));
-  await expect.poll(() => contents(on.databaseUrl), { timeout: 30_000 }).toEqual(expected);
+  const isRebuilt = async () => expect(await contents(on.databaseUrl)).toEqual(expected) ?? true;
+  await until(isRebuilt, { message: "the tables to be rebuilt" });
   expect((await readCheckpoint(old.db))?.projection).not.toBe(projection);
 });

@@ -4,6 +4,7 @@ import { adoptSubject, observedSubject } from "@tapedeck/shared/log/subjects";
 import { type Logger, silentLogger } from "@tapedeck/shared/service/logger";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
+import { Client } from "pg";
 import { expect, it } from "vitest";
 import { type Query, startQuery } from "../query.ts";
 import { scenario, shop, startedAt, timestamp } from "../testing/scenario.ts";
@@ -119,6 +120,25 @@ it("compares no answer that may belong to another position", async () => {
   await checked(on.query, 2);
   expect(await counted(on.query, "drift")).toBe(0);
   expect(on.warnings).toEqual([]);
+});
+
+it("compares an answer though the tables are behind for a while", async () => {
+  await using on = await theatre();
+  on.answer("Complete", later);
+  await checked(on.query, 1);
+  const held = new Client(on.on.databaseUrl);
+  await held.connect();
+  await held.query("begin; lock table tapedeck.checkpoint in share mode");
+  on.forget();
+  on.session.own("source.checkpoint", undefined, later);
+  await on.written();
+  on.answer("Failed", later);
+  const since = performance.now();
+  await until(() => performance.now() - since > 5_000, { message: "a while" });
+  expect(await counted(on.query, "checks")).toBe(1);
+  await held.end();
+  await checked(on.query, 2);
+  expect(await counted(on.query, "drift")).toBe(1);
 });
 
 it("survives messages that can't be decoded", async () => {

@@ -28,8 +28,11 @@ export type DriftWatchOptions = ApiDeps & {
  * answers are nearly always in silence.
  */
 const silenceMs = { before: 200, after: 1_000 } as const;
-/** The time for the tables to reach the log's end, and for the log to answer. */
-const patienceMs = 2_000;
+/**
+ * The time for the tables to reach the log's end, and for the log to answer. An answer that is compared late is compared
+ * all the same: what counts is what was recorded up to then.
+ */
+const patienceMs = 30_000;
 /** Answers that wait at once; further ones are dropped. */
 const maxWaiting = 1_000;
 /** Reported differences that are remembered. */

@@ -79,12 +79,22 @@ it("keeps the latest recording time when the log's clock is set back", async () 
 });
 
 it(`writes the same tables when query is killed repeatedly (seed ${seed})`, async () => {
-  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  // On a slow machine a kill may come late, when nearly all is written: then once more, from the beginning.
+  for (let kills = 0; kills <= 3; ) {
+    await using database = await freshDatabase(migrated);
+    kills = await projectUnderKills(database.url);
+    expect(await contents(database.url)).toEqual(expected);
+  }
+}, 600_000);
+
+/** Starts query and kills it again and again until all is written; resolves with how often that was. */
+async function projectUnderKills(databaseUrl: string): Promise<number> {
+  await using tables = openDatabase({ url: databaseUrl, connections: 1 });
   const position = async () => {
     const [row] = await rows(tables, "checkpoint").catch(() => []);
     return Number(row?.position ?? 0);
   };
-  const inSmallBatches = { ...on, config: { ...on.config, batchEvents: 40 } };
+  const inSmallBatches = { ...on, config: { ...on.config, databaseUrl, batchEvents: 40 } };
   let kills = 0;
   for (let from = 0; from < end; from = await position()) {
     const goal = Math.min(end, from + 1 + random(600));
@@ -96,6 +106,5 @@ it(`writes the same tables when query is killed repeatedly (seed ${seed})`, asyn
     }
     kills += 1;
   }
-  expect(kills).toBeGreaterThan(3);
-  expect(await contents(on.databaseUrl)).toEqual(expected);
-});
+  return kills;
+}

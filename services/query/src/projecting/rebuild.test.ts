@@ -1,5 +1,6 @@
 import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { rebuildCall } from "../api/rebuild-call.ts";
@@ -18,7 +19,7 @@ import { rebuild } from "./rebuild.ts";
 
 const all = views({ textRows: false });
 
-it("builds the same tables from the log, beside a query that keeps following", async () => {
+it("builds the same tables from the log, beside a query that keeps following", async ({ signal }) => {
   await using on = await stage();
   const events = randomEvents(seeded(3), 3_000);
   await on.write(events.slice(0, 2_000));
@@ -30,7 +31,7 @@ it("builds the same tables from the log, beside a query that keeps following", a
     log: on.log.reader,
     views: all,
     limits: { events: 100, bytes: 1_000_000 },
-    signal: AbortSignal.timeout(60_000),
+    signal,
   });
   using ask = queryClient(query.address);
   const told: number[] = [];
@@ -50,7 +51,7 @@ it("builds the same tables from the log, beside a query that keeps following", a
   expect(await schemas(on.databaseUrl)).toEqual(["tapedeck"]);
 });
 
-it("continues an interrupted rebuild", async () => {
+it("continues an interrupted rebuild", async ({ signal }) => {
   await using on = await stage();
   const end = (await on.write(randomEvents(seeded(4), 1_500))).at(-1) ?? 0;
   await projectUntil(on.databaseUrl, on.log.reader, end);
@@ -78,14 +79,13 @@ it("continues an interrupted rebuild", async () => {
   await expect(Array.fromAsync(call)).rejects.toMatchObject({ code: "not_ready" });
 
   const positions: number[] = [];
-  const signal = AbortSignal.timeout(60_000);
   const swapped = await rebuild({ ...options, signal, onProgress: ({ position }) => positions.push(position) });
   expect(swapped).toBe(true);
   expect(positions[0]).toBeGreaterThan(500);
   expect(await contents(on.databaseUrl)).toEqual(expected);
 });
 
-it("starts by itself when the tables have another version, and these answer meanwhile", async () => {
+it("starts by itself when the tables have another version, and these answer meanwhile", async ({ signal }) => {
   await using on = await stage();
   const end = (await on.write(randomEvents(seeded(5), 1_500))).at(-1) ?? 0;
   await projectUntil(on.databaseUrl, on.log.reader, end);
@@ -97,17 +97,18 @@ it("starts by itself when the tables have another version, and these answer mean
   await using query = await on.startQuery();
   using ask = queryClient(query.address);
   expect((await ask.listSources()).items).not.toEqual([]);
-  await expect.poll(() => contents(on.databaseUrl), { timeout: 30_000 }).toEqual(expected);
+  const isRebuilt = async () => expect(await contents(on.databaseUrl)).toEqual(expected) ?? true;
+  await until(isRebuilt, { message: "the tables to be rebuilt", signal });
 });
 
-it("replaces the tables of another log", async () => {
+it("replaces the tables of another log", async ({ signal }) => {
   await using on = await stage();
   const end = (await on.write(randomEvents(seeded(6), 500))).at(-1) ?? 0;
   await projectUntil(on.databaseUrl, on.log.reader, end);
   const expected = await contents(on.databaseUrl);
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
   await database.db.updateTable("checkpoint").set({ epoch: "gone", position: 1_000_000 }).execute();
-  await rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal: AbortSignal.timeout(60_000) });
+  await rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal });
   expect(await contents(on.databaseUrl)).toEqual(expected);
 });
 

@@ -31,7 +31,8 @@ export async function stage() {
     analystPassword: undefined,
     readers: readerLimits(settingsReader({ env: {} })),
     servicesKey,
-    patienceMs: 15_000,
+    // Only a broken test, or one about this, waits so long.
+    patienceMs: 100_000,
     textRows: false,
     batchEvents: 1_000,
   };

@@ -89,7 +89,9 @@ it("an end in the future is the log's, however other clocks go, and what comes a
   const [first, second] = [open(0), open(2)];
   await until(() => second.got.length === 1, { message: "caught_up" });
   // The time has passed for us, and not for the log.
-  await until(() => clock.asked > 4, { message: "the log's clock to be asked" });
+  await until(() => Date.now() > untilTime.getTime(), { message: "the time to pass" });
+  const asked = clock.asked;
+  await until(() => clock.asked > asked + 1, { message: "the log's clock to be asked" });
   expect(first.got.map(told)).toEqual(["event 1", "event 2", "caught_up 2"]);
   clock.at = new Date(untilTime.getTime() + 1);
   await Promise.all([first.done, second.done]);
@@ -109,8 +111,9 @@ it("a bookmark comes in its time, though the log has come to rest before", async
   const { got } = on.open({ subjects: ["web"] }, 200);
   await until(() => got.length === 1, { message: "caught_up" });
   const last = await on.alice.append(3);
-  await until(() => got.length === 2, { message: "the bookmark" });
-  expect(got[1]).toMatchObject({ type: "bookmark", position: on.at(last) });
+  // On a slow machine an earlier one may come while the events still do.
+  await until(() => got.at(-1)?.position === on.at(last), { message: "the bookmark" });
+  expect(new Set(got.slice(1).map(({ type }) => type))).toEqual(new Set(["bookmark"]));
 });
 
 it("and after so many events, however fast they came", async () => {

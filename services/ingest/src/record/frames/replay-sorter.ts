@@ -12,6 +12,9 @@ export const replaySorterLimits = {
   pieceFrames: 100_000,
 } as const;
 
+/** In place of the usual ones. */
+export type ReplayTimes = { readonly silenceMs?: number; readonly pieceMs?: number };
+
 export type Sortable = {
   /** The upstream's own time; undefined if it can't be read. */
   readonly moment: Timestamp | undefined;

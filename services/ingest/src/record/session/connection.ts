@@ -5,7 +5,7 @@ import type { MaskedFrame } from "../../secrets/pieces.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import type { ChannelStore } from "../frames/channel-store.ts";
 import { shaOf } from "../frames/original.ts";
-import { ReplaySorter } from "../frames/replay-sorter.ts";
+import { ReplaySorter, type ReplayTimes } from "../frames/replay-sorter.ts";
 import type { Fingerprint } from "../own-facts/session-facts.ts";
 import type { ReceivedChannel } from "./session-match.ts";
 
@@ -126,9 +126,13 @@ export function runPending(connection: UpstreamConnection): void {
   for (const run of pending) run();
 }
 
-export function connectionChannel(normalizer: ChannelNormalizer, live: boolean): ConnectionChannel {
+export function connectionChannel(
+  normalizer: ChannelNormalizer,
+  live: boolean,
+  replay: ReplayTimes = {},
+): ConnectionChannel {
   const started = { partial: undefined, waiting: [], ready: live, store: undefined };
-  return { normalizer, sorter: new ReplaySorter<HeldFrame>({ live }), ...started };
+  return { normalizer, sorter: new ReplaySorter<HeldFrame>({ live, ...replay }), ...started };
 }
 
 export type FramePiece = { readonly channel: string; readonly bytes: Uint8Array; readonly more: boolean };

@@ -18,6 +18,7 @@ import type { Fact } from "../../normalize/fact.ts";
 import { channelNames, type Normalizer } from "../../normalize/normalizer.ts";
 import { type Numbered, ownChannel } from "../frames/numbering.ts";
 import { bufferOf, largestFrameBytes, shaOf } from "../frames/original.ts";
+import type { ReplayTimes } from "../frames/replay-sorter.ts";
 import { AckWatermark } from "../journal/ack-watermark.ts";
 import type { KnownConnection } from "../journal/known-connections.ts";
 import { openSourceJournal, type SourceJournalOptions } from "../journal/source-journal.ts";
@@ -51,6 +52,8 @@ export type SessionRecorderOptions = {
   readonly textTtl?: number | undefined;
   /** Larger frames are recorded without their bytes. Default 7 MiB. */
   readonly frameBytes?: number;
+  /** See RecordingTimes. */
+  readonly replay?: ReplayTimes | undefined;
 };
 
 /** Receives what the recorder does, for metrics and for the push stream. */
@@ -291,7 +294,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     const channelReading = normalizer.channels.find((one) => one.name === name);
     if (channelReading === undefined) return undefined;
     const isLive = connection.resumedSeq !== undefined && numbers.isSettled(name);
-    const channel = connections.connectionChannel(channelReading, isLive);
+    const channel = connections.connectionChannel(channelReading, isLive, options.replay);
     connection.channels.set(name, channel);
     return channel;
   }

@@ -172,7 +172,7 @@ const scenarios: readonly Scenario[] = [
     title: "the end after a while without any word of it",
     past: () => [...ran(), a().is("job.succeeded", SUCCESS)],
     later: () => [a().writes("three", 2)],
-    graceMs: 1_000,
+    graceMs: 4_000,
     told: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "live three", "complete"],
   },
   {
