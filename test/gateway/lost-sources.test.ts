@@ -1,4 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { credentials } from "@grpc/grpc-js";
 import { madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
 import { startFakeRkt } from "@tapedeck/fakes/rkt/server";
@@ -14,7 +16,9 @@ import { type Stack, startStack } from "../stack/stack.ts";
 
 // A tap that is killed while its upstream works, and an upstream that is gone: clients learn that the source is lost.
 
+const folder = mkdtempSync(join(tmpdir(), "lost-sources-"));
 const cleanup = new AsyncDisposableStack();
+cleanup.defer(() => rmSync(folder, { recursive: true, force: true }));
 let stack: Stack;
 let host: Awaited<ReturnType<typeof startFakeRkt>>;
 let vagrant: Awaited<ReturnType<typeof startFakeVagrant>>;
@@ -102,6 +106,14 @@ it("a source whose tap was killed is reported as lost everywhere, and no end is 
     "tapedeck-source": "zoe/shop",
   });
   expect(metadata.get("tapedeck-not-heard-since")).toEqual([notHeardSince]);
+
+  await using status = startCli(["status"], {
+    cwd: folder,
+    env: { TAPEDECK_URL: `http://${stack.http}`, TAPEDECK_DATA: folder, XDG_STATE_HOME: folder },
+  });
+  expect([await status.ended, status.stderr()]).toEqual([0, ""]);
+  // Its gap is counted in the last column.
+  expect(status.stdout()).toMatch(/^zoe\/shop\/skaffold +lost, last heard .* ago +127\.0\.0\.1:50051 .* 1$/m);
 
   // As it stood: first it was heard.
   const started = (await session())?.startPosition;

@@ -4,7 +4,7 @@ import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { Hello, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { Hello, Item, PushRequest, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { namePart } from "@tapedeck/shared/source";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
@@ -42,7 +42,7 @@ const long = `${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`;
 async function startHarness(
   developer: string,
   address: string,
-  { natsUrl = nats.url, ...more }: Record<string, unknown> & { natsUrl?: string } = {},
+  { natsUrl = nats.url, env: moreEnv, ...more }: Record<string, unknown> & { natsUrl?: string; env?: object } = {},
 ) {
   const { folder, ...tidy } = await temporaryFolder();
   const env = {
@@ -51,6 +51,7 @@ async function startHarness(
     TAPEDECK_INGEST_HEALTH_PORT: "0",
     TAPEDECK_INGEST_SPILL_DIR: folder,
     TAPEDECK_SOURCES: JSON.stringify([{ developer, project: "shop", address, redact: "off", ...more }]),
+    ...moreEnv,
   };
   const ingest = await startIngest(readConfig({ env }), testLogger);
   return {
@@ -186,6 +187,47 @@ test("a second ingest never dials, and takes over when the first is gone", async
   expect(fake.peers.size).toBe(2);
 });
 
+/** The push of a tap elsewhere, which tells that much and stays. */
+function pushOf(
+  harness: Awaited<ReturnType<typeof startHarness>>,
+  { developer, upstream = "skaffold" }: { readonly developer: string; readonly upstream?: string },
+  told: readonly Item["what"][] = [],
+) {
+  const client = new RecorderClient(harness.ingest.addresses.grpc, credentials.createInsecure());
+  const stop = new AbortController();
+  const hello = Hello.fromPartial({ developer, project: "shop", upstream, tap: "RUN" });
+  const welcomed = Promise.withResolvers<string>();
+  const committed = Promise.withResolvers<void>();
+  const requests = async function* (): AsyncGenerator<PushRequest> {
+    yield PushRequest.fromPartial({ body: { $case: "hello", value: hello } });
+    for (const [index, what] of told.entries()) {
+      const value = Item.fromPartial({ index: BigInt(index + 1), connection: "C1", ...(what && { what }) });
+      yield PushRequest.fromPartial({ body: { $case: "item", value } });
+    }
+    await new Promise((resolve) => stop.signal.addEventListener("abort", resolve));
+  };
+  const pushing = (async () => {
+    for await (const { body } of grpcLink(client)(requests(), stop.signal)) {
+      if (body?.$case === "welcome") welcomed.resolve(body.value.source);
+      if (body?.$case === "committed" && body.value.index === BigInt(told.length)) committed.resolve();
+    }
+  })().catch((error: unknown) => {
+    welcomed.reject(error);
+    committed.reject(error);
+  });
+  // Not every test waits for both.
+  void Promise.allSettled([welcomed.promise, committed.promise]);
+  return {
+    welcomed: welcomed.promise,
+    committed: committed.promise,
+    async kill() {
+      stop.abort();
+      await pushing;
+      client.close();
+    },
+  };
+}
+
 test("a source at whose address nothing listens is free for another tap, and is taken when somebody listens", async () => {
   const recording = loadRecording(long);
   const { port, address, ...gone } = await startFakeSkaffold({ recording, port: await ownPort() });
@@ -195,31 +237,53 @@ test("a source at whose address nothing listens is free for another tap, and is 
   const source = skaffoldSource("erin");
   await until(() => state()[0]?.state === "waiting for the upstream", { message: "the source to be free" });
 
-  const client = new RecorderClient(harness.ingest.addresses.grpc, credentials.createInsecure());
-  const stop = new AbortController();
-  const hello = Hello.fromPartial({ developer: "erin", project: "shop", upstream: "skaffold", tap: "RUN" });
-  const welcomed = Promise.withResolvers<string>();
-  const pushing = (async () => {
-    const requests = async function* () {
-      yield { body: { $case: "hello" as const, value: hello } };
-      await new Promise((resolve) => stop.signal.addEventListener("abort", resolve));
-    };
-    for await (const { body } of grpcLink(client)(requests(), stop.signal)) {
-      if (body?.$case === "welcome") welcomed.resolve(body.value.source);
-    }
-  })().catch(welcomed.reject);
-  expect(await welcomed.promise).toBe(source);
+  const run = pushOf(harness, { developer: "erin" });
+  expect(await run.welcomed).toBe(source);
 
   // Whoever has it keeps it; then it is the configured source's again.
   await using fake = await startFakeSkaffold({ recording, port });
   await until(() => state().find(({ tap }) => tap !== "RUN")?.state === "standby", { message: "it to stand by" });
   expect(fake.health.v1.opened).toBe(0);
-  stop.abort();
-  await pushing;
-  client.close();
+  await run.kill();
   await fake.play();
   await until(async () => framesOf(await recorded("erin"), "v1").length === bytesOf(recording, "v1").length, {
     message: "all of v1",
+  });
+});
+
+test("a Vagrant source at whose address nothing listens is free for another tap, too", async () => {
+  await using harness = await startHarness("vera", "127.0.0.1:9", { upstream: "vagrant" });
+  await until(() => harness.ingest.status()[0]?.state === "waiting for the upstream", { message: "it to be free" });
+  const run = pushOf(harness, { developer: "vera", upstream: "vagrant" });
+  expect(await run.welcomed).toBe("default/vera/shop/vagrant");
+  await run.kill();
+});
+
+test("a source whose tap was killed is named by /readyz, with the time at which it was last heard", async () => {
+  // It is lost after half of this time, and given up after all of it.
+  await using harness = await startHarness("otto", "127.0.0.1:9", { env: { TAPEDECK_INGEST_LOST_AFTER: "6s" } });
+  const ready = async () => {
+    const answer = await fetch(`http://${harness.ingest.addresses.health}/readyz`);
+    return { status: answer.status, ...((await answer.json()) as { readonly details?: { readonly lost?: object } }) };
+  };
+  await until(async () => (await ready()).status === 200, { message: "the log to be there" });
+  const [frame] = bytesOf(loadRecording(long), "v1");
+  const run = pushOf(harness, { developer: "nina" }, [
+    { $case: "dialled", value: { address: "127.0.0.1:50051", channels: ["v1"] } },
+    { $case: "frame", value: { channel: "v1", bytes: frame ?? Buffer.alloc(0), more: false } },
+  ]);
+  await run.committed;
+  await run.kill();
+  const lost = await until(
+    async () => {
+      const answer = await ready();
+      return answer.details?.lost !== undefined && answer;
+    },
+    { message: "it to be lost" },
+  );
+  expect(lost).toMatchObject({
+    status: 200,
+    details: { lostSources: 1, lost: { [skaffoldSource("nina")]: expect.stringMatching(/^not heard since \d{4}-/) } },
   });
 });
 

@@ -6,7 +6,7 @@ import type { PolledConnection } from "../polling/connection.ts";
 import type { PollResult } from "../polling/poll-result.ts";
 import type { Reply } from "../polling/unary-call.ts";
 import { ImageDoubts, PodDoubts } from "./list-doubts.ts";
-import { imageMethods, podMethods } from "./methods.ts";
+import { type InventoryMethods, imageMethods, podMethods } from "./methods.ts";
 import { InventoryPoll, isSameList } from "./poll-inventory.ts";
 
 const ok = (response: Buffer): Reply => ({ code: 0, message: "", response });
@@ -22,6 +22,7 @@ afterEach(() => void vi.useRealTimers());
 async function polled(
   answer: (path: string, timeoutMs: number, call: number) => Promise<Reply> | Reply,
   forMs: number,
+  methods: InventoryMethods = podMethods,
 ) {
   const over = new AbortController();
   const started = performance.now();
@@ -31,13 +32,13 @@ async function polled(
   const connection: Pick<PolledConnection, "signal" | "call"> = {
     signal: over.signal,
     call: async (path, _, timeoutMs) => {
-      if (path === podMethods.list) askedAt.push(performance.now() - started);
+      if (path === methods.list) askedAt.push(performance.now() - started);
       return answer(path, timeoutMs, ++calls);
     },
   };
   const done = new InventoryPoll({
     ...{
-      methods: podMethods,
+      methods,
       connection,
       doubts: new PodDoubts(),
       intervalMs: 1_000,
@@ -69,6 +70,16 @@ describe("the pause between two looks", () => {
     };
     // The first answer says nothing yet; then each takes 1.6 % of the time to the next.
     expect((await polled(slow, 100_000)).pauses).toEqual([1_000, 31_250, 31_250, 31_250]);
+  });
+
+  it("leaves the host, with both lists together, the time that its load allows", async () => {
+    const slow = async () => {
+      await delay(500);
+      return ok(list(a));
+    };
+    const longest = async (methods: InventoryMethods) => Math.max(...(await polled(slow, 400_000, methods)).pauses);
+    const share = 500 / (await longest(podMethods)) + 500 / (await longest(imageMethods));
+    expect(share).toBeCloseTo(0.02, 9);
   });
 
   it("leaves it the time that questions about a look cost, too", async () => {

@@ -18,6 +18,7 @@ import {
   PodState,
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -33,12 +34,18 @@ const when = (message: string, condition: () => unknown) => until(() => Boolean(
 type What = NonNullable<TapItem["what"]>;
 type Told<C extends What["$case"]> = Extract<What, { $case: C }>["value"];
 
-type Listening = { readonly skip?: readonly string[]; readonly interval?: number; readonly timeout?: number };
+type Listening = {
+  readonly skip?: readonly string[];
+  readonly interval?: number;
+  readonly timeout?: number;
+  readonly load?: number;
+};
 
-function listen(address: string, { skip = ["logs"], interval = 1, timeout = 10_000 }: Listening = {}) {
+function listen(address: string, options: Listening = {}) {
+  const { skip = ["logs"], interval = 1, timeout = 10_000, load: percent = 100 } = options;
   const items: TapItem[] = [];
   const stop = new AbortController();
-  const settings = { interval: `${interval}`, timeout: `${timeout}`, load: "100" };
+  const settings = { interval: `${interval}`, timeout: `${timeout}`, load: `${percent}` };
   const emit = (item: TapItem) => void items.push(item);
   const running = tap.run({ address, signal: stop.signal, skipChannels: skip, settings, emit });
   const all = <C extends What["$case"]>(name: C) =>
@@ -191,6 +198,22 @@ describe("looks", () => {
     ahead = 10_000;
     await when("another whole one", () => tapped.lists("pods").length === 2);
     expect(tapped.lists("pods")[1]).toEqual(tapped.lists("pods")[0]);
+  });
+
+  it("leave the host the time that `load` allows", async () => {
+    await using fake = await fakeOf([[a], [a], [a]]);
+    const releases = [fake.hold("pods", 1), fake.hold("pods", 2)];
+    await using _ = listen(fake.address, { skip: ["images", "logs"], load: 10 });
+    for (const [answered, release] of releases.entries()) {
+      await when("the call", () => fake.calls.ListPods.made > answered);
+      await delay(150);
+      release();
+    }
+    // The first answer is not judged. After the second the host has more than 11 times what the answer took.
+    await when("the answer", () => fake.polls.pods >= 2);
+    const answeredAt = performance.now();
+    await when("the next call", () => fake.calls.ListPods.made >= 3);
+    expect(performance.now() - answeredAt).toBeGreaterThan(500);
   });
 
   it("may be larger than what gRPC takes by default", async () => {

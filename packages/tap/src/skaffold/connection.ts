@@ -167,6 +167,8 @@ export class SkaffoldConnection {
       }
       const value = { channel, code, message: details, final: true };
       this.#options.emit({ $case: "channel_ended", value });
+      // From now on the process's own answer is all that is known of this API's state, and no loop may end any more.
+      if (isAlive && this.#broken.has(channel)) this.#states.request();
     }
     if (this.#open.size > 0) return;
     // Nothing more will come, but a new connection would get the same: stays until the process goes.

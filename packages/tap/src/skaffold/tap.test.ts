@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { basename } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { recordings } from "@tapedeck/fakes/recordings";
+import { breakingAt } from "@tapedeck/fakes/skaffold/event-log";
 import { loadRecording, type RecordedUpstream, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
@@ -328,6 +329,20 @@ describe("GetState", () => {
     ]);
     expect(fake.statesAsked).toEqual({ v1: 2, v2: 2 });
     expect(fake.pings()).toBe(0);
+  });
+
+  it("is asked again when a stream has broken, though no loop ends after that", async () => {
+    const broken = breakingAt(recording, 9);
+    const messages = { ...broken.messages, v1: broken.messages.v1.slice(0, 3) };
+    await using fake = await startFakeSkaffold({ recording: { ...broken, messages } });
+    await using tapped = listen(fake.address);
+    await until(() => expect(tapped.all("described")).toHaveLength(2));
+    await fake.playUntil({ v1: 3, v2: 5 });
+    // For the new runner.
+    await until(() => expect(tapped.all("described")).toHaveLength(4));
+    await fake.play();
+    await until(() => expect(tapped.all("channel_ended")).toHaveLength(1));
+    await until(() => expect(tapped.all("described")).toHaveLength(6));
   });
 });
 

@@ -3,6 +3,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { asNow, writeEventLog } from "@tapedeck/fakes/skaffold/event-log";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
@@ -32,6 +34,8 @@ type Case = {
   readonly env?: Readonly<Record<string, string>>;
   /** Sent to the command's whole group, as Ctrl-C is, when it runs. */
   readonly signal?: NodeJS.Signals;
+  /** The recording of a process that wrote to own.log right before the command. */
+  readonly written?: string;
   /** How many Skaffold processes are recorded whole. */
   readonly recorded: number;
 };
@@ -58,6 +62,13 @@ const cases: readonly Case[] = [
     title: "an event log file by variable",
     command: ["skaffold", "build", "--rpc-port=PORT"],
     env: { SKAFFOLD_EVENT_LOG_FILE: "own.log" },
+    recorded: 1,
+  },
+  {
+    title: "an event log file with earlier events",
+    command: ["bash", "-c", "skaffold build --rpc-port=PORT"],
+    env: { SKAFFOLD_EVENT_LOG_FILE: "own.log" },
+    written: run,
     recorded: 1,
   },
   { title: "two in a row", command: ["bash", "-c", inARow], recorded: 2 },
@@ -106,7 +117,15 @@ function start(command: readonly string[], { cwd, env }: ReturnType<typeof harne
 }
 
 /** All that a user can see of it. */
-async function seen(command: readonly string[], at: ReturnType<typeof harness>, signal: Case["signal"]) {
+async function seen(
+  command: readonly string[],
+  at: ReturnType<typeof harness>,
+  { signal, written }: { readonly signal: Case["signal"] | undefined; readonly written: string | undefined },
+) {
+  if (written !== undefined) {
+    const { v1, v2 } = asNow(loadRecording(written)).messages;
+    writeEventLog(join(at.cwd, "own.log"), { v1: v1.map(({ bytes }) => bytes), v2: v2.map(({ bytes }) => bytes) });
+  }
   await using ran = start(command, at);
   if (signal !== undefined) {
     await until(() => ran.stdout().includes("args"), { message: "the command to run" });
@@ -123,30 +142,33 @@ async function seen(command: readonly string[], at: ReturnType<typeof harness>, 
   return { exit, stdout: ran.stdout(), stderr, files, own };
 }
 
-test.each(cases)("is the same with and without recording: $title", async ({ env, signal, recorded, ...told }) => {
-  // Without a port nothing is written to a file, whoever asks for it.
-  const port = String(await ownPort());
-  const command = told.command.map((arg) => arg.replace("PORT", port));
-  const [without, with_] = [harness(env), harness(env)];
-  const plain = await seen(command, without, signal);
-  const project = `same-${recorder.items.length}`;
-  const before = recorder.items.length;
-  const recording = [process.execPath, main, "run", "--project", project, "--", ...command];
-  expect(await seen(recording, with_, signal)).toEqual(plain);
+test.each(cases)(
+  "is the same with and without recording: $title",
+  async ({ env, signal, written, recorded, ...told }) => {
+    // Without a port nothing is written to a file, whoever asks for it.
+    const port = String(await ownPort());
+    const command = told.command.map((arg) => arg.replace("PORT", port));
+    const [without, with_] = [harness(env), harness(env)];
+    const plain = await seen(command, without, { signal, written });
+    const project = `same-${recorder.items.length}`;
+    const before = recorder.items.length;
+    const recording = [process.execPath, main, "run", "--project", project, "--", ...command];
+    expect(await seen(recording, with_, { signal, written })).toEqual(plain);
 
-  const items = recorder.items.slice(before);
-  const said = existsSync(join(with_.cwd, "said"))
-    ? readFileSync(join(with_.cwd, "said"), "utf8").trim().split("\n")
-    : [];
-  const ends = items.filter(({ what }) => what?.$case === "closed" && what.value.process_ended);
-  expect(ends).toHaveLength(recorded);
-  // All of it, nothing twice; each channel in its order.
-  for (const channel of ["v1", "v2"]) {
-    const lines = said.filter((line) => line.startsWith(`${channel} `));
-    expect(framesOf(items, channel)).toEqual(recorded === 0 ? [] : lines);
-  }
-  expect(existsSync(with_.env.TAPEDECK_SPILL) ? readdirSync(with_.env.TAPEDECK_SPILL) : []).toEqual([]);
-});
+    const items = recorder.items.slice(before);
+    const said = existsSync(join(with_.cwd, "said"))
+      ? readFileSync(join(with_.cwd, "said"), "utf8").trim().split("\n")
+      : [];
+    const ends = items.filter(({ what }) => what?.$case === "closed" && what.value.process_ended);
+    expect(ends).toHaveLength(recorded);
+    // All of it, nothing twice; each channel in its order.
+    for (const channel of ["v1", "v2"]) {
+      const lines = said.filter((line) => line.startsWith(`${channel} `));
+      expect(framesOf(items, channel)).toEqual(recorded === 0 ? [] : lines);
+    }
+    expect(existsSync(with_.env.TAPEDECK_SPILL) ? readdirSync(with_.env.TAPEDECK_SPILL) : []).toEqual([]);
+  },
+);
 
 test("the terminal is the command's", async ({ skip }) => {
   if (spawnSync("script", ["--version"]).status !== 0) skip("there is no program `script` here");

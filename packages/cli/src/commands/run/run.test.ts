@@ -231,7 +231,7 @@ describe("tapedeck run", () => {
     const killed = startCli(["run", "--", "skaffold", "dev"], { cwd, env: { ...env, ...stand } });
     await until(() => told(killed.stdout()).length > 0, { message: "the command to run" });
     const { note, command, file } = noteIn(spill);
-    expect(statSync(file).mode & 0o777).toBe(0o600);
+    for (const one of [file, `${file}.v2`]) expect(statSync(one).mode & 0o777).toBe(0o600);
     process.kill(killed.child.pid ?? 0, "SIGKILL");
     await until(() => killed.child.signalCode === "SIGKILL", { message: "it to die" });
     const next = () => startCli(["run", "--url", urlOf(nobody), "--", "skaffold", "version"], { cwd, env });

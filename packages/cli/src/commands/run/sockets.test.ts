@@ -1,11 +1,20 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { describe, expect, it } from "vitest";
-import { canSeeSockets, heldBy, listeningSockets, readHead, readListening, restAfter } from "./sockets.ts";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
+import {
+  canSeeSockets,
+  heldBy,
+  listeningSockets,
+  readHead,
+  readListening,
+  restAfter,
+  watchSockets,
+} from "./sockets.ts";
 
 const heads = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n";
 const row = (local: string, state: string, inode: number) =>
@@ -36,6 +45,24 @@ describe("sockets that listen", () => {
   it("are looked for again within 20 ms, unless that would cost more than a twentieth of a processor", () => {
     expect(restAfter(0.5)).toBe(15);
     for (const took of [1, 5, 40]) expect(took / (took + restAfter(took))).toBeLessThanOrEqual(0.05 + 1e-9);
+  });
+
+  it.runIf(canSeeSockets())("are reported by the next look, which comes within 20 ms", async () => {
+    const over = new AbortController();
+    const server = createServer();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    onTestFinished(() => {
+      over.abort();
+      server.close();
+      vi.useRealTimers();
+    });
+    const reported: string[] = [];
+    watchSockets()(process.pid)((address) => reported.push(address), over.signal);
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    expect(reported).toEqual([]);
+    await vi.advanceTimersByTimeAsync(20);
+    expect(reported).toContain(`127.0.0.1:${port}`);
   });
 
   it("are read without those that do not listen, which may be very many", () => {
