@@ -91,7 +91,7 @@ it("after a login maintenance commands use its address and token; local commands
   const nobody = "tapedeck: stdin is not a terminal, so the erasure can't be confirmed: add --yes.\n";
   expect(await tapedeck(erase, env)).toMatchObject({ code: 1, err: `${at("erase", there)}${nobody}` });
   expect(await tapedeck([...erase, "--yes"], env)).toMatchObject({
-    ...{ code: 1, err: expect.stringContaining("goes on: end it first") },
+    ...{ code: 1, err: expect.stringContaining("is still running: end it first") },
   });
 
   for (const [command = "", ...args] of [["restore", "nothing"], ["new-epoch"], ["sql-role", "list"]]) {
@@ -147,7 +147,7 @@ it("a backup, a rebuild and an erasure work remotely", async () => {
   });
 
   const goesOn = await tapedeck(["erase", "--session", globex.session, "--yes"], named(hers));
-  expect(goesOn).toMatchObject({ code: 1, err: expect.stringContaining("goes on: end it first") });
+  expect(goesOn).toMatchObject({ code: 1, err: expect.stringContaining("is still running: end it first") });
   const source = sourceName({ workspace: "globex", developer: "alice", project: "shop", upstream: "skaffold" });
   const ended = { channel: "tapedeck", kind: "session.ended", session: globex.session } as const;
   await harness.on.seed([testEvent(source, 1_000, ended)]);

@@ -52,107 +52,145 @@ type Waiting = { readonly message: Message; readonly size: number } | { readonly
  */
 export async function* subscription(
   asked: SubscriptionOptions,
-  { join, mostWaiting, backoff: times }: LinkPool,
+  pool: LinkPool,
   over: AbortSignal,
 ): AsyncGenerator<Message, void> {
-  const waiting: Waiting[] = [];
-  const wait = backoff(times);
-  let held = 0;
-  let after = asked.after === undefined ? undefined : momentText(asked.after);
-  let until = asked.until === undefined ? undefined : momentText(asked.until);
-  let wantsState = asked.state === true;
-  let isCaughtUp = false;
-  let isFull = false;
-  let failure: { readonly error: unknown } | undefined;
-  let retry: ReturnType<typeof setTimeout> | undefined;
-  let wake = () => {};
-
-  function request(): object {
-    // First where that is: asked for again after a cut, "now" would be later.
-    if (until === "now") return { after: "now", until };
-    return {
-      filter: filterOf(asked),
-      ...(after !== undefined && { after }),
-      ...(until !== undefined && { until }),
-      ...(wantsState && { state: true }),
-      ...(asked.original === true && { original: true }),
-      ...(asked.speed !== undefined && { speed: asked.speed }),
-    };
-  }
-
-  function received({ id: _, ...message }: ServerMessage, size: number): void {
-    if (message.type === "error") refused(errorIn(message));
-    else if (until === "now") learnEnd(message);
-    else if (message.position !== undefined) keep(message as Message, size);
-  }
-
-  function learnEnd({ type, position }: ServerMessage): void {
-    if (type !== "complete") return;
-    until = position;
-    seat.start();
-  }
-
-  function keep(message: Message, size: number): void {
-    wait.reset();
-    after = message.position;
-    wantsState = false;
-    const isAgain = message.type === "caught_up" && isCaughtUp;
-    isCaughtUp ||= message.type === "caught_up";
-    waiting.push({ message: isAgain ? { ...message, type: "bookmark" } : message, size });
-    held += size;
-    if (held >= mostWaiting && message.type !== "complete") {
-      isFull = true;
-      seat.stop();
-    }
-    wake();
-  }
-
-  function refused(error: TapedeckError | undefined): void {
-    if (error === undefined) failed(new Error("the gateway reported an error that can't be read"));
-    else if (isPassing(error.code)) retry = setTimeout(() => seat.start(), wait.next());
-    else if (error.code === "out_of_range" && error.earliest !== undefined && asked.onGap !== undefined) {
-      waiting.push({ gap: { after: after ?? "start", until: error.earliest } });
-      after = error.earliest;
-      seat.start();
-      wake();
-    } else failed(error);
-  }
-
-  /** Whether the same may be asked again in a while. A state that takes too long does so the next time. */
-  const isPassing = (code: string) => code === "not_ready" || (code === "limit_exceeded" && !wantsState);
-
-  function failed(error: unknown): void {
-    failure = { error };
-    wake();
-  }
-
-  const ended = () => wake();
-  over.addEventListener("abort", ended);
-  const seat = join({ request, received, failed });
+  const inbox = new Inbox(asked, pool);
+  over.addEventListener("abort", inbox.wake);
   try {
-    seat.start();
+    inbox.start();
     while (!over.aborted) {
-      const next = waiting.shift();
+      const next = inbox.next();
       if (next === undefined) {
-        if (failure !== undefined) throw failure.error;
-        if (isFull) {
-          isFull = false;
-          seat.start();
-        }
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
+        await inbox.changed();
       } else if ("gap" in next) {
         asked.onGap?.(next.gap);
       } else {
-        held -= next.size;
         yield next.message;
         if (next.message.type === "complete") return;
       }
     }
   } finally {
-    clearTimeout(retry);
-    over.removeEventListener("abort", ended);
-    seat.leave();
+    over.removeEventListener("abort", inbox.wake);
+    inbox.leave();
+  }
+}
+
+/** What the gateway has sent and the consumer has not taken, and from where to ask on. */
+class Inbox implements Subscriber {
+  readonly #asked: SubscriptionOptions;
+  readonly #mostWaiting: number;
+  readonly #wait: ReturnType<typeof backoff>;
+  readonly #seat: Seat;
+  readonly #waiting: Waiting[] = [];
+  #held = 0;
+  #after: string | undefined;
+  #until: string | undefined;
+  #wantsState: boolean;
+  #isCaughtUp = false;
+  #isFull = false;
+  #failure: { readonly error: unknown } | undefined;
+  #retry: ReturnType<typeof setTimeout> | undefined;
+  #resume = () => {};
+
+  constructor(asked: SubscriptionOptions, { join, mostWaiting, backoff: times }: LinkPool) {
+    this.#asked = asked;
+    this.#mostWaiting = mostWaiting;
+    this.#wait = backoff(times);
+    this.#after = asked.after === undefined ? undefined : momentText(asked.after);
+    this.#until = asked.until === undefined ? undefined : momentText(asked.until);
+    this.#wantsState = asked.state === true;
+    this.#seat = join(this);
+  }
+
+  readonly request = (): object => {
+    const asked = this.#asked;
+    // First where that is: asked for again after a cut, "now" would be later.
+    if (this.#until === "now") return { after: "now", until: this.#until };
+    return {
+      filter: filterOf(asked),
+      ...(this.#after !== undefined && { after: this.#after }),
+      ...(this.#until !== undefined && { until: this.#until }),
+      ...(this.#wantsState && { state: true }),
+      ...(asked.original === true && { original: true }),
+      ...(asked.speed !== undefined && { speed: asked.speed }),
+    };
+  };
+
+  readonly received = ({ id: _, ...message }: ServerMessage, size: number): void => {
+    if (message.type === "error") this.#refused(errorIn(message));
+    else if (this.#until === "now") this.#learnEnd(message);
+    else if (message.position !== undefined) this.#keep(message as Message, size);
+  };
+
+  readonly failed = (error: unknown): void => {
+    this.#failure = { error };
+    this.wake();
+  };
+
+  readonly wake = (): void => this.#resume();
+
+  start(): void {
+    this.#seat.start();
+  }
+
+  leave(): void {
+    clearTimeout(this.#retry);
+    this.#seat.leave();
+  }
+
+  next(): Waiting | undefined {
+    const next = this.#waiting.shift();
+    if (next !== undefined && "message" in next) this.#held -= next.size;
+    return next;
+  }
+
+  /** Called when nothing waits. Throws what the subscription has failed with. */
+  changed(): Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure.error;
+    if (this.#isFull) {
+      this.#isFull = false;
+      this.#seat.start();
+    }
+    return new Promise((resolve) => {
+      this.#resume = resolve;
+    });
+  }
+
+  #learnEnd({ type, position }: ServerMessage): void {
+    if (type !== "complete") return;
+    this.#until = position;
+    this.#seat.start();
+  }
+
+  #keep(message: Message, size: number): void {
+    this.#wait.reset();
+    this.#after = message.position;
+    this.#wantsState = false;
+    const isAgain = message.type === "caught_up" && this.#isCaughtUp;
+    this.#isCaughtUp ||= message.type === "caught_up";
+    this.#waiting.push({ message: isAgain ? { ...message, type: "bookmark" } : message, size });
+    this.#held += size;
+    if (this.#held >= this.#mostWaiting && message.type !== "complete") {
+      this.#isFull = true;
+      this.#seat.stop();
+    }
+    this.wake();
+  }
+
+  #refused(error: TapedeckError | undefined): void {
+    if (error === undefined) this.failed(new Error("the gateway reported an error that can't be read"));
+    else if (this.#isPassing(error.code)) this.#retry = setTimeout(() => this.#seat.start(), this.#wait.next());
+    else if (error.code === "out_of_range" && error.earliest !== undefined && this.#asked.onGap !== undefined) {
+      this.#waiting.push({ gap: { after: this.#after ?? "start", until: error.earliest } });
+      this.#after = error.earliest;
+      this.#seat.start();
+      this.wake();
+    } else this.failed(error);
+  }
+
+  /** Whether the same may be asked again in a while. A state that takes too long does so the next time. */
+  #isPassing(code: string): boolean {
+    return code === "not_ready" || (code === "limit_exceeded" && !this.#wantsState);
   }
 }

@@ -1,9 +1,9 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { type Log, LogUnusableError, openLog } from "@tapedeck/shared/log/jetstream";
+import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
+import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import { connectNats, type NatsSettings } from "@tapedeck/shared/service/nats";
-import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import type { NatsConnection } from "nats";
 
 /** This process's connection to the log, which may be away at first, and be replaced by another log later. */
@@ -40,8 +40,7 @@ class BackgroundLogLink implements LogLink {
   readonly #opened = Promise.withResolvers<void>();
   readonly #failed = Promise.withResolvers<never>();
   readonly #running: Promise<void>;
-  #nats: NatsConnection | undefined;
-  #log: Log | undefined;
+  #log: ConnectedLog | undefined;
   #broken = new AbortController();
 
   constructor(settings: NatsSettings, historyReaders: number, logger: Logger) {
@@ -69,48 +68,36 @@ class BackgroundLogLink implements LogLink {
   };
 
   readonly nats = (): LiveNatsConnection => {
-    if (this.#nats === undefined || this.#broken.signal.aborted) throw away();
-    return { connection: this.#nats, broken: this.#broken.signal };
+    if (this.#log === undefined || this.#broken.signal.aborted) throw away();
+    return { connection: this.#log.nats, broken: this.#broken.signal };
   };
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
-    if (this.#log === undefined) await this.#nats?.close(); // opening may be waiting for an answer
     await this.#running;
     await this.#log?.[Symbol.asyncDispose]();
-    await this.#nats?.close();
   }
 
   async #run(): Promise<void> {
-    this.#log = await this.#open();
-    if (this.#log === undefined || this.#nats === undefined) return;
+    const log = await connectLog({
+      service: "gateway",
+      settings: this.#settings,
+      logger: this.#logger,
+      historyReaders: this.#historyReaders,
+      signal: this.#closing.signal,
+      awayMessage: "the log is away; trying again until it is reached",
+      maxDelayMs: 2_000,
+      isFinal,
+      prepare: async (opened) => opened,
+    });
+    if (log === undefined) return;
+    this.#log = log;
     this.#broken = new AbortController();
-    void this.#watchConnection(this.#nats);
+    void this.#watchConnection(log.nats);
     this.#opened.resolve();
     // Yields no event, and throws when the log is replaced by another one.
     const from = { afterSeq: Number.MAX_SAFE_INTEGER, subjects: [nothing] };
-    for await (const _ of this.#log.reader.follow(from, { signal: this.#closing.signal }));
-  }
-
-  async #open(): Promise<Log | undefined> {
-    const { signal } = this.#closing;
-    const { url, syncAlways = false } = this.#settings;
-    const retry = backoff(100, 2_000);
-    for (let isReported = false; !signal.aborted; ) {
-      try {
-        this.#nats = await connectNats("gateway", this.#settings, this.#logger);
-        const warn = (message: string, fields?: object) => this.#logger.warn({ ...fields }, message);
-        return await openLog(this.#nats, { syncKnown: syncAlways, historyReaders: this.#historyReaders, warn });
-      } catch (error) {
-        await this.#nats?.close();
-        this.#nats = undefined;
-        if (isFinal(error)) throw error;
-        if (!isReported) this.#logger.warn({ url, err: error }, "the log is away; trying again until it is reached");
-        isReported = true;
-        await delay(retry.next(), signal);
-      }
-    }
-    return undefined;
+    for await (const _ of log.reader.follow(from, { signal: this.#closing.signal }));
   }
 
   async #watchConnection(connection: NatsConnection): Promise<void> {

@@ -11,7 +11,7 @@ import { belongsToLog, formatPosition, type Position, parsePosition } from "@tap
 export type Positions = {
   /** Sequence of one of our own positions (from query); 0 for none. */
   own(position: string): number;
-  written(seq: number): string;
+  readonly written: (seq: number) => string;
   /** The log's last sequence, from its leader. */
   lastSeq(): Promise<number>;
   /** `start`, `now`, a position or an RFC 3339 time → the sequence after which to begin. Decided by the log's leader. */
@@ -23,71 +23,86 @@ export type Positions = {
 };
 
 export function positions(log: () => LogReader): Positions {
-  const written = (seq: number) => formatPosition({ epoch: log().epoch, seq });
+  return new LogPositions(log);
+}
 
-  const ofThisLog = async (position: Position, field: string): Promise<number> => {
+class LogPositions implements Positions {
+  readonly #log: () => LogReader;
+
+  constructor(log: () => LogReader) {
+    this.#log = log;
+  }
+
+  own(position: string): number {
+    return parsePosition(position)?.seq ?? 0;
+  }
+
+  readonly written = (seq: number): string => formatPosition({ epoch: this.#log().epoch, seq });
+
+  async lastSeq(): Promise<number> {
+    return (await this.#log().bounds()).lastSeq;
+  }
+
+  async resolveAfter(after: string): Promise<number> {
+    const when = parseWhen(after);
+    switch (when?.type) {
+      case "now":
+        return this.lastSeq();
+      case "start":
+        return (await this.#log().bounds()).firstSeq - 1;
+      case "position":
+        return this.#ofThisLog(when.position, "after");
+      case "time":
+        return this.#beforeFirstSince(when.time);
+      default:
+        throw this.#invalidMoment("after", after, ", nor start or now");
+    }
+  }
+
+  async resolveUntil(until: string): Promise<number> {
+    const when = parseWhen(until);
+    if (when?.type === "now") return this.lastSeq();
+    if (when?.type === "position") return this.#ofThisLog(when.position, "until");
+    if (when?.type === "time") return this.#beforeFirstSince(new Date(when.time.getTime() + 1));
+    throw this.#invalidMoment("until", until, ", nor now");
+  }
+
+  async resolveEnd(until: string): Promise<number | Date> {
+    const when = parseWhen(until);
+    if (when?.type !== "time") return this.resolveUntil(until);
+    return (await lastBy(this.#log(), when.time)) ?? when.time;
+  }
+
+  async #ofThisLog(position: Position, field: string): Promise<number> {
+    const log = this.#log();
     const text = formatPosition(position);
-    if (!belongsToLog(log(), position)) {
-      const message = `position ${text} is from another log: this one is ${log().epoch}; begin again at "start" or a time`;
+    if (!belongsToLog(log, position)) {
+      const message = `position ${text} is from another log: this one is ${log.epoch}; begin again at "start" or a time`;
       throw new TapedeckError("position_foreign", message, { field });
     }
-    const { firstSeq, lastSeq } = await log().bounds();
+    const { firstSeq, lastSeq } = await log.bounds();
     if (position.seq > lastSeq) {
-      const latest = written(lastSeq);
+      const latest = this.written(lastSeq);
       const message = `position ${text} is beyond the log's end ${latest}`;
       throw new TapedeckError("position_future", message, { field, latest });
     }
     if (position.seq < firstSeq - 1) {
-      const earliest = written(firstSeq - 1);
+      const earliest = this.written(firstSeq - 1);
       const message = `position ${text} is no longer kept: continue after ${earliest}; the events before are lost`;
       throw new TapedeckError("out_of_range", message, { field, earliest });
     }
     return position.seq;
-  };
-  const invalidMoment = (field: string, text: string, words: string) => {
-    const forms = `a position (such as ${written(42)}) nor a time (2026-01-31T12:00:00Z)${words}`;
+  }
+
+  async #beforeFirstSince(time: Date): Promise<number> {
+    const first = await this.#log().firstSince(time);
+    return first === undefined ? this.lastSeq() : first - 1;
+  }
+
+  #invalidMoment(field: string, text: string, words: string): TapedeckError {
+    const forms = `a position (such as ${this.written(42)}) nor a time (2026-01-31T12:00:00Z)${words}`;
     return invalidArgument(`${field} "${text}" is neither ${forms}`, field);
-  };
-  const lastSeq = async () => (await log().bounds()).lastSeq;
-  const beforeFirstSince = async (time: Date) => {
-    const first = await log().firstSince(time);
-    return first === undefined ? lastSeq() : first - 1;
-  };
-
-  const resolveUntil: Positions["resolveUntil"] = async (until) => {
-    const when = parseWhen(until);
-    if (when?.type === "now") return lastSeq();
-    if (when?.type === "position") return ofThisLog(when.position, "until");
-    if (when?.type === "time") return beforeFirstSince(new Date(when.time.getTime() + 1));
-    throw invalidMoment("until", until, ", nor now");
-  };
-
-  return {
-    own: (position) => parsePosition(position)?.seq ?? 0,
-    written,
-    lastSeq,
-    async resolveAfter(after) {
-      const when = parseWhen(after);
-      switch (when?.type) {
-        case "now":
-          return lastSeq();
-        case "start":
-          return (await log().bounds()).firstSeq - 1;
-        case "position":
-          return ofThisLog(when.position, "after");
-        case "time":
-          return beforeFirstSince(when.time);
-        default:
-          throw invalidMoment("after", after, ", nor start or now");
-      }
-    },
-    resolveUntil,
-    async resolveEnd(until) {
-      const when = parseWhen(until);
-      if (when?.type !== "time") return resolveUntil(until);
-      return (await lastBy(log(), when.time)) ?? when.time;
-    },
-  };
+  }
 }
 
 /** The last sequence recorded at a time or before; undefined while the time has not passed for the log. */

@@ -1,3 +1,4 @@
+import { LogConnector } from "@tapedeck/shared/log/connect-log";
 import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -9,7 +10,6 @@ import { watchReaders } from "./db/access/watch-readers.ts";
 import { openDatabase } from "./db/database.ts";
 import { queryMetrics } from "./metrics.ts";
 import { defaultLimits } from "./projecting/batches.ts";
-import { connectLog } from "./projecting/connect-log.ts";
 import { DriftWatch } from "./projecting/drift-watch.ts";
 import { keepProjecting } from "./projecting/keep-projecting.ts";
 import { Progress } from "./projecting/progress.ts";
@@ -58,16 +58,16 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     }),
   );
 
-  const warned = new Set<string>();
+  const connector = new LogConnector({ service: "query", settings: config.nats, logger });
   const projecting = keepProjecting({
     database: writes,
     databaseUrl: config.databaseUrl,
     readers: { analystPassword: config.analystPassword, limits: config.readers },
-    openLog: async () => {
-      const opened = await connectLog(config.nats, logger, warned);
-      drift.listen(opened.nats);
-      return opened;
-    },
+    openLog: () =>
+      connector.open(async (log) => {
+        drift.listen(log.nats);
+        return log;
+      }),
     views: views({ textRows: config.textRows }),
     limits: { ...defaultLimits, events: config.batchEvents },
     progress,

@@ -49,33 +49,65 @@ const earlierPatienceMs = 60_000;
  * source has left for the same Tapedeck, so that sessions stay in their order; what others have left comes beside it.
  */
 export function pushSource(options: PushSource): SourcePush {
-  const { target, home, spill, control, say, onWelcome, onSession, onAway } = options;
-  const leaving = new AbortController();
-  const stopped = new AbortController();
-  // Undefined: nobody has answered yet, nor failed to.
-  let isConnected: boolean | undefined;
-  let trouble: Trouble | undefined;
-  let others = Promise.resolve();
-  let isLeft = false;
+  return new OrderedPush(options);
+}
 
-  const isOurs = ({ to, hello }: OrphanedSpill) => to === target.name && nameOf(hello) === nameOf(spill.hello());
+class OrderedPush implements SourcePush {
+  readonly #options: PushSource;
+  readonly #leaving = new AbortController();
+  readonly #stopped = new AbortController();
+  readonly #started: Promise<PushingTo | undefined>;
+  /** Undefined: nobody has answered yet, nor failed to. */
+  #isConnected: boolean | undefined;
+  #trouble: Trouble | undefined;
+  #others = Promise.resolve();
+  #isLeft = false;
 
-  function away(met: Trouble | undefined): void {
-    isConnected = false;
-    trouble = met;
-    onAway?.(met);
+  constructor(options: PushSource) {
+    this.#options = options;
+    this.#started = this.#start();
+    this.#started.catch(() => {}); // met by `finish`
   }
 
-  async function start(): Promise<PushingTo | undefined> {
-    const identity = await options.identity;
-    if (isLeft) return undefined;
+  readonly trouble = () => this.#trouble;
+
+  readonly finish = async (boundMs: number, hurry: AbortSignal): Promise<boolean> => {
+    const giveUp = () => {
+      this.#leaving.abort();
+      this.#stopped.abort();
+    };
+    hurry.addEventListener("abort", giveUp);
+    if (hurry.aborted) giveUp();
+    const end = performance.now() + boundMs;
+    const begun = new AbortController();
+    void this.#started.finally(() => begun.abort()).catch(() => {});
+    if (this.#isConnected !== false) await delay(boundMs, AbortSignal.any([begun.signal, hurry]));
+    this.#leaving.abort();
+    await within(end + stopMs - performance.now(), this.#commit(end, hurry), hurry);
+    this.#isLeft = true;
+    this.#stopped.abort();
+    hurry.removeEventListener("abort", giveUp);
+    return isEmpty(this.#options.spill);
+  };
+
+  async #commit(end: number, hurry: AbortSignal): Promise<void> {
+    const own = await this.#started;
+    const mayWait = this.#isConnected !== false && !hurry.aborted;
+    await own?.finish(mayWait ? Math.max(0, Math.ceil(end - performance.now())) : 0);
+    await this.#others;
+  }
+
+  async #start(): Promise<PushingTo | undefined> {
+    const { target, spill, control, onWelcome, onSession } = this.#options;
+    const identity = await this.#options.identity;
+    if (this.#isLeft) return undefined;
     spill.rename(identity);
-    await pushEarlier();
-    if (leaving.signal.aborted) return undefined;
+    await this.#pushEarlier();
+    if (this.#leaving.signal.aborted) return undefined;
     let taken: string | undefined;
     let isFirst = true;
     return pushTo({
-      ...{ target, spill, control, signal: stopped.signal },
+      ...{ target, spill, control, signal: this.#stopped.signal },
       ...(onSession && { onSession }),
       sourceTaken: () => {
         const { project } = spill.hello();
@@ -83,81 +115,68 @@ export function pushSource(options: PushSource): SourcePush {
         return { ...spill.hello(), project: nextName(project) };
       },
       onWelcome: (source) => {
-        isConnected = true;
-        trouble = undefined;
-        const [, developer = "", project = ""] = source.split("/");
-        const isAnothers = options.developer !== undefined && namePart(options.developer) !== developer;
-        if (taken !== undefined)
-          say(
-            `${developer}/${taken} is already recorded by another tap: this one is recorded as ${developer}/${project}`,
-          );
-        else if (isFirst && isAnothers)
-          say(`this is recorded as ${developer}/${project}, because the token belongs to ${developer}`);
+        this.#isConnected = true;
+        this.#trouble = undefined;
+        this.#sayName(source, taken, isFirst);
         taken = undefined;
-        if (isFirst) others = pushOthers();
+        if (isFirst) this.#others = this.#pushOthers();
         isFirst = false;
         onWelcome?.(source);
       },
-      onAway: away,
+      onAway: (trouble) => this.#away(trouble),
     });
   }
 
+  /** Reports a name that the user did not expect. `taken`: the project that another tap records already. */
+  #sayName(source: string, taken: string | undefined, isFirst: boolean): void {
+    const { say } = this.#options;
+    const [, developer = "", project = ""] = source.split("/");
+    const isAnothers = this.#options.developer !== undefined && namePart(this.#options.developer) !== developer;
+    if (taken !== undefined)
+      say(`${developer}/${taken} is already recorded by another tap: this one is recorded as ${developer}/${project}`);
+    else if (isFirst && isAnothers)
+      say(`this is recorded as ${developer}/${project}, because the token belongs to ${developer}`);
+  }
+
+  #away(trouble: Trouble | undefined): void {
+    this.#isConnected = false;
+    this.#trouble = trouble;
+    this.#options.onAway?.(trouble);
+  }
+
   /** Ends when nothing is left, or when it is no matter of the network that something is. */
-  async function pushEarlier(): Promise<void> {
-    for (let isAway = true; isAway && !leaving.signal.aborted; ) {
+  async #pushEarlier(): Promise<void> {
+    const { home, target } = this.#options;
+    const { signal } = this.#leaving;
+    for (let isAway = true; isAway && !signal.aborted; ) {
       isAway = false;
       let hasAnswered = false;
       await pushWaiting({
-        ...{ home, target, isMeant: isOurs, patienceMs: earlierPatienceMs, signal: leaving.signal },
+        ...{ home, target, isMeant: this.#isOurs, patienceMs: earlierPatienceMs, signal },
         onConnection: (is) => {
-          isConnected = is;
+          this.#isConnected = is;
           hasAnswered ||= is;
         },
         onLeft: (_, met) => {
           isAway = met?.mends !== false && !hasAnswered;
-          if (!hasAnswered) away(met);
+          if (!hasAnswered) this.#away(met);
         },
       });
     }
   }
 
-  async function pushOthers(): Promise<void> {
-    const isMeant = (orphan: OrphanedSpill) => orphan.to === target.name && !isOurs(orphan);
-    while (!leaving.signal.aborted) {
-      await pushWaiting({ home, target, isMeant, patienceMs, signal: leaving.signal });
-      await delay(pollMs, leaving.signal);
+  async #pushOthers(): Promise<void> {
+    const { home, target } = this.#options;
+    const { signal } = this.#leaving;
+    const isMeant = (orphan: OrphanedSpill) => orphan.to === target.name && !this.#isOurs(orphan);
+    while (!signal.aborted) {
+      await pushWaiting({ home, target, isMeant, patienceMs, signal });
+      await delay(pollMs, signal);
     }
   }
 
-  const started = start();
-  started.catch(() => {}); // met by `finish`
-  return {
-    trouble: () => trouble,
-    finish: async (boundMs, hurry) => {
-      const giveUp = () => {
-        leaving.abort();
-        stopped.abort();
-      };
-      hurry.addEventListener("abort", giveUp);
-      if (hurry.aborted) giveUp();
-      const end = performance.now() + boundMs;
-      const begun = new AbortController();
-      void started.finally(() => begun.abort()).catch(() => {});
-      if (isConnected !== false) await delay(boundMs, AbortSignal.any([begun.signal, hurry]));
-      leaving.abort();
-      const commit = async () => {
-        const own = await started;
-        const restMs = isConnected !== false && !hurry.aborted ? Math.max(0, Math.ceil(end - performance.now())) : 0;
-        await own?.finish(restMs);
-        await others;
-      };
-      await within(end + stopMs - performance.now(), commit(), hurry);
-      isLeft = true;
-      stopped.abort();
-      hurry.removeEventListener("abort", giveUp);
-      return isEmpty(spill);
-    },
-  };
+  readonly #isOurs = ({ to, hello }: OrphanedSpill): boolean =>
+    to === this.#options.target.name && nameOf(hello) === nameOf(this.#options.spill.hello());
 }
 
 /** Waits for work that was told to stop, but no longer than that, and hardly when there is a hurry. */

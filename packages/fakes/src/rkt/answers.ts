@@ -22,31 +22,69 @@ export type Host = {
 const none = Buffer.alloc(0);
 
 export function hostAnswers(recording: RecordedUpstream, playback: Playback, { pass }: Pick<Gates, "pass">): Host {
-  const infos = recording.rows.flatMap((row) => (row.kind === "unary" && row.rpc === "GetInfo" ? [row] : []));
-  let infosGiven = 0;
-  let isEmpty = false;
-  let dir: string | undefined;
+  return new RecordedHost(recording, playback, pass);
+}
 
-  function info(): Answer {
-    const row = infos[infosGiven++] ?? infos.at(-1);
+class RecordedHost implements Host {
+  readonly #name: string;
+  readonly #infos: readonly Answer[];
+  readonly #playback: Playback;
+  readonly #pass: Gates["pass"];
+  #infosGiven = 0;
+  #isEmpty = false;
+  #dir: string | undefined;
+
+  constructor(recording: RecordedUpstream, playback: Playback, pass: Gates["pass"]) {
+    this.#name = recording.name;
+    this.#infos = recording.rows.flatMap((row) => (row.kind === "unary" && row.rpc === "GetInfo" ? [row] : []));
+    this.#playback = playback;
+    this.#pass = pass;
+  }
+
+  readonly setEmpty = (isEmpty: boolean): void => {
+    this.#isEmpty = isEmpty;
+  };
+
+  readonly setDir = (dir: string): void => {
+    this.#dir = dir;
+  };
+
+  readonly answer: Host["answer"] = async (rpc, request, caller) => {
+    switch (rpc) {
+      case "GetInfo":
+        return this.#info();
+      case "ListPods":
+        return await this.#list("pods", request, caller);
+      case "ListImages":
+        return await this.#list("images", request, caller);
+      case "InspectPod":
+        return this.#inspect("pods", request, InspectPodRequest.decode(request).id);
+      case "InspectImage":
+        return this.#inspect("images", request, InspectImageRequest.decode(request).id);
+    }
+  };
+
+  #info(): Answer {
+    const row = this.#infos[this.#infosGiven++] ?? this.#infos.at(-1);
     if (row?.error !== undefined) return row;
-    const response = row?.response ?? infoOf(`/var/lib/rkt/data/${recording.name}`);
-    if (dir === undefined) return { response };
+    const response = row?.response ?? infoOf(`/var/lib/rkt/data/${this.#name}`);
+    if (this.#dir === undefined) return { response };
     const { info: told } = GetInfoResponse.decode(response);
-    if (told?.global_flags !== undefined) told.global_flags.dir = dir;
+    if (told?.global_flags !== undefined) told.global_flags.dir = this.#dir;
     return { response: Buffer.from(GetInfoResponse.encode({ info: told }).finish()) };
   }
 
-  async function list<K extends InventoryKind>(kind: K, request: Buffer, { peer, left }: Caller) {
+  async #list<K extends InventoryKind>(kind: K, request: Buffer, { peer, left }: Caller) {
+    const playback = this.#playback;
     const { filters, detail } = shapes[kind].list.decode(request);
     if (filters.length > 0) {
-      const recorded = isEmpty ? undefined : playback.recorded(shapes[kind].listRpc, request);
-      const shown = isEmpty ? undefined : playback.shown(kind);
+      const recorded = this.#isEmpty ? undefined : playback.recorded(shapes[kind].listRpc, request);
+      const shown = this.#isEmpty ? undefined : playback.shown(kind);
       return recorded ?? { response: shown === undefined ? none : listAnswer(kind, shown, detail) };
     }
-    await pass(kind, () => playback.upcoming(kind, peer), left);
+    await this.#pass(kind, () => playback.upcoming(kind, peer), left);
     while (!left.aborted) {
-      const due = isEmpty ? undefined : playback.take(kind, peer);
+      const due = this.#isEmpty ? undefined : playback.take(kind, peer);
       if (due === undefined) return { response: none };
       if (due.waitMs > 0) await delay(due.waitMs, left);
       if (due.again) continue;
@@ -57,35 +95,10 @@ export function hostAnswers(recording: RecordedUpstream, playback: Playback, { p
     return undefined;
   }
 
-  function inspect<K extends InventoryKind>(kind: K, request: Buffer, id: string): Answer {
-    const recorded = isEmpty ? undefined : playback.recorded(shapes[kind].inspectRpc, request);
-    return recorded ?? inspectAnswer(kind, isEmpty ? undefined : playback.shown(kind), id);
+  #inspect<K extends InventoryKind>(kind: K, request: Buffer, id: string): Answer {
+    const recorded = this.#isEmpty ? undefined : this.#playback.recorded(shapes[kind].inspectRpc, request);
+    return recorded ?? inspectAnswer(kind, this.#isEmpty ? undefined : this.#playback.shown(kind), id);
   }
-
-  async function answer(rpc: UnaryRpc, request: Buffer, caller: Caller) {
-    switch (rpc) {
-      case "GetInfo":
-        return info();
-      case "ListPods":
-        return await list("pods", request, caller);
-      case "ListImages":
-        return await list("images", request, caller);
-      case "InspectPod":
-        return inspect("pods", request, InspectPodRequest.decode(request).id);
-      case "InspectImage":
-        return inspect("images", request, InspectImageRequest.decode(request).id);
-    }
-  }
-
-  return {
-    answer,
-    setEmpty: (value) => {
-      isEmpty = value;
-    },
-    setDir: (value) => {
-      dir = value;
-    },
-  };
 }
 
 /** What the client saw of it: these two were not the server's words. */

@@ -1,5 +1,6 @@
-import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
+import type { ServiceError } from "@grpc/grpc-js";
 import { PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { connectionTo } from "../client-connection.ts";
 
 const { listPods, listImages } = PublicAPIService;
 const empty = Buffer.alloc(0);
@@ -7,11 +8,7 @@ const same = (bytes: Buffer) => bytes;
 
 /** Asks a fake as a test wants to: with bytes or messages. Each client has a connection of its own. */
 export function connectTo({ address }: { readonly address: string }) {
-  const client = new Client(address, credentials.createInsecure(), {
-    "grpc.use_local_subchannel_pool": 1,
-    "grpc.initial_reconnect_backoff_ms": 20,
-    "grpc.max_reconnect_backoff_ms": 20,
-  });
+  const client = connectionTo(address);
 
   function raw(rpc: string, request: Buffer, deadline?: number) {
     return new Promise<{ code: number; details: string; bytes: Buffer }>((resolve) => {

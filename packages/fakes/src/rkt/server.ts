@@ -4,7 +4,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { byteService } from "../byte-service.ts";
 import { type CallCount, CallCounts } from "../call-counts.ts";
 import { openPort } from "../port.ts";
-import { hostAnswers } from "./answers.ts";
+import { type Host, hostAnswers } from "./answers.ts";
 import { countsOfAll, type FakeCall, gates, type Rpc } from "./calls.ts";
 import { type LogAnswer, logAnswers } from "./logs.ts";
 import { type Playback, type Speed, SteppedPlayback } from "./playback.ts";
@@ -72,55 +72,89 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
   const { playback, clock, isOver } = makePlayback(options, speed);
   const { hold, pass } = gates();
   const host = hostAnswers(recording, playback, { pass });
-  const logs = logAnswers(recording);
-  const calls = new CallCounts<FakeCall>();
-  const polls = { pods: 0, images: 0 };
-  const peers = new Set<string>();
-  const allPlayed = Promise.withResolvers<void>();
+  const cut = (peer: string) => endpoint.cut(peer);
+  const calls = new RktCalls({ lie, speed, isOver, host, cut });
 
   const server = new Server({ "grpc.max_send_message_length": -1 });
   server.addService(byteService(PublicAPIService), {
-    getInfo: unary("GetInfo"),
-    listPods: unary("ListPods"),
-    inspectPod: unary("InspectPod"),
-    listImages: unary("ListImages"),
-    inspectImage: unary("InspectImage"),
-    listenEvents: stream("ListenEvents", () => ended({ code: status.UNKNOWN, details: "not implemented yet" })),
-    getLogs: stream("GetLogs", logs),
+    getInfo: calls.unary("GetInfo"),
+    listPods: calls.unary("ListPods"),
+    inspectPod: calls.unary("InspectPod"),
+    listImages: calls.unary("ListImages"),
+    inspectImage: calls.unary("InspectImage"),
+    listenEvents: calls.stream("ListenEvents", () => ended({ code: status.UNKNOWN, details: "not implemented yet" })),
+    getLogs: calls.stream("GetLogs", logAnswers(recording)),
   });
   const endpoint = await openPort(server, options.port ?? 0);
 
-  function enter(rpc: Rpc, call: Pick<ServerUnaryCall<Buffer, Buffer>, "getPeer" | "request" | "on">) {
-    const made = { rpc, peer: call.getPeer(), request: call.request };
-    peers.add(made.peer);
-    const over = calls.begin(made);
-    const left = new AbortController();
-    call.on("cancelled", () => {
-      over();
-      left.abort();
-    });
-    return { made, left: left.signal, over };
+  return {
+    address: `127.0.0.1:${endpoint.port}`,
+    port: endpoint.port,
+    polls: calls.polls,
+    played: playback.played,
+    allPlayed: calls.allPlayed,
+    calls: countsOfAll(calls.counts),
+    newestCalls: calls.counts.newest,
+    peers: calls.peers,
+    hold,
+    setEmpty: host.setEmpty,
+    setDir: host.setDir,
+    goAway: () => endpoint.close(),
+    comeBack: () => endpoint.open(),
+    pause: () => clock?.pause(),
+    resume: () => clock?.resume(),
+    [Symbol.asyncDispose]: async () => {
+      await endpoint.close();
+      server.forceShutdown();
+    },
+  };
+}
+
+type RktCallsOptions = {
+  readonly lie: FakeRktOptions["lie"];
+  readonly speed: Speed;
+  readonly isOver: () => boolean;
+  readonly host: Host;
+  readonly cut: (peer: string) => void;
+};
+
+/** Counts the calls and answers each. */
+class RktCalls {
+  readonly #options: RktCallsOptions;
+  readonly #allPlayed = Promise.withResolvers<void>();
+  readonly counts = new CallCounts<FakeCall>();
+  readonly polls = { pods: 0, images: 0 };
+  readonly peers = new Set<string>();
+
+  constructor(options: RktCallsOptions) {
+    this.#options = options;
   }
 
-  function unary(rpc: UnaryRpc) {
+  get allPlayed(): Promise<void> {
+    return this.#allPlayed.promise;
+  }
+
+  unary(rpc: UnaryRpc) {
+    const { lie, host, cut, isOver } = this.#options;
     return async (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
-      const { made, left, over } = enter(rpc, call);
+      const { made, left, over } = this.#enter(rpc, call);
       const given =
         lie?.(made) ?? unreadable(made) ?? (await host.answer(rpc, call.request, { peer: made.peer, left }));
       if (given === undefined || left.aborted) return;
       over();
-      if (given === "reset") endpoint.cut(made.peer);
+      if (given === "reset") cut(made.peer);
       else if (given.error !== undefined) reply(given.error);
       else reply(null, given.response);
-      if (rpc === "ListPods") polls.pods++;
-      if (rpc === "ListImages") polls.images++;
-      if (isOver()) allPlayed.resolve();
+      if (rpc === "ListPods") this.polls.pods++;
+      if (rpc === "ListImages") this.polls.images++;
+      if (isOver()) this.#allPlayed.resolve();
     };
   }
 
-  function stream(rpc: StreamRpc, answer: (request: Buffer) => LogAnswer) {
+  stream(rpc: StreamRpc, answer: (request: Buffer) => LogAnswer) {
+    const { lie, speed } = this.#options;
     return async (call: ServerWritableStream<Buffer, Buffer>) => {
-      const { made, left, over } = enter(rpc, call);
+      const { made, left, over } = this.#enter(rpc, call);
       const instead = lie?.(made) ?? unreadable(made);
       const { messages, end } = instead === undefined ? answer(call.request) : asStream(instead);
       const started = performance.now();
@@ -136,27 +170,17 @@ export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
     };
   }
 
-  return {
-    address: `127.0.0.1:${endpoint.port}`,
-    port: endpoint.port,
-    polls,
-    played: playback.played,
-    allPlayed: allPlayed.promise,
-    calls: countsOfAll(calls),
-    newestCalls: calls.newest,
-    peers,
-    hold,
-    setEmpty: host.setEmpty,
-    setDir: host.setDir,
-    goAway: () => endpoint.close(),
-    comeBack: () => endpoint.open(),
-    pause: () => clock?.pause(),
-    resume: () => clock?.resume(),
-    [Symbol.asyncDispose]: async () => {
-      await endpoint.close();
-      server.forceShutdown();
-    },
-  };
+  #enter(rpc: Rpc, call: Pick<ServerUnaryCall<Buffer, Buffer>, "getPeer" | "request" | "on">) {
+    const made = { rpc, peer: call.getPeer(), request: call.request };
+    this.peers.add(made.peer);
+    const over = this.counts.begin(made);
+    const left = new AbortController();
+    call.on("cancelled", () => {
+      over();
+      left.abort();
+    });
+    return { made, left: left.signal, over };
+  }
 }
 
 type PlaybackParts = {

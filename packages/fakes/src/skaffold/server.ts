@@ -72,49 +72,9 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
   const peers = new Set<string>();
 
   const server = new Server({ "grpc.max_send_message_length": -1 });
-  // Up to 0.41 the client streamed to Events too, and there was no v2.
-  const eventsV1 = { ...services.v1.events, requestStream: recording.generation === "A" };
-  server.addService({ ...services.v1, events: eventsV1 }, { ...methods("v1"), eventLog: stream("v1") });
-  if (recording.generation !== "A")
-    server.addService(services.v2, { ...methods("v2"), applicationLogs: stream("logs") });
+  const parts = { recording, handlers, playback, answers, statesAsked, peers, lie, kill: () => end("kill") };
+  addServices(server, parts);
   const endpoint = await openSkaffoldPort(server, options.port ?? 0);
-
-  function methods(api: Api) {
-    const auto = { autoBuild: control(api, "AutoBuild"), autoSync: control(api, "AutoSync") };
-    return {
-      getState: (_: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
-        statesAsked[api]++;
-        const state = answers.state(api, playback.played[api], playback.now);
-        reply(null, lie?.(api, state) ?? state);
-      },
-      events: stream(api),
-      execute: control(api, "Execute"),
-      handle: control(api, "Handle"),
-      ...(recording.generation === "C" && { ...auto, autoDeploy: control(api, "AutoDeploy") }),
-    };
-  }
-
-  function stream(channel: Channel) {
-    return async (call: EventCall) => {
-      peers.add(call.getPeer());
-      await handlers[channel].open(call);
-    };
-  }
-
-  function control(api: Api, name: ControlName) {
-    return async (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
-      const { answer, recorded } = answers.control(api, name, call.getPath(), call.request);
-      if (answer === undefined) return end("kill");
-      if (answer.code !== status.OK) return reply({ code: answer.code, details: answer.message });
-      // A recorded one is followed by its event in the recording, when that is played on.
-      if (name === "Handle" && !recorded) {
-        const { channel, bytes } = injected(api, call.request);
-        await handlers[channel].handOver(bytes);
-      }
-      if (name === "Execute" && api === "v1") playback.hurry();
-      reply(null, answer.response);
-    };
-  }
 
   async function end(how: "graceful" | "kill"): Promise<void> {
     if (over.signal.aborted) return ended.promise;
@@ -150,6 +110,64 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
     ended: ended.promise,
     [Symbol.asyncDispose]: () => end("kill"),
   };
+}
+
+type ServedParts = {
+  readonly recording: RecordedUpstream;
+  readonly handlers: Record<Channel, EventHandler>;
+  readonly playback: Playback;
+  readonly answers: Answers;
+  readonly statesAsked: Record<Api, number>;
+  readonly peers: Set<string>;
+  readonly lie: FakeSkaffoldOptions["lie"];
+  readonly kill: () => Promise<void>;
+};
+
+function addServices(server: Server, parts: ServedParts): void {
+  const { generation } = parts.recording;
+  const { handlers, peers } = parts;
+
+  function stream(channel: Channel) {
+    return async (call: EventCall) => {
+      peers.add(call.getPeer());
+      await handlers[channel].open(call);
+    };
+  }
+
+  // Up to 0.41 the client streamed to Events too, and there was no v2.
+  const eventsV1 = { ...services.v1.events, requestStream: generation === "A" };
+  const v1 = { ...unaryMethods(parts, "v1"), events: stream("v1"), eventLog: stream("v1") };
+  server.addService({ ...services.v1, events: eventsV1 }, v1);
+  if (generation === "A") return;
+  const v2 = { ...unaryMethods(parts, "v2"), events: stream("v2"), applicationLogs: stream("logs") };
+  server.addService(services.v2, v2);
+}
+
+function unaryMethods({ recording, handlers, playback, answers, statesAsked, lie, kill }: ServedParts, api: Api) {
+  function getState(_: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) {
+    statesAsked[api]++;
+    const state = answers.state(api, playback.played[api], playback.now);
+    reply(null, lie?.(api, state) ?? state);
+  }
+
+  function control(name: ControlName) {
+    return async (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
+      const { answer, recorded } = answers.control(api, name, call.getPath(), call.request);
+      if (answer === undefined) return kill();
+      if (answer.code !== status.OK) return reply({ code: answer.code, details: answer.message });
+      // A recorded one is followed by its event in the recording, when that is played on.
+      if (name === "Handle" && !recorded) {
+        const { channel, bytes } = injected(api, call.request);
+        await handlers[channel].handOver(bytes);
+      }
+      if (name === "Execute" && api === "v1") playback.hurry();
+      reply(null, answer.response);
+    };
+  }
+
+  const auto = { autoBuild: control("AutoBuild"), autoSync: control("AutoSync"), autoDeploy: control("AutoDeploy") };
+  const methods = { getState, execute: control("Execute"), handle: control("Handle") };
+  return recording.generation === "C" ? { ...methods, ...auto } : methods;
 }
 
 type Cues = { readonly lists: Record<Channel, Cue[]>; readonly refill: () => void };

@@ -3,7 +3,7 @@ import { type GetVersionInfoResponse, VagrantService } from "@tapedeck/proto/vag
 import { boxCalls } from "./state/boxes.ts";
 import type { Database } from "./state/database.ts";
 import type { Jobs } from "./state/jobs.ts";
-import { projectCalls } from "./state/projects.ts";
+import { basisAndProjectCalls } from "./state/projects.ts";
 import { getRunner } from "./state/runners.ts";
 import type { Stamps } from "./state/stamps.ts";
 import { type Generation, targetCalls } from "./state/targets.ts";
@@ -21,20 +21,17 @@ export type UnaryOptions = {
 /** The bytes of an answer to those of a request; throws a Refusal or a Panic. */
 export type AnswerBytes = (request: Buffer) => Buffer;
 
-/** All unary methods by their name on the wire, and the scrubbing at the end of a command. */
-export function unaryAnswers(options: UnaryOptions): {
-  readonly answers: ReadonlyMap<string, AnswerBytes>;
-  readonly scrub: () => void;
-} {
+/** All unary methods by their name on the wire. */
+export function unaryAnswers(options: UnaryOptions): ReadonlyMap<string, AnswerBytes> {
   const { database, stamps, generation, version, jobs } = options;
-  const places = projectCalls(database, stamps);
+  const places = basisAndProjectCalls(database, stamps);
   const targets = targetCalls(database, stamps, generation);
   const boxes = boxCalls(database, stamps);
   const service = VagrantService;
   const noTokens = () => {
     throw new Refusal(status.UNIMPLEMENTED, "method not implemented");
   };
-  const answers = new Map([
+  return new Map([
     on(service.getVersionInfo, () => versionInfo(version)),
     on(service.upsertBasis, places.upsertBasis),
     on(service.getBasis, places.getBasis),
@@ -66,7 +63,6 @@ export function unaryAnswers(options: UnaryOptions): {
     on(service.generateLoginToken, noTokens),
     on(service.convertInviteToken, noTokens),
   ]);
-  return { answers, scrub: targets.scrub };
 }
 
 type Method<Q, A> = {

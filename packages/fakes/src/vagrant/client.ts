@@ -1,4 +1,4 @@
-import { Client, credentials, type Metadata, Metadata as NewMetadata, type ServiceError } from "@grpc/grpc-js";
+import { type Metadata, Metadata as NewMetadata, type ServiceError } from "@grpc/grpc-js";
 import {
   type Job,
   type GetJobStreamResponse as Message,
@@ -6,16 +6,13 @@ import {
   type GetJobStreamResponse_Terminal_Event as TerminalEvent,
   VagrantService,
 } from "@tapedeck/proto/vagrant/vagrant";
+import { connectionTo } from "../client-connection.ts";
 
 const same = (bytes: Buffer) => bytes;
 
 /** Asks a fake as a test wants to: with bytes or messages. Each client has a connection of its own. */
 export function connectTo({ address }: { readonly address: string }) {
-  const client = new Client(address, credentials.createInsecure(), {
-    "grpc.use_local_subchannel_pool": 1,
-    "grpc.initial_reconnect_backoff_ms": 20,
-    "grpc.max_reconnect_backoff_ms": 20,
-  });
+  const client = connectionTo(address);
 
   function raw(rpc: string, request: Buffer, metadata: Metadata = protocol("1,1")) {
     return new Promise<{ code: number; details: string; bytes: Buffer }>((resolve) => {

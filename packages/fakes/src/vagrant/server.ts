@@ -1,18 +1,17 @@
 import { Server } from "@grpc/grpc-js";
-import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { type CallCount, CallCounts } from "../call-counts.ts";
 import { openPort } from "../port.ts";
 import { unaryAnswers } from "./answers.ts";
 import { CallGates, type FakeCall } from "./calls.ts";
 import { type Playback, playAsNow, playSample } from "./playback.ts";
+import { VagrantProcess } from "./process.ts";
 import type { Answer, RecordedUpstream } from "./recording.ts";
 import { implementation, rawService } from "./service.ts";
 import { type Database, makeDatabase } from "./state/database.ts";
-import type { JobStream } from "./state/job-stream.ts";
-import { type JobHooks, type Jobs, startJobs } from "./state/jobs.ts";
+import type { JobStream, StreamGates } from "./state/job-stream.ts";
+import type { JobHooks } from "./state/jobs.ts";
 import { makeStamps } from "./state/stamps.ts";
-import type { Generation } from "./state/targets.ts";
-import { Panic } from "./status.ts";
+import { type Generation, scrub } from "./state/targets.ts";
 import type { Step } from "./steps.ts";
 
 export type FakeVagrantOptions = {
@@ -91,82 +90,26 @@ export type FakeVagrant = AsyncDisposable & {
  * is taken.
  */
 export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promise<FakeVagrant> {
-  const { database = makeDatabase(), generation = "2.3", remembered = 10_000 } = options;
+  const { database = makeDatabase(), generation = "2.3", remembered = 10_000, dieAfter, lie } = options;
   const stamps = makeStamps(options.now ?? (() => performance.timeOrigin + performance.now()));
   const calls = new CallCounts<FakeCall>();
   const callGates = new CallGates();
   const peers = new Set<string>();
-  const streams = new Set<JobStream>();
-  const held = { states: 0, output: 0 };
-  const crashing = Promise.withResolvers<string>();
-  let crashed: string | undefined;
-  let jobs = start();
-  let isUp = true;
+  const vagrant = new VagrantProcess({ database, stamps, generation, remembered, dieAfter, port: () => endpoint });
+  const { streams, hooks, crashWith: crash } = vagrant;
+  const held = new HeldStreams(streams);
+  const jobs = () => vagrant.jobs;
 
   const version = generation === "2.3" ? "2.3.7" : "2.4.3";
-  const { answers, scrub } = unaryAnswers({ database, stamps, generation, version, jobs: () => jobs });
+  const answers = unaryAnswers({ database, stamps, generation, version, jobs });
   const server = new Server();
-  const shared = { database, answers, calls, callGates, peers, streams, crash, lie: options.lie, jobs: () => jobs };
-  const gates = () => ({ states: held.states > 0, output: held.output > 0 });
-  server.addService(rawService, implementation({ ...shared, held: gates }));
+  const gates = () => held.gates;
+  const shared = { database, answers, calls, callGates, peers, streams, crash, lie, jobs, held: gates };
+  server.addService(rawService, implementation(shared));
   const endpoint = await openPort(server, options.port ?? 0);
 
-  function start(): Jobs {
-    const started = startJobs({ database, stamps, generation, remembered });
-    const { dieAfter } = options;
-    if (dieAfter === undefined) return started;
-    started.watchAll((id) => {
-      const { state, operation } = started.read(id);
-      if (operation?.$case !== "command" || (state !== Job_State.SUCCESS && state !== Job_State.ERROR)) return;
-      setTimeout(() => started === jobs && isUp && void leave(), dieAfter);
-    });
-    return started;
-  }
-
-  async function goAway(): Promise<void> {
-    isUp = false;
-    for (const stream of streams) stream.leave();
-    streams.clear();
-    await endpoint.close();
-  }
-
-  async function leave(): Promise<void> {
-    scrub();
-    jobs.pruneOldJobs();
-    await goAway();
-  }
-
-  function crash(reason: string): void {
-    crashed ??= `crashed: ${reason}`;
-    crashing.resolve(crashed);
-    void goAway();
-  }
-
-  /** What a test does happens in the process too, and can end it. */
-  function inside<T>(act: () => T): T {
-    if (!isUp) throw new Error("the process is gone");
-    try {
-      return act();
-    } catch (cause) {
-      if (cause instanceof Panic) crash(cause.message);
-      throw cause;
-    }
-  }
-
-  const hooks: JobHooks = {
-    assign: (id) => inside(() => jobs.assign(id)),
-    ack: (id) => inside(() => jobs.ack(id)),
-    nack: (id) => inside(() => jobs.nack(id)),
-    dropAssignment: (id) => inside(() => jobs.dropAssignment(id)),
-    write: (id, events) => inside(() => jobs.write(id, events)),
-    complete: (id, result) => inside(() => jobs.complete(id, result)),
-    fail: (id, error) => inside(() => jobs.fail(id, error)),
-    cancel: (id) => inside(() => jobs.cancel(id)),
-    expire: (id) => inside(() => jobs.expire(id)),
-    loseHeartbeat: (id) => inside(() => jobs.loseHeartbeat(id)),
-  };
   const call = (rpc: string, request: Buffer): Buffer =>
-    inside(() => {
+    vagrant.inside(() => {
       const answer = answers.get(rpc);
       if (answer === undefined) throw new Error(`${rpc} is no unary method`);
       return answer(request);
@@ -176,48 +119,53 @@ export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promis
   return {
     address: `127.0.0.1:${endpoint.port}`,
     port: endpoint.port,
-    database,
-    jobs: hooks,
-    call,
+    ...{ database, jobs: hooks, call, peers },
     calls: calls.of,
     newestCalls: calls.newest,
-    peers,
     hold: callGates.hold,
-    holdStreams(part) {
-      held[part]++;
-      let isHeld = true;
-      return () => {
-        if (isHeld) held[part]--;
-        isHeld = false;
-        for (const stream of [...streams]) stream.go();
-      };
-    },
+    holdStreams: (part) => held.hold(part),
     streams: () => streams.size,
     fullStreams: () => [...streams].filter((stream) => stream.isFull()).length,
     get crashed() {
-      return crashed;
+      return vagrant.crashed;
     },
-    crash: crashing.promise,
+    crash: vagrant.crash,
     cut: () => endpoint.close(),
-    mend: async () => {
-      if (isUp) await endpoint.open();
-    },
-    goAway,
-    leave,
-    scrub,
-    async restart() {
-      await goAway();
-      jobs = start();
-      crashed = undefined;
-      isUp = true;
-      await endpoint.open();
-    },
+    mend: vagrant.mend,
+    goAway: vagrant.goAway,
+    leave: vagrant.leave,
+    scrub: () => scrub(database),
+    restart: vagrant.restart,
     playSample: (recording) => playSample(played, recording),
     playAsNow: (steps, names) => playAsNow(played, steps, names),
     newId: stamps.id,
     [Symbol.asyncDispose]: async () => {
-      await goAway();
+      await vagrant.goAway();
       server.forceShutdown();
     },
   };
+}
+
+/** What the open GetJobStreams may not say at the moment. */
+class HeldStreams {
+  readonly #streams: ReadonlySet<JobStream>;
+  readonly #holders = { states: 0, output: 0 };
+
+  constructor(streams: ReadonlySet<JobStream>) {
+    this.#streams = streams;
+  }
+
+  get gates(): StreamGates {
+    return { states: this.#holders.states > 0, output: this.#holders.output > 0 };
+  }
+
+  hold(part: StreamPart): () => void {
+    this.#holders[part]++;
+    let isHeld = true;
+    return () => {
+      if (isHeld) this.#holders[part]--;
+      isHeld = false;
+      for (const stream of [...this.#streams]) stream.go();
+    };
+  }
 }

@@ -57,29 +57,45 @@ const none: Buffer = Buffer.alloc(0);
 
 /** What the server does with each call. A Panic of any of them ends it without an answer. */
 export function implementation(options: ServerOptions): UntypedServiceImplementation {
-  const { database, jobs, answers, calls, callGates, peers, streams, held, crash, lie } = options;
+  const { database, jobs } = options;
+  const calls = new AnsweredCalls(options);
+  const { getJobStream, getLogStream } = VagrantService;
+  const unaries = Object.entries(VagrantService).map(([key, method]) => [key, calls.unary(nameOf(method))]);
+  return {
+    ...Object.fromEntries(unaries),
+    getJobStream: calls.stream(
+      "GetJobStream",
+      (call: JobStreamCall, talking) => jobStream(options, call, talking),
+      (call) => getJobStream.requestSerialize(call.request),
+    ),
+    getLogStream: calls.stream(
+      "GetLogStream",
+      () => {
+        throw new Refusal(status.FAILED_PRECONDITION, "invalid scope supplied");
+      },
+      (call: LogStreamCall) => getLogStream.requestSerialize(call.request),
+    ),
+    runnerConfig: calls.stream("RunnerConfig", (call: ConfigCall, { fail }) => runnerConfig(database, call, fail)),
+    runnerJobStream: calls.stream("RunnerJobStream", (call: RunnerCall, { fail }) =>
+      runnerJobStream(database, jobs(), call, fail),
+    ),
+  };
+}
 
-  /** What the client gets to hear of it; nothing if it has ended the process. */
-  function heard(cause: unknown): { code: status; details: string } | undefined {
-    if (cause instanceof Panic) {
-      crash(cause.message);
-      return undefined;
-    }
-    if (cause instanceof Refusal) return { code: cause.code, details: cause.message };
-    return { code: status.INTERNAL, details: String(cause) };
+type Talking = { readonly fail: Fail; readonly over: () => void };
+
+/** Counts the calls, and gives each its answer or the error that its client gets to hear of. */
+class AnsweredCalls {
+  readonly #options: ServerOptions;
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
   }
 
-  function enter(rpc: string, call: AnyCall, request = none) {
-    const made = { rpc, peer: call.getPeer(), request, metadata: call.metadata.getMap() };
-    peers.add(made.peer);
-    const over = calls.begin(made);
-    call.on("cancelled", over);
-    return { made, over };
-  }
-
-  function unary(rpc: string) {
+  unary(rpc: string) {
+    const { answers, callGates, lie } = this.#options;
     return async (call: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) => {
-      const { made, over } = enter(rpc, call, call.request);
+      const { made, over } = this.#enter(rpc, call, call.request);
       await callGates.pass(rpc);
       if (call.cancelled) return;
       over();
@@ -89,23 +105,23 @@ export function implementation(options: ServerOptions): UntypedServiceImplementa
         if (told.error !== undefined) throw new Refusal(told.error.code, told.error.details);
         reply(null, told.response);
       } catch (cause) {
-        const failed = heard(cause);
+        const failed = this.#heard(cause);
         if (failed !== undefined) reply(failed);
       }
     };
   }
 
   /** Lets the method talk once the metadata are right; whatever it throws or fails with, the client hears of. */
-  function stream<Call extends AnyStream>(
+  stream<Call extends AnyStream>(
     rpc: string,
-    talk: (call: Call, talking: { readonly fail: Fail; readonly over: () => void }) => void,
+    talk: (call: Call, talking: Talking) => void,
     requestOf: (call: Call) => Buffer = () => none,
   ) {
     return (call: Call) => {
-      const { over } = enter(rpc, call, requestOf(call));
+      const { over } = this.#enter(rpc, call, requestOf(call));
       const fail = (cause: unknown) => {
         over();
-        const failed = heard(cause);
+        const failed = this.#heard(cause);
         if (failed !== undefined) call.emit("error", failed);
       };
       try {
@@ -117,52 +133,53 @@ export function implementation(options: ServerOptions): UntypedServiceImplementa
     };
   }
 
-  type JobStreamCall = ServerWritableStream<GetJobStreamRequest, GetJobStreamResponse>;
-  function jobStream(call: JobStreamCall, { fail, over }: { readonly fail: Fail; readonly over: () => void }): void {
-    const left = () => {
-      over();
-      opened.leave();
-      streams.delete(opened);
-    };
-    const opened = openJobStream({
-      jobs: jobs(),
-      id: call.request.job_id,
-      held,
-      write: (message) => call.write(message),
-      end: () => {
-        left();
-        call.end();
-      },
-      broken: (cause) => {
-        left();
-        fail(cause);
-      },
-    });
-    streams.add(opened);
-    call.on("cancelled", left);
-    call.on("drain", opened.hasRoom);
-    opened.go();
+  #enter(rpc: string, call: AnyCall, request = none) {
+    const { calls, peers } = this.#options;
+    const made = { rpc, peer: call.getPeer(), request, metadata: call.metadata.getMap() };
+    peers.add(made.peer);
+    const over = calls.begin(made);
+    call.on("cancelled", over);
+    return { made, over };
   }
 
-  type LogStreamCall = ServerWritableStream<GetLogStreamRequest, LogBatch>;
-  const { getJobStream, getLogStream } = VagrantService;
-  const unaries = Object.entries(VagrantService).map(([key, method]) => [key, unary(nameOf(method))]);
-  return {
-    ...Object.fromEntries(unaries),
-    getJobStream: stream("GetJobStream", jobStream, (call) => getJobStream.requestSerialize(call.request)),
-    getLogStream: stream(
-      "GetLogStream",
-      () => {
-        throw new Refusal(status.FAILED_PRECONDITION, "invalid scope supplied");
-      },
-      (call: LogStreamCall) => getLogStream.requestSerialize(call.request),
-    ),
-    runnerConfig: stream("RunnerConfig", (call: ConfigCall, { fail }) => runnerConfig(database, call, fail)),
-    runnerJobStream: stream("RunnerJobStream", (call: RunnerCall, { fail }) =>
-      runnerJobStream(database, jobs(), call, fail),
-    ),
-  };
+  /** What the client gets to hear of it; nothing if it has ended the process. */
+  #heard(cause: unknown): { code: status; details: string } | undefined {
+    if (cause instanceof Panic) {
+      this.#options.crash(cause.message);
+      return undefined;
+    }
+    if (cause instanceof Refusal) return { code: cause.code, details: cause.message };
+    return { code: status.INTERNAL, details: String(cause) };
+  }
 }
 
+function jobStream({ jobs, held, streams }: ServerOptions, call: JobStreamCall, { fail, over }: Talking): void {
+  const left = () => {
+    over();
+    opened.leave();
+    streams.delete(opened);
+  };
+  const opened = openJobStream({
+    jobs: jobs(),
+    id: call.request.job_id,
+    held,
+    write: (message) => call.write(message),
+    end: () => {
+      left();
+      call.end();
+    },
+    broken: (cause) => {
+      left();
+      fail(cause);
+    },
+  });
+  streams.add(opened);
+  call.on("cancelled", left);
+  call.on("drain", opened.hasRoom);
+  opened.go();
+}
+
+type JobStreamCall = ServerWritableStream<GetJobStreamRequest, GetJobStreamResponse>;
+type LogStreamCall = ServerWritableStream<GetLogStreamRequest, LogBatch>;
 type ConfigCall = Parameters<typeof runnerConfig>[1];
 type RunnerCall = Parameters<typeof runnerJobStream>[2];

@@ -2,7 +2,7 @@ import type { NatsConnection } from "nats";
 import { expect, test, vi } from "vitest";
 import { silentLogger } from "../service/logger.ts";
 import { startTestNats } from "../testing/nats.ts";
-import { type ConnectedLog, connectLog } from "./connect-log.ts";
+import { type ConnectedLog, connectLog, LogConnector } from "./connect-log.ts";
 import { LogUnusableError } from "./jetstream.ts";
 
 function attempts(results: readonly ("ok" | Error)[]) {
@@ -54,4 +54,31 @@ test("gives up when the signal aborts", async () => {
   const log = await connectLog({ ...options, prepare, settings: { url: nats.url }, signal: stop.signal });
   expect(log).toBeUndefined();
   expect(connections).toHaveLength(1);
+});
+
+test("an attempt that waits for an answer ends with the signal", async () => {
+  await using nats = await startTestNats();
+  const stop = new AbortController();
+  const { options, connections } = attempts([]);
+  const prepare = async (log: ConnectedLog): Promise<ConnectedLog> => {
+    connections.push(log.nats);
+    setImmediate(() => stop.abort());
+    const error = await log.nats.closed();
+    throw error ?? new Error("the connection was closed");
+  };
+  expect(await connectLog({ ...options, prepare, settings: { url: nats.url }, signal: stop.signal })).toBeUndefined();
+  expect(connections).toHaveLength(1);
+});
+
+test.each([
+  ["known to sync", true, 0],
+  ["not known to sync, which is reported once", false, 1],
+])("a nats-server that is %s, of a log that is opened twice", async (_, syncAlways, warnings) => {
+  await using nats = await startTestNats();
+  const { options, messages } = attempts([]);
+  const connector = new LogConnector({ ...options, settings: { url: nats.url, syncAlways } });
+  for (let opened = 0; opened < 2; opened++) {
+    await using _log = await connector.open(async (log) => log);
+  }
+  expect(messages("sync_interval")).toBe(warnings);
 });

@@ -7,67 +7,93 @@ import { type Log, LogUnusableError, openLog } from "./jetstream.ts";
 /** Disposing closes the connection too. */
 export type ConnectedLog = Log & { readonly nats: NatsConnection };
 
-export type ConnectLogOptions<T> = {
+export type LogConnectorOptions = {
   /** Name of the connection. */
   readonly service: string;
   readonly settings: NatsSettings;
   readonly logger: Logger;
+  readonly historyReaders?: number;
+};
+
+/** Builds what the caller needs on an open log. The result owns the log. */
+export type PrepareLog<T> = (log: ConnectedLog) => Promise<T>;
+
+/** Opens the log, each time on a connection of its own. Reports each warning about the server once. */
+export class LogConnector {
+  readonly #options: LogConnectorOptions;
+  readonly #warned = new Set<string>();
+
+  constructor(options: LogConnectorOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Tries once. Rejects when the server is away, the log is unusable, `prepare` rejects or the signal aborts, and then
+   * nothing stays open.
+   */
+  async open<T>(prepare: PrepareLog<T>, signal?: AbortSignal): Promise<T> {
+    const { service, settings, logger, historyReaders } = this.#options;
+    await using stack = new AsyncDisposableStack();
+    const nats = await connectNats(service, settings, logger);
+    stack.defer(() => nats.close());
+    using _interrupt = closeOnAbort(nats, signal);
+    let isOpen = false;
+    const log = stack.use(
+      await openLog(nats, {
+        syncKnown: settings.syncAlways ?? false,
+        ...(historyReaders !== undefined && { historyReaders }),
+        warn: (message, fields) => {
+          // An opening warns of the same each time that it is tried.
+          if (isOpen || !this.#warned.has(message)) logger.warn({ ...fields }, message);
+          this.#warned.add(message);
+        },
+      }),
+    );
+    isOpen = true;
+    const owned = new AsyncDisposableStack();
+    const result = await prepare({ ...log, nats, [Symbol.asyncDispose]: () => owned.disposeAsync() });
+    owned.use(stack.move());
+    return result;
+  }
+}
+
+/** Requests on the connection reject at once, instead of when a server that does not answer has had its time. */
+function closeOnAbort(nats: NatsConnection, signal: AbortSignal | undefined): Disposable {
+  const close = () => void nats.close();
+  signal?.addEventListener("abort", close);
+  if (signal?.aborted) close();
+  return { [Symbol.dispose]: () => signal?.removeEventListener("abort", close) };
+}
+
+export type ConnectLogOptions<T> = LogConnectorOptions & {
   readonly signal: AbortSignal;
   /** Logged once, at the first failure. */
   readonly awayMessage: string;
-  readonly historyReaders?: number;
   /** The longest delay between two attempts. */
   readonly maxDelayMs?: number;
   /** Errors that do not go away by themselves. Default: LogUnusableError. */
   readonly isFinal?: (error: unknown) => boolean;
-  /**
-   * Builds what the caller needs, as part of the attempt. The result owns the log. If this rejects, the log is disposed and
-   * the attempt has failed.
-   */
-  readonly prepare: (log: ConnectedLog) => Promise<T>;
+  /** Part of each attempt. */
+  readonly prepare: PrepareLog<T>;
 };
 
 /**
- * Opens the log on a connection of its own, and retries until it succeeds. Resolves with undefined when the signal aborts.
- * Rejects with the first final error.
+ * Opens the log, and retries until it succeeds. Resolves with undefined when the signal aborts. Rejects with the first
+ * final error.
  */
 export async function connectLog<T>(options: ConnectLogOptions<T>): Promise<T | undefined> {
-  const { settings, logger, signal, awayMessage, maxDelayMs = 500 } = options;
+  const { settings, logger, signal, awayMessage, prepare, maxDelayMs = 500 } = options;
   const { isFinal = (error) => error instanceof LogUnusableError } = options;
+  const connector = new LogConnector(options);
   const delays = backoff(100, maxDelayMs);
-  const warned = new Set<string>();
   for (let isFirst = true; !signal.aborted; isFirst = false) {
     try {
-      return await attempt(options, warned);
+      return await connector.open(prepare, signal);
     } catch (error) {
       if (isFinal(error)) throw error;
-      if (isFirst) logger.warn({ url: settings.url, err: error }, awayMessage);
+      if (isFirst && !signal.aborted) logger.warn({ url: settings.url, err: error }, awayMessage);
       await delay(delays.next(), signal);
     }
   }
   return undefined;
-}
-
-async function attempt<T>(options: ConnectLogOptions<T>, warned: Set<string>): Promise<T> {
-  const { service, settings, logger, historyReaders, prepare } = options;
-  await using stack = new AsyncDisposableStack();
-  const nats = await connectNats(service, settings, logger);
-  stack.defer(() => nats.close());
-  let isOpen = false;
-  const log = stack.use(
-    await openLog(nats, {
-      syncKnown: settings.syncAlways ?? false,
-      ...(historyReaders !== undefined && { historyReaders }),
-      warn(message, fields) {
-        // An opening warns of the same each time that it is tried.
-        if (isOpen || !warned.has(message)) logger.warn({ ...fields }, message);
-        warned.add(message);
-      },
-    }),
-  );
-  isOpen = true;
-  const owned = new AsyncDisposableStack();
-  const result = await prepare({ ...log, nats, [Symbol.asyncDispose]: () => owned.disposeAsync() });
-  owned.use(stack.move());
-  return result;
 }

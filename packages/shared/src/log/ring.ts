@@ -13,48 +13,66 @@ export type Ring<T extends { readonly seq: number }> = {
 export type RingLimits = { readonly entries: number; readonly bytes: number };
 
 export function ring<T extends { readonly seq: number }>(startAfter: number, limits: RingLimits): Ring<T> {
-  const slots: ({ readonly entry: T; readonly bytes: number } | undefined)[] = new Array(limits.entries);
-  let first = 0;
-  let end = 0;
-  let floor = startAfter;
-  let bytes = 0;
+  return new SlotRing(startAfter, limits);
+}
 
-  const slot = (index: number) => slots[index % limits.entries];
+class SlotRing<T extends { readonly seq: number }> implements Ring<T> {
+  readonly #limits: RingLimits;
+  readonly #slots: ({ readonly entry: T; readonly bytes: number } | undefined)[];
+  #first = 0;
+  #end = 0;
+  #floor: number;
+  #bytes = 0;
 
-  const dropFirst = () => {
-    const oldest = slot(first);
+  constructor(startAfter: number, limits: RingLimits) {
+    this.#limits = limits;
+    this.#slots = new Array(limits.entries);
+    this.#floor = startAfter;
+  }
+
+  get floor(): number {
+    return this.#floor;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  push(entry: T, bytes: number): void {
+    const { entries: mostEntries, bytes: mostBytes } = this.#limits;
+    while (this.#end > this.#first && (this.#end - this.#first >= mostEntries || this.#bytes + bytes > mostBytes)) {
+      this.#dropFirst();
+    }
+    this.#slots[this.#end % mostEntries] = { entry, bytes };
+    this.#bytes += bytes;
+    this.#end++;
+  }
+
+  indexAfter(seq: number): number {
+    let low = this.#first;
+    let high = this.#end;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#slot(middle)?.entry.seq ?? 0) > seq) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  at(index: number): T | undefined {
+    return index >= this.#first && index < this.#end ? this.#slot(index)?.entry : undefined;
+  }
+
+  #slot(index: number) {
+    return this.#slots[index % this.#limits.entries];
+  }
+
+  #dropFirst(): void {
+    const oldest = this.#slot(this.#first);
     if (oldest === undefined) return;
-    floor = oldest.entry.seq;
-    bytes -= oldest.bytes;
-    slots[first % limits.entries] = undefined;
-    first++;
-  };
-
-  return {
-    push(entry, size) {
-      while (end > first && (end - first >= limits.entries || bytes + size > limits.bytes)) dropFirst();
-      slots[end % limits.entries] = { entry, bytes: size };
-      bytes += size;
-      end++;
-    },
-    get floor() {
-      return floor;
-    },
-    get bytes() {
-      return bytes;
-    },
-    indexAfter(seq) {
-      let low = first;
-      let high = end;
-      while (low < high) {
-        const middle = (low + high) >>> 1;
-        if ((slot(middle)?.entry.seq ?? 0) > seq) high = middle;
-        else low = middle + 1;
-      }
-      return low;
-    },
-    at(index) {
-      return index >= first && index < end ? slot(index)?.entry : undefined;
-    },
-  };
+    this.#floor = oldest.entry.seq;
+    this.#bytes -= oldest.bytes;
+    this.#slots[this.#first % this.#limits.entries] = undefined;
+    this.#first++;
+  }
 }

@@ -60,6 +60,7 @@ export type TailDeps = StreamAccess & {
   readonly limits?: RingLimits;
 };
 
+const defaultLimits: RingLimits = { entries: 4_096, bytes: 32 * 1024 * 1024 };
 const idleHeartbeatMs = 500;
 const lostAfterMs = 3 * idleHeartbeatMs;
 const ms = 1_000_000;
@@ -72,113 +73,127 @@ const pullRequest = {
 };
 
 export function openTail(deps: TailDeps): Tail {
-  const { nc, jsm, streamName, epoch, decode, warn, limits = { entries: 4_096, bytes: 32 * 1024 * 1024 } } = deps;
-  const closing = new AbortController();
-  const waiting = new Set<() => void>();
-  let entries: Ring<TailEntry> | undefined;
-  let last = 0;
-  let failed: Error | undefined;
-  let wakeIsDue = false;
+  return new LogTail(deps);
+}
+
+class LogTail implements Tail {
+  readonly #deps: TailDeps;
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
+  readonly #waiting = new Set<() => void>();
+  #entries: Ring<TailEntry> | undefined;
+  #last = 0;
+  #failed: Error | undefined;
+  #wakeIsDue = false;
+  #reconnects = new AbortController();
+
+  constructor(deps: TailDeps) {
+    this.#deps = deps;
+    void this.#watchConnection();
+    this.#running = this.#run();
+  }
+
+  now(): ReturnType<Tail["now"]> {
+    if (this.#failed !== undefined) throw this.#failed;
+    return this.#entries === undefined ? undefined : { ring: this.#entries, last: this.#last };
+  }
+
+  changed(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (signal.aborted || this.#failed !== undefined) return resolve();
+      const resume = () => {
+        this.#waiting.delete(resume);
+        signal.removeEventListener("abort", resume);
+        resolve();
+      };
+      this.#waiting.add(resume);
+      signal.addEventListener("abort", resume);
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+  }
 
   /** Wakes once per turn of the event loop, however many events came in it. */
-  const wake = () => {
-    if (wakeIsDue) return;
-    wakeIsDue = true;
+  #wake(): void {
+    if (this.#wakeIsDue) return;
+    this.#wakeIsDue = true;
     setImmediate(() => {
-      wakeIsDue = false;
-      const all = [...waiting];
-      waiting.clear();
+      this.#wakeIsDue = false;
+      const all = [...this.#waiting];
+      this.#waiting.clear();
       for (const resume of all) resume();
     });
-  };
+  }
 
-  const end = (error: Error) => {
-    failed ??= error;
-    wake();
-  };
+  async #watchConnection(): Promise<void> {
+    for await (const { type } of this.#deps.nc.status()) {
+      if (this.#closing.signal.aborted) return;
+      if (type !== "reconnect" && type !== "close") continue;
+      this.#reconnects.abort();
+      this.#reconnects = new AbortController();
+    }
+  }
 
-  const accept = (message: Delivered) => {
-    if (message.seq <= last || entries === undefined) return;
-    const entry = new TailEntry(message, decode);
-    last = message.seq;
+  async #run(): Promise<void> {
+    const { nc, warn } = this.#deps;
+    const closing = this.#closing.signal;
+    const retry = backoff(50, 2_000);
+    while (!closing.aborted) {
+      if (nc.isClosed()) return this.#end(new Error("the connection to the log was closed"));
+      const started = performance.now();
+      try {
+        await this.#readOn();
+      } catch (err) {
+        if (closing.aborted) break;
+        if (err instanceof LogReplacedError) return this.#end(err);
+        warn("following the log was interrupted; trying again", { afterSeq: this.#last, err });
+      }
+      if (performance.now() - started > 10_000) retry.reset();
+      await delay(retry.next(), closing);
+    }
+    this.#end(new Error("the log was closed"));
+  }
+
+  #end(error: Error): void {
+    this.#failed ??= error;
+    this.#wake();
+  }
+
+  async #readOn(): Promise<void> {
+    const { jsm, streamName, epoch, limits = defaultLimits } = this.#deps;
+    const info = await jsm.streams.info(streamName);
+    const logEnd = info.state.last_seq;
+    if (epochOf(info) !== epoch || logEnd < this.#last)
+      throw new LogReplacedError(`the log ${epoch} was replaced by another one`);
+    if (this.#entries === undefined) {
+      this.#entries = ring(logEnd, limits);
+      this.#last = logEnd;
+    }
+    const entries = this.#entries;
+    const consumer = await addConsumer(this.#deps, this.#last, []);
+    // Messages that the log dropped while nobody read will not come.
+    if (consumer.pendingAtStart === 0) this.#last = Math.max(this.#last, logEnd);
+    this.#wake();
+    const signals = { signal: this.#closing.signal, lost: this.#reconnects.signal };
+    await pump(this.#deps, consumer, signals, (message) => {
+      this.#accept(entries, message);
+      if (message.pending === 0 && this.#last < logEnd) this.#last = logEnd;
+    });
+  }
+
+  #accept(entries: Ring<TailEntry>, message: Delivered): void {
+    if (message.seq <= this.#last) return;
+    const entry = new TailEntry(message, this.#deps.decode);
+    this.#last = message.seq;
     if (mayErase(entry) && entry.recorded?.event.kind === "session.erased") {
       forget(entries, entry.recorded.event.session);
     }
     entries.push(entry, message.data.byteLength);
-    wake();
-  };
-
-  let reconnects = new AbortController();
-  const watchConnection = async () => {
-    for await (const { type } of nc.status()) {
-      if (closing.signal.aborted) return;
-      if (type !== "reconnect" && type !== "close") continue;
-      reconnects.abort();
-      reconnects = new AbortController();
-    }
-  };
-  void watchConnection();
-
-  const readOn = async () => {
-    const info = await jsm.streams.info(streamName);
-    const logEnd = info.state.last_seq;
-    if (epochOf(info) !== epoch || logEnd < last)
-      throw new LogReplacedError(`the log ${epoch} was replaced by another one`);
-    if (entries === undefined) {
-      entries = ring(logEnd, limits);
-      last = logEnd;
-    }
-    const consumer = await addConsumer(deps, last, []);
-    // Messages that the log dropped while nobody read will not come.
-    if (consumer.pendingAtStart === 0) last = Math.max(last, logEnd);
-    wake();
-    await pump(deps, consumer, { signal: closing.signal, lost: reconnects.signal }, (message) => {
-      accept(message);
-      if (message.pending === 0 && last < logEnd) last = logEnd;
-    });
-  };
-
-  const run = async () => {
-    const retry = backoff(50, 2_000);
-    while (!closing.signal.aborted) {
-      if (nc.isClosed()) return end(new Error("the connection to the log was closed"));
-      const started = performance.now();
-      try {
-        await readOn();
-      } catch (err) {
-        if (closing.signal.aborted) break;
-        if (err instanceof LogReplacedError) return end(err);
-        warn("following the log was interrupted; trying again", { afterSeq: last, err });
-      }
-      if (performance.now() - started > 10_000) retry.reset();
-      await delay(retry.next(), closing.signal);
-    }
-    end(new Error("the log was closed"));
-  };
-  const running = run();
-
-  return {
-    now() {
-      if (failed !== undefined) throw failed;
-      return entries === undefined ? undefined : { ring: entries, last };
-    },
-    changed(signal) {
-      return new Promise((resolve) => {
-        if (signal.aborted || failed !== undefined) return resolve();
-        const resume = () => {
-          waiting.delete(resume);
-          signal.removeEventListener("abort", resume);
-          resolve();
-        };
-        waiting.add(resume);
-        signal.addEventListener("abort", resume);
-      });
-    },
-    async [Symbol.asyncDispose]() {
-      closing.abort();
-      await running;
-    },
-  };
+    this.#wake();
+  }
 }
 
 /** Decides by the subject, which ends with the channel and the noun of the kind. */

@@ -1,4 +1,4 @@
-import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { fieldsOf, holding } from "../descriptors/message-fields.ts";
 
 /** A pod or an image of an answer: `bytes` are a view of the answer's own, encoded as rkt encoded them. */
 export type Entry = { readonly id: string; readonly bytes: Buffer };
@@ -18,9 +18,7 @@ export function imageEntries(answer: Uint8Array): readonly Entry[] | undefined {
 
 /** The inverse of podEntries and imageEntries: a ListPodsResponse or ListImagesResponse of these pods or images. */
 export function listOf(entries: readonly Uint8Array[]): Uint8Array {
-  const writer = new BinaryWriter();
-  for (const entry of entries) writer.tag(entriesField, WireType.LengthDelimited).bytes(entry);
-  return writer.finish();
+  return holding(entriesField, entries);
 }
 
 /** `pods`, `images`, `pod` and `image` of the four answers. */
@@ -28,27 +26,11 @@ const entriesField = 1;
 
 function entries(answer: Uint8Array, idField: number): readonly Entry[] | undefined {
   try {
-    return fields(answer, entriesField).map((bytes) => {
-      const id = fields(bytes, idField).at(-1)?.toString("utf8") ?? "";
+    return fieldsOf(answer, entriesField).map((bytes) => {
+      const id = fieldsOf(bytes, idField).at(-1)?.toString("utf8") ?? "";
       return { id, bytes };
     });
   } catch {
     return undefined;
   }
-}
-
-/** All values of a field that holds text, bytes or messages. Throws if the bytes are not a message. */
-function fields(message: Uint8Array, wanted: number): Buffer[] {
-  const reader = new BinaryReader(message);
-  const found: Buffer[] = [];
-  while (reader.pos < reader.len) {
-    const [number, type] = reader.tag();
-    if (number !== wanted || type !== WireType.LengthDelimited) {
-      reader.skip(type, number);
-      continue;
-    }
-    const bytes = reader.bytes();
-    found.push(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
-  }
-  return found;
 }

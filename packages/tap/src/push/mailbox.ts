@@ -1,3 +1,5 @@
+import { Notifier } from "@tapedeck/shared/sync/notifier";
+
 /** Passes values from several writers to one reader. `put` resolves when the value is taken, so that nothing piles up, or after `close`. */
 export type Mailbox<T> = AsyncIterable<T> & {
   readonly put: (value: T) => Promise<void>;
@@ -7,26 +9,25 @@ export type Mailbox<T> = AsyncIterable<T> & {
 
 export function mailbox<T>(): Mailbox<T> {
   const waiting: { readonly value: T; readonly taken: () => void }[] = [];
-  let wake = Promise.withResolvers<void>();
+  const changed = new Notifier();
   let closed = false;
   return {
     put: (value) =>
       new Promise((taken) => {
         if (closed) return taken();
         waiting.push({ value, taken });
-        wake.resolve();
+        changed.ring();
       }),
     close: () => {
       closed = true;
       for (const { taken } of waiting.splice(0)) taken();
-      wake.resolve();
+      changed.ring();
     },
     async *[Symbol.asyncIterator]() {
       while (!closed) {
         const entry = waiting.shift();
         if (entry === undefined) {
-          await wake.promise;
-          wake = Promise.withResolvers();
+          await changed.next();
         } else {
           entry.taken();
           yield entry.value;

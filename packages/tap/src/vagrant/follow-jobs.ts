@@ -1,10 +1,10 @@
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
+import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { semaphore } from "@tapedeck/shared/sync/semaphore";
 import { ulid } from "ulid";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
-import { fieldsOf } from "./message-fields.ts";
 import type { TappedJobs } from "./tapped-jobs.ts";
 
 export type JobFollowerOptions = {

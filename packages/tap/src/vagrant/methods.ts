@@ -1,5 +1,5 @@
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
-import { fieldsOf } from "./message-fields.ts";
+import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
 
 /** How the resources of one kind are polled. */
 export type ResourceMethods = {

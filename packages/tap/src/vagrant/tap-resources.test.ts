@@ -7,9 +7,9 @@ import {
   Runner,
   UpsertBoxRequest,
 } from "@tapedeck/proto/vagrant/vagrant";
+import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { describe, expect, it } from "vitest";
-import { fieldsOf } from "./message-fields.ts";
 import { listen, when } from "./testing/tap-listen.ts";
 
 type Tapped = ReturnType<typeof listen>;

@@ -9,8 +9,8 @@ import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
 import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import { GetJobStreamRequest, GetJobStreamResponse } from "@tapedeck/proto/vagrant/vagrant";
+import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { fieldsOf } from "./message-fields.ts";
 import { listen, when } from "./testing/tap-listen.ts";
 
 const samples = `${recordings.vagrant}/samples/`;

@@ -1,5 +1,5 @@
 import { Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
-import { fieldsOf } from "./message-fields.ts";
+import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
 
 /** What a tap must know of a job to make the right calls. Small, because there may be 10,000 jobs. */
 export type TappedJob = {

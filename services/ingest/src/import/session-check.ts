@@ -55,16 +55,56 @@ export function sessionProblem(session: string, now = Date.now()): string | unde
   return decodeTime(session) > now + clockMs ? `session ${session} begins in the future` : undefined;
 }
 
-export function sessionCheck({ session, source, origin, channels, missing }: ForeignSession): SessionCheck {
-  const last = new Map<string, { readonly ordinal: bigint; readonly frame: bigint; readonly part: number }>();
-  const holes: Record<string, number> = {};
-  const isTold = (channel: string, count: number) =>
-    missing === undefined || (Object.hasOwn(missing, channel) && count <= (missing[channel] ?? 0));
-  let events = 0;
-  let isOpen = false;
-  let first: string | undefined;
+export function sessionCheck(expected: ForeignSession): SessionCheck {
+  return new InOrderCheck(expected);
+}
 
-  function identity(event: Event): string | undefined {
+class InOrderCheck implements SessionCheck {
+  readonly #expected: ForeignSession;
+  readonly #last = new Map<string, { readonly ordinal: bigint; readonly frame: bigint; readonly part: number }>();
+  readonly holes: Record<string, number> = {};
+  #events = 0;
+  #isOpen = false;
+  #origin: string | undefined;
+
+  constructor(expected: ForeignSession) {
+    this.#expected = expected;
+  }
+
+  get events(): number {
+    return this.#events;
+  }
+
+  get origin(): string | undefined {
+    return this.#origin;
+  }
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  next(event: Event): string | undefined {
+    const problem = this.#identity(event) ?? this.#place(event) ?? fields(event);
+    if (problem !== undefined) return problem;
+    this.#events++;
+    this.#origin ??= originOf(event);
+    if (event.channel !== ownChannel) return undefined;
+    if (event.kind === "session.started" || event.kind === "upstream.restored") this.#isOpen = true;
+    if (event.kind === "session.ended" || event.kind === "session.lost") this.#isOpen = false;
+    return undefined;
+  }
+
+  end(): string | undefined {
+    if (this.#events === 0) return "the session has no events";
+    const missing = Object.entries(this.#expected.missing ?? {});
+    const wrong = missing.find(([channel, count]) => count !== (this.holes[channel] ?? 0));
+    if (wrong === undefined) return undefined;
+    const [channel, count] = wrong;
+    return `${count} events of ${quoted(channel)} are said to be missing, and ${this.holes[channel] ?? 0} are`;
+  }
+
+  #identity(event: Event): string | undefined {
+    const { session, source, origin, channels } = this.#expected;
     const { channel, ordinal, kind, id } = event;
     if (event.session !== session) return `it is of session ${quoted(event.session)}`;
     if (event.source !== source) return `it is of source ${quoted(event.source)}`;
@@ -74,7 +114,7 @@ export function sessionCheck({ session, source, origin, channels, missing }: For
     if (kind.startsWith("source.") || kind === "session.erased") return `a session has no ${kind}`;
     if (channel !== ownChannel && ownKinds.has(kind)) return `no upstream says ${kind}`;
     const isFirst = kind === "session.started" && channel === ownChannel;
-    if (isFirst !== (events === 0)) {
+    if (isFirst !== (this.#events === 0)) {
       return isFirst ? "the session has begun before" : "the session's beginning, session.started, is missing";
     }
     if (isFirst && origin !== undefined && originOf(event) !== origin)
@@ -83,9 +123,9 @@ export function sessionCheck({ session, source, origin, channels, missing }: For
   }
 
   /** Inside its channel. Tapedeck's own is counted through the source, so that holes are other sessions' there. */
-  function place({ channel, ordinal, frame_ordinal: frame, part }: Event): string | undefined {
-    const before = last.get(channel) ?? { ordinal: 0n, frame: 0n, part: 0 };
-    last.set(channel, { ordinal, frame, part });
+  #place({ channel, ordinal, frame_ordinal: frame, part }: Event): string | undefined {
+    const before = this.#last.get(channel) ?? { ordinal: 0n, frame: 0n, part: 0 };
+    this.#last.set(channel, { ordinal, frame, part });
     if (ordinal > Number.MAX_SAFE_INTEGER || frame > ordinal) return `ordinal ${ordinal}, frame ${frame} can't be`;
     if (channel === ownChannel)
       return ordinal > before.ordinal ? undefined : outOfOrder(channel, ordinal, before.ordinal);
@@ -97,41 +137,16 @@ export function sessionCheck({ session, source, origin, channels, missing }: For
         ? undefined
         : `part ${part} of frame ${frame} can't come after part ${before.part} of frame ${before.frame}`;
     }
-    const sum = (holes[channel] ?? 0) + Number(hole);
-    holes[channel] = sum;
-    if (!isTold(channel, sum)) return `${channel} ${before.ordinal + 1n} is missing before it`;
+    const sum = (this.holes[channel] ?? 0) + Number(hole);
+    this.holes[channel] = sum;
+    if (!this.#mayMiss(channel, sum)) return `${channel} ${before.ordinal + 1n} is missing before it`;
     return frame < before.frame ? `frame ${frame} can't come after frame ${before.frame}` : undefined;
   }
 
-  return {
-    next(event) {
-      const problem = identity(event) ?? place(event) ?? fields(event);
-      if (problem !== undefined) return problem;
-      events++;
-      first ??= originOf(event);
-      if (event.channel !== ownChannel) return undefined;
-      if (event.kind === "session.started" || event.kind === "upstream.restored") isOpen = true;
-      if (event.kind === "session.ended" || event.kind === "session.lost") isOpen = false;
-      return undefined;
-    },
-    end() {
-      if (events === 0) return "the session has no events";
-      const wrong = Object.entries(missing ?? {}).find(([channel, count]) => count !== (holes[channel] ?? 0));
-      if (wrong === undefined) return undefined;
-      const [channel, count] = wrong;
-      return `${count} events of ${quoted(channel)} are said to be missing, and ${holes[channel] ?? 0} are`;
-    },
-    get events() {
-      return events;
-    },
-    get origin() {
-      return first;
-    },
-    holes,
-    get isOpen() {
-      return isOpen;
-    },
-  };
+  #mayMiss(channel: string, count: number): boolean {
+    const { missing } = this.#expected;
+    return missing === undefined || (Object.hasOwn(missing, channel) && count <= (missing[channel] ?? 0));
+  }
 }
 
 /** Columns and subjects take no more than this of what record itself counts, and Tapedeck's APIs must be able to say it. */

@@ -5,8 +5,8 @@ import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Link } from "@tapedeck/tap/push/link";
 import { pushItems } from "@tapedeck/tap/push/push";
-import { openSpill, type SpillState } from "@tapedeck/tap/spill/spill";
-import { takeTapId } from "@tapedeck/tap/spill/tap-id";
+import { openSpill, type Spill, type SpillState } from "@tapedeck/tap/spill/spill";
+import { type TapId, takeTapId } from "@tapedeck/tap/spill/tap-id";
 import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
 import { taps } from "@tapedeck/tap/taps";
 import { type SourceConfig, upstreamSettings } from "../config.ts";
@@ -44,38 +44,111 @@ const mostFailures = 2;
 const finishMs = 3_000;
 
 export async function startLocalSource(options: LocalSourceOptions): Promise<LocalSource> {
-  const { source, config, workspace, upstream, recorder, logger } = options;
-  const stop = new AbortController();
+  const { source, config, upstream } = options;
   const { developer, project, labels, redact } = config;
   const settings = { ...upstreamSettings(config) };
   const id = takeTapId(options.spill.dir, source);
   const { dir, ...bounds } = options.spill;
-  const spill = await openSpill({
-    ...{ ...bounds, dir: join(dir, id.tap) },
-    hello: { developer, project, upstream, tap: id.tap, labels, redact, settings },
-  });
-  spill.rename({ developer, project, upstream, tap: id.tap, labels, redact, settings });
-  let state: ReturnType<LocalSource["state"]> = "waiting for the log";
+  const hello = { developer, project, upstream, tap: id.tap, labels, redact, settings };
+  const spill = await openSpill({ ...bounds, dir: join(dir, id.tap), hello });
+  spill.rename(hello);
+  return new TappedSource(options, id, spill);
+}
+
+class TappedSource implements LocalSource {
+  readonly #options: LocalSourceOptions;
+  readonly #id: TapId;
+  readonly #spill: Spill;
+  readonly #presence: UpstreamPresence | undefined;
+  readonly #stop = new AbortController();
+  readonly #running: Promise<void>;
+  #state: ReturnType<LocalSource["state"]> = "waiting for the log";
+
+  constructor(options: LocalSourceOptions, id: TapId, spill: Spill) {
+    const { source, config, upstream, logger } = options;
+    this.#options = options;
+    this.#id = id;
+    this.#spill = spill;
+    this.#presence = taps[upstream].livesInCommand ? new UpstreamPresence(config.address) : undefined;
+    this.#running = this.#run().catch((err: unknown) =>
+      logger.error({ source, err }, "recording of this source has failed"),
+    );
+  }
+
+  get source(): SourceName {
+    return this.#options.source;
+  }
+
+  get address(): string {
+    return this.#options.config.address;
+  }
+
+  get tap(): string {
+    return this.#id.tap;
+  }
+
+  readonly state = () => this.#state;
+
+  readonly spill = () => this.#spill.state();
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  /** The source is held while there is somebody to record: else a tap that has started the upstream has it. */
+  async #run(): Promise<void> {
+    const stop = this.#stop.signal;
+    try {
+      for (let round = 1; !stop.aborted; round++) {
+        if (round > 1 && this.#isDrained()) {
+          this.#state = "waiting for the upstream";
+          await this.#presence?.came(stop);
+        }
+        const lease = await this.#mayDial();
+        if (stop.aborted) await lease?.[Symbol.asyncDispose]();
+        else await this.#tapOnce(lease);
+      }
+    } finally {
+      const all = this.#isDrained();
+      await this.#spill[Symbol.asyncDispose]();
+      if (all) this.#id[Symbol.dispose]();
+    }
+  }
+
+  /** Whoever touches the upstream has the lease, or can't know that somebody else has it. */
+  async #mayDial(): Promise<Lease | undefined> {
+    const { source, config, store: storeOf, logger } = this.#options;
+    const stop = this.#stop.signal;
+    const bound = new AbortController();
+    const late = config.standby ? undefined : setTimeout(() => bound.abort(), logMs);
+    const store = await storeOf(AbortSignal.any([stop, bound.signal]));
+    clearTimeout(late);
+    const lease = store && (await this.#take(stop));
+    if (lease === undefined && !stop.aborted) logger.warn({ source }, "the log is away: dialling without it");
+    return lease;
+  }
 
   /** Waits until the source is ours; undefined when the signal aborts. */
-  async function ours(signal: AbortSignal): Promise<Lease | undefined> {
+  async #take(signal: AbortSignal): Promise<Lease | undefined> {
+    const { source, config, store: storeOf, logger } = this.#options;
     const waits = backoff(100, 2_000);
     let failures = 0;
-    const store = await options.store(signal);
-    if (store !== undefined && config.standby && state !== "tapping") state = "standby";
+    const store = await storeOf(signal);
+    if (store !== undefined && config.standby && this.#state !== "tapping") this.#state = "standby";
     // After an outage whoever has the upstream's connection comes first.
-    if (config.standby && state !== "tapping") await store?.leases.freed(source, signal);
+    if (config.standby && this.#state !== "tapping") await store?.leases.freed(source, signal);
     while (store !== undefined && !signal.aborted) {
       try {
-        const lease = await store.leases.take(source, id.tap);
+        const lease = await store.leases.take(source, this.tap);
         if (lease !== undefined) return lease;
-        if (state !== "tapping") state = "standby";
-        logger.info({ source, state }, "somebody else records this source: standing by");
+        if (this.#state !== "tapping") this.#state = "standby";
+        logger.info({ source, state: this.#state }, "somebody else records this source: standing by");
         await store.leases.freed(source, signal);
       } catch (err) {
         logger.warn({ source, err }, "the log is away");
         // It has not said that somebody else has the source, and Skaffold is best dialled early.
-        const isUndecided = state === "waiting for the log" || state === "waiting for the upstream";
+        const isUndecided = this.#state === "waiting for the log" || this.#state === "waiting for the upstream";
         if (isUndecided && ++failures === mostFailures) return undefined;
         await delay(waits.next(), signal);
       }
@@ -83,67 +156,28 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
     return undefined;
   }
 
-  const link: Link = async function* push(requests, signal) {
-    await using lease = await ours(signal);
-    if (lease === undefined) return;
-    try {
-      yield* recorder.push(requests, { workspace, signal });
-    } catch (cause) {
-      throw toServiceError(cause);
-    }
-  };
-
-  /** Whoever touches the upstream has the lease, or can't know that somebody else has it. */
-  async function mayDial(): Promise<Lease | undefined> {
-    const bound = new AbortController();
-    const late = config.standby ? undefined : setTimeout(() => bound.abort(), logMs);
-    const store = await options.store(AbortSignal.any([stop.signal, bound.signal]));
-    clearTimeout(late);
-    const lease = store && (await ours(stop.signal));
-    if (lease === undefined && !stop.signal.aborted) logger.warn({ source }, "the log is away: dialling without it");
-    return lease;
-  }
-
-  const presence = taps[upstream].livesInCommand ? new UpstreamPresence(config.address) : undefined;
-
-  /** The source is held while there is somebody to record: else a tap that has started the upstream has it. */
-  async function run(): Promise<void> {
-    try {
-      for (let round = 1; !stop.signal.aborted; round++) {
-        if (round > 1 && isDrained()) {
-          state = "waiting for the upstream";
-          await presence?.came(stop.signal);
-        }
-        const lease = await mayDial();
-        if (stop.signal.aborted) await lease?.[Symbol.asyncDispose]();
-        else await tapOnce(lease);
-      }
-    } finally {
-      const all = isDrained();
-      await spill[Symbol.asyncDispose]();
-      if (all) id[Symbol.dispose]();
-    }
-  }
-
   /** Until the stop, or until nobody listens any more and all is recorded. */
-  async function tapOnce(lease: Lease | undefined): Promise<void> {
-    state = "tapping";
+  async #tapOnce(lease: Lease | undefined): Promise<void> {
+    const { source, config, upstream, logger } = this.#options;
+    const { dir } = this.#options.spill;
+    const spill = this.#spill;
+    this.#state = "tapping";
     const away = new AbortController();
-    const leaving = AbortSignal.any([stop.signal, away.signal]);
+    const leaving = AbortSignal.any([this.#stop.signal, away.signal]);
     const tap = taps[upstream].run({
       address: config.address,
       emit: (item) => {
-        presence?.see(item);
+        this.#presence?.see(item);
         spill.append(item);
       },
       signal: leaving,
       skipChannels: "logs" in config && config.logs === "off" ? ["logs"] : [],
-      settings,
+      settings: { ...upstreamSettings(config) },
       memory: fileMemory(dir, source, (err) => logger.warn({ source, err }, "what the tap knows can't be kept")),
     });
-    void presence?.went(isDrained, leaving).then(() => away.abort());
+    void this.#presence?.went(() => this.#isDrained(), leaving).then(() => away.abort());
     const pushing = new AbortController();
-    const push = pushItems({ link, spill, control: tap.control, signal: pushing.signal, log: logger });
+    const push = pushItems({ link: this.#link(), spill, control: tap.control, signal: pushing.signal, log: logger });
     try {
       await tap.done;
     } finally {
@@ -153,22 +187,22 @@ export async function startLocalSource(options: LocalSourceOptions): Promise<Loc
     }
   }
 
-  function isDrained(): boolean {
-    const { committed, nextIndex } = spill.state();
-    return committed >= nextIndex - 1n;
+  #link(): Link {
+    const { workspace, recorder } = this.#options;
+    const take = (signal: AbortSignal) => this.#take(signal);
+    return async function* push(requests, signal) {
+      await using lease = await take(signal);
+      if (lease === undefined) return;
+      try {
+        yield* recorder.push(requests, { workspace, signal });
+      } catch (cause) {
+        throw toServiceError(cause);
+      }
+    };
   }
 
-  const running = run().catch((err: unknown) => logger.error({ source, err }, "recording of this source has failed"));
-
-  return {
-    source,
-    address: config.address,
-    tap: id.tap,
-    state: () => state,
-    spill: spill.state,
-    [Symbol.asyncDispose]: async () => {
-      stop.abort();
-      await running;
-    },
-  };
+  #isDrained(): boolean {
+    const { committed, nextIndex } = this.#spill.state();
+    return committed >= nextIndex - 1n;
+  }
 }

@@ -1,6 +1,7 @@
 import type { ControlAnswer, ControlRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { controlTimeouts } from "@tapedeck/shared/control-timeouts";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
 
 /** Everything that a push stream sends to the tap after the welcome: the ack watermark, control calls, the session. */
 export class PushResponses {
@@ -9,7 +10,7 @@ export class PushResponses {
   readonly #requests: ControlRequest[] = [];
   readonly #sessions: string[] = [];
   readonly #answers = new Map<string, (answer: ControlAnswer) => void>();
-  #wake = Promise.withResolvers<void>();
+  readonly #changed = new Notifier();
   #ended: { readonly cause: unknown } | undefined;
 
   /** `committed`: the index that the welcome has reported. */
@@ -29,21 +30,20 @@ export class PushResponses {
         if (this.#ended.cause !== undefined) throw this.#ended.cause;
         return;
       }
-      await this.#wake.promise;
-      this.#wake = Promise.withResolvers();
+      await this.#changed.next();
     }
   }
 
   /** Everything up to this index is in the log. */
   committed(index: bigint): void {
     this.#committed = index;
-    this.#wake.resolve();
+    this.#changed.ring();
   }
 
   /** Reports which session is recorded. */
   sessionFound(session: string): void {
     this.#sessions.push(session);
-    this.#wake.resolve();
+    this.#changed.ring();
   }
 
   /** Sends a control call to the tap and waits for its answer. Answers with code 14 if the stream ends first. */
@@ -53,7 +53,7 @@ export class PushResponses {
     const { promise, resolve } = Promise.withResolvers<ControlAnswer>();
     this.#answers.set(call, resolve);
     this.#requests.push(request);
-    this.#wake.resolve();
+    this.#changed.ring();
     const over = new AbortController();
     const late = delay(controlTimeouts.tapMs, over.signal).then(() =>
       failed(call, 4, "the upstream did not answer in time"),
@@ -71,7 +71,7 @@ export class PushResponses {
   end(cause?: unknown): void {
     this.#ended ??= { cause };
     for (const [call, resolve] of this.#answers) resolve(failed(call, 14, "the tap went away before it answered"));
-    this.#wake.resolve();
+    this.#changed.ring();
   }
 
   #takeResponses(): readonly PushResponse[] {

@@ -1,5 +1,5 @@
 import type { BuildStatsRequest, BuildStatsResponse } from "@tapedeck/proto/tapedeck/v1/query";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
 import { readConsistently } from "../db/read.ts";
@@ -33,12 +33,12 @@ type Row = {
 };
 
 export async function buildStats(deps: ApiDeps, request: BuildStatsRequest): Promise<BuildStatsResponse> {
-  if (request.workspace === "") throw invalid("workspace", "workspace is missing");
+  if (request.workspace === "") throw invalidArgument("workspace is missing", "workspace");
   const groups = [...new Set(request.group)];
   const grouped = groups.map((name) => {
     const column = Object.hasOwn(columns, name) ? columns[name] : undefined;
     if (column === undefined)
-      throw invalid("group", `can't group by "${name}": any of ${Object.keys(columns).join(", ")}`);
+      throw invalidArgument(`can't group by "${name}": any of ${Object.keys(columns).join(", ")}`, "group");
     return column;
   });
   const names = sql`array[${sql.join(grouped)}]::text[]`;
@@ -88,8 +88,4 @@ export async function buildStats(deps: ApiDeps, request: BuildStatsRequest): Pro
       position: formatPosition({ epoch: checkpoint.epoch, seq: checkpoint.position }),
     };
   });
-}
-
-function invalid(field: string, message: string): TapedeckError {
-  return new TapedeckError("invalid_argument", message, { field });
 }

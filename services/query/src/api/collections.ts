@@ -1,4 +1,4 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { Collection, Item } from "../views/states/collection.ts";
 import type { Fold, Folds } from "../views/states/fold.ts";
 import { foldFrom, nearestState } from "./state-at.ts";
@@ -10,9 +10,7 @@ export function collectionOf(folds: Folds, name: string): UpstreamCollection {
   const known = collectionsOf(folds);
   const found = known.get(name);
   if (found !== undefined) return found;
-  throw new TapedeckError("invalid_argument", `no collection "${name}": any of ${[...known.keys()].join(", ")}`, {
-    field: "collection",
-  });
+  throw invalidArgument(`no collection "${name}": any of ${[...known.keys()].join(", ")}`, "collection");
 }
 
 function collectionsOf(folds: Folds): ReadonlyMap<string, UpstreamCollection> {

@@ -1,6 +1,6 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { type RawBuilder, sql } from "kysely";
 import { momentOf } from "../db/moment.ts";
 import { text } from "../db/text.ts";
@@ -23,7 +23,7 @@ export function anyOf(column: Condition, values: readonly string[]): Condition |
 /** The filters that every list has. The columns belong to the table named `t`. */
 export function ofSource(request: ListRequest): (Condition | undefined)[] {
   if (request.workspace === "") {
-    throw new TapedeckError("invalid_argument", "workspace is missing", { field: "workspace" });
+    throw invalidArgument("workspace is missing", "workspace");
   }
   return [
     sql`t.workspace = ${text(request.workspace)}`,
@@ -57,6 +57,6 @@ export function between(
 
 function moment(timestamp: Timestamp, field: string): string {
   const { at } = momentOf(timestamp);
-  if (at === null) throw new TapedeckError("invalid_argument", `${field} is not a time`, { field });
+  if (at === null) throw invalidArgument(`${field} is not a time`, field);
   return at;
 }

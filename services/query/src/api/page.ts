@@ -1,4 +1,4 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
 
 const defaultLimit = 100;
 const largestLimit = 1_000;
@@ -32,7 +32,7 @@ function tokenFor(position: number): string {
 function positionIn(page: string): number {
   const found = /^before (\d{1,15})$/.exec(Buffer.from(page, "base64url").toString())?.[1];
   if (found === undefined) {
-    throw new TapedeckError("invalid_argument", `page "${page}" is not the next page of a list`, { field: "page" });
+    throw invalidArgument(`page "${page}" is not the next page of a list`, "page");
   }
   return Number(found);
 }

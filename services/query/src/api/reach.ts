@@ -1,4 +1,4 @@
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import { belongsToLog, formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import { readCheckpoint } from "../projecting/checkpoint.ts";
@@ -26,7 +26,7 @@ export async function reachMinimum(deps: ApiDeps, minimum: string): Promise<void
 
 async function seqOf(deps: ApiDeps, text: string, field: string): Promise<number> {
   const position = parsePosition(text);
-  if (position === undefined) throw new TapedeckError("invalid_argument", `"${text}" is not a position`, { field });
+  if (position === undefined) throw invalidArgument(`"${text}" is not a position`, field);
   const { epoch } = await checkpointOf(deps);
   if (position.epoch !== epoch && !belongsToLog(deps.log(), position)) {
     throw new TapedeckError("position_foreign", `position ${text} is from another log: this one is ${epoch}`, {
@@ -41,7 +41,7 @@ async function seqAtTime({ log }: ApiDeps, text: string): Promise<number> {
   const when = parseWhen(text);
   if (when?.type !== "time") {
     const message = `at "${text}" is neither a position nor a time (RFC 3339, with a zone)`;
-    throw new TapedeckError("invalid_argument", message, { field: "at" });
+    throw invalidArgument(message, "at");
   }
   const reader = log();
   // Recording times have millisecond precision.

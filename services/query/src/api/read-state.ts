@@ -1,5 +1,5 @@
 import type { ReadStateRequest, ReadStateResponse } from "@tapedeck/proto/tapedeck/v1/query";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { formatPosition, type Position } from "@tapedeck/shared/log/position";
 import type { SourceName } from "@tapedeck/shared/source";
 import { sourceParts } from "@tapedeck/shared/source";
@@ -75,7 +75,7 @@ async function sourceOf(tx: Tx, { workspace, source }: ReadStateRequest, upstrea
     .executeTakeFirst();
   if (row === undefined) throw new TapedeckError("unknown_source", `no source "${source}" has been recorded`);
   if (sourceParts(row.source as SourceName).upstream !== upstream) {
-    throw new TapedeckError("invalid_argument", `${source} has no ${upstream} state`, { field: "collection" });
+    throw invalidArgument(`${source} has no ${upstream} state`, "collection");
   }
   return row;
 }

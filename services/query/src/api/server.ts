@@ -6,7 +6,6 @@ import {
   type Metadata,
   Server,
   ServerCredentials,
-  type ServerWritableStream,
 } from "@grpc/grpc-js";
 import { QueryService, type RebuildRequest, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
@@ -42,67 +41,20 @@ export type Api = AsyncDisposable & { readonly address: string; readonly port: n
 const graceMs = 1_000;
 
 export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api> {
-  const { host, port, key, patienceMs, onError, rebuild } = options;
+  const { host, port } = options;
   const server = new Server({
     "grpc.max_receive_message_length": 1024 * 1024,
     "grpc.max_send_message_length": -1,
   });
-  const answer = (method: string, cause: unknown) => {
-    const error = asTapedeckError(cause);
-    if (error.code === "internal") onError(method, cause);
-    return toGrpcStatus(error);
-  };
-  const unary =
-    <Request, Response>(
-      method: string,
-      handle: (deps: ApiDeps, request: Request, scope: CallScope) => Promise<Response>,
-    ): handleUnaryCall<Request, Response> =>
-    (call, callback) => {
-      const run = async () => {
-        assertKey(call.metadata, key);
-        return handle(deps, call.request, scopeOf(call, patienceMs));
-      };
-      inTime(run(), patienceMs).then(
-        (response) => callback(null, response),
-        (cause: unknown) => callback(answer(method, cause)),
-      );
-    };
-  const stream =
-    <Request, Response>(
-      method: string,
-      handle: (deps: ApiDeps, request: Request, scope: CallScope) => AsyncIterable<Response>,
-    ): handleServerStreamingCall<Request, Response> =>
-    (call) => {
-      const scope = scopeOf(call, patienceMs);
-      const run = async () => {
-        assertKey(call.metadata, key);
-        for await (const message of handle(deps, call.request, scope)) {
-          if (scope.signal.aborted) throw tooLong();
-          if (!call.write(message)) await drained(call, scope);
-        }
-        call.end();
-      };
-      inTime(run(), patienceMs).catch((cause: unknown) => call.emit("error", answer(method, cause)));
-    };
-
+  const calls = new AnsweredCalls(deps, options);
   server.addService(QueryService, {
-    readState: stream("ReadState", readState),
-    listSources: unary("ListSources", listSources),
-    listSessions: unary("ListSessions", listSessions),
-    listOperations: unary("ListOperations", listOperations),
-    buildStats: unary("BuildStats", buildStats),
-    position: unary("Position", position),
-    rebuild: (call: ServerWritableStream<RebuildRequest, RebuildResponse>) => {
-      // A rebuild has no time limit, because its caller sees the progress.
-      const left = new AbortController();
-      call.once("cancelled", () => left.abort());
-      const run = async () => {
-        assertKey(call.metadata, key);
-        for await (const message of rebuildCall(deps, rebuild, left.signal)) call.write(message);
-        call.end();
-      };
-      run().catch((cause: unknown) => call.emit("error", answer("Rebuild", cause)));
-    },
+    readState: calls.stream("ReadState", readState),
+    listSources: calls.unary("ListSources", listSources),
+    listSessions: calls.unary("ListSessions", listSessions),
+    listOperations: calls.unary("ListOperations", listOperations),
+    buildStats: calls.unary("BuildStats", buildStats),
+    position: calls.unary("Position", position),
+    rebuild: calls.rebuild(),
   });
   const { port: bound, ...listener } = await listenGrpc(
     server,
@@ -110,6 +62,76 @@ export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api>
     options.connectionLimits,
   );
   return { ...listener, address: `${host}:${bound}`, port: bound };
+}
+
+type Handle<Request, Answer> = (deps: ApiDeps, request: Request, scope: CallScope) => Answer;
+
+/** Checks the key of each call, ends it in time, and turns what it throws into a status. */
+class AnsweredCalls {
+  readonly #deps: ApiDeps;
+  readonly #options: ApiOptions;
+
+  constructor(deps: ApiDeps, options: ApiOptions) {
+    this.#deps = deps;
+    this.#options = options;
+  }
+
+  unary<Request, Response>(
+    method: string,
+    handle: Handle<Request, Promise<Response>>,
+  ): handleUnaryCall<Request, Response> {
+    const { key, patienceMs } = this.#options;
+    return (call, callback) => {
+      const run = async () => {
+        assertKey(call.metadata, key);
+        return handle(this.#deps, call.request, scopeOf(call, patienceMs));
+      };
+      inTime(run(), patienceMs).then(
+        (response) => callback(null, response),
+        (cause: unknown) => callback(this.#status(method, cause)),
+      );
+    };
+  }
+
+  stream<Request, Response>(
+    method: string,
+    handle: Handle<Request, AsyncIterable<Response>>,
+  ): handleServerStreamingCall<Request, Response> {
+    const { key, patienceMs } = this.#options;
+    return (call) => {
+      const scope = scopeOf(call, patienceMs);
+      const run = async () => {
+        assertKey(call.metadata, key);
+        for await (const message of handle(this.#deps, call.request, scope)) {
+          if (scope.signal.aborted) throw tooLong();
+          if (!call.write(message)) await drained(call, scope);
+        }
+        call.end();
+      };
+      inTime(run(), patienceMs).catch((cause: unknown) => call.emit("error", this.#status(method, cause)));
+    };
+  }
+
+  /** A rebuild has no time limit, because its caller sees the progress. */
+  rebuild(): handleServerStreamingCall<RebuildRequest, RebuildResponse> {
+    const { key, rebuild } = this.#options;
+    return (call) => {
+      const left = new AbortController();
+      call.once("cancelled", () => left.abort());
+      const run = async () => {
+        assertKey(call.metadata, key);
+        for await (const message of rebuildCall(this.#deps, rebuild, left.signal)) call.write(message);
+        call.end();
+      };
+      run().catch((cause: unknown) => call.emit("error", this.#status("Rebuild", cause)));
+    };
+  }
+
+  #status(method: string, cause: unknown) {
+    const error = asTapedeckError(cause);
+    if (error.code === "internal") this.#options.onError(method, cause);
+    return toGrpcStatus(error);
+  }
 }
 
 function assertKey(metadata: Metadata, key: string): void {

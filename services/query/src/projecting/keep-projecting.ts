@@ -1,3 +1,4 @@
+import type { ConnectedLog } from "@tapedeck/shared/log/connect-log";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { reportTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
@@ -10,7 +11,6 @@ import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
 import { ForeignCheckpointError, readCheckpoint } from "./checkpoint.ts";
-import type { ConnectedLog } from "./connect-log.ts";
 import type { Progress } from "./progress.ts";
 import { type Projected, project } from "./project.ts";
 import { rebuild } from "./rebuild.ts";

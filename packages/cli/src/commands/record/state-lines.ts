@@ -26,49 +26,64 @@ export type StateLines = {
 
 const names: Readonly<Record<UpstreamName, string>> = { skaffold: "Skaffold", vagrant: "Vagrant's server", rkt: "rkt" };
 
-export function stateLines({ upstream, address, target, signal, say }: StateLinesOptions): StateLines {
-  const what = `${names[upstream]} at ${address}`;
-  let open: string | undefined;
-  let source: string | undefined;
-  let isTaken = false;
-  let lastReason: string | undefined;
-  say(`waiting for ${what}; press Ctrl-C to stop`);
-  return {
-    see({ connection, what: value }) {
-      if (value?.$case === "dialled" && value.value.channels.length > 0) {
-        open = connection;
-        say(`connected to ${what}`);
-      } else if (value?.$case === "closed" && !value.value.unseen && !signal.aborted) {
-        say(
-          open === connection
-            ? `lost the connection to ${what}: ${value.value.reason}`
-            : `${address}: ${value.value.reason}`,
-        );
-        open = undefined;
-      }
-    },
-    welcomed(now) {
-      if (source !== now) say(`recording as ${now} at ${target.name}`);
-      else if (!isTaken) say(`${target.name} is available again`);
-      source = now;
-      isTaken = true;
-      lastReason = undefined;
-    },
-    away(trouble) {
-      const why = trouble?.why ?? "the connection is lost";
-      // While it is away one reason often follows the other; what somebody has to mend is lastReason always.
-      if (!isTaken && lastReason !== undefined && (trouble?.mends !== false || lastReason === why)) return;
-      say(`${isTaken ? "not recorded for now" : "not recorded yet"}: ${why}; events are kept on this machine`);
-      isTaken = false;
-      lastReason = why;
-    },
-    ended({ waiting, folder, why }) {
-      if (waiting === 0)
-        return say(source === undefined ? "nothing was recorded" : `everything is recorded as ${source}`);
-      const reason = why === undefined ? "" : ` (${why})`;
-      say(
-        `not recorded yet${reason}: ${waiting} ${waiting === 1 ? "item waits" : "items wait"} in ${folder} for the same command, or \`tapedeck record --waiting\``,
-      );
-    },
+export function stateLines(options: StateLinesOptions): StateLines {
+  return new ChangesInLines(options);
+}
+
+class ChangesInLines implements StateLines {
+  readonly #options: StateLinesOptions;
+  readonly #what: string;
+  #open: string | undefined;
+  #source: string | undefined;
+  #isTaken = false;
+  #lastReason: string | undefined;
+
+  constructor(options: StateLinesOptions) {
+    const { upstream, address, say } = options;
+    this.#options = options;
+    this.#what = `${names[upstream]} at ${address}`;
+    say(`waiting for ${this.#what}; press Ctrl-C to stop`);
+  }
+
+  readonly see: StateLines["see"] = ({ connection, what }) => {
+    const { address, signal, say } = this.#options;
+    if (what?.$case === "dialled" && what.value.channels.length > 0) {
+      this.#open = connection;
+      say(`connected to ${this.#what}`);
+    } else if (what?.$case === "closed" && !what.value.unseen && !signal.aborted) {
+      const { reason } = what.value;
+      say(this.#open === connection ? `lost the connection to ${this.#what}: ${reason}` : `${address}: ${reason}`);
+      this.#open = undefined;
+    }
+  };
+
+  readonly welcomed: StateLines["welcomed"] = (source) => {
+    const { target, say } = this.#options;
+    if (this.#source !== source) say(`recording as ${source} at ${target.name}`);
+    else if (!this.#isTaken) say(`${target.name} is available again`);
+    this.#source = source;
+    this.#isTaken = true;
+    this.#lastReason = undefined;
+  };
+
+  readonly away: StateLines["away"] = (trouble) => {
+    const why = trouble?.why ?? "the connection is lost";
+    const last = this.#lastReason;
+    // While it is away one reason often follows the other; what somebody has to mend is reported always.
+    if (!this.#isTaken && last !== undefined && (trouble?.mends !== false || last === why)) return;
+    const since = this.#isTaken ? "not recorded for now" : "not recorded yet";
+    this.#options.say(`${since}: ${why}; events are kept on this machine`);
+    this.#isTaken = false;
+    this.#lastReason = why;
+  };
+
+  readonly ended: StateLines["ended"] = ({ waiting, folder, why }) => {
+    const { say } = this.#options;
+    const source = this.#source;
+    if (waiting === 0)
+      return say(source === undefined ? "nothing was recorded" : `everything is recorded as ${source}`);
+    const reason = why === undefined ? "" : ` (${why})`;
+    const items = `${waiting} ${waiting === 1 ? "item waits" : "items wait"}`;
+    say(`not recorded yet${reason}: ${items} in ${folder} for the same command, or \`tapedeck record --waiting\``);
   };
 }

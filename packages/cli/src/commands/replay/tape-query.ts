@@ -9,89 +9,136 @@ import type { Tape } from "./tape.ts";
 
 /** What query would say of a tape: one source, one session, and the state that its played events fold to. */
 export function tapeQuery(tape: Tape): QueryClient {
-  const { source, session, events } = tape;
-  const at = (seq: number) => formatPosition({ epoch: tape.reader.epoch, seq });
-  const { skaffold } = folds;
-  let live = { state: skaffold.initial, seq: 0 };
+  return new TapeQuery(tape);
+}
 
-  /** Folded on from where it was asked for last, where that is not behind. */
-  function stateAt(seq: number): unknown {
-    let { state, seq: done } = seq >= live.seq ? live : { state: skaffold.initial, seq: 0 };
-    for (const { event } of events.slice(done, seq)) {
-      if (isState(event.kind)) state = skaffold.evolve(state, event);
-      done++;
-    }
-    if (done > live.seq) live = { state, seq: done };
-    return state;
+class TapeQuery implements QueryClient {
+  readonly #tape: Tape;
+  readonly #state: FoldedTape;
+
+  constructor(tape: Tape) {
+    this.#tape = tape;
+    this.#state = new FoldedTape(tape);
   }
 
-  const placeOf = async (text: string): Promise<number> => {
-    const when = parseWhen(text);
-    if (when?.type === "position") return Math.min(when.position.seq, tape.played);
-    if (when?.type !== "time") return tape.played;
-    const next = await tape.reader.firstSince(new Date(when.time.getTime() + 1));
-    return next === undefined ? tape.played : next - 1;
-  };
-  const hasEnded = (seq: number) =>
-    events.slice(0, seq).some(({ event }) => event.kind === "session.ended" || event.kind === "session.lost");
+  async readState({ collection = "", at: moment = "" }: Parameters<QueryClient["readState"]>[0]) {
+    const { source, session, events } = this.#tape;
+    const seq = await this.#seqAt(moment);
+    const itemsOf = folds.skaffold.collections[collection.replace(/^skaffold\./, "")];
+    if (itemsOf === undefined) return onlySkaffold();
+    const session_ended = events.slice(0, seq).some(({ event: { kind } }) => ends.includes(kind));
+    const head = { position: this.#positionOf(seq), source, session, session_ended };
+    return { head, rows: itemsOf(this.#state.at(seq)).map(({ key, bytes }) => ({ key, bytes })) };
+  }
 
-  const listed = (): Source => {
+  async listSources({ sources = [], developers = [], projects = [] }: Parameters<QueryClient["listSources"]>[0]) {
+    const one = this.#source();
+    const isMeant = [
+      [sources, one.source],
+      [developers, one.developer],
+      [projects, one.project],
+    ].every(([wanted = [], value = ""]) => wanted.length === 0 || wanted.includes(value as string));
+    return this.#page(isMeant ? [one] : []);
+  }
+
+  async listSessions({ sessions = [] }: Parameters<QueryClient["listSessions"]>[0]) {
+    const isMeant = sessions.length === 0 || sessions.includes(this.#tape.session);
+    return this.#page(isMeant ? [this.#session()] : []);
+  }
+
+  listOperations(): Promise<never> {
+    return onlySkaffold();
+  }
+
+  buildStats(): Promise<never> {
+    return onlySkaffold();
+  }
+
+  async position() {
+    const position = this.#positionOf(this.#tape.played);
+    return { position, log_position: position };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+
+  async #seqAt(text: string): Promise<number> {
+    const { played, reader } = this.#tape;
+    const when = parseWhen(text);
+    if (when?.type === "position") return Math.min(when.position.seq, played);
+    if (when?.type !== "time") return played;
+    const next = await reader.firstSince(new Date(when.time.getTime() + 1));
+    return next === undefined ? this.#tape.played : next - 1;
+  }
+
+  #positionOf(seq: number): string {
+    return formatPosition({ epoch: this.#tape.reader.epoch, seq });
+  }
+
+  #page<Item>(items: Item[]) {
+    return { items, next_page: "", position: this.#positionOf(this.#tape.played) };
+  }
+
+  #source(): Source {
+    const { source, session, played } = this.#tape;
     const { workspace, developer, project, upstream } = sourceParts(source);
     return {
       ...{ source, workspace, developer, project, upstream },
       status: "waiting",
       current_session: session,
       last_event_at: undefined,
-      last_position: at(tape.played),
+      last_position: this.#positionOf(played),
       developer_name: developer,
       project_name: project,
-      first_position: at(1),
+      first_position: this.#positionOf(1),
       address: "",
       gaps: 0,
     };
-  };
-  const listedSession = (): Session => ({
-    session,
-    source,
-    labels: {},
-    started_at: undefined,
-    ended_at: undefined,
-    end_reason: "",
-    start_position: at(1),
-    end_position: at(tape.played),
-    upstream_version: "",
-    gaps: 0,
-    // It may be played again and followed to its end: for readers it goes on.
-    ended: false,
-  });
-  const page = <Item>(items: Item[]) => ({ items, next_page: "", position: at(tape.played) });
-  const nothing = async () => {
-    throw new TapedeckError("not_found", "a replay serves Skaffold's own API only");
-  };
+  }
 
-  return {
-    async readState({ collection = "", at: moment = "" }) {
-      const seq = await placeOf(moment);
-      const itemsOf = skaffold.collections[collection.replace(/^skaffold\./, "")];
-      if (itemsOf === undefined) return nothing();
-      const head = { position: at(seq), source, session, session_ended: hasEnded(seq) };
-      return { head, rows: itemsOf(stateAt(seq)).map(({ key, bytes }) => ({ key, bytes })) };
-    },
-    async listSources({ sources = [], developers = [], projects = [] }) {
-      const one = listed();
-      const isMeant = [
-        [sources, one.source],
-        [developers, one.developer],
-        [projects, one.project],
-      ].every(([wanted = [], value = ""]) => wanted.length === 0 || wanted.includes(value as string));
-      return page(isMeant ? [one] : []);
-    },
-    async listSessions({ sessions = [] }) {
-      return page(sessions.length === 0 || sessions.includes(session) ? [listedSession()] : []);
-    },
-    listOperations: nothing,
-    buildStats: nothing,
-    position: async () => ({ position: at(tape.played), log_position: at(tape.played) }),
-    [Symbol.asyncDispose]: async () => {},
-  };
+  #session(): Session {
+    const { source, session, played } = this.#tape;
+    return {
+      session,
+      source,
+      labels: {},
+      started_at: undefined,
+      ended_at: undefined,
+      end_reason: "",
+      start_position: this.#positionOf(1),
+      end_position: this.#positionOf(played),
+      upstream_version: "",
+      gaps: 0,
+      // It may be played again and followed to its end: for readers it goes on.
+      ended: false,
+    };
+  }
 }
+
+const ends: readonly string[] = ["session.ended", "session.lost"];
+
+async function onlySkaffold(): Promise<never> {
+  throw new TapedeckError("not_found", "a replay serves Skaffold's own API only");
+}
+
+/** The state of Skaffold after so many events, folded on from where it was asked for last, if that is not behind. */
+class FoldedTape {
+  readonly #events: Tape["events"];
+  #last: { readonly state: SkaffoldState; readonly seq: number } = start;
+
+  constructor({ events }: Tape) {
+    this.#events = events;
+  }
+
+  at(seq: number): SkaffoldState {
+    let { state, seq: done } = seq >= this.#last.seq ? this.#last : start;
+    for (const { event } of this.#events.slice(done, seq)) {
+      if (isState(event.kind)) state = folds.skaffold.evolve(state, event);
+      done++;
+    }
+    if (done > this.#last.seq) this.#last = { state, seq: done };
+    return state;
+  }
+}
+
+type SkaffoldState = typeof folds.skaffold.initial;
+const start = { state: folds.skaffold.initial, seq: 0 };

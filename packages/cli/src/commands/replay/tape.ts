@@ -3,6 +3,8 @@ import type { FollowOptions, LogReader, ReadFrom, RecordedEvent } from "@tapedec
 import { subjectMatcher } from "@tapedeck/shared/log/subject-match";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
+import { abortable } from "@tapedeck/shared/sync/abortable";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
 
 /** The events of one session in memory, as a log that grows while they are played. */
 export type Tape = {
@@ -30,72 +32,93 @@ export function tapeOf(events: readonly Event[]): Tape {
       event,
     }),
   );
-  const waiting = new Set<() => void>();
-  let played = 0;
+  return new SessionTape(source, first.session, recorded);
+}
 
-  async function* history({ afterSeq, subjects }: ReadFrom, untilSeq: number, signal: AbortSignal) {
+class SessionTape implements Tape {
+  readonly source: SourceName;
+  readonly session: string;
+  readonly events: readonly RecordedEvent[];
+  readonly reader: LogReader;
+  readonly #changed = new Notifier();
+  #played = 0;
+
+  constructor(source: SourceName, session: string, events: readonly RecordedEvent[]) {
+    this.source = source;
+    this.session = session;
+    this.events = events;
+    this.reader = new TapeReader(this, this.#changed);
+  }
+
+  get played(): number {
+    return this.#played;
+  }
+
+  next(): RecordedEvent | undefined {
+    const one = this.events[this.#played];
+    if (one === undefined) return undefined;
+    this.#played++;
+    this.#changed.ring();
+    return one;
+  }
+}
+
+/** What has been played, as a log. */
+class TapeReader implements LogReader {
+  readonly epoch = "replay";
+  readonly formerEpochs = [];
+  readonly #tape: Pick<Tape, "events" | "played">;
+  readonly #changed: Notifier;
+
+  constructor(tape: Pick<Tape, "events" | "played">, changed: Notifier) {
+    this.#tape = tape;
+    this.#changed = changed;
+  }
+
+  async bounds() {
+    return { firstSeq: 1, lastSeq: this.#tape.played };
+  }
+
+  async now() {
+    return { at: new Date(), lastSeq: this.#tape.played };
+  }
+
+  async lastMatch(subjects: readonly string[]): Promise<number> {
     const matches = subjectMatcher(subjects);
-    for (const one of recorded.slice(afterSeq, Math.min(untilSeq, played))) {
+    return this.#played().findLast(({ subject }) => matches(subject.split(".")))?.seq ?? 0;
+  }
+
+  async firstSince(time: Date): Promise<number | undefined> {
+    return this.#played().find(({ recordedAt }) => recordedAt >= time)?.seq;
+  }
+
+  async *history({ afterSeq, subjects }: ReadFrom, untilSeq: number, signal: AbortSignal) {
+    const matches = subjectMatcher(subjects);
+    const { events, played } = this.#tape;
+    for (const one of events.slice(afterSeq, Math.min(untilSeq, played))) {
       if (signal.aborted) return;
       if (matches(one.subject.split("."))) yield one;
     }
   }
 
-  async function* follow(from: ReadFrom, { signal, caughtUp, reached }: FollowOptions) {
+  async *follow(from: ReadFrom, { signal, caughtUp, reached }: FollowOptions) {
     let done = from.afterSeq;
     let announce = caughtUp;
     while (!signal.aborted) {
-      const end = played;
-      yield* history({ ...from, afterSeq: done }, end, signal);
+      const changed = this.#changed.next();
+      const end = this.#tape.played;
+      yield* this.history({ ...from, afterSeq: done }, end, signal);
       done = Math.max(done, end);
       announce?.(done);
       announce = undefined;
       reached?.(done);
-      if (played === end) await changed(signal);
+      await abortable(changed, signal).catch(() => {});
     }
   }
 
-  function changed(signal: AbortSignal): Promise<void> {
-    return new Promise((resolve) => {
-      const wake = () => {
-        waiting.delete(wake);
-        signal.removeEventListener("abort", wake);
-        resolve();
-      };
-      waiting.add(wake);
-      signal.addEventListener("abort", wake);
-      if (signal.aborted) wake();
-    });
+  #played(): readonly RecordedEvent[] {
+    return this.#tape.events.slice(0, this.#tape.played);
   }
-
-  return {
-    source,
-    session: first.session,
-    events: recorded,
-    get played() {
-      return played;
-    },
-    next() {
-      const one = recorded[played];
-      if (one === undefined) return undefined;
-      played++;
-      for (const wake of [...waiting]) wake();
-      return one;
-    },
-    reader: {
-      epoch: "replay",
-      formerEpochs: [],
-      bounds: async () => ({ firstSeq: 1, lastSeq: played }),
-      now: async () => ({ at: new Date(), lastSeq: played }),
-      lastMatch: async (subjects) => {
-        const matches = subjectMatcher(subjects);
-        return recorded.slice(0, played).findLast(({ subject }) => matches(subject.split(".")))?.seq ?? 0;
-      },
-      firstSince: async (time) => recorded.slice(0, played).find(({ recordedAt }) => recordedAt >= time)?.seq,
-      history,
-      follow,
-    },
-  };
 }
 
 /**

@@ -67,7 +67,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
   const spill = await openSpill({ dir: folder, hello: identity, to: target.name });
   const leaving = new AbortController();
   const completing = completingOf(options, spill);
-  const connections = openConnections(completing?.take.bind(completing) ?? spill.append, options);
+  const connections = new Connections(completing?.take.bind(completing) ?? spill.append, options);
   const running = taps[upstream].run({ address, settings, emit: connections.emit, signal: leaving.signal });
 
   const warned = new Set<string>();
@@ -100,11 +100,11 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       await running.done;
       const until = eventLog && endOf(eventLog.path);
       const late = AbortSignal.any([hurry, AbortSignal.timeout(restMs)]);
-      const isRead = (await completing?.finish(connections.held(), exit.code ?? undefined, late)) ?? true;
+      const isRead = (await completing?.finish(connections.held, exit.code ?? undefined, late)) ?? true;
       connections.close();
       const all = await push.finish(commitMs, hurry);
       // Its server was there when it was found.
-      if (options.endsInside && !connections.wasOpen()) {
+      if (options.endsInside && !connections.wasOpen) {
         warn(`this command is not recorded: its server exited before it could be reached (${address})`);
       }
       const { committed, nextIndex } = spill.state();
@@ -134,56 +134,68 @@ function completingOf({ isUpstream, exited, plan: { eventLog } }: RecordCommand,
 }
 
 /** Hands items on, and knows whether a connection is open. */
-function openConnections(pass: (item: TapItem) => unknown, { isUpstream, endsInside = false }: RecordCommand) {
-  let open = 0;
-  let wasOpen = false;
-  let held: TapItem | undefined;
-  let idle = Promise.withResolvers<void>();
-  idle.resolve();
+class Connections {
+  readonly #pass: (item: TapItem) => unknown;
+  readonly #command: Pick<RecordCommand, "isUpstream" | "endsInside">;
+  #open = 0;
+  #wasOpen = false;
+  #held: TapItem | undefined;
+  #idle = Promise.withResolvers<void>();
 
-  function release(): void {
-    if (held !== undefined) pass(held);
-    held = undefined;
+  constructor(pass: (item: TapItem) => unknown, command: Pick<RecordCommand, "isUpstream" | "endsInside">) {
+    this.#pass = pass;
+    this.#command = command;
+    this.#idle.resolve();
   }
 
-  function emit(item: TapItem): void {
-    release();
+  /** Something could be asked, or heard. */
+  get wasOpen(): boolean {
+    return this.#wasOpen;
+  }
+
+  /** The connection whose end has not been recorded yet. */
+  get held(): string | undefined {
+    return this.#held?.connection;
+  }
+
+  readonly emit = (item: TapItem): void => {
+    const { isUpstream, endsInside = false } = this.#command;
+    this.close();
     if (item.what?.$case === "dialled") {
-      wasOpen ||= item.what.value.channels.length > 0;
-      if (open++ === 0) idle = Promise.withResolvers();
+      this.#wasOpen ||= item.what.value.channels.length > 0;
+      if (this.#open++ === 0) this.#idle = Promise.withResolvers();
     }
     if (item.what?.$case !== "closed") {
-      pass(item);
+      this.#pass(item);
       return;
     }
     // The end of the upstream's process is warned with the command's end, which comes later, and with its exit code.
-    if (isUpstream || endsInside) held = item;
-    else pass(item);
-    if (--open === 0) idle.resolve();
+    if (isUpstream || endsInside) this.#held = item;
+    else this.#pass(item);
+    if (--this.#open === 0) this.#idle.resolve();
+  };
+
+  close(): void {
+    if (this.#held !== undefined) this.#pass(this.#held);
+    this.#held = undefined;
   }
 
-  return {
-    emit,
-    close: release,
-    /** Something could be asked, or heard. */
-    wasOpen: () => wasOpen,
-    /** The connection whose end has not been recorded yet. */
-    held: () => held?.connection,
-    /** Resolves when no connection is open, or when it has taken too long. */
-    ended: async (boundMs: number, hurry: AbortSignal): Promise<void> => {
-      const over = new AbortController();
-      const bound = AbortSignal.any([over.signal, hurry]);
-      await Promise.race([idle.promise, delay(boundMs, bound)]);
-      over.abort();
-    },
-    processEnded: ({ code }: Exit): void => {
-      if (held?.what?.$case !== "closed") return;
-      const value = {
-        ...held.what.value,
-        process_ended: true,
-        ...(isUpstream && code !== null && { exit_code: code }),
-      };
-      held = { ...held, what: { $case: "closed", value } };
-    },
-  };
+  /** Resolves when no connection is open, or when it has taken too long. */
+  async ended(boundMs: number, hurry: AbortSignal): Promise<void> {
+    const over = new AbortController();
+    const bound = AbortSignal.any([over.signal, hurry]);
+    await Promise.race([this.#idle.promise, delay(boundMs, bound)]);
+    over.abort();
+  }
+
+  processEnded({ code }: Exit): void {
+    const { isUpstream } = this.#command;
+    if (this.#held?.what?.$case !== "closed") return;
+    const value = {
+      ...this.#held.what.value,
+      process_ended: true,
+      ...(isUpstream && code !== null && { exit_code: code }),
+    };
+    this.#held = { ...this.#held, what: { $case: "closed", value } };
+  }
 }

@@ -199,7 +199,7 @@ describe("tapedeck up", { timeout: 300_000 }, () => {
     const open = (await sessionsOf("alice-b/shop"))[0]?.session ?? "";
     const refused = ask("erase", "--session", open, "--yes");
     expect(await refused.ended).toBe(1);
-    expect(refused.stderr()).toContain("goes on: end it first");
+    expect(refused.stderr()).toContain("is still running: end it first");
 
     const file = join(dev, "event-log-file.v1.ndjson");
     const imported = ["import", file, "--developer", "Dora B", "--project", "shop"];

@@ -55,14 +55,7 @@ export async function up(options: UpOptions): Promise<void> {
   const secrets = await loadSecrets(join(dataDir, "secrets"));
   const casting = mode === "demo" ? startDemo() : undefined;
   casting?.catch(() => {}); // awaited below; its processes end with this one
-  const servers = await startServers({
-    storeDir,
-    secrets,
-    say,
-    nats: settings.natsUrl === undefined ? { port: listeners.nats.port } : undefined,
-    postgres:
-      settings.postgresUrl === undefined ? { port: listeners.postgres.port, database: databaseName } : undefined,
-  });
+  const servers = await startServers({ storeDir, secrets, say, ...ownServers(settings, listeners) });
   if (servers.nats) stack.use(servers.nats);
   if (servers.postgres) stack.use(servers.postgres);
   const demo = casting && stack.use(await casting);
@@ -80,16 +73,9 @@ export async function up(options: UpOptions): Promise<void> {
   const http = gateway.http ?? "";
   const postgres = settings.postgresUrl === undefined ? addressOf(listeners.postgres) : undefined;
   const addresses = { ...gateway, ...ownAddresses(settings, listeners) };
-  await lock.publish({
-    mode,
-    storeDir,
-    addresses,
-    door,
-    configFile: settings.configFile,
-    sources: tappedSources(sources, settings),
-  });
+  const { configFile } = settings;
+  await lock.publish({ mode, storeDir, addresses, door, configFile, sources: tappedSources(sources, settings) });
   const home = spillHome(process.env);
-  const analyst = `postgres://tapedeck_analyst:${analystPassword(secrets)}@${postgres}/${databaseName}`;
   say(
     welcome({
       mode,
@@ -97,7 +83,7 @@ export async function up(options: UpOptions): Promise<void> {
       addresses: { ...gateway, ...(postgres !== undefined && { postgres }) },
       storeDir,
       sources: sources.map(welcomeSource),
-      analystUrl: postgres === undefined ? undefined : analyst,
+      analystUrl: postgres === undefined ? undefined : analystUrl(postgres, secrets),
       program: programName(),
       waiting: await countWaitingSpills(home, gateway.grpc),
     }),
@@ -119,6 +105,18 @@ export async function up(options: UpOptions): Promise<void> {
     await Promise.all(chores);
   });
   if (!stop.aborted) await once(stop, "abort");
+}
+
+/** The servers that `up` itself runs, unless the user has some. */
+function ownServers({ natsUrl, postgresUrl }: UpSettings, { nats, postgres }: UpSettings["listeners"]) {
+  return {
+    nats: natsUrl === undefined ? { port: nats.port } : undefined,
+    postgres: postgresUrl === undefined ? { port: postgres.port, database: databaseName } : undefined,
+  };
+}
+
+function analystUrl(postgres: string, secrets: Secrets): string {
+  return `postgres://tapedeck_analyst:${analystPassword(secrets)}@${postgres}/${databaseName}`;
 }
 
 /** Addresses of what `up` itself runs, by name, beside those of the gateway. */

@@ -30,78 +30,89 @@ const mostEvents = 64;
  * GetJobStream: looks at the job as it is whenever something has changed, so states that it could not tell in time are
  * never told, and neither is live output once the job is over. Throws NOT_FOUND if there is no such job.
  */
-export function openJobStream({ jobs, id, held, write, end, broken }: JobStreamOptions): JobStream {
-  jobs.read(id);
-  let isOpen = true;
-  let isFull = false;
-  let last: { readonly state: Job_State; readonly canceling: boolean } | undefined;
-  let reader: OutputReader | undefined;
+export function openJobStream(options: JobStreamOptions): JobStream {
+  return new WatchedJob(options);
+}
 
-  const unwatch = jobs.watch(id, go);
-  say({ $case: "open", value: {} });
+class WatchedJob implements JobStream {
+  readonly #options: JobStreamOptions;
+  readonly #unwatch: () => void;
+  #isOpen = true;
+  #isFull = false;
+  #last: { readonly state: Job_State; readonly canceling: boolean } | undefined;
+  #reader: OutputReader | undefined;
 
-  function say(event: NonNullable<Message["event"]>): void {
-    isFull = !write({ event });
+  constructor(options: JobStreamOptions) {
+    const { jobs, id } = options;
+    jobs.read(id);
+    this.#options = options;
+    this.#unwatch = jobs.watch(id, this.go);
+    this.#say({ $case: "open", value: {} });
   }
 
-  function leave(): void {
-    isOpen = false;
-    unwatch();
-  }
-
-  function go(): void {
+  readonly go = (): void => {
     try {
-      while (isOpen && !isFull && sayNext());
+      while (this.#isOpen && !this.#isFull && this.#sayNext());
     } catch (cause) {
-      leave();
-      broken(cause);
+      this.leave();
+      this.#options.broken(cause);
     }
+  };
+
+  readonly hasRoom = (): void => {
+    this.#isFull = false;
+    this.go();
+  };
+
+  readonly isFull = () => this.#isFull;
+
+  readonly leave = (): void => {
+    this.#isOpen = false;
+    this.#unwatch();
+  };
+
+  #say(event: NonNullable<Message["event"]>): void {
+    this.#isFull = !this.#options.write({ event });
   }
 
   /** False: there is nothing to say now. */
-  function sayNext(): boolean {
+  #sayNext(): boolean {
+    const { jobs, id } = this.#options;
     const job = jobs.read(id);
-    return sayState(job) || sayOutput(job) || complete(job);
+    return this.#sayState(job) || this.#sayOutput(job) || this.#complete(job);
   }
 
-  function sayState(job: Job): boolean {
+  #sayState(job: Job): boolean {
+    const last = this.#last;
     const now = { state: job.state, canceling: job.cancel_time !== undefined };
-    if (held().states || (last?.state === now.state && last.canceling === now.canceling)) return false;
+    const isTold = last?.state === now.state && last.canceling === now.canceling;
+    if (this.#options.held().states || isTold) return false;
     const previous = last?.state ?? Job_State.UNKNOWN;
-    last = now;
-    say({ $case: "state", value: { previous, current: now.state, job, canceling: now.canceling } });
+    this.#last = now;
+    this.#say({ $case: "state", value: { previous, current: now.state, job, canceling: now.canceling } });
     return true;
   }
 
-  function sayOutput(job: Job): boolean {
+  #sayOutput(job: Job): boolean {
+    const { jobs, id, held } = this.#options;
     if (held().output) return false;
-    reader ??= jobs.output(id)?.read();
-    const buffered = (reader?.buffered() ?? 0) > 0;
+    this.#reader ??= jobs.output(id)?.read();
+    const buffered = (this.#reader?.buffered() ?? 0) > 0;
     if (isOver(job) && !buffered) return false;
-    const events = reader?.next(mostEvents) ?? [];
+    const events = this.#reader?.next(mostEvents) ?? [];
     if (events.length === 0) return false;
-    say({ $case: "terminal", value: { events, buffered } });
+    this.#say({ $case: "terminal", value: { events, buffered } });
     return true;
   }
 
-  function complete(job: Job): boolean {
-    const isTold = last !== undefined && last.state === job.state && !held().output;
+  #complete(job: Job): boolean {
+    const isTold = this.#last !== undefined && this.#last.state === job.state && !this.#options.held().output;
     if (!isTold || !isOver(job)) return false;
-    leave();
-    say({ $case: "complete", value: { error: job.error, result: job.result } });
-    end();
+    this.leave();
+    this.#say({ $case: "complete", value: { error: job.error, result: job.result } });
+    this.#options.end();
     return false;
   }
-
-  return {
-    go,
-    hasRoom() {
-      isFull = false;
-      go();
-    },
-    isFull: () => isFull,
-    leave,
-  };
 }
 
 function isOver({ state }: Job): boolean {

@@ -16,9 +16,10 @@ import {
 } from "@tapedeck/proto/vagrant/vagrant";
 import { Panic, Refusal } from "../status.ts";
 import type { Database } from "./database.ts";
+import { JobTable } from "./job-table.ts";
 import { makeOutput, type Output } from "./output.ts";
 import { accepts, readQueueRequest, unreadableBecause } from "./queue.ts";
-import { needed, notFound } from "./records.ts";
+import { needed } from "./records.ts";
 import { plus, type Stamps, toNanos } from "./stamps.ts";
 import type { Generation } from "./targets.ts";
 
@@ -70,13 +71,6 @@ export type JobsOptions = {
   readonly remembered: number;
 };
 
-type Known = {
-  output?: Output;
-  /** The limit of 2 minutes without a heartbeat is running. */
-  isTimed: boolean;
-  readonly watchers: Set<() => void>;
-};
-
 const finished: readonly Job_State[] = [Job_State.SUCCESS, Job_State.ERROR];
 const canceled: Status = { code: 1, message: "canceled", details: [] };
 const kept = 50;
@@ -85,114 +79,62 @@ const kept = 50;
  * The jobs of one process: those that are not over in the database, of whatever process, and new ones. Throws if a row
  * cannot be read, as the real one can't start then.
  */
-export function startJobs({ database, stamps, generation, remembered }: JobsOptions): Jobs {
-  const { jobs: rows } = database;
-  const known = new Map<string, Known>();
-  const watchersOfAll = new Set<(id: string) => void>();
+export function startJobs(options: JobsOptions): Jobs {
+  return new ProcessJobs(options);
+}
 
-  for (const job of [...rows.values()].filter(({ state }) => !finished.includes(state))) {
-    const reason = unreadableBecause(job);
-    if (reason !== undefined) throw new Error(`the server cannot start: job ${job.id} has ${reason}`);
-    know(job.id, job.state === Job_State.RUNNING);
-    const isLate = job.expire_time !== undefined && toNanos(job.expire_time) <= toNanos(stamps.now());
-    if (isLate && job.state === Job_State.QUEUED) expire(job.id);
+class ProcessJobs implements Jobs {
+  readonly #options: JobsOptions;
+  readonly #table: JobTable;
+
+  constructor(options: JobsOptions) {
+    const { database, stamps } = options;
+    this.#options = options;
+    this.#table = new JobTable(database);
+    for (const job of [...database.jobs.values()].filter(({ state }) => !finished.includes(state))) {
+      const reason = unreadableBecause(job);
+      if (reason !== undefined) throw new Error(`the server cannot start: job ${job.id} has ${reason}`);
+      this.#table.know(job.id, job.state === Job_State.RUNNING);
+      const isLate = job.expire_time !== undefined && toNanos(job.expire_time) <= toNanos(stamps.now());
+      if (isLate && job.state === Job_State.QUEUED) this.expire(job.id);
+    }
   }
 
-  function know(id: string, isTimed: boolean): void {
-    known.set(id, { isTimed, watchers: new Set() });
-  }
-
-  function entry(id: string): Known {
-    const found = known.get(id);
-    if (found === undefined) throw new Refusal(status.NOT_FOUND, "job not found");
-    return found;
-  }
-
-  function read(id: string): Job {
-    entry(id);
-    const job = rows.get(id);
-    if (job === undefined) throw notFound("job");
-    const reason = unreadableBecause(job);
-    if (reason !== undefined) throw new Panic(`reading a job with ${reason}`);
-    return job;
-  }
-
-  function tell(id: string): void {
-    for (const changed of [...entry(id).watchers]) changed();
-    for (const changed of [...watchersOfAll]) changed(id);
-  }
-
-  function change(id: string, fields: Partial<Job>): void {
-    rows.set(id, { ...read(id), ...fields });
-    tell(id);
-  }
-
-  /** The job, which must be in this state. */
-  function inState(id: string, state: Job_State, what: string): Job {
-    const job = read(id);
-    if (job.state !== state) throw new Error(`cannot ${what} job ${id} in state ${job.state}`);
-    return job;
-  }
-
-  function queueJob(request: QueueJobRequest): QueueJobResponse {
+  queueJob(request: QueueJobRequest): QueueJobResponse {
+    const { database, stamps, generation } = this.#options;
     const { job: given, expiresIn } = readQueueRequest(request, { database, generation });
     const expire_time = expiresIn === undefined ? undefined : plus(stamps.now(), expiresIn);
     const queue_time = stamps.now();
     const id = stamps.id();
     const job = { ...given, id, state: Job_State.QUEUED, queue_time, expire_time };
-    rows.set(id, job);
+    database.jobs.set(id, job);
     // The row is there all the same: it is what the next process can't start with.
     if (unreadableBecause(job) === "no target_runner") {
       throw new Refusal(status.INTERNAL, "target_runner: cannot be blank");
     }
-    know(id, false);
-    if (unreadableBecause(job) === undefined) tell(id);
-    if (expiresIn !== undefined && expiresIn <= 0n) expire(id);
+    this.#table.know(id, false);
+    if (unreadableBecause(job) === undefined) this.#table.notify(id);
+    if (expiresIn !== undefined && expiresIn <= 0n) this.expire(id);
     return { job_id: id };
   }
 
-  /** Nothing came of it: ERROR without a complete_time. */
-  function giveUp(id: string, cancel_time: Timestamp): void {
-    change(id, { state: Job_State.ERROR, cancel_time, error: canceled });
-    forgetOldest();
-  }
-
-  function cancel(id: string): void {
-    const { state, cancel_time = stamps.now() } = read(id);
-    if (state === Job_State.QUEUED) giveUp(id, cancel_time);
-    else if (!finished.includes(state)) change(id, { cancel_time });
-  }
-
-  function expire(id: string): void {
-    if (read(id).state !== Job_State.RUNNING) cancel(id);
-  }
-
-  function loseHeartbeat(id: string): void {
-    const { state, cancel_time = stamps.now() } = read(id);
-    if (!entry(id).isTimed) throw new Error(`no heartbeats are expected of job ${id}`);
-    if (!finished.includes(state)) giveUp(id, cancel_time);
-  }
-
-  function finish(id: string, fields: Partial<Job>): void {
-    inState(id, Job_State.RUNNING, "finish");
-    change(id, { ...fields, complete_time: stamps.now() });
-    forgetOldest();
-  }
-
-  /** Rows stay. */
-  function forgetOldest(): void {
-    const over = [...known.keys()].filter((id) => finished.includes(rows.get(id)?.state ?? Job_State.SUCCESS));
-    for (const id of over.slice(0, Math.max(0, over.length - remembered))) known.delete(id);
-  }
-
-  function pruneOldJobs(): object {
-    for (const id of [...rows.keys()].toSorted().slice(kept)) rows.delete(id);
+  cancelJob({ job_id }: CancelJobRequest): object {
+    this.cancel(job_id);
     return {};
   }
 
-  function validateJob(request: ValidateJobRequest): ValidateJobResponse {
+  getJob({ job_id }: GetJobRequest): Job {
+    return this.read(job_id);
+  }
+
+  listJobs(): ListJobsResponse {
+    return { jobs: this.ids().map((id) => this.read(id)) };
+  }
+
+  validateJob(request: ValidateJobRequest): ValidateJobResponse {
+    const { database } = this.#options;
     const job = needed(request.job, "job");
-    if (!rows.has(job.id)) {
+    if (!database.jobs.has(job.id)) {
       const message = "rpc error: code = NotFound desc = failed to locate job (record not found)";
       return { valid: false, validation_error: { code: 9, message, details: [] }, assignable: false };
     }
@@ -201,57 +143,107 @@ export function startJobs({ database, stamps, generation, remembered }: JobsOpti
     return { valid: true, assignable };
   }
 
-  return {
-    queueJob,
-    cancelJob: ({ job_id }) => {
-      cancel(job_id);
-      return {};
-    },
-    getJob: ({ job_id }) => read(job_id),
-    listJobs: () => ({ jobs: [...known.keys()].toSorted().map(read) }),
-    validateJob,
-    pruneOldJobs,
-    read,
-    output: (id) => entry(id).output,
-    watch(id, changed) {
-      const { watchers } = entry(id);
-      watchers.add(changed);
-      return () => watchers.delete(changed);
-    },
-    watchAll(changed) {
-      watchersOfAll.add(changed);
-      return () => watchersOfAll.delete(changed);
-    },
-    ids: () => [...known.keys()].toSorted(),
-    assign(id) {
-      const { assign_time = stamps.now() } = inState(id, Job_State.QUEUED, "assign");
-      change(id, { state: Job_State.WAITING, assign_time });
-    },
-    ack(id) {
-      const { ack_time = stamps.now() } = inState(id, Job_State.WAITING, "ack");
-      Object.assign(entry(id), { isTimed: true, output: makeOutput() });
-      change(id, { state: Job_State.RUNNING, ack_time });
-    },
-    nack(id) {
-      inState(id, Job_State.WAITING, "nack");
-      entry(id).isTimed = true;
-      change(id, { state: Job_State.QUEUED });
-    },
-    dropAssignment(id) {
-      inState(id, Job_State.WAITING, "requeue");
-      change(id, { state: Job_State.QUEUED });
-    },
-    write(id, events) {
-      inState(id, Job_State.RUNNING, "write output of");
-      const { output } = entry(id);
-      if (output === undefined) throw new Error(`job ${id} has no output any more`);
-      for (const event of events) output.write(event);
-      tell(id);
-    },
-    complete: (id, result) => finish(id, { state: Job_State.SUCCESS, result }),
-    fail: (id, error) => finish(id, { state: Job_State.ERROR, error }),
-    cancel,
-    expire,
-    loseHeartbeat,
-  };
+  pruneOldJobs(): object {
+    const { jobs } = this.#options.database;
+    for (const id of [...jobs.keys()].toSorted().slice(kept)) jobs.delete(id);
+    return {};
+  }
+
+  read(id: string): Job {
+    return this.#table.read(id);
+  }
+
+  output(id: string): Output | undefined {
+    return this.#table.entry(id).output;
+  }
+
+  watch(id: string, changed: () => void): () => void {
+    return this.#table.watch(id, changed);
+  }
+
+  watchAll(changed: (id: string) => void): () => void {
+    return this.#table.watchAll(changed);
+  }
+
+  ids(): string[] {
+    return this.#table.ids();
+  }
+
+  assign(id: string): void {
+    const { assign_time = this.#now() } = this.#table.inState(id, Job_State.QUEUED, "assign");
+    this.#table.change(id, { state: Job_State.WAITING, assign_time });
+  }
+
+  ack(id: string): void {
+    const { ack_time = this.#now() } = this.#table.inState(id, Job_State.WAITING, "ack");
+    Object.assign(this.#table.entry(id), { isTimed: true, output: makeOutput() });
+    this.#table.change(id, { state: Job_State.RUNNING, ack_time });
+  }
+
+  nack(id: string): void {
+    this.#table.inState(id, Job_State.WAITING, "nack");
+    this.#table.entry(id).isTimed = true;
+    this.#table.change(id, { state: Job_State.QUEUED });
+  }
+
+  dropAssignment(id: string): void {
+    this.#table.inState(id, Job_State.WAITING, "requeue");
+    this.#table.change(id, { state: Job_State.QUEUED });
+  }
+
+  write(id: string, events: readonly TerminalEvent[]): void {
+    this.#table.inState(id, Job_State.RUNNING, "write output of");
+    const { output } = this.#table.entry(id);
+    if (output === undefined) throw new Error(`job ${id} has no output any more`);
+    for (const event of events) output.write(event);
+    this.#table.notify(id);
+  }
+
+  complete(id: string, result?: Job_Result): void {
+    this.#finish(id, { state: Job_State.SUCCESS, result });
+  }
+
+  fail(id: string, error: Status): void {
+    this.#finish(id, { state: Job_State.ERROR, error });
+  }
+
+  cancel(id: string): void {
+    const { state, cancel_time = this.#now() } = this.read(id);
+    if (state === Job_State.QUEUED) this.#giveUp(id, cancel_time);
+    else if (!finished.includes(state)) this.#table.change(id, { cancel_time });
+  }
+
+  expire(id: string): void {
+    if (this.read(id).state !== Job_State.RUNNING) this.cancel(id);
+  }
+
+  loseHeartbeat(id: string): void {
+    const { state, cancel_time = this.#now() } = this.read(id);
+    if (!this.#table.entry(id).isTimed) throw new Error(`no heartbeats are expected of job ${id}`);
+    if (!finished.includes(state)) this.#giveUp(id, cancel_time);
+  }
+
+  #finish(id: string, fields: Partial<Job>): void {
+    this.#table.inState(id, Job_State.RUNNING, "finish");
+    this.#table.change(id, { ...fields, complete_time: this.#now() });
+    this.#forgetOldest();
+  }
+
+  /** Nothing came of it: ERROR without a complete_time. */
+  #giveUp(id: string, cancel_time: Timestamp): void {
+    this.#table.change(id, { state: Job_State.ERROR, cancel_time, error: canceled });
+    this.#forgetOldest();
+  }
+
+  /** Rows stay. */
+  #forgetOldest(): void {
+    const { database, remembered } = this.#options;
+    const isOver = (id: string) => finished.includes(database.jobs.get(id)?.state ?? Job_State.SUCCESS);
+    const over = this.#table.known().filter(isOver);
+    for (const id of over.slice(0, Math.max(0, over.length - remembered))) this.#table.forget(id);
+  }
+
+  #now(): Timestamp {
+    return this.#options.stamps.now();
+  }
 }

@@ -21,20 +21,17 @@ import { checkPresent, checkUnique, invalid, needed, notFound, updated } from ".
 import type { Stamps } from "./stamps.ts";
 
 /** The calls about bases and projects. */
-export function projectCalls(database: Database, stamps: Stamps) {
-  const { bases, projects, targets } = database;
+export function basisAndProjectCalls(database: Database, stamps: Stamps) {
+  return { ...basisCalls(database, stamps), ...projectCalls(database, stamps) };
+}
+
+function basisCalls(database: Database, stamps: Stamps) {
+  const { bases, projects } = database;
 
   function shownBasis(basis: Basis | undefined): Basis {
     if (basis === undefined) throw notFound("basis");
     const own = [...projects.values()].filter((project) => project.basis?.resource_id === basis.resource_id);
     return { ...basis, projects: own.flatMap(({ resource_id }) => shortProjectRef(database, resource_id) ?? []) };
-  }
-
-  function shownProject(project: Project | undefined): Project {
-    if (project === undefined) throw notFound("project");
-    const own = [...targets.values()].filter((target) => target.project?.resource_id === project.resource_id);
-    const refs = own.flatMap(({ resource_id }) => shortTargetRef(database, resource_id) ?? []);
-    return { ...project, targets: refs, basis: basisRef(database, project.basis?.resource_id) };
   }
 
   function upsertBasis(request: UpsertBasisRequest): UpsertBasisResponse {
@@ -61,6 +58,19 @@ export function projectCalls(database: Database, stamps: Stamps) {
 
   function listBasis(): ListBasisResponse {
     return { basis: [...bases.keys()].flatMap((id) => basisRef(database, id) ?? []) };
+  }
+
+  return { upsertBasis, getBasis, findBasis, listBasis };
+}
+
+function projectCalls(database: Database, stamps: Stamps) {
+  const { projects, targets } = database;
+
+  function shownProject(project: Project | undefined): Project {
+    if (project === undefined) throw notFound("project");
+    const own = [...targets.values()].filter((target) => target.project?.resource_id === project.resource_id);
+    const refs = own.flatMap(({ resource_id }) => shortTargetRef(database, resource_id) ?? []);
+    return { ...project, targets: refs, basis: basisRef(database, project.basis?.resource_id) };
   }
 
   function upsertProject(request: UpsertProjectRequest): UpsertProjectResponse {
@@ -97,16 +107,7 @@ export function projectCalls(database: Database, stamps: Stamps) {
     return { projects: [...projects.keys()].flatMap((id) => projectRef(database, id) ?? []) };
   }
 
-  return {
-    upsertBasis,
-    getBasis,
-    findBasis,
-    listBasis,
-    upsertProject,
-    getProject,
-    findProject,
-    listProjects,
-  };
+  return { upsertProject, getProject, findProject, listProjects };
 }
 
 type Place = { readonly name: string; readonly path: string };

@@ -52,123 +52,141 @@ export function runnerConfig({ runners }: Database, call: ConfigCall, fail: Fail
 
 /** One job on its way through a runner. */
 export function runnerJobStream(database: Database, jobs: Jobs, call: JobCall, fail: Fail): void {
-  let runner: Runner | undefined;
-  let job: string | undefined;
-  let step: "request" | "waiting" | "assigned" | "running" | "over" = "request";
-  let unwatch = () => {};
+  const stream = new RunnerJobStream(database, jobs, call, fail);
+  call.on("data", ({ event }: RunnerJobStreamRequest) => stream.hear(event));
+  call.on("end", () => stream.end());
+  call.on("cancelled", () => stream.cancel());
+}
 
-  function over(): void {
-    step = "over";
-    unwatch();
+class RunnerJobStream {
+  readonly #database: Database;
+  readonly #jobs: Jobs;
+  readonly #call: JobCall;
+  readonly #fail: Fail;
+  #runner: Runner | undefined;
+  #job: string | undefined;
+  #step: "request" | "waiting" | "assigned" | "running" | "over" = "request";
+  #unwatch = () => {};
+
+  constructor(database: Database, jobs: Jobs, call: JobCall, fail: Fail) {
+    this.#database = database;
+    this.#jobs = jobs;
+    this.#call = call;
+    this.#fail = fail;
   }
 
-  function refuse(cause: unknown): void {
-    over();
-    fail(cause);
+  hear(message: JobMessage | undefined): void {
+    this.#orRefuse(() => {
+      if (this.#step === "request") this.#begin(message);
+      else if (this.#step === "assigned" && this.#job !== undefined) this.#answer(message, this.#job);
+      else if (this.#step === "running" && this.#job !== undefined) this.#run(message, this.#job);
+    });
   }
 
-  function close(): void {
-    over();
-    call.end();
+  end(): void {
+    const before = this.#step;
+    this.#over();
+    if (before === "assigned" && this.#job !== undefined) {
+      this.#jobs.dropAssignment(this.#job);
+      this.#fail(new Refusal(status.UNKNOWN, "EOF"));
+    } else if (before !== "over") this.#call.end();
   }
 
-  function take(): void {
-    const queued = jobs
+  cancel(): void {
+    const before = this.#step;
+    this.#over();
+    if (before === "assigned" && this.#job !== undefined) this.#jobs.dropAssignment(this.#job);
+  }
+
+  #begin(message: JobMessage | undefined): void {
+    if (message?.$case !== "request") throw new Refusal(status.FAILED_PRECONDITION, "expected a request message");
+    this.#runner = getRunner(this.#database, message.value);
+    this.#step = "waiting";
+    this.#unwatch = this.#jobs.watchAll(() => this.#orRefuse(() => this.#take()));
+    this.#take();
+  }
+
+  #take(): void {
+    const runner = this.#runner;
+    const queued = this.#jobs
       .ids()
-      .map(jobs.read)
+      .map((id) => this.#jobs.read(id))
       .filter(({ state }) => state === Job_State.QUEUED);
     const mine = queued.filter(({ target_runner }) => runner !== undefined && accepts(runner, target_runner));
     const [oldest] = mine.toSorted((a, b) => (queuedAt(a) < queuedAt(b) ? -1 : 1));
-    if (step !== "waiting" || oldest === undefined) return;
-    step = "assigned";
-    job = oldest.id;
-    unwatch();
-    jobs.assign(job);
-    call.write({ event: { $case: "assignment", value: { job: assignedJob(database, jobs.read(job)) } } });
-    unwatch = jobs.watch(job, tellCancel(job));
+    if (this.#step !== "waiting" || oldest === undefined) return;
+    const { id } = oldest;
+    this.#step = "assigned";
+    this.#job = id;
+    this.#unwatch();
+    this.#jobs.assign(id);
+    const job = assignedJob(this.#database, this.#jobs.read(id));
+    this.#call.write({ event: { $case: "assignment", value: { job } } });
+    this.#unwatch = this.#jobs.watch(id, this.#tellCancel(id));
   }
 
   /** At the first sight of a cancel, and at each change after it. */
-  function tellCancel(id: string): () => void {
-    let last = jobs.read(id);
+  #tellCancel(id: string): () => void {
+    let last = this.#jobs.read(id);
     return () => {
-      const now = jobs.read(id);
+      const now = this.#jobs.read(id);
       if (now === last || now.cancel_time === undefined || now.state === Job_State.SUCCESS) return;
       last = now;
       const force = now.state === Job_State.ERROR && now.complete_time === undefined;
-      call.write({ event: { $case: "cancel", value: { force } } });
-      if (force) close();
+      this.#call.write({ event: { $case: "cancel", value: { force } } });
+      if (force) this.#close();
     };
   }
 
-  function hear(message: JobMessage | undefined): void {
-    if (step === "request") {
-      if (message?.$case !== "request") throw new Refusal(status.FAILED_PRECONDITION, "expected a request message");
-      runner = getRunner(database, message.value);
-      step = "waiting";
-      unwatch = jobs.watchAll(() => {
-        try {
-          take();
-        } catch (cause) {
-          refuse(cause);
-        }
-      });
-      take();
-    } else if (step === "assigned" && job !== undefined) answer(message, job);
-    else if (step === "running" && job !== undefined) run(message, job);
-  }
-
-  function answer(message: JobMessage | undefined, id: string): void {
+  #answer(message: JobMessage | undefined, id: string): void {
     if (message?.$case === "ack") {
-      step = "running";
-      jobs.ack(id);
+      this.#step = "running";
+      this.#jobs.ack(id);
     } else if (message?.$case === "error") {
-      over();
-      jobs.nack(id);
-      call.end();
+      this.#over();
+      this.#jobs.nack(id);
+      this.#call.end();
     } else {
-      over();
-      jobs.dropAssignment(id);
+      this.#over();
+      this.#jobs.dropAssignment(id);
       throw new Refusal(status.FAILED_PRECONDITION, "expected an ack or an error");
     }
   }
 
-  function run(message: JobMessage | undefined, id: string): void {
-    if (message?.$case === "terminal") jobs.write(id, message.value.events);
+  #run(message: JobMessage | undefined, id: string): void {
+    if (message?.$case === "terminal") this.#jobs.write(id, message.value.events);
     if (message?.$case === "complete") {
-      over();
-      jobs.complete(id, message.value.result);
-      call.end();
+      this.#over();
+      this.#jobs.complete(id, message.value.result);
+      this.#call.end();
     }
     if (message?.$case === "error") {
       const { error } = message.value;
       if (error === undefined) throw new Panic("RunnerJobStream with an error that has no status");
-      over();
-      jobs.fail(id, needed(error, "error"));
-      call.end();
+      this.#over();
+      this.#jobs.fail(id, needed(error, "error"));
+      this.#call.end();
     }
   }
 
-  call.on("data", ({ event }: RunnerJobStreamRequest) => {
+  #orRefuse(act: () => void): void {
     try {
-      hear(event);
+      act();
     } catch (cause) {
-      refuse(cause);
+      this.#over();
+      this.#fail(cause);
     }
-  });
-  call.on("end", () => {
-    const before = step;
-    over();
-    if (before === "assigned" && job !== undefined) {
-      jobs.dropAssignment(job);
-      fail(new Refusal(status.UNKNOWN, "EOF"));
-    } else if (before !== "over") call.end();
-  });
-  call.on("cancelled", () => {
-    const before = step;
-    over();
-    if (before === "assigned" && job !== undefined) jobs.dropAssignment(job);
-  });
+  }
+
+  #close(): void {
+    this.#over();
+    this.#call.end();
+  }
+
+  #over(): void {
+    this.#step = "over";
+    this.#unwatch();
+  }
 }
 
 function queuedAt({ queue_time }: Job): bigint {

@@ -20,7 +20,7 @@ import type { Stamps } from "./stamps.ts";
 /** Of a Vagrant server: 2.3.7, or 2.4.0 to 2.4.3. */
 export type Generation = "2.3" | "2.4";
 
-/** The calls about targets, and what ends with a command. */
+/** The calls about targets. */
 export function targetCalls(database: Database, stamps: Stamps, generation: Generation) {
   const { targets } = database;
 
@@ -34,24 +34,10 @@ export function targetCalls(database: Database, stamps: Stamps, generation: Gene
     return { ...target, project: projectRef(database, target.project?.resource_id) };
   }
 
-  /** By the first of these that is given: resource_id, project and name, part of the uuid. */
-  function find({ resource_id, project, name, uuid }: Target): Target | undefined {
-    if (resource_id !== "" || (name === "" && uuid === "")) return targets.get(resource_id);
-    const all = [...targets.values()];
-    if (project !== undefined) {
-      return all.find((each) => each.project?.resource_id === project.resource_id && each.name === name);
-    }
-    if (uuid === "") {
-      const text = "cannot lookup target (proto reference does not include parent)";
-      throw new Refusal(status.FAILED_PRECONDITION, text);
-    }
-    return all.find((each) => each.uuid.includes(uuid));
-  }
-
   function upsertTarget({ target: given }: UpsertTargetRequest): UpsertTargetResponse {
     if (given === undefined) throw new Panic("UpsertTarget without a target");
     checkNoMetadata(given);
-    const found = find(given);
+    const found = find(targets, given);
     const old = found ?? newTarget(given);
     const target = { ...updated(old, given, ["name", "uuid", "configuration", "provider"]), state: given.state };
     if (given.record !== undefined && (generation === "2.4" || old.record === undefined)) target.record = given.record;
@@ -83,7 +69,7 @@ export function targetCalls(database: Database, stamps: Stamps, generation: Gene
 
   function findTarget({ target }: FindTargetRequest): FindTargetResponse {
     if (target === undefined) throw new Panic("FindTarget without a target");
-    return { target: shown(find(target)) };
+    return { target: shown(find(targets, target)) };
   }
 
   function listTargets(): ListTargetsResponse {
@@ -93,11 +79,25 @@ export function targetCalls(database: Database, stamps: Stamps, generation: Gene
     return { targets: refs };
   }
 
-  /** As the end of a command's process: targets that do not exist at their provider are gone. */
-  function scrub(): void {
-    const gone: Operation_PhysicalState[] = [Operation_PhysicalState.NOT_CREATED, Operation_PhysicalState.DESTROYED];
-    for (const { resource_id, state } of [...targets.values()]) if (gone.includes(state)) targets.delete(resource_id);
-  }
+  return { upsertTarget, deleteTarget, getTarget, findTarget, listTargets };
+}
 
-  return { upsertTarget, deleteTarget, getTarget, findTarget, listTargets, scrub };
+/** By the first of these that is given: resource_id, project and name, part of the uuid. */
+function find(targets: ReadonlyMap<string, Target>, { resource_id, project, name, uuid }: Target): Target | undefined {
+  if (resource_id !== "" || (name === "" && uuid === "")) return targets.get(resource_id);
+  const all = [...targets.values()];
+  if (project !== undefined) {
+    return all.find((each) => each.project?.resource_id === project.resource_id && each.name === name);
+  }
+  if (uuid === "") {
+    const text = "cannot lookup target (proto reference does not include parent)";
+    throw new Refusal(status.FAILED_PRECONDITION, text);
+  }
+  return all.find((each) => each.uuid.includes(uuid));
+}
+
+/** As the end of a command's process: targets that do not exist at their provider are gone. */
+export function scrub({ targets }: Database): void {
+  const gone: Operation_PhysicalState[] = [Operation_PhysicalState.NOT_CREATED, Operation_PhysicalState.DESTROYED];
+  for (const { resource_id, state } of [...targets.values()]) if (gone.includes(state)) targets.delete(resource_id);
 }

@@ -36,48 +36,59 @@ export function eventsPage(
   positions: Positions,
   permits: TimedSemaphore,
 ): (request: EventsPageRequest) => Promise<Page<EventJson>> {
+  const pages = new EventPages(log, positions);
   return async (request) => {
     const release = await permits.acquire(request.signal);
     try {
-      return await page(request);
+      return await pages.page(request);
     } finally {
       release();
     }
   };
+}
 
-  async function page(request: EventsPageRequest): Promise<Page<EventJson>> {
-    const { firstSeq, lastSeq } = await log().bounds();
-    const end = request.until === undefined ? lastSeq : await positions.resolveUntil(request.until);
-    const afterSeq = await positions.resolveAfter(request.after);
+class EventPages {
+  readonly #log: () => LogReader;
+  readonly #positions: Positions;
+
+  constructor(log: () => LogReader, positions: Positions) {
+    this.#log = log;
+    this.#positions = positions;
+  }
+
+  async page(request: EventsPageRequest): Promise<Page<EventJson>> {
+    const { firstSeq, lastSeq } = await this.#log().bounds();
+    const end = request.until === undefined ? lastSeq : await this.#positions.resolveUntil(request.until);
+    const afterSeq = await this.#positions.resolveAfter(request.after);
     // An end before the beginning must not lead a client that continues from here back.
     const untilSeq = Math.max(afterSeq, end);
     if (request.last !== undefined) {
-      return newest(request, request.last, Math.max(afterSeq, firstSeq - 1), untilSeq);
+      return this.#newest(request, request.last, Math.max(afterSeq, firstSeq - 1), untilSeq);
     }
     const items: EventJson[] = [];
     let bytes = 0;
     let seen = afterSeq;
     const begun = performance.now();
-    for await (const { recorded, json } of read(request, afterSeq, untilSeq)) {
+    for await (const { recorded, json } of this.#read(request, afterSeq, untilSeq)) {
       seen = recorded.seq;
       if (json !== undefined) items.push(json);
       bytes += sizeOf(json, recorded);
       const isFull = items.length >= request.limit || bytes >= mostBytes || performance.now() - begun >= longestMs;
       if (isFull && seen < untilSeq) {
-        const nextPage = positions.written(seen);
+        const nextPage = this.#positions.written(seen);
         return { items, nextPage, position: nextPage };
       }
     }
-    return { items, position: positions.written(untilSeq) };
+    return { items, position: this.#positions.written(untilSeq) };
   }
 
-  async function newest(request: EventsPageRequest, count: number, afterSeq: number, untilSeq: number) {
+  async #newest(request: EventsPageRequest, count: number, afterSeq: number, untilSeq: number) {
     for (let window = Math.max(firstWindow, count); ; window *= 8) {
       const begin = Math.max(afterSeq, untilSeq - window);
       const items: EventJson[] = [];
       const sizes: number[] = [];
       let bytes = 0;
-      for await (const { recorded, json } of read(request, begin, untilSeq)) {
+      for await (const { recorded, json } of this.#read(request, begin, untilSeq)) {
         if (json === undefined) continue;
         const size = sizeOf(json, recorded);
         items.push(json);
@@ -89,21 +100,17 @@ export function eventsPage(
         }
         if (bytes >= mostBytes) throw tooMuch();
       }
-      if (items.length >= count || begin === afterSeq) return { items, position: positions.written(untilSeq) };
+      if (items.length >= count || begin === afterSeq) return { items, position: this.#positions.written(untilSeq) };
     }
   }
 
   /** Renders matching events at once, so that a page holds no originals that it does not show. */
-  async function* read(
-    { workspace, filter, original = false, signal }: EventsPageRequest,
-    afterSeq: number,
-    until: number,
-  ) {
+  async *#read({ workspace, filter, original = false, signal }: EventsPageRequest, afterSeq: number, until: number) {
     if (until <= afterSeq) return;
     // A reader waits while the log is away. A request for a page gets an error instead.
     const late = AbortSignal.timeout(2 * longestMs);
     const from = { afterSeq, subjects: toSubjects(filter, workspace) };
-    const reader = log();
+    const reader = this.#log();
     for await (const recorded of reader.history(from, until, AbortSignal.any([signal, late]))) {
       const isWanted = matches(filter, recorded.event);
       yield { recorded, json: isWanted ? eventToJson(recorded, reader.epoch, { original }) : undefined };

@@ -11,6 +11,7 @@ import {
   GetTargetRequest,
   GetVersionInfoResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
+import { holding } from "@tapedeck/shared/descriptors/message-fields";
 import type { CallContext } from "../../call-context.ts";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { QueryClient } from "../../query-client.ts";
@@ -21,7 +22,6 @@ import { findJob } from "./jobs.ts";
 import type { ReadName, UnaryMethod } from "./methods.ts";
 import { basisRef, boxRef, projectRef, targetRef } from "./refs.ts";
 import { decoded, type RequestType, required } from "./requests.ts";
-import { holding } from "./wire.ts";
 
 export type ReadDeps = {
   readonly query: QueryClient;

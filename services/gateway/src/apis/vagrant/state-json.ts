@@ -7,8 +7,8 @@ import {
   reflect,
 } from "@bufbuild/protobuf/reflect";
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import { numberIn } from "@tapedeck/shared/descriptors/message-fields";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
-import { numberIn } from "./wire.ts";
 
 /** Messages of tens of KB that are of no use in a state. Vagrant's API has them. */
 const leftOut: ReadonlySet<string> = new Set([

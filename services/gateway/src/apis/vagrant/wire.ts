@@ -1,23 +1,5 @@
-import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-
-/** An encoded message that has these encoded messages in one field. They are not encoded again. */
-export function holding(field: number, messages: readonly Uint8Array[]): Uint8Array {
-  const writer = new BinaryWriter();
-  for (const message of messages) writer.tag(field, WireType.LengthDelimited).bytes(message);
-  return writer.finish();
-}
-
-/** The number or enum in a field of a valid message; 0 when it is not set. */
-export function numberIn(message: Uint8Array, wanted: number): number {
-  const reader = new BinaryReader(message);
-  let found = 0;
-  while (reader.pos < reader.len) {
-    const [field, type] = reader.tag();
-    if (field === wanted && type === WireType.Varint) found = reader.int32();
-    else reader.skip(type, field);
-  }
-  return found;
-}
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { holding } from "@tapedeck/shared/descriptors/message-fields";
 
 /** Only the server sets fields of a Job from this number on. */
 const firstServerField = 100;

@@ -187,7 +187,7 @@ test("a session whose tap is waited for can't be erased: it goes on", async () =
   const before = await killed(on, "kim");
   await has("kim", "upstream.lost");
   const [session = ""] = sessionsOf(await recorded("kim"));
-  await expect(erase("kim", session)).rejects.toThrow(/goes on: end it first/);
+  await expect(erase("kim", session)).rejects.toThrow(/is still running: end it first/);
   const tap = tapped(on, "kim", { first: before.next() });
   tap.frame("one more");
   await tap.committed();
@@ -280,12 +280,17 @@ test("what another ingest records is lost when that one's tap is gone, and not w
   await using stack = new AsyncDisposableStack();
   stack.use(elsewhere);
   const looks: ("held" | "free")[] = [];
-  const take: typeof elsewhere.leases.take = async (...wanted) => {
-    const lease = await elsewhere.leases.take(...wanted);
+  const { leases } = elsewhere;
+  const take: typeof leases.take = async (...wanted) => {
+    const lease = await leases.take(...wanted);
     looks.push(lease === undefined ? "held" : "free");
     return lease;
   };
-  const here: Store = { ...elsewhere, leases: { ...elsewhere.leases, take } };
+  const freed: typeof leases.freed = (...wanted) => leases.freed(...wanted);
+  const here: Store = {
+    ...elsewhere,
+    leases: { take, freed, [Symbol.asyncDispose]: () => leases[Symbol.asyncDispose]() },
+  };
   const on = stack.use(
     openRecorder({ store: () => here, normalizers, logger: testLogger, lostAfterMs: never, noticeMs: 10 }),
   );

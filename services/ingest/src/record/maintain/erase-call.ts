@@ -1,5 +1,5 @@
 import type { EraseRequest, EraseResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseSourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { Store } from "../recorder.ts";
@@ -15,7 +15,7 @@ export async function* eraseCall(
   signal: AbortSignal,
 ): AsyncGenerator<EraseResponse, void> {
   const source = parseSourceName(name);
-  if (source === undefined) throw new TapedeckError("invalid_argument", "no source", { field: "source" });
+  if (source === undefined) throw invalidArgument("no source", "source");
   if (store === undefined) throw new TapedeckError("not_ready", "the log is away: try again in a moment");
   const { log, nats } = store;
   const over = new AbortController();
@@ -23,10 +23,13 @@ export async function* eraseCall(
   const found = await findIn({ source, session, afterSeq: Number(after_sequence) }, deps);
   const count = found.sequences.length;
   if (count === 0) {
-    if (found.marked) throw refused(`session ${session} was erased already`);
+    if (found.marked) throw invalidArgument(`session ${session} has already been erased`, "session");
     throw new TapedeckError("unknown_session", `there is no session ${session}`, { field: "session" });
   }
-  if (found.goesOn) throw refused(`session ${session} goes on: end it first, or it would be recorded again`);
+  if (found.goesOn) {
+    const message = `session ${session} is still running: end it first, or it would be recorded again`;
+    throw invalidArgument(message, "session");
+  }
   const events = BigInt(count);
   let removed = 0n;
   yield { events, removed };
@@ -42,8 +45,4 @@ export async function* eraseCall(
   } finally {
     over.abort();
   }
-}
-
-function refused(message: string): TapedeckError {
-  return new TapedeckError("invalid_argument", message, { field: "session" });
 }

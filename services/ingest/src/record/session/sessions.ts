@@ -35,19 +35,36 @@ export type Sessions = {
   begin(connection: UpstreamConnection, at: Timestamp, identity?: Fingerprint & { readonly version: string }): void;
   rejoin(connection: UpstreamConnection, session: KnownSession, at: Timestamp): Promise<void>;
   /** Ends the session of the connection and begins another: the upstream has the same identity in a new lifetime. */
-  replace(connection: UpstreamConnection, at: Timestamp): void;
+  readonly replace: (connection: UpstreamConnection, at: Timestamp) => void;
   /** The events that end the session, if the end of this connection ends it. Publish them. */
   end(connection: string, closed: Closed, at: Timestamp): readonly Numbered[];
 };
 
-export function openSessions({ journal, reader, source, normalizer, hello, signal }: SessionsOptions): Sessions {
-  const { history, numbers, writer } = journal;
-  const redactOfNew = hello.redact === "off" ? "off" : "on";
+export function openSessions(options: SessionsOptions): Sessions {
+  return new SourceSessions(options);
+}
+
+class SourceSessions implements Sessions {
+  readonly #options: SessionsOptions;
+  readonly #redactOfNew: "on" | "off";
+
+  constructor(options: SessionsOptions) {
+    this.#options = options;
+    this.#redactOfNew = options.hello.redact === "off" ? "off" : "on";
+  }
+
+  redact(): "on" | "off" {
+    return this.#options.journal.history.session?.redact ?? this.#redactOfNew;
+  }
 
   /** Usually the newest session. An earlier one if a session was imported in between, or was begun in error. */
-  async function find(connection: UpstreamConnection, isLast: boolean): Promise<KnownSession | "new" | "wait"> {
+  async find(connection: UpstreamConnection, isLast: boolean): Promise<KnownSession | "new" | "wait"> {
+    const { history } = this.#options.journal;
     const yieldIfDue = yieldToEventLoop();
-    const settings = new Set([history.session?.redact ?? redactOfNew, ...history.sessions.map(({ redact }) => redact)]);
+    const settings = new Set([
+      history.session?.redact ?? this.#redactOfNew,
+      ...history.sessions.map(({ redact }) => redact),
+    ]);
     for (const redact of settings) {
       for (const frame of [...connection.channels.values()].flatMap(({ waiting }) => waiting)) {
         await frame.prepare(redact);
@@ -59,36 +76,35 @@ export function openSessions({ journal, reader, source, normalizer, hello, signa
       if (known !== undefined) return known;
     }
     const newest = history.session;
-    const verdict = matchSession(newest, receivedBy(connection, newest?.redact ?? redactOfNew), isLast);
+    const verdict = matchSession(newest, receivedBy(connection, newest?.redact ?? this.#redactOfNew), isLast);
     return verdict === "same" && newest !== undefined ? newest : verdict === "wait" ? "wait" : "new";
   }
 
   /** Publishes one group, so that a crash leaves no session without its fingerprints. */
-  function begin(
-    connection: UpstreamConnection,
-    at: Timestamp,
-    identity?: Fingerprint & { readonly version: string },
-  ): void {
-    const events: Numbered[] = endReplaced(at);
+  begin(connection: UpstreamConnection, at: Timestamp, identity?: Fingerprint & { readonly version: string }): void {
+    const { journal, hello } = this.#options;
+    const events: Numbered[] = this.#endReplaced(at);
     connection.session = ulid();
-    numbers.begin(connection.session);
+    journal.numbers.begin(connection.session);
     const { labels } = hello;
-    const start = sessionStarted({ labels, redact: redactOfNew, version: identity?.version ?? "" });
+    const start = sessionStarted({ labels, redact: this.#redactOfNew, version: identity?.version ?? "" });
     events.push(journal.own(connection.session, start, at));
     if (identity !== undefined) {
       events.push(journal.own(connection.session, sessionIdentified("identity", identity), at));
     }
     for (const [name, { waiting }] of connection.channels) {
-      const fingerprint = fingerprintOf(waiting, redactOfNew);
+      const fingerprint = fingerprintOf(waiting, this.#redactOfNew);
       if (fingerprint === undefined) continue;
       events.push(journal.own(connection.session, sessionIdentified(name, fingerprint), at));
     }
     journal.publish(events);
   }
 
-  async function rejoin(connection: UpstreamConnection, session: KnownSession, at: Timestamp): Promise<void> {
+  async rejoin(connection: UpstreamConnection, session: KnownSession, at: Timestamp): Promise<void> {
+    const { journal, reader, source, normalizer, signal } = this.#options;
+    const { numbers, writer } = journal;
     if (session.id !== numbers.session) {
-      journal.publish(endReplaced(at));
+      journal.publish(this.#endReplaced(at));
       await writer.reached(writer.appended);
       const expiresUntil = journal.expires ? writer.lastSeq : undefined;
       numbers.continueSession(
@@ -102,31 +118,34 @@ export function openSessions({ journal, reader, source, normalizer, hello, signa
     journal.publish([journal.own(session.id, upstreamRestored({ connection: id, address }), at)]);
   }
 
-  function replace(connection: UpstreamConnection, at: Timestamp): void {
-    const { session } = history;
+  readonly replace = (connection: UpstreamConnection, at: Timestamp): void => {
+    const { journal } = this.#options;
+    const { session } = journal.history;
     if (session === undefined) return;
     const sha = session.fingerprints.get("identity") ?? "";
     // The state that the upstream described on this connection was recorded in the session that ends.
     const described = [...session.described].map(([channel, { state }]) => sessionDescribed(channel, state));
-    begin(connection, at, { at, sha, version: session.version });
+    this.begin(connection, at, { at, sha, version: session.version });
     journal.publish(described.map((fact) => journal.own(connection.session, fact, at)));
-  }
+  };
 
   /**
    * Ends the open session at some time after its last event, because nobody saw it end. If its tap was there all the
    * time, it ended right after that event.
    */
-  function endReplaced(at: Timestamp): Numbered[] {
-    const { session, lastAt = at } = history;
+  #endReplaced(at: Timestamp): Numbered[] {
+    const { journal } = this.#options;
+    const { session, lastAt = at } = journal.history;
     const reason = "replaced by another process";
     if (!session?.open) return [];
     if (session.cutOff) return lossEvents(journal, { session: session.id, reason, since: undefined }, at);
     return [journal.own(session.id, sessionEnded(reason), compareTimestamps(lastAt, at) > 0 ? lastAt : at, lastAt)];
   }
 
-  function end(connection: string, closed: Closed, at: Timestamp): readonly Numbered[] {
+  end(connection: string, closed: Closed, at: Timestamp): readonly Numbered[] {
+    const { journal } = this.#options;
     const { process_ended, exit_code, unseen } = closed;
-    const { session, connection: last } = history;
+    const { session, connection: last } = journal.history;
     if (!process_ended || !session?.open || last?.id !== connection) return [];
     // A connection may be killed before its session is known. The process that was there before it is gone as well.
     if (last.session !== session.id && !(unseen && last.session === "")) return [];
@@ -137,6 +156,4 @@ export function openSessions({ journal, reader, source, normalizer, hello, signa
     const reason = exit_code === undefined ? "process ended" : `process ended with exit code ${exit_code}`;
     return [journal.own(session.id, sessionEnded(reason), at)];
   }
-
-  return { redact: () => history.session?.redact ?? redactOfNew, find, begin, rejoin, replace, end };
 }

@@ -1,99 +1,17 @@
-import type { DeepPartial, Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { Event as EventMessage } from "@tapedeck/proto/tapedeck/v1/event";
-import { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import { type ReadStateRequest, StateHead } from "@tapedeck/proto/tapedeck/v1/query";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sourceName } from "@tapedeck/shared/source";
-import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages";
-import { startTestNats } from "@tapedeck/shared/testing/nats";
-import { connect } from "nats";
-import type { CallContext } from "../../../call-context.ts";
-import { timedSemaphore } from "../../../limits/semaphore.ts";
-import { positions } from "../../../positions.ts";
-import type { QueryClient } from "../../../query-client.ts";
+import { largeAnswers, sourceHarness } from "../../testing/source-harness.ts";
 import { rktApi } from "../rkt-api.ts";
-
-/** As good as no limit: a test's calls have no end that would end their turns. */
-const largeAnswers = timedSemaphore({ atOnce: 1_000, patienceMs: 1_000, what: "answers" });
 
 export const host = sourceName({ workspace: "default", developer: "node-1", project: "host", upstream: "rkt" });
 
-export type Fields = DeepPartial<Event> & { readonly kind: string };
+export type { Fields } from "../../testing/source-harness.ts";
 
-/** What the stand-in for query answers; tests change it as they go. */
 export type Harness = Awaited<ReturnType<typeof rktHarness>>;
 
 /** rkt's API on a real log, and a stand-in for query that answers what it is told to. */
 export async function rktHarness() {
-  await using stack = new AsyncDisposableStack();
-  const nats = stack.use(await startTestNats());
-  const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  const log = stack.use(await openLog(connection, { syncKnown: true }));
-  const over = new AbortController();
-  stack.defer(() => over.abort());
-  const sessions: Session[] = [];
-  const rows = new Map<string, Map<string, Uint8Array>>();
-  const asked: Partial<ReadStateRequest>[] = [];
-  const where = positions(() => log.reader);
-
-  const query: Pick<QueryClient, "listSources" | "listSessions" | "readState"> = {
-    async listSources({ upstreams, sources = [] }) {
-      const isMeant = upstreams?.includes("rkt") === true && (sources.length === 0 || sources.includes(host));
-      const current_session = sessions.at(-1)?.session ?? "";
-      const items = isMeant ? [Source.fromPartial({ source: host, upstream: "rkt", current_session })] : [];
-      return { items, next_page: "", position: "" };
-    },
-    async listSessions({ sessions: names = [] }) {
-      return { items: sessions.filter(({ session }) => names.includes(session)), next_page: "", position: "" };
-    },
-    async readState(request) {
-      asked.push(request);
-      if (request.at === "before")
-        throw new TapedeckError("before_first", "not begun", { field: "at", earliest: "e-1" });
-      const { session = "", ended = false } = sessions.at(-1) ?? {};
-      const found = [...(rows.get(request.collection ?? "") ?? [])];
-      return {
-        head: StateHead.fromPartial({ position: where.written(7), source: host, session, session_ended: ended }),
-        rows: found.filter(([key]) => key.startsWith(request.key_prefix ?? "")).map(([key, bytes]) => ({ key, bytes })),
-      };
-    },
-  };
-
-  let lastSeq = 0;
-  let ordinal = 0;
-  const api = rktApi({ query: query as QueryClient, log: () => log.reader, positions: where, largeAnswers });
-  const owned = stack.move();
-  return {
-    api,
-    over,
-    asked,
-    position: where.written,
-    context: (more: Partial<CallContext> = {}): CallContext => ({
-      workspace: "default",
-      who: "test",
-      signal: over.signal,
-      ...more,
-    }),
-    /** What query answers for a collection, such as "rkt.pods", by key. */
-    hold: (collection: string, items: Readonly<Record<string, Uint8Array>>) => {
-      rows.set(collection, new Map(Object.entries(items)));
-    },
-    /** Appends events in one publish; resolves with the sequence of the last. */
-    async add(...events: readonly Fields[]): Promise<number> {
-      const messages = events.map((fields) => testMessage(host, ++ordinal, EventMessage.fromPartial(fields)));
-      lastSeq = acknowledged(await log.writer.publish(host, "w1", messages, lastSeq));
-      return lastSeq;
-    },
-    /** The source's newest session from here on, or what became of an older one. */
-    session(session: string, more: Partial<Session> = {}) {
-      const known = sessions.findIndex((one) => one.session === session);
-      const start_position = where.written(lastSeq + 1);
-      const before = known < 0 ? { session, source: host, start_position } : sessions[known];
-      sessions.splice(known < 0 ? sessions.length : known, 1, Session.fromPartial({ ...before, ...more }));
-    },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  };
+  const on = await sourceHarness(host);
+  return { ...on, api: rktApi({ ...on.deps, largeAnswers }) };
 }
 
 /** Keeps what a stream gives, as it comes. */

@@ -1,7 +1,7 @@
 import { LogBatch, LogBatch_Entry } from "@tapedeck/proto/vagrant/vagrant";
+import { holding } from "@tapedeck/shared/descriptors/message-fields";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { MessageBatch } from "../message-batch.ts";
-import { holding } from "../wire.ts";
 
 const linesField = 3;
 

@@ -42,8 +42,9 @@ export function skaffoldRoutes(
   app: FastifyInstance,
   api: SkaffoldApi,
   caller: HttpCaller,
-  { bound, watch, limits }: SkaffoldRouteOptions,
+  options: SkaffoldRouteOptions,
 ): void {
+  const answers = new SkaffoldAnswers(api, options);
   for (const method of skaffoldMethods) {
     const { verb, path } = method.http;
     app.route({
@@ -52,10 +53,10 @@ export function skaffoldRoutes(
       handler: async (request, reply) => {
         try {
           if (!isFor(verb, request)) return sendSkaffold(reply, methodNotAllowed.status, methodNotAllowed.body);
-          const context = boundTo(bound, contextOf(request, caller(request), closedSignal(reply)));
-          return await answer(method, context, request, reply);
+          const context = boundTo(options.bound, contextOf(request, caller(request), closedSignal(reply)));
+          return await answers.answer(method, context, request, reply);
         } catch (error) {
-          const { status, body } = refusal(error);
+          const { status, body } = answers.refusal(error);
           if (error instanceof TapedeckError && error.retryAfter !== undefined) {
             reply.header("retry-after", error.retryAfter);
           }
@@ -64,55 +65,67 @@ export function skaffoldRoutes(
       },
     });
   }
+}
 
-  async function answer(method: SkaffoldMethod, context: CallContext, request: FastifyRequest, reply: FastifyReply) {
+class SkaffoldAnswers {
+  readonly #api: SkaffoldApi;
+  readonly #options: SkaffoldRouteOptions;
+
+  constructor(api: SkaffoldApi, options: SkaffoldRouteOptions) {
+    this.#api = api;
+    this.#options = options;
+  }
+
+  async answer(method: SkaffoldMethod, context: CallContext, request: FastifyRequest, reply: FastifyReply) {
+    const api = this.#api;
     const deadline = deadlineMs(request.headers["grpc-timeout"]);
     switch (method.kind) {
       case "stream":
-        await stream(method, context, deadline, reply);
+        await this.#stream(method, context, deadline, reply);
         return reply;
       case "state": {
         const { head, bytes } = await withDeadline(api.getState(method, context), deadline);
-        return send(setHead(reply, head), toGatewayJson(messageType(stateMessageTypes[method.api]), bytes));
+        return this.#send(setHead(reply, head), toGatewayJson(messageType(stateMessageTypes[method.api]), bytes));
       }
       case "control": {
         // A body may take long to read. A caller that may not call is refused without that.
         const body = typeof request.body === "string" ? request.body : "";
         const message = mayAs("controller", context) ? requestOf(method, body) : new Uint8Array();
         await withDeadline(api.control(method, message, context), deadline);
-        return send(reply, {});
+        return this.#send(reply, {});
       }
     }
   }
 
-  function send(reply: FastifyReply, body: object): FastifyReply {
+  refusal(error: unknown) {
+    return skaffoldErrorOf(this.#options.watch.failed(error));
+  }
+
+  #send(reply: FastifyReply, body: object): FastifyReply {
     const bytes = jsonBytes(body);
-    watch.sent(bytes.byteLength);
+    this.#options.watch.sent(bytes.byteLength);
     return sendSkaffold(reply.headers(fromGrpc), 200, bytes);
   }
 
-  async function stream(
+  async #stream(
     method: StreamMethod,
     context: CallContext,
     deadline: number | undefined,
     reply: FastifyReply,
   ): Promise<void> {
+    const { limits, watch } = this.#options;
     limits.live.take({ caller: context, peer: reply.request.ip }, context.signal);
     const late = deadline === undefined ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(deadline)));
     const signal = late === undefined ? context.signal : AbortSignal.any([context.signal, late]);
-    const { head, messages } = await withDeadline(api.events(method, { ...context, signal }), deadline);
+    const { head, messages } = await withDeadline(this.#api.events(method, { ...context, signal }), deadline);
     setHead(reply, head);
     await writeStream(reply, context.signal, {
       headers: { ...fromGrpc, "content-type": "application/json" },
       chunks: resultLines(messageType(channelMessageTypes[method.channel]), messages, late),
-      lastWords: (error) => `${JSON.stringify({ error: refusal(error).body })}\n`,
+      lastWords: (error) => `${JSON.stringify({ error: this.refusal(error).body })}\n`,
       sent: watch.sent,
       unreadBytes: limits.unreadBytes,
     });
-  }
-
-  function refusal(error: unknown) {
-    return skaffoldErrorOf(watch.failed(error));
   }
 }
 

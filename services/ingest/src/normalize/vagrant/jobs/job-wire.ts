@@ -1,5 +1,4 @@
-import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
-import { fieldsOf } from "@tapedeck/tap/vagrant/message-fields";
+import { fieldsOf, numberIn } from "@tapedeck/shared/descriptors/message-fields";
 import { isFinished as isOver } from "./job-facts.ts";
 
 /** A job of a list; the bytes are a view of the list's own, encoded as the server encoded them. */
@@ -39,15 +38,4 @@ export function streamMessageIn(response: Uint8Array): StreamMessage {
 function messageIn(message: Uint8Array, field: number): Buffer | undefined {
   const [first, ...more] = fieldsOf(message, field);
   return first === undefined || more.length === 0 ? first : Buffer.concat([first, ...more]);
-}
-
-function numberIn(message: Uint8Array, wanted: number): number {
-  const reader = new BinaryReader(message);
-  let found = 0;
-  while (reader.pos < reader.len) {
-    const [field, type] = reader.tag();
-    if (field === wanted && type === WireType.Varint) found = reader.int32();
-    else reader.skip(type, field);
-  }
-  return found;
 }

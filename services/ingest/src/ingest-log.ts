@@ -1,0 +1,128 @@
+import { statfs } from "node:fs/promises";
+import { reportCondition } from "@tapedeck/shared/service/condition";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { ulid } from "ulid";
+import type { IngestConfig } from "./config.ts";
+import type { DamageState, DamageWatch } from "./damage/damage-watch.ts";
+import { watchDamage } from "./damage/watch-damage.ts";
+import { LogTrouble } from "./local/log-trouble.ts";
+import type { Recorder } from "./record/recorder.ts";
+import { type OpenStore, openStore } from "./store.ts";
+
+export type IngestLogOptions = {
+  readonly config: Pick<IngestConfig, "nats" | "check">;
+  /** Asked for once the log is open. */
+  readonly recorder: () => Pick<Recorder, "recordFact" | "surveyLostSources">;
+  readonly logger: Logger;
+};
+
+/** The log of this process: opened in the background, and from then on watched for damage, lost sources and trouble. */
+export class IngestLog implements AsyncDisposable {
+  readonly #options: IngestLogOptions;
+  readonly #ingest = ulid();
+  readonly #stop = new AbortController();
+  readonly #failing = Promise.withResolvers<never>();
+  /** Resolves with undefined when it is disposed before the log is there, or the log can't be used. */
+  readonly opening: Promise<OpenStore | undefined>;
+  readonly trouble: LogTrouble;
+  #store: OpenStore | undefined;
+  #damage: DamageWatch | undefined;
+  #telling: Disposable | undefined;
+
+  constructor(options: IngestLogOptions) {
+    const { config, logger } = options;
+    this.#options = options;
+    this.#failing.promise.catch(() => {});
+    this.trouble = new LogTrouble({ bounds: () => this.bounds(), logger, freeBytes: () => freeBytes(config) });
+    this.opening = this.#open();
+  }
+
+  /** Undefined while the log is away at the start. */
+  get store(): OpenStore | undefined {
+    return this.#store;
+  }
+
+  /** Rejects when the log can't be used and won't mend by itself. */
+  get failed(): Promise<never> {
+    return this.#failing.promise;
+  }
+
+  get damage(): DamageState | undefined {
+    return this.#damage?.state;
+  }
+
+  get warnings(): readonly string[] {
+    return [this.#damage?.warning].filter((warning) => warning !== undefined);
+  }
+
+  async bounds() {
+    if (this.#store === undefined) throw new Error("the log is away");
+    return this.#store.log.reader.bounds();
+  }
+
+  /** Why nothing is recorded now; rejects when the log is away or damaged at its end. */
+  async check(): Promise<string | undefined> {
+    await this.bounds();
+    await this.#store?.assertWhole();
+    return this.trouble.problem;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.trouble[Symbol.dispose]();
+    this.#stop.abort();
+    const opened = await this.opening;
+    this.#telling?.[Symbol.dispose]();
+    await this.#damage?.[Symbol.asyncDispose]();
+    await opened?.[Symbol.asyncDispose]();
+  }
+
+  async #open(): Promise<OpenStore | undefined> {
+    const { config, logger } = this.#options;
+    let opened: OpenStore | undefined;
+    try {
+      opened = await openStore(config.nats, this.#ingest, logger, this.#stop.signal);
+    } catch (cause) {
+      logger.error({ err: cause }, "the log can't be used");
+      this.#failing.reject(cause);
+      return undefined;
+    }
+    if (opened !== undefined) this.#use(opened);
+    return opened;
+  }
+
+  #use(store: OpenStore): void {
+    const { config, recorder, logger } = this.#options;
+    const { recordFact } = recorder();
+    const ingest = this.#ingest;
+    this.#store = store;
+    void this.#surveyLostSources(store);
+    void this.trouble.watchServer(store.nats);
+    this.#telling = reportCondition(store.nats, ingest, () => ({
+      problems: this.trouble.problem === undefined ? [] : [this.trouble.problem],
+      warnings: this.warnings,
+    }));
+    this.#damage = watchDamage({ store, ingest, recordFact, ...config.check, logger, signal: this.#stop.signal });
+  }
+
+  /** Sources that an ingest before this one has left. */
+  async #surveyLostSources(store: OpenStore): Promise<void> {
+    const { recorder, logger } = this.#options;
+    const stop = this.#stop.signal;
+    const waits = backoff(1_000, 30_000);
+    while (!stop.aborted) {
+      try {
+        return await recorder().surveyLostSources(store);
+      } catch (err) {
+        logger.warn({ err }, "the log can't be read for sources that are lost: trying again");
+        await delay(waits.next(), stop);
+      }
+    }
+  }
+}
+
+async function freeBytes({ nats }: IngestLogOptions["config"]): Promise<number | undefined> {
+  if (nats.storeDir === undefined) return undefined;
+  const { bavail, bsize } = await statfs(nats.storeDir);
+  return bavail * bsize;
+}

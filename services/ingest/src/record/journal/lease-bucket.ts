@@ -1,0 +1,69 @@
+import {
+  JetStreamApiError,
+  type JetStreamClient,
+  type JetStreamManager,
+  jetstream,
+  jetstreamManager,
+} from "@nats-io/jetstream";
+import { Kvm } from "@nats-io/kv";
+import type { SourceName } from "@tapedeck/shared/source";
+import { headers, type NatsConnection } from "nats";
+
+const bucket = "TAPEDECK_OWNERS";
+
+/** What only one may have at a time: a source, a session that is imported, the look through all of the log. */
+export type Leased = SourceName | `import/${string}` | "log-check";
+
+export type Owner = { readonly ingest: string; readonly tap: string; readonly lease: string };
+
+/** The bucket in NATS that says who has what. A write names the revision that it follows, so that one writer wins. */
+export class LeaseBucket {
+  readonly #js: JetStreamClient;
+  readonly #jsm: JetStreamManager;
+  readonly #ttlMs: number;
+
+  private constructor(js: JetStreamClient, jsm: JetStreamManager, ttlMs: number) {
+    this.#js = js;
+    this.#jsm = jsm;
+    this.#ttlMs = ttlMs;
+  }
+
+  /** The connection stays the caller's. Rejects when the bucket can't be had. */
+  static async open(nc: NatsConnection, ttlMs: number, timeoutMs: number): Promise<LeaseBucket> {
+    const js = jetstream(nc, { timeout: timeoutMs });
+    const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
+    await new Kvm(js).create(bucket, { history: 1, markerTTL: 60_000 });
+    return new LeaseBucket(js, jsm, ttlMs);
+  }
+
+  /** Read from the leader; undefined when nobody has it. */
+  async ownerOf(source: Leased): Promise<{ readonly owner: Owner | undefined; readonly revision: number }> {
+    const last = await this.#jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: subjectOf(source) });
+    const isGone = last === null || last.data.byteLength === 0;
+    return { owner: isGone ? undefined : (last.json() as Owner), revision: last?.seq ?? 0 };
+  }
+
+  /** Undefined when the revision is not the last one. */
+  async write(source: Leased, owner: Owner, revision: number): Promise<number | undefined> {
+    const h = headers();
+    h.set("Nats-TTL", `${this.#ttlMs / 1_000}s`);
+    h.set("Nats-Expected-Last-Subject-Sequence", String(revision));
+    try {
+      return (await this.#js.publish(subjectOf(source), JSON.stringify(owner), { headers: h })).seq;
+    } catch (cause) {
+      if (cause instanceof JetStreamApiError && wrongRevision.includes(cause.code)) return undefined;
+      throw cause;
+    }
+  }
+
+  async clear(source: Leased, revision: number): Promise<void> {
+    const h = headers();
+    h.set("KV-Operation", "DEL");
+    h.set("Nats-Expected-Last-Subject-Sequence", String(revision));
+    await this.#js.publish(subjectOf(source), "", { headers: h });
+  }
+}
+
+const subjectOf = (source: Leased) => `$KV.${bucket}.${source}`;
+
+const wrongRevision: readonly number[] = [10071, 10164];
