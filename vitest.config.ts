@@ -7,19 +7,24 @@ import { defineConfig } from "vitest/config";
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/tapedeck", import.meta.url));
 
 export default defineConfig(({ mode }) => {
-  // `npm run test:long`: `*.long.test.ts` (random kills, minutes away, many interleavings) run there only, and
-  // `*.random.test.ts` search further there, from another seed each time.
+  // `npm run test:long` runs what takes long: `*.long.test.ts` and `test/faults` (kills, outages and networks that break),
+  // and `*.random.test.ts`, which search further there than in `npm test`, from another seed each time.
   const long = mode === "long";
   return {
     test: {
-      include: long ? ["**/*.{long,random}.test.ts"] : ["**/*.test.ts"],
-      exclude: ["**/node_modules/**", "**/.tapedeck/**", "**/gen/**", ...(long ? [] : ["**/*.long.test.ts"])],
+      include: long ? ["**/*.{long,random}.test.ts", "test/faults/**/*.test.ts"] : ["**/*.test.ts"],
+      exclude: [
+        ...["**/node_modules/**", "**/.tapedeck/**", "**/gen/**"],
+        ...(long ? [] : ["**/*.long.test.ts", "test/faults/**"]),
+      ],
       setupFiles: ["packages/shared/src/testing/property-tests.ts"],
       globalSetup: ["packages/shared/src/testing/servers.ts"],
       // Tests wait most of the time, for other processes and for real times: one file more than there are cores keeps them
       // busy. The long ones start many processes themselves.
       maxWorkers: long ? Math.max(2, availableParallelism()) : availableParallelism() + 1,
       // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
+      // A worker runs many files one after the other, and loads the modules that they share once.
+      isolate: false,
       // What whoever runs the tests has logged in to is no matter of theirs.
       env: { XDG_CONFIG_HOME: "/nonexistent", TAPEDECK_TEST_SEARCH: long ? "long" : "short" },
       testTimeout: long ? 600_000 : 120_000,

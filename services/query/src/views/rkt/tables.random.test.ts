@@ -288,7 +288,7 @@ describe("whatever a host goes through", () => {
           expect(await read(name, event.session, at)).toEqual(items);
         }
       }),
-      { numRuns: searched({ short: 15, long: 200 }) },
+      { numRuns: searched({ short: 8, long: 200 }) },
     );
   });
 });

@@ -305,7 +305,7 @@ describe("whatever a server goes through", () => {
         expect(await read("jobs", event.session)).toEqual(newestJobs(ofSession));
         expect(await read("jobs", "")).toEqual(newestJobs(known));
       }),
-      { numRuns: searched({ short: 15, long: 200 }) },
+      { numRuns: searched({ short: 8, long: 200 }) },
     );
   });
 
