@@ -22,6 +22,7 @@ export type HeldFrame = {
   readonly at: Timestamp;
   readonly moment: Timestamp | undefined;
   readonly size: number;
+  /** Masks the frame at the first call, and remembers the result. */
   readonly masked: (redact: Redact) => Masked;
   /** Await this before `masked`, which takes long for a large frame. */
   readonly prepare: (redact: Redact) => Promise<void>;
