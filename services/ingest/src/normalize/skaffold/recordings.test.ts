@@ -150,7 +150,7 @@ describe.each(channels)("a reader of $name", ({ name, reader }) => {
     );
   });
 
-  it("reads the same time as momentOf, and can be written to the log", () => {
+  it("reads the same time as timestampOf, and can be written to the log", () => {
     const channel = normalizer.channels.find((known) => known.name === name) ?? expect.fail();
     for (const stream of frames.slice(0, 8)) {
       const { read } = channel.reader();
