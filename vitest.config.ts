@@ -22,11 +22,11 @@ export default defineConfig(({ mode }) => {
       // Tests wait most of the time, for other processes and for real times: one file more than there are cores keeps them
       // busy. The long ones start many processes themselves.
       maxWorkers: long ? Math.max(2, availableParallelism()) : availableParallelism() + 1,
-      // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
       // A worker runs many files one after the other, and loads the modules that they share once.
       isolate: false,
       // What whoever runs the tests has logged in to is no matter of theirs.
       env: { XDG_CONFIG_HOME: "/nonexistent", TAPEDECK_TEST_SEARCH: long ? "long" : "short" },
+      // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
       testTimeout: long ? 600_000 : 120_000,
       hookTimeout: 120_000,
       // The NATS client may write to a socket that it has discarded (see service/discarded-sockets.ts): nothing else

@@ -12,12 +12,5 @@ export function searched(count: { readonly short: number; readonly long: number 
 /** What random numbers begin with: TAPEDECK_TEST_SEED repeats a run that failed. */
 export const searchSeed = Number(process.env.TAPEDECK_TEST_SEED ?? (isLong ? Date.now() % 1_000_000 : 20_261_122));
 
-let drawn = 0;
-
-/** One for each of several searches in a file, so that they do not all try the same. */
-export function nextSeed(): number {
-  return process.env.TAPEDECK_TEST_SEED === undefined ? searchSeed + drawn++ : searchSeed;
-}
-
 /** After this time a search ends with what it has found. Well within a test's own. */
 export const searchLimitMs = isLong ? 300_000 : 30_000;

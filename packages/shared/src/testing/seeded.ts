@@ -1,4 +1,5 @@
-import { nextSeed } from "./searches.ts";
+import { expect } from "vitest";
+import { searchSeed } from "./searches.ts";
 
 /** Random numbers that a failing run prints the seed of: TAPEDECK_TEST_SEED repeats it. */
 export type Seeded = {
@@ -8,9 +9,10 @@ export type Seeded = {
   shuffled<T>(items: readonly T[]): T[];
 };
 
-export function seeded(name: string, seed = nextSeed()): Seeded {
-  console.log(`${name}: TAPEDECK_TEST_SEED=${seed}`);
-  let state = seed;
+/** Each search of each test has numbers of its own, whichever other tests its process has run before. */
+export function seeded(name: string): Seeded {
+  console.log(`${name}: TAPEDECK_TEST_SEED=${searchSeed}`);
+  let state = hashOf(`${searchSeed} ${expect.getState().currentTestName} ${name}`);
   const next = () => {
     state = (state + 0x6d2b79f5) | 0;
     let value = Math.imul(state ^ (state >>> 15), state | 1);
@@ -19,11 +21,18 @@ export function seeded(name: string, seed = nextSeed()): Seeded {
   };
   const below = (bound: number) => Math.floor(next() * bound);
   return {
-    seed,
+    seed: searchSeed,
     below,
     shuffled: <T>(items: readonly T[]) => {
       const left = [...items];
       return items.map(() => left.splice(below(left.length), 1)[0] as T);
     },
   };
+}
+
+/** FNV-1a. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
+  return hash;
 }

@@ -1,0 +1,37 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+
+type Manifest = { readonly name: string; readonly exports?: Readonly<Record<string, string>> };
+
+/** Imported under a name that is only put together when it runs: `up` starts the services and the demo's fakes. */
+const startedByName = /^\.\/(.+\/)?main$/;
+
+const files = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root })
+  .toString()
+  .split("\0")
+  .filter((path) => existsSync(join(root, path)));
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+const sources = files.filter((path) => /\.(ts|mjs)$/.test(path)).map((path) => ({ path, text: read(path) }));
+const packages = files
+  .filter((path) => path.endsWith("/package.json"))
+  .map((path) => ({ folder: dirname(path), manifest: JSON.parse(read(path)) as Manifest }));
+
+it.each(packages)(
+  "$manifest.name lists each module that it exports, and exports none in vain",
+  ({ folder, manifest }) => {
+    const listed = Object.entries(manifest.exports ?? {});
+    expect(listed.filter(([name]) => name.includes("*"))).toEqual([]);
+    expect(listed.filter(([, target]) => !existsSync(join(root, folder, target)))).toEqual([]);
+    const elsewhere = sources.filter(({ path }) => !path.startsWith(`${folder}/`));
+    const isImported = (name: string) => {
+      const specifier = `"${join(manifest.name, name)}"`;
+      return startedByName.test(name) || elsewhere.some(({ text }) => text.includes(specifier));
+    };
+    expect(listed.map(([name]) => name).filter((name) => !isImported(name))).toEqual([]);
+  },
+);
