@@ -23,7 +23,7 @@ let expected: Awaited<ReturnType<typeof contents>>;
 
 beforeAll(async () => {
   on = await stage();
-  end = (await on.write(randomEvents(random, searched({ short: 1_500, long: 9_000 })))).at(-1) ?? 0;
+  end = (await on.write(randomEvents(random, searched({ short: 3_000, long: 9_000 })))).at(-1) ?? 0;
   await using straight = await freshDatabase(migrated);
   await projectUntil(straight.url, on.log.reader, end);
   expected = await contents(straight.url);
