@@ -54,6 +54,8 @@ test("many followers that begin anywhere, at any time and pace, see each event o
     written.filter(({ seq, source }) => seq > after && (want.length === 0 || want.includes(source)));
   await until(() => followers.every((follower) => follower.seen.length >= wanted(follower).length), {
     message: "all events to arrive",
+    // Only the long search comes near it: a thousand followers read history with three readers.
+    deadlineMs: 500_000,
   });
   await until(() => caughtUp.length >= followers.length, { message: "all to know that they have caught up" });
   abort.abort();

@@ -50,6 +50,22 @@ test("readers that stop reading block nobody, hold nothing, and miss nothing", a
   abort.abort();
 });
 
+test("a process that was held up does not take the log for silent", async () => {
+  const warnings: string[] = [];
+  await using log = await startTestLog({ warn: (message) => warnings.push(message) });
+  const writer = testWriter(log.writer, alice);
+  const abort = new AbortController();
+  const events = log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal });
+  await writer.append(1);
+  expect((await events.next()).value?.seq).toBe(1);
+  // The server's heartbeats come meanwhile, and wait to be read.
+  for (const start = performance.now(); performance.now() - start < 2_000; );
+  await writer.append(1);
+  expect((await events.next()).value?.seq).toBe(2);
+  expect(warnings).toEqual([]);
+  abort.abort();
+});
+
 test("a waiting follower learns how far the log has advanced, even without a matching event", async () => {
   await using log = await startTestLog();
   const bob = testWriter(log.writer, sources[1] as SourceName);

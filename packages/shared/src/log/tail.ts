@@ -217,6 +217,7 @@ async function pump(
   accept: (message: Delivered) => void,
 ): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let answers = 0;
   let delivered = 0;
   let left = 0;
   let current: Disposable | undefined;
@@ -226,6 +227,7 @@ async function pump(
     left = pullRequest.batch;
     current = pull(deps, consumer, pullRequest, (answer) => {
       try {
+        answers++;
         silence.refresh();
         take(answer);
       } catch (err) {
@@ -247,7 +249,13 @@ async function pump(
     throw new Error(`the log answered ${code} ${description}`);
   };
 
-  const silence = setTimeout(() => reject(new Error("the log fell silent")), lostAfterMs);
+  const silence = setTimeout(() => {
+    const before = answers;
+    // This process may have been held up: then what has arrived meanwhile is read after its timers, and before this.
+    setImmediate(() => {
+      if (answers === before) reject(new Error("the log fell silent"));
+    });
+  }, lostAfterMs);
   const abort = () => resolve();
   const reconnected = () => reject(new Error("reconnected"));
   signal.addEventListener("abort", abort);
