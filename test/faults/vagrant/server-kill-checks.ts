@@ -158,16 +158,21 @@ function stepsUntilDeath(kinds: readonly string[], steps: readonly string[], { i
 function expectOutput(sessionEvents: readonly Event[], { id, deed: { written }, fate, recorderKills }: JobInSession) {
   let recorded = 0;
   let gaps = 0;
+  let lateGaps = 0;
   let isWhole = false;
   for (const { kind, subject, detail, original } of sessionEvents) {
-    const gap = detail?.$case === "gap" && detail.value.output?.job === id ? detail.value.output : undefined;
+    const { output: gap, reason } =
+      detail?.$case === "gap" && detail.value.output?.job === id ? detail.value : { output: undefined, reason: "" };
     const isAbout = subject === id && (kind === "terminal.written" || kind === "mirror.received");
     if (gap === undefined && !isAbout) continue;
     expect(isWhole, `${kind} of ${id} after its end`).toBe(false);
     if (gap !== undefined) {
       expect(gap.index, `where the output of ${id} may end`).toBe(BigInt(recorded));
       expect(gap.next_index, `the server keeps all output of ${id}`).toBeUndefined();
-      gaps++;
+      // On a busy machine a stream may be opened so late that output could be missing by then; see docs/vagrant.md#output.
+      const isLate = / was first read when it had run for /.test(reason);
+      if (isLate) expect(++lateGaps, `late openings of ${id}`).toBe(1);
+      else gaps++;
     } else if (detail?.$case === "text") {
       expect(detail.value.output?.index, `the place of output of ${id}`).toBe(BigInt(recorded));
       expect(original?.bytes, `output ${recorded} of ${id}`).toEqual(written[recorded++]);
