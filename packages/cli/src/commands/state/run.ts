@@ -1,10 +1,11 @@
 import { styleText } from "node:util";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { type Api, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 import { agoText } from "../../display/durations.ts";
 import { shortSource } from "../../display/source-name.ts";
-import { statusColour } from "../../display/status-colour.ts";
 import { type PodEnds, type RktState, rktText } from "./rkt.ts";
+import { type SkaffoldState, skaffoldText } from "./skaffold.ts";
 import { type VagrantCommand, type VagrantState, vagrantText } from "./vagrant.ts";
 
 export type StateOptions = {
@@ -15,23 +16,6 @@ export type StateOptions = {
   readonly at?: string;
 };
 
-type Phase = { readonly status?: string };
-type Port = { readonly localPort: number; readonly containerName: string; readonly remotePort?: unknown };
-
-/** Skaffold's v1 State, as much of it as is shown. */
-type V1State = {
-  readonly buildState?: {
-    readonly artifacts?: Readonly<Record<string, string>>;
-    readonly autoTrigger?: boolean;
-  } | null;
-  readonly testState?: Phase | null;
-  readonly deployState?: (Phase & { readonly autoTrigger?: boolean }) | null;
-  readonly statusCheckState?: (Phase & { readonly resources?: Readonly<Record<string, string>> }) | null;
-  readonly fileSyncState?: (Phase & { readonly autoTrigger?: boolean }) | null;
-  readonly forwardedPorts?: Readonly<Record<string, Port>>;
-  readonly debuggingContainers?: readonly { readonly podName: string; readonly containerName: string }[];
-};
-
 type Operation = { readonly subject: string; readonly endedAt: string | null };
 
 type StateAnswer = {
@@ -40,11 +24,14 @@ type StateAnswer = {
   readonly sessionEnded: boolean;
   readonly notHeardSince: string | null;
   readonly position: string;
-} & (
-  | { readonly upstream: "skaffold"; readonly state: { readonly v1: V1State } }
-  | { readonly upstream: "rkt"; readonly state: RktState }
-  | { readonly upstream: "vagrant"; readonly state: VagrantState }
-);
+} & { [Upstream in UpstreamName]: { readonly upstream: Upstream; readonly state: States[Upstream] } }[UpstreamName];
+
+/** A new upstream does not compile until its state is here and in `stateText`. */
+type States = {
+  readonly skaffold: SkaffoldState;
+  readonly rkt: RktState;
+  readonly vagrant: VagrantState;
+};
 
 export async function state({ url, json, source, session, at }: StateOptions): Promise<void> {
   const api = apiAt(url);
@@ -59,15 +46,19 @@ export async function state({ url, json, source, session, at }: StateOptions): P
   console.log(`${styleText("bold", shortSource(answer.source))}  ${session_}${ended}`);
   console.log(styleText("dim", `as of ${answer.position}`));
   if (answer.notHeardSince !== null) console.log(styleText("red", notHeardText(answer.notHeardSince)));
-  if (answer.upstream === "rkt") {
-    console.log(`\n${rktText(answer.state, await podEnds(answer, api))}`);
-    return;
+  const text = await stateText(answer, session, api);
+  if (text !== "") console.log(text);
+}
+
+async function stateText(answer: StateAnswer, session: string | undefined, api: Api): Promise<string> {
+  switch (answer.upstream) {
+    case "skaffold":
+      return skaffoldText(answer.state);
+    case "rkt":
+      return `\n${rktText(answer.state, await podEnds(answer, api))}`;
+    case "vagrant":
+      return `\n${vagrantText(answer.state, await lastCommands(answer, session, api))}`;
   }
-  if (answer.upstream === "vagrant") {
-    console.log(`\n${vagrantText(answer.state, await lastCommands(answer, session, api))}`);
-    return;
-  }
-  for (const [name, text] of stateLines(answer.state.v1)) console.log(`  ${name.padEnd(9)}${text}`);
 }
 
 /** What follows is what was known then. */
@@ -100,46 +91,4 @@ async function sourceOf(session: string, api: Api): Promise<string> {
   const [found] = items;
   if (found === undefined) throw new CommandError(`there is no session ${session}: see \`tapedeck sessions\`.`);
   return found.source;
-}
-
-/** One line for each part of the state. */
-export function stateLines(v1: V1State): readonly (readonly [name: string, text: string])[] {
-  const ports = Object.values(v1.forwardedPorts ?? {}).map(({ localPort, containerName }) =>
-    containerName === "" ? String(localPort) : `${localPort} → ${containerName}`,
-  );
-  const debugged = (v1.debuggingContainers ?? []).map(({ podName, containerName }) => `${podName}/${containerName}`);
-  const lines: (readonly [string, string])[] = [
-    ["build", byName(v1.buildState?.artifacts)],
-    ["test", phase(v1.testState)],
-    ["deploy", phase(v1.deployState)],
-    ["check", [phase(v1.statusCheckState), byName(v1.statusCheckState?.resources)].filter(Boolean).join("  ")],
-    ["sync", phase(v1.fileSyncState)],
-    ["ports", ports.join(", ")],
-    ["debugged", debugged.join(", ")],
-    ["auto", autos(v1)],
-  ];
-  return lines.filter(([, text]) => text !== "");
-}
-
-function phase(found: Phase | null | undefined): string {
-  return found?.status === undefined ? "" : coloured(found.status);
-}
-
-function byName(statuses: Readonly<Record<string, string>> | undefined): string {
-  return Object.entries(statuses ?? {})
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, status]) => `${name} ${coloured(status)}`)
-    .join(", ");
-}
-
-function autos({ buildState, fileSyncState, deployState }: V1State): string {
-  const flags = { build: buildState, sync: fileSyncState, deploy: deployState };
-  if (Object.values(flags).every((found) => !found)) return "";
-  return Object.entries(flags)
-    .map(([name, found]) => `${name} ${found?.autoTrigger === true ? "on" : "off"}`)
-    .join(", ");
-}
-
-function coloured(status: string): string {
-  return styleText(statusColour(status), status);
 }
