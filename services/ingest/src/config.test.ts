@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { parseSettings } from "@tapedeck/shared/service/settings";
 import { expect, test } from "vitest";
-import { readConfig, spillOfEach, upstreamSettings } from "./config.ts";
+import { readConfig, sourceDurations, spillOfEach, upstreamSettings } from "./config.ts";
 
 const yaml = (text: string) => () => readConfig({ env: {}, file: parseSettings("tapedeck.yaml", text) });
 
@@ -28,6 +28,10 @@ test("what looking at a rkt host may cost is a percentage", () => {
   expect(load("0.5")).toMatchObject({ load: 0.5 });
   expect(() => load("0")).toThrow(/load: expected 0.1 or more/);
   expect(() => load("much")).toThrow(/load: expected percent of a processor/);
+});
+
+test("the durations among the settings of sources are known by name, of every upstream", () => {
+  expect([...sourceDurations].toSorted()).toEqual(["extinction_hold", "interval", "timeout"]);
 });
 
 test("text stays for ever unless something else is said", () => {

@@ -13,7 +13,7 @@ import {
   settingsReader,
 } from "@tapedeck/shared/service/settings";
 import { namePart } from "@tapedeck/shared/source";
-import { upstreamNames } from "@tapedeck/shared/upstreams";
+import { type UpstreamName, upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
 import type { RecordingTimes } from "./record/recorder.ts";
 
@@ -171,11 +171,27 @@ const vagrantSource = z.strictObject(
   strict,
 );
 
+/** A new name in `upstreamNames` stops this file from compiling until the settings of its sources are added here. */
+const sourceSchemas = {
+  skaffold: skaffoldSource,
+  rkt: rktSource,
+  vagrant: vagrantSource,
+} satisfies Record<UpstreamName, z.ZodObject>;
+
+/** Names of settings that a `SourceConfig` has in ms, and that people write with a unit. */
+export const sourceDurations: ReadonlySet<string> = new Set(
+  Object.values(sourceSchemas).flatMap(({ shape }) =>
+    Object.entries<z.ZodType>(shape).flatMap(([name, setting]) => (setting.meta()?.isDuration === true ? [name] : [])),
+  ),
+);
+
+const { skaffold: firstSchema, ...otherSchemas } = sourceSchemas;
+
 /** Which upstream it is decides what else there is to say; without a word it is Skaffold. */
 const sourceSchema = z.preprocess(
   (given) =>
     typeof given === "object" && given !== null && !("upstream" in given) ? { ...given, upstream: "skaffold" } : given,
-  z.discriminatedUnion("upstream", [skaffoldSource, rktSource, vagrantSource], {
+  z.discriminatedUnion("upstream", [firstSchema, ...Object.values(otherSchemas)], {
     error: (issue) =>
       issue.code === "invalid_union" ? `expected one of ${upstreamNames.join(", ")}` : "expected { address, … }",
   }),

@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 import { gatewaySettings } from "@tapedeck/gateway/config";
 import { certificateProblem } from "@tapedeck/gateway/transports/tls";
 import type { Secrets } from "@tapedeck/infra/local/secrets";
-import { ingestSettings, type SourceConfig } from "@tapedeck/ingest/config";
+import { ingestSettings, type SourceConfig, sourceDurations } from "@tapedeck/ingest/config";
 import { querySettings } from "@tapedeck/query/config";
 import { envName, loadSettingsFile, type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
 import { demoWorkspace } from "@tapedeck/shared/source";
@@ -168,9 +168,6 @@ function flagSources(options: UpOptions): readonly UpSource[] {
   ] as const;
   return asked.flatMap(({ address, ...source }) => (address === undefined ? [] : [{ ...source, address, ...ofAll }]));
 }
-
-/** What a source's settings have in ms here, and say with a unit in the environment. */
-const sourceDurations: ReadonlySet<string> = new Set(["interval", "timeout", "extinction_hold"]);
 
 /**
  * What the services of this machine are told beside the user's own settings. Durations in a source are told as
