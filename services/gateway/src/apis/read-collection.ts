@@ -1,18 +1,17 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { AnswerHead, CallContext } from "../call-context.ts";
 import type { QueryClient, ReadState } from "../query-client.ts";
 import { resolveSource } from "./resolve-source.ts";
 import { stateHead } from "./state-head.ts";
 
-/** What query keeps of each upstream's state. On the wire the name begins with the upstream: "rkt.pods". */
+/** What query keeps of the state of each upstream that has an API here. On the wire the name begins with the upstream: "rkt.pods". */
 type CollectionNames = {
   readonly skaffold: "v1" | "v2";
   readonly rkt: "info" | "pods" | "images";
   readonly vagrant: "version" | "targets" | "projects" | "bases" | "boxes" | "runners" | "jobs" | "job_spans";
 };
 
-export type CollectionName<Upstream extends UpstreamName> = CollectionNames[Upstream];
+export type CollectionName<Upstream extends keyof CollectionNames> = CollectionNames[Upstream];
 
 /** Rows in the order of query, which is the upstream's own. Each row is the message as it was recorded. */
 export type CollectionRead = {
@@ -25,7 +24,7 @@ export type CollectionRead = {
  * The rows of a collection whose key begins with `prefix`, for the source, session and moment of the call.
  * @throws TapedeckError the errors of resolveSource and of query
  */
-export async function readCollection<Upstream extends UpstreamName>(
+export async function readCollection<Upstream extends keyof CollectionNames>(
   { query }: { readonly query: QueryClient },
   upstream: Upstream,
   collection: CollectionName<Upstream>,

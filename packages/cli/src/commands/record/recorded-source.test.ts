@@ -1,15 +1,20 @@
+import { hostname } from "node:os";
 import { expect, test } from "vitest";
-import { recordedSource } from "./recorded-source.ts";
+import { isOfFolder, recordedSource } from "./recorded-source.ts";
 
 const rkt = { upstream: "rkt", address: "127.0.0.1:15441", to: "127.0.0.1:7051", redact: "on" } as const;
 
 test("is what tapedeck.yaml would say", () => {
   expect(recordedSource({ ...rkt, set: { interval: "5s", logs: "on" }, label: { rack: "7" } }, {})).toMatchObject({
-    ...{ upstream: "rkt", project: "host", interval: 5_000, logs: "on", labels: { rack: "7" } },
+    ...{ upstream: "rkt", developer: hostname(), project: "host", interval: 5_000, logs: "on", labels: { rack: "7" } },
   });
   expect(recordedSource({ ...rkt, upstream: "vagrant", developer: "dana", project: "" }, {})).toMatchObject({
     ...{ upstream: "vagrant", developer: "dana", timeout: 10_000 },
   });
+});
+
+test("the folder names and labels a Skaffold and a Vagrant, and no rkt host", () => {
+  expect((["skaffold", "vagrant", "rkt"] as const).filter(isOfFolder)).toEqual(["skaffold", "vagrant"]);
 });
 
 test.each([

@@ -1,11 +1,24 @@
-import { hostname } from "node:os";
 import { readConfig, type SourceConfig } from "@tapedeck/ingest/config";
 import { SettingsError } from "@tapedeck/shared/service/settings";
+import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { CommandError } from "../../command-error.ts";
 import { loginName } from "../../record/labels.ts";
 import { projectName } from "../../record/project-name.ts";
 import { vagrantProject } from "../../record/vagrant-project.ts";
 import type { RecordOptions } from "./options.ts";
+
+type FolderNames = { readonly developer: string; readonly project: string };
+
+/** How sources of a folder are named. Any other upstream is recorded from anywhere, under the names that ingest gives it. */
+const folderNames: Partial<Readonly<Record<UpstreamName, (env: NodeJS.ProcessEnv) => FolderNames>>> = {
+  skaffold: () => ({ developer: loginName(), project: projectName(process.cwd(), undefined) }),
+  vagrant: (env) => ({ developer: loginName(), project: vagrantProject(process.cwd(), env) }),
+};
+
+/** The upstream belongs to the folder in which the command runs, whose branch and commit are labels of its sessions. */
+export function isOfFolder(upstream: UpstreamName): boolean {
+  return folderNames[upstream] !== undefined;
+}
 
 /**
  * What is to be recorded, as a source in tapedeck.yaml would say it.
@@ -16,14 +29,9 @@ export function recordedSource(options: RecordOptions, env: NodeJS.ProcessEnv): 
   if (upstream === undefined || address === undefined) {
     throw new CommandError("specify what to record, such as --upstream skaffold --address 127.0.0.1:50051");
   }
-  const defaults = {
-    skaffold: () => ({ developer: loginName(), project: projectName(process.cwd(), undefined) }),
-    vagrant: () => ({ developer: loginName(), project: vagrantProject(process.cwd(), env) }),
-    rkt: () => ({ developer: hostname(), project: "host" }),
-  }[upstream]();
   const source = {
     ...set,
-    ...defaults,
+    ...folderNames[upstream]?.(env),
     ...(developer && { developer }),
     ...(project && { project }),
     ...{ upstream, address, redact, labels: label ?? {} },

@@ -15,7 +15,7 @@ import { pushSource } from "../../record/source-push.ts";
 import { spillHome } from "../../record/spill-home.ts";
 import type { RecordOptions } from "./options.ts";
 import { pushAllThatWaits } from "./push-all-that-waits.ts";
-import { recordedSource } from "./recorded-source.ts";
+import { isOfFolder, recordedSource } from "./recorded-source.ts";
 import { stateLines } from "./state-lines.ts";
 import { stopSignals } from "./stop-signals.ts";
 
@@ -82,7 +82,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
     memory: fileMemory(home, key, (error) => say(`the tap's memory can't be saved: ${sentenceOf(error)}`)),
   });
   const { labels } = source;
-  const ofFolder = upstream === "rkt" ? Promise.resolve({}) : sessionLabels(process.cwd(), env);
+  const ofFolder = isOfFolder(upstream) ? sessionLabels(process.cwd(), env) : Promise.resolve({});
   const push = pushSource({
     ...{ target, home, spill, control: running.control, developer: options.developer || undefined, say },
     identity: ofFolder.then((found) => ({ ...given, ...name, labels: { ...found, ...labels } })),

@@ -14,11 +14,28 @@ type Actor = {
   readonly speed: number;
   /** Labels of its sessions. */
   readonly labels: Readonly<Record<string, string>>;
+  /** What its fake is told beside the recording and the speed. */
+  readonly fakeArgs: (port: number) => readonly string[];
 };
 
-const developer = { upstream: "skaffold" } as const;
-const machines = { upstream: "vagrant" } as const;
-const host = { upstream: "rkt", project: "host" } as const;
+const developer = {
+  upstream: "skaffold",
+  fakeArgs: (port: number) => ["--loop", "--cache-hits", "--port", String(port)],
+} as const;
+const machines = {
+  upstream: "vagrant",
+  // Each life begins without jobs, by which Tapedeck knows that it is another server.
+  fakeArgs: (port: number) => ["--pause", "5000", "--listen", String(port)],
+} as const;
+const host = {
+  upstream: "rkt",
+  project: "host",
+  // Each life gets its own data directory and so is a session, like a Skaffold process: see `forgetOld`.
+  fakeArgs: (port: number) => [
+    ...["--listen", String(port)],
+    ...["--dir", `/var/lib/rkt-${new Date().toISOString().slice(0, 16)}`],
+  ],
+} as const;
 
 /**
  * Real recordings, and of Vagrant a real server's answers. Their builds were stand-ins that took 50 ms, their pods lived
@@ -57,15 +74,6 @@ const actors: readonly Actor[] = [
     labels: { rack: "b2" },
   },
 ];
-
-/** What each kind of fake is told beside its recording and speed. */
-const fakeArgs: Readonly<Record<UpstreamName, (port: number) => readonly string[]>> = {
-  skaffold: (port) => ["--loop", "--cache-hits", "--port", String(port)],
-  // Each life begins without jobs, by which Tapedeck knows that it is another server.
-  vagrant: (port) => ["--pause", "5000", "--listen", String(port)],
-  // Each life gets its own data directory and so is a session, like a Skaffold process: see `forgetOld`.
-  rkt: (port) => ["--listen", String(port), "--dir", `/var/lib/rkt-${new Date().toISOString().slice(0, 16)}`],
-};
 
 export type DemoSource = Pick<Actor, "developer" | "project" | "upstream" | "labels"> & { readonly address: string };
 
@@ -144,10 +152,10 @@ type Fake = {
   readonly stop: () => Promise<void>;
 };
 
-async function startFake({ upstream, recording, speed }: Actor, port: number): Promise<Fake> {
+async function startFake({ upstream, recording, speed, fakeArgs }: Actor, port: number): Promise<Fake> {
   const main = fileURLToPath(import.meta.resolve(`@tapedeck/fakes/${upstream}/main`));
   const folder = fileURLToPath(new URL(`../../../../fakes/recordings/${upstream}/${recording}`, import.meta.url));
-  const args = [main, "--recording", folder, "--speed", String(speed), ...fakeArgs[upstream](port)];
+  const args = [main, "--recording", folder, "--speed", String(speed), ...fakeArgs(port)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore", "ipc"], detached: true });
   const gone = new AbortController();
   child.once("exit", () => gone.abort());

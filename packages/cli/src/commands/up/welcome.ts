@@ -76,20 +76,25 @@ function sourceRows(mode: Welcome["mode"], sources: Welcome["sources"]): string[
   return sources.map(({ name, address }, at) => row(at === 0 ? "sources" : "", `${name} (${address})`));
 }
 
+/** What `tapedeck state` shows of the first source of each upstream. */
+const stateRemarks: Readonly<Record<UpstreamName, string>> = {
+  skaffold: "what is built and deployed now",
+  vagrant: "a Vagrant project's machines",
+  rkt: "the pods and images of a rkt host",
+};
+
 function toTry(options: Welcome): string[] {
   const { sources, program } = options;
-  const first = (name: UpstreamName) => sources.find(({ upstream }) => upstream === name);
-  const [skaffold, vagrant, rkt] = [first("skaffold"), first("vagrant"), first("rkt")];
-  const state = (source: WelcomeSource | undefined, remark: string) =>
-    source === undefined ? [] : [command(`${program.here} state -s ${source.id}`, remark)];
+  const states = Object.entries(stateRemarks).flatMap(([name, remark]) => {
+    const first = sources.find(({ upstream }) => upstream === name);
+    return first === undefined ? [] : [command(`${program.here} state -s ${first.id}`, remark)];
+  });
   return [
     bold("Try, in another terminal:"),
     ...lettingIn(options),
     command(`${program.here} tail`, "what happens, as it happens"),
-    ...state(skaffold, "what is built and deployed now"),
-    ...state(vagrant, "a Vagrant project's machines"),
-    ...state(rkt, "the pods and images of a rkt host"),
-    ...moreToTry(options, { skaffold, vagrant, rkt }),
+    ...states,
+    ...moreToTry(options),
   ];
 }
 
@@ -99,10 +104,10 @@ function lettingIn({ door, program: { here } }: Welcome): string[] {
   return [command(`export TAPEDECK_TOKEN=$(\\\n    ${make})`, "gives you access for 90 days")];
 }
 
-type FirstSources = Readonly<Record<UpstreamName, WelcomeSource | undefined>>;
-
 /** Shows one upstream only, to keep the text short. */
-function moreToTry(options: Welcome, { skaffold, vagrant, rkt }: FirstSources): string[] {
+function moreToTry(options: Welcome): string[] {
+  const first = (name: UpstreamName) => options.sources.find(({ upstream }) => upstream === name);
+  const [skaffold, vagrant, rkt] = [first("skaffold"), first("vagrant"), first("rkt")];
   if (skaffold !== undefined) return skaffoldToTry(options, skaffold);
   if (vagrant !== undefined) return vagrantToTry(options, vagrant);
   return rkt === undefined ? skaffoldToTry(options, undefined) : rktToTry(options, rkt);
