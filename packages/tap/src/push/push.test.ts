@@ -276,6 +276,15 @@ describe("pushing", () => {
     expect(await pushing.finish(50)).toBe(false);
   });
 
+  it("stops after a step in which the recorder commits nothing", async () => {
+    const record = recorder();
+    record.state.silent = true;
+    const spill = await spillOf(["a"]);
+    const pushing = push((await overGrpc(record)).link, spill);
+    await until(() => expect(record.got).toHaveLength(1));
+    expect(await pushing.finishWhileMoving(50)).toBe(false);
+  });
+
   it("sends no faster than the recorder takes", async () => {
     const spill = await spillOf(Array.from({ length: 1_000 }, () => "z".repeat(10_000)));
     let taken = 0;

@@ -44,6 +44,20 @@ describe("a tap that comes after another one", () => {
     expect(memory.load()?.broken?.channels).toEqual(["v2"]);
   });
 
+  it("knows the process again by the channel that has not broken", async () => {
+    const { v1, v2 } = utf8.messages;
+    const ends = { v1: { at: v1[9]?.at ?? 0, code: 13, message: "invalid UTF-8" } };
+    const recording = { ...utf8, messages: { v1: v1.slice(0, 9), v2: v2.slice(0, 20), logs: [] }, ends };
+    await using fake = await startFakeSkaffold({ recording });
+    const memory = testMemory();
+    await using tapped = listen(fake.address, [], memory);
+    await fake.playUntil({ v1: 5, v2: 1 });
+    await until(() => expect(tapped.frames("v2").length).toBeGreaterThan(0));
+    await fake.play();
+    await until(() => expect(tapped.all("channel_ended")).toMatchObject([{ channel: "v1", code: 13 }]));
+    expect(memory.load()?.broken).toMatchObject({ channels: ["v1"], heard: { channel: "v2" } });
+  });
+
   it("asks another process for all, on the same connection", async () => {
     const memory = testMemory();
     const first = await startFakeSkaffold({ recording: utf8, port: await ownPort() });

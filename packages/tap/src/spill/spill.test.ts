@@ -265,6 +265,20 @@ describe("after the end of its process", () => {
     expect((await held(second)).map(textOf)).toEqual([long(4), long(5)]);
   });
 
+  it("one with several gaps keeps the items in their places when it is persisted", async () => {
+    const dir = folder();
+    await using first = await open(dir, { memoryBytes: 0, segmentBytes: 1 });
+    for (const index of range(1, 5)) first.append(frame(long(index)));
+    for (const lost of [2n, 4n]) rmSync(segmentPath(dir, lost));
+    {
+      await using second = await open(dir);
+      second.append(frame(long(6)));
+      second.persist();
+    }
+    await using third = await openSpill({ dir });
+    expect((await held(third)).map(textOf)).toEqual([long(1), "dropped", long(3), "dropped", long(5), long(6)]);
+  });
+
   it("a torn last record is left out, and its index is used again", async () => {
     const dir = folder();
     await using first = await open(dir, { memoryBytes: 0 });
