@@ -18,8 +18,12 @@ describe("errors over gRPC", () => {
     expect(JSON.stringify(status.metadata)).not.toContain("hunter2");
   });
 
-  it("say not_ready for an unreachable service", () => {
-    const away = Object.assign(new Error(), { code: 14, details: "No connection", metadata: { get: () => [] } });
+  it.each([
+    ["that is unreachable", 14],
+    ["that does not answer in time", 4],
+    ["that ends the call", 1],
+  ])("say not_ready for a service %s", (_, code) => {
+    const away = Object.assign(new Error(), { code, details: "No connection", metadata: { get: () => [] } });
     expect(fromServiceError(away)).toMatchObject({ code: "not_ready" });
   });
 });

@@ -118,6 +118,12 @@ describe("a filter", () => {
     expect(toSubjects(many, "acme")).toEqual(["tapedeck.v1.acme.*.*.*.*.build"]);
   });
 
+  it("leaves out the kinds where places and kinds together are too many", () => {
+    const places = Array.from({ length: 60 }, (_, n) => `dev${n}`);
+    const many = parseFilter({ developers: places, kinds: ["build.*", "deploy.*"] });
+    expect(toSubjects(many, "acme")).toEqual(places.map((developer) => `tapedeck.v1.acme.${developer}.*.*.*.*`));
+  });
+
   it("never builds more subjects than it returns, for any number of values", () => {
     const values = (name: string) => Array.from({ length: 100 }, (_, n) => `${name}${n}`);
     const patterns = ["*.failed", "*.started", "*.changed"];

@@ -2,6 +2,7 @@ import type { NatsConnection } from "nats";
 import { expect, test, vi } from "vitest";
 import { silentLogger } from "../service/logger.ts";
 import { startTestNats } from "../testing/nats.ts";
+import { until } from "../testing/until.ts";
 import { type ConnectedLog, connectLog, LogConnector } from "./connect-log.ts";
 import { LogUnusableError } from "./jetstream.ts";
 
@@ -81,4 +82,18 @@ test.each([
     await using _log = await connector.open(async (log) => log);
   }
   expect(messages("sync_interval")).toBe(warnings);
+});
+
+test("a log that is open reports each message that is no event", async () => {
+  await using nats = await startTestNats();
+  const { options, messages } = attempts([]);
+  await using log = await connectLog({ ...options, settings: { url: nats.url }, signal: never });
+  for (const text of ["no event", "none either"]) {
+    await log?.nats.request("tapedeck.v1.acme.alice.shop.skaffold.v1.build", text, { timeout: 60_000 });
+  }
+  const over = new AbortController();
+  const following = log?.reader.follow({ afterSeq: 0, subjects: [] }, over).next();
+  await until(() => messages("is not an event") === 2, { message: "both to be reported" });
+  over.abort();
+  await following;
 });

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, connect as dial, type Socket } from "node:net";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
 import { expect, test } from "vitest";
 import { sourceName } from "../source.ts";
@@ -7,6 +8,7 @@ import { acknowledged, testMessage } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { openLog } from "./jetstream.ts";
+import { streamName } from "./subjects.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 /** Long enough for any machine: of logs that are expected to answer. */
@@ -108,6 +110,30 @@ test("a follower continues by itself after kill -9 of the server, without loss o
     expect(seen).toEqual(Array.from({ length: expected }, (_, i) => i + 1));
   }
   await nc.close();
+});
+
+test("a follower learns how far the log has advanced meanwhile, where nothing is left of that", async () => {
+  await using server = await startTestNats();
+  await using way = await lossyWay(server.port);
+  const [direct, lossy] = [await connect({ servers: server.url }), await connect({ servers: way.address, ...forever })];
+  const { writer } = await openLog(direct, patient);
+  const { reader } = await openLog(lossy, patient);
+  const publish = (n: number) => writer.publish(alice, "w1", [testMessage(alice, n)], n - 1);
+  await publish(1);
+  const abort = new AbortController();
+  const reached: number[] = [];
+  const options = { signal: abort.signal, reached: (seq: number) => void reached.push(seq) };
+  const following = Array.fromAsync(reader.follow({ afterSeq: 0, subjects: [] }, options));
+  await until(() => reached.at(-1) === 1, { message: "the first event" });
+
+  way.loseAnswers();
+  expect(acknowledged(await publish(2))).toBe(2);
+  await (await jetstreamManager(direct)).streams.deleteMessage(streamName, 2, true);
+  way.cut();
+  await until(() => reached.at(-1) === 2, { message: "the log's end" });
+  abort.abort();
+  expect((await following).map(({ seq }) => seq)).toEqual([1]);
+  await Promise.all([direct.close(), lossy.close()]);
 });
 
 test("a follower ends at once when its signal aborts, also while the server is away", async () => {

@@ -1,5 +1,5 @@
 import { connect, headers, type NatsConnection } from "nats";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { TapedeckError } from "../errors/errors.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
@@ -66,6 +66,32 @@ it("a token is known as soon as it was created", async () => {
   const { text } = makeToken(request);
   await expect(on.tokens.find(text)).rejects.toEqual(refused("unauthenticated", /not known/));
   await expect(on.tokens.find("tdk_")).rejects.toEqual(refused("unauthenticated", /not a Tapedeck token/));
+});
+
+it("a token is known that was created while the bucket was being read", async () => {
+  const on = await harness();
+  const connection = await on.dial();
+  const ask = connection.request.bind(connection);
+  let held: Promise<void> | undefined;
+  let answers = 0;
+  vi.spyOn(connection, "request").mockImplementation(async (...args) => {
+    const answer = await ask(...args);
+    if (held !== undefined) answers++;
+    await held;
+    return answer;
+  });
+  const broken = new AbortController().signal;
+  const tokens = stack.current.use(knownTokens({ connection: () => ({ connection, broken }), refreshMs: 20 }));
+  await tokens.find((await on.made()).text);
+
+  const release = Promise.withResolvers<void>();
+  held = release.promise;
+  await until(() => answers > 0, { message: "a read to be under way" });
+  const { text, record } = await on.made();
+  const found = tokens.find(text);
+  held = undefined;
+  release.resolve();
+  expect(await found).toMatchObject({ record });
 });
 
 it("a revoked token ends for its holders and is refused", async () => {
