@@ -122,6 +122,25 @@ it("takes nothing for a subscription that was meant for an earlier one", async (
   await messages.return?.();
 });
 
+it("stops nothing for a consumer that takes what comes, however much that is in all", async () => {
+  let tell: (position: number) => void = () => {};
+  await using gateway = await fakeGateway({
+    hears({ type, id }, say) {
+      if (type !== "subscribe") return;
+      tell = (position) => say({ type: "event", id, position: `t-${position}`, event: { position: `t-${position}` } });
+      tell(1);
+    },
+  });
+  using tapedeck = clientOf(gateway, 15_000, { mostWaiting: 200 });
+  let position = 1;
+  for await (const message of tapedeck.subscribe()) {
+    expect(message).toMatchObject({ position: `t-${position}` });
+    if (position === 20) break;
+    tell(++position);
+  }
+  expect(subscribes(gateway)).toHaveLength(1);
+});
+
 it("says again that it leaves, where that was too much to hear", async () => {
   let heard = 0;
   await using gateway = await fakeGateway({
