@@ -112,6 +112,8 @@ it("an erased session is not lost; what else went is, and what is lost of the se
   script.fact();
   script.fact();
   expect(holesIn(but(script.log, 1, 2, 3, 4, 10))).toEqual([[9, 11, "v2 2-2: 1"]]);
+  // What it was before was read before it was erased.
+  expect(holesIn(but(script.log, 9))).toEqual([[8, 10, "v2 1-1: 1"]]);
 });
 
 it("what an older erasure took, whose mark does not say it, is not lost", () => {

@@ -149,14 +149,17 @@ describe("v2", () => {
     ["without ids: the repeat by its place", [meta(""), loop(1), meta(""), log("hi"), meta(""), loop(2)], "2/1"],
   ])("counts %s", (_, events, gives) => expect(place(...events)).toBe(gives));
 
-  it("knows the repeat after a restart right before it, without the runner's id", () => {
+  it.each<[string, object[], object[]]>([
+    ["the repeat", [meta("a"), loop(1)], [meta("a"), loop(2), meta("a"), meta("b")]],
+    ["the next runner", [meta("a"), loop(1), meta("a"), task("Deploy", 1, "InProgress")], [meta("b"), loop(2)]],
+  ])("knows %s after a restart right before it, without the runner's id", (_, events, next) => {
     const before = frameReader(v2);
     const after = frameReader(v2);
-    for (const event of [meta("a"), loop(1)]) {
+    for (const event of events) {
       const [fact] = before.read(frame(event));
       after.resume({ ...Event.decode(new Uint8Array()), ...fact, outcome: 0, inferred: false, original: undefined });
     }
-    const rest = [meta("a"), loop(2), meta("a"), meta("b")].map(frame);
+    const rest = next.map(frame);
     expect(rest.map((bytes) => after.read(bytes))).toEqual(rest.map((bytes) => before.read(bytes)));
   });
 

@@ -3,8 +3,9 @@ import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { openLeases } from "./lease.ts";
+import { LeaseBucket } from "./lease-bucket.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const elsewhere = sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" });
@@ -101,6 +102,37 @@ test("a restart of NATS changes nothing for the holder", async () => {
   expect({ freed, lost: lease.lost.aborted }).toEqual({ freed: false, lost: false });
   stop.abort();
   await watching;
+});
+
+test("a renewal whose answer was lost does not end the renewing", async () => {
+  await using nats = await startTestNats();
+  await using proxy = await lossyProxy(nats.port);
+  await using cut = disposable(await client(proxy.port));
+  await using nc = disposable(await client(nats.port));
+  await using here = await openLeases(cut.nc, "I1", { ...calm, timeoutMs: 300 });
+  const bucket = await LeaseBucket.open(nc.nc, calm.ttlMs, calm.timeoutMs);
+  const revision = async () => (await bucket.ownerOf(source)).revision;
+  const lease = await until(() => here.take(source, "T1"), { message: "the lease" });
+  const taken = await revision();
+  proxy.deaf = true;
+  await until(async () => (await revision()) > taken, { message: "a renewal" });
+  const renewed = await revision();
+  proxy.deaf = false;
+  proxy.cut();
+  await until(async () => (await revision()) > renewed, { message: "the next one" });
+  expect(lease.lost.aborted).toBe(false);
+});
+
+test("a source is free when it was found so twice in a row", async () => {
+  await using nats = await startTestNats();
+  await using nc = disposable(await client(nats.port));
+  await using leases = await openLeases(nc.nc, "I1", { ...calm, pollMs: 1 });
+  const owners = [undefined, { ingest: "I2", tap: "T2", lease: "L2" }, undefined, undefined];
+  const asked = vi.spyOn(LeaseBucket.prototype, "ownerOf");
+  onTestFinished(() => asked.mockRestore());
+  for (const owner of owners) asked.mockResolvedValueOnce({ owner, revision: 1 });
+  await leases.freed(source, never);
+  expect(asked).toHaveBeenCalledTimes(owners.length);
 });
 
 const disposable = (nc: Awaited<ReturnType<typeof client>>) => ({ nc, [Symbol.asyncDispose]: () => nc.close() });

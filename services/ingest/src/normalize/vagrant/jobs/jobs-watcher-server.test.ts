@@ -53,6 +53,17 @@ describe("another server", () => {
     expect(listed.record.filter((seen) => seen.what === "gap" && seen.output === undefined)).toEqual([]);
   });
 
+  it("may be another one although its list is as before, so what could not be listed stays a gap", () => {
+    const harness = before();
+    harness.look(1_500, { $case: "failed", value: { code: 5, message: "record not found" } });
+    harness.watcher.connected();
+    expect(harness.look(1_900, { $case: "same", value: true })).toBe("");
+    harness.list(2_000);
+    expect(harness.record.filter(({ what }) => what === "gap")[0]).toMatchObject({
+      ...{ reason: "the jobs could not be listed: record not found", after: timestampOfMs(1_000) },
+    });
+  });
+
   it("is known by who was resumed from the log, too", () => {
     const after = resumed(before());
     expect(after.look(2_000, { $case: "same", value: true })).toBe("");
