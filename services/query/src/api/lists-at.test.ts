@@ -52,6 +52,7 @@ async function lists(on: Stage, database: Database, at: string) {
   const sources = await listSources(deps, request);
   const sessions = await listSessions(deps, request);
   const operations = await listOperations(deps, request);
+  const succeeded = await listOperations(deps, { ...request, outcomes: ["succeeded"] });
   return {
     position: [sources.position, sessions.position, operations.position],
     // Text and mirrors have no rows to be found by; the address is the newest.
@@ -62,5 +63,6 @@ async function lists(on: Stage, database: Database, at: string) {
     })),
     // Told with the end, known from then on.
     operations: operations.items.map(({ platform, ...operation }) => operation),
+    succeeded: succeeded.items.map(({ id }) => id),
   };
 }

@@ -41,7 +41,7 @@ async function theatre() {
     warnings,
     written: () => on.write(script.events.splice(0)),
     /** Skaffold's answer that web is `status`, at that moment of the scenario, after what is written of v1 by then. */
-    answer(status: string, at: number, ordinals: Record<string, bigint> = { v1: 5n, tapedeck: 1n }) {
+    answer(status: string, at: number, ordinals: Record<string, bigint> = { v1: 5n, tapedeck: 1n }, of = "S") {
       const state = State.fromPartial({
         buildState: { artifacts: { web: status } },
         testState: { status: "Not Started" },
@@ -50,11 +50,12 @@ async function theatre() {
         fileSyncState: { status: "Not Started" },
       });
       const bytes = Buffer.from(State.encode(state).finish());
-      const of = { source: shop, session: "S", channel: "v1", state: bytes };
-      const observed = { ...of, ordinals, observed_at: timestamp(startedAt + at) };
+      const who = { source: shop, session: of, channel: "v1", state: bytes };
+      const observed = { ...who, ordinals, observed_at: timestamp(startedAt + at) };
       nats.publish(observedSubject(shop), Observed.encode(Observed.fromPartial(observed)).finish());
     },
     forget: () => script.events.splice(0),
+    next: (name: string) => script.session(name),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -120,6 +121,20 @@ it("compares no answer that may belong to another position", async () => {
   await checked(on.query, 2);
   expect(await counted(on.query, "drift")).toBe(0);
   expect(on.warnings).toEqual([]);
+});
+
+it("compares no answer of a session that another one has followed", async () => {
+  await using on = await theatre();
+  on.forget();
+  const next = on.next("T");
+  next.started();
+  next.configured();
+  await on.written();
+  on.answer("Failed", later);
+  on.answer("Failed", later, { v1: 1n, tapedeck: 2n }, "T");
+  await until(async () => on.warnings.some(({ session }) => session === "T"), { message: "the answer of T" });
+  expect(await counted(on.query, "checks")).toBe(1);
+  expect(on.warnings).toMatchObject([{ session: "T" }]);
 });
 
 it("compares an answer though the tables are behind for a while", async () => {
