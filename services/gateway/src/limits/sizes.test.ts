@@ -98,7 +98,9 @@ describe("gRPC", () => {
     await until(first.isOver, { message: "the first to be closed" });
   });
 
-  it("a request that does not arrive is given up", async () => {
+  it("a request that does not arrive is given up, and one that has arrived is not", async () => {
+    const arrived = impatient.call(eventsPath);
+    expect(await arrived.opened).toBeUndefined();
     const session = connectHttp2(`http://${impatient.grpc}`);
     const stream = session.request({
       ":method": "POST",
@@ -110,6 +112,8 @@ describe("gRPC", () => {
     session.destroy();
     expect(headers["grpc-status"]).toBe("8");
     expect(decodeURI(headers["grpc-message"] ?? "")).toBe("the request did not arrive within 1000 ms");
+    arrived.end();
+    expect((await arrived.over).code).toBe(1);
   });
 });
 

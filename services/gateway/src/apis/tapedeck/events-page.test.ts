@@ -41,6 +41,16 @@ it("a page with much text in it ends early, and another follows", async () => {
   expect([items.length, nextPage]).toEqual([16, "t-16"]);
 });
 
+it("a page that ends with the last event is followed by none", async () => {
+  for (const [count, limit] of [
+    [16, 1_000],
+    [3, 3],
+  ] as const) {
+    const { items, nextPage, position } = await pageOf(count)({ ...asked, limit });
+    expect([items.length, nextPage, position]).toEqual([count, undefined, `t-${count}`]);
+  }
+});
+
 it("of the last ones only those that are told count", async () => {
   const { items } = await pageOf(40)({ ...asked, last: 10 });
   expect(items.map(({ position }) => position)).toEqual(Array.from({ length: 10 }, (_, index) => `t-${31 + index}`));
