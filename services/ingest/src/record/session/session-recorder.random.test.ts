@@ -203,9 +203,10 @@ function world(fate: readonly Fate[], shuffled: boolean) {
     if (!connected) dial(1);
     now += 1_000;
     for (;;) {
-      await push(items.length);
-      const done = recording;
-      if (done === undefined) continue;
+      // All of it, whatever races are lost: to advance in the midst of a replay is to say that the rest does not follow.
+      do await push(items.length);
+      while (recording === undefined || pushed < index);
+      const done: SessionRecorder = recording;
       // It may lose a race here as in a push.
       const ended = done.advance(timestampOfMs(now + 5_000)).then(() => done.drained());
       const over = await ended.then(
