@@ -1,21 +1,26 @@
 import { join } from "node:path";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { type RunningUp, runningUp } from "../up/lock.ts";
 import { type RunningCli, startCli } from "./cli.ts";
 
 /** Every listener takes a free port. */
-const anyPorts = Object.fromEntries(
-  [
-    "GATEWAY_GRPC",
-    "GATEWAY_HTTP",
-    "QUERY_GRPC",
-    "QUERY_HEALTH",
-    "INGEST_GRPC",
-    "INGEST_HEALTH",
-    "NATS",
-    "POSTGRES",
-  ].map((name) => [`TAPEDECK_${name}_PORT`, "0"]),
-);
+const listeners = [
+  "GATEWAY_GRPC",
+  "GATEWAY_HTTP",
+  "QUERY_GRPC",
+  "QUERY_HEALTH",
+  "INGEST_GRPC",
+  "INGEST_HEALTH",
+  "NATS",
+  "POSTGRES",
+];
+
+/** `up` chooses its ports before it starts what listens on them: nobody else may get them meanwhile. */
+async function ownPorts(): Promise<Readonly<Record<string, string>>> {
+  const ports = await Promise.all(listeners.map(() => ownPort()));
+  return Object.fromEntries(listeners.map((name, index) => [`TAPEDECK_${name}_PORT`, String(ports[index])]));
+}
 
 export type TestUp = {
   readonly cli: RunningCli;
@@ -37,7 +42,7 @@ export type StartUp = {
 /** `tapedeck up` in a folder, on free ports, with its data and its users' state in there. */
 export async function startUp({ cwd, args = [], env = {}, within = [] }: StartUp): Promise<TestUp> {
   const state = { XDG_STATE_HOME: join(cwd, "state"), XDG_CONFIG_HOME: join(cwd, "config") };
-  const cli = startCli(["up", ...args], { cwd, env: { ...anyPorts, ...state, ...env }, within });
+  const cli = startCli(["up", ...args], { cwd, env: { ...(await ownPorts()), ...state, ...env }, within });
   const root = within.length === 0 ? "/" : `/proc/${cli.child.pid}/root`;
   let isOver = false;
   void cli.ended.then(() => {
