@@ -122,7 +122,7 @@ describe("gRPC", () => {
   it("the other workspace's own token does see its data", async () => {
     const texts = ["", acme.mark, both.resource, only.acme.pod, only.acme.job, only.acme.image, only.acme.box];
     const seen = new Set<string | undefined>();
-    // Of so many calls at once some may be told to try again.
+    // Some of so many calls at once may be answered with "try again".
     const areSeen = async () => {
       for (const { method, code, response } of (
         await Promise.all(texts.map((text) => askAll(theirs, {}, text)))

@@ -37,7 +37,7 @@ export type StackOptions = {
   readonly logger?: Logger;
   /** More settings, as environment variables. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Of ingest; longer ones than by default where these are not what is tested. */
+  /** Ingest's times; longer than by default where a test is not about them. */
   readonly times?: RecordingTimes;
   /** By default the stack starts its own, which end with it. */
   readonly servers?: StackServers;

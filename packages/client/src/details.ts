@@ -153,7 +153,7 @@ export type MirrorDetail = {
   readonly subtaskId: string;
 };
 
-/** Of inventory.described: all that is known, in parts. */
+/** The detail of inventory.described: all that is known, in parts. */
 export type HostDetail = {
   readonly part: number;
   readonly parts: number;

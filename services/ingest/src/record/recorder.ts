@@ -48,7 +48,7 @@ export type Store = {
  * later than by default.
  */
 export type RecordingTimes = {
-  /** Of what a channel repeats after connecting; see ReplaySorter. */
+  /** For the frames that a channel repeats after connecting; see ReplaySorter. */
   readonly replay?: ReplayTimes;
   /** See ControlOptions. */
   readonly loopStartMs?: number;

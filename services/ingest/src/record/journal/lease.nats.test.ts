@@ -11,7 +11,7 @@ const source = sourceName({ workspace: "acme", developer: "alice", project: "sho
 const elsewhere = sourceName({ workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold" });
 /** Nothing runs out, however busy the machine is. */
 const calm = { ttlMs: 600_000, renewMs: 300, pollMs: 200, timeoutMs: 60_000 };
-/** Of who is cut off: its time is soon over. */
+/** The lease of a tap that is cut off ends soon. */
 const short = { ttlMs: 1_000, renewMs: 300, pollMs: 200, timeoutMs: 300 };
 /** Longer than a restart of NATS takes. */
 const outage = { ...short, ttlMs: 8_000 };

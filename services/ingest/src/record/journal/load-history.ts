@@ -25,7 +25,7 @@ export type LoadedHistory = {
   readonly history: SourceHistory;
   /** Sequence of the source's last message in the log: what is written next comes after it. */
   readonly lastSeq: number;
-  /** Of the source's last message, even if the log has lost it; undefined for a source that never had a message. */
+  /** The cursor of the source's last message, even if the log has lost it; undefined for a source that never had a message. */
   readonly cursor: Cursor | undefined;
   /** The last message never expires. */
   readonly lastStays: boolean;

@@ -37,7 +37,7 @@ describe("another server", () => {
     const harness = before();
     expect(harness.look(1_500, failed)).toBe("");
     harness.watcher.connected();
-    // Of this one nobody knows yet which server it is.
+    // It is not known yet which server this one is.
     expect(harness.look(1_900, { ...failed, value: { code: 5, message: "of the other one" } })).toBe("");
     harness.list(2_000);
     expect(harness.record.filter(({ what }) => what === "gap")[0]).toEqual({

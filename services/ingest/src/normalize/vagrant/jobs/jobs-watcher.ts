@@ -13,7 +13,7 @@ import { windowSize as serverWindow } from "./output-alignment.ts";
 export type JobsOptions = {
   /** Events of the channel after which all that is known is described anew. */
   readonly describeEvery?: number;
-  /** Of a server that keeps another number of terminal events. */
+  /** For a server that keeps another number of terminal events. */
   readonly windowSize?: number;
 };
 
