@@ -1,5 +1,5 @@
-// What `npm start`, `npm test` and `npm run test:long` need before anything is installed. Plain JavaScript without
-// dependencies: it runs on the machine's own Node (20 or newer); all that follows runs on the Node 24 that npm installs.
+// What `npm start`, `npm test`, `npm run test:long` and `npm run check` need before anything is installed. Plain JavaScript
+// without dependencies: it runs on the machine's own Node (20 or newer); all that follows runs on the Node 24 that npm installs.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
@@ -131,13 +131,19 @@ const install = async () => {
   });
 };
 
-const turbo = (task) => ["run", task, "--output-logs=errors-only"];
-
 const prepare = async () => {
   await install();
-  await step("generating code", join(bin, "turbo"), turbo("generate"));
+  await step("generating code", join(bin, "turbo"), ["run", "generate", "--output-logs=errors-only"]);
   const found = await run(node, [join(root, "infra", "local", "fetch-nats-server.ts")], { output: "inherit" });
   if (found.code !== 0) process.exit(found.code);
+};
+
+/** One program of all workspaces takes a third of the time that one program per workspace takes. */
+const checkTypes = async () => {
+  const tsc = join(bin, "tsc");
+  const known = join("node_modules", ".cache", "types.tsbuildinfo");
+  await step("types (tsc)", tsc, ["-p", ".", "--incremental", "--tsBuildInfoFile", known]);
+  await step("types of the published client (tsc)", tsc, ["-p", "packages/client/tsconfig.build.json", "--noEmit"]);
 };
 
 /**
@@ -170,10 +176,14 @@ const commands = {
     await prepare();
     become(node, [join(root, "packages", "cli", "src", "main.ts"), "up", ...args]);
   },
+  check: async () => {
+    await prepare();
+    await checkTypes();
+  },
   test: async (args) => {
     await prepare();
     await step("lint (biome)", join(bin, "biome"), ["check", "--colors=off", "."]);
-    await step("types (tsc)", join(bin, "turbo"), turbo("check"));
+    await checkTypes();
     console.log("tests (vitest)");
     vitest(args);
   },
