@@ -1,5 +1,4 @@
 import { type ClientReadableStream, type requestCallback, type ServiceError, status } from "@grpc/grpc-js";
-import type { ExportedEvent } from "@tapedeck/ingest/import/session-file-format";
 import type { ListSessionsResponse, ListSourcesResponse, Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import {
   EventsRequest,
@@ -12,6 +11,7 @@ import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import { CommandError } from "../command-error.ts";
 import { shortSource } from "../display/source-name.ts";
 import type { GrpcTarget } from "../gateway-address.ts";
+import type { ExportedEvent } from "../session-file/session-file-format.ts";
 
 /** Sessions of one source, the oldest first, as they were at a position. */
 export type ToExport = {

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { channelsOf } from "@tapedeck/ingest/import/session-channels";
-import { sessionCheck } from "@tapedeck/ingest/import/session-check";
-import { type ExportedEvent, endLine, eventLine, headerLine } from "@tapedeck/ingest/import/session-file-format";
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { timeToJson } from "@tapedeck/shared/events/json";
+import { sessionCheck } from "@tapedeck/shared/events/session-check";
 import { isUpstreamName, type UpstreamName } from "@tapedeck/shared/upstreams";
 import type { ToExport } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
+import { type ExportedEvent, endLine, eventLine, headerLine } from "../../session-file/session-file-format.ts";
 
 /** Counts while the file is made. */
 export type Filed = { events: number };

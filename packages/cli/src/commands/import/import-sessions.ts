@@ -1,9 +1,3 @@
-import {
-  type FiledSession,
-  type SessionFile,
-  SessionFileReader,
-  verifySessionFile,
-} from "@tapedeck/ingest/import/session-file";
 import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { parseSourceName, sourceParts } from "@tapedeck/shared/source";
 import { linkOptions } from "@tapedeck/tap/push/link";
@@ -11,6 +5,12 @@ import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { grpcTarget } from "../../gateway-address.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
+import {
+  type FiledSession,
+  type SessionFile,
+  SessionFileReader,
+  verifySessionFile,
+} from "../../session-file/session-file.ts";
 import type { ImportOptions } from "./options.ts";
 import { type Pushed, pushSession } from "./push-session.ts";
 

@@ -1,6 +1,4 @@
 import { type ServiceError, status } from "@grpc/grpc-js";
-import type { FiledSession, SessionFileReader } from "@tapedeck/ingest/import/session-file";
-import type { SessionFileHeader } from "@tapedeck/ingest/import/session-file-format";
 import {
   Hello,
   Imported,
@@ -13,6 +11,8 @@ import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { grpcLink } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
 import type { GrpcTarget } from "../../gateway-address.ts";
+import type { FiledSession, SessionFileReader } from "../../session-file/session-file.ts";
+import type { SessionFileHeader } from "../../session-file/session-file-format.ts";
 
 /** A way to a recorder, and a file's sessions; for all of them one. */
 export type PushFrom = { readonly client: RecorderClient; readonly reader: SessionFileReader };

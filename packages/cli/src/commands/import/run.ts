@@ -1,5 +1,4 @@
 import { stat } from "node:fs/promises";
-import { isSessionFile } from "@tapedeck/ingest/import/session-file";
 import { namePart } from "@tapedeck/shared/source";
 import { type ImportedLogs, readEventLogs } from "@tapedeck/tap/skaffold/event-log/read-event-logs";
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
@@ -9,6 +8,7 @@ import { grpcTarget } from "../../gateway-address.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 import { loginName } from "../../record/labels.ts";
 import { projectName } from "../../record/project-name.ts";
+import { isSessionFile } from "../../session-file/session-file.ts";
 import { importSessionFiles } from "./import-sessions.ts";
 import { knownSessions } from "./known-sessions.ts";
 import type { ImportOptions } from "./options.ts";

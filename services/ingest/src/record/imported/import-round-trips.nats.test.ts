@@ -1,13 +1,13 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Hello, Imported, type Item, type PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { silentLogger } from "@tapedeck/shared/service/logger";
+import { ended, type ForeignSession, foreignSession, frameOf } from "@tapedeck/shared/testing/foreign-session";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { connect } from "nats";
 import { ulid } from "ulid";
 import { expect, test } from "vitest";
 import { normalizers } from "../../normalize/normalizers.ts";
 import { openStore } from "../../store.ts";
-import { ended, type ForeignSession, foreignSession, frameOf } from "../../testing/foreign-session.ts";
 import { type Recorder, recorder } from "../recorder.ts";
 
 /** Of one session that is new, whatever was recorded before it: two leases, the log's end, what is new in it, and two batches. */

@@ -1,11 +1,11 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Hello, Imported, type Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { ended, type ForeignSession, foreignSession, frameOf, lost } from "@tapedeck/shared/testing/foreign-session";
 import { until } from "@tapedeck/shared/testing/until";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { describe, expect, test } from "vitest";
-import { ended, type ForeignSession, foreignSession, frameOf, lost } from "../../testing/foreign-session.ts";
 import { openSourceJournal } from "../journal/source-journal.ts";
 import { lostFromLog } from "../own-facts/gap-facts.ts";
 import { sessionEnded, sessionStarted } from "../own-facts/session-facts.ts";

@@ -1,10 +1,10 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Imported, Item, Recorded } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { decodeEvent } from "@tapedeck/shared/events/codec";
+import { type SessionCheck, sessionCheck, sessionProblem } from "@tapedeck/shared/events/session-check";
 import { sourceParts } from "@tapedeck/shared/source";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
-import { type SessionCheck, sessionCheck, sessionProblem } from "../../import/session-check.ts";
 import { channelNames } from "../../normalize/normalizer.ts";
 import { isText, type Numbered, ownChannel } from "../frames/numbering.ts";
 import { largestFrameBytes } from "../frames/original.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import { endLine, eventLine, headerLine } from "../import/session-file-format.ts";
-import type { ForeignSession } from "./foreign-session.ts";
+import type { ForeignSession } from "@tapedeck/shared/testing/foreign-session";
+import { endLine, eventLine, headerLine } from "../session-file/session-file-format.ts";
 
 export type FileParts = {
   /** Of one source of Skaffold, in order. */

@@ -1,6 +1,6 @@
 import { type Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
-import { eventToJson } from "@tapedeck/shared/events/json";
 import { decodeTime } from "ulid";
+import { eventToJson } from "./json.ts";
 
 /** The session whose events are checked, as it was recorded there. */
 export type ForeignSession = {

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
+import { channelsOf } from "@tapedeck/ingest/import/session-channels";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type SessionCheck, sessionCheck, sessionProblem } from "@tapedeck/shared/events/session-check";
 import { type FileLine, FileLineError, fileLines } from "@tapedeck/tap/skaffold/event-log/file-lines";
-import { channelsOf } from "./session-channels.ts";
-import { type SessionCheck, sessionCheck, sessionProblem } from "./session-check.ts";
 import {
   eventLine,
   readEnd,
