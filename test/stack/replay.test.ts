@@ -2,7 +2,7 @@ import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
-import type { SkaffoldServer } from "@tapedeck/gateway/skaffold-server";
+import type { SkaffoldServer } from "@tapedeck/gateway/for-cli/skaffold-server";
 import { exportSessions } from "tapedeck/commands/export/run";
 import { play } from "tapedeck/commands/replay/play";
 import { recordedSession } from "tapedeck/commands/replay/recorded-session";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { channelsOf } from "@tapedeck/ingest/import/session-channels";
+import { channelsOf } from "@tapedeck/ingest/for-cli/sessions";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type SessionCheck, sessionCheck, sessionProblem } from "@tapedeck/shared/events/session-check";
 import { type FileLine, FileLineError, fileLines } from "@tapedeck/tap/skaffold/event-log/file-lines";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { channelsOf } from "@tapedeck/ingest/import/session-channels";
+import { channelsOf } from "@tapedeck/ingest/for-cli/sessions";
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { timeToJson } from "@tapedeck/shared/events/json";
 import { sessionCheck } from "@tapedeck/shared/events/session-check";

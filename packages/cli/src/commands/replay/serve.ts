@@ -2,7 +2,7 @@ import {
   type SkaffoldServer,
   type SkaffoldServerOptions,
   startSkaffoldServer,
-} from "@tapedeck/gateway/skaffold-server";
+} from "@tapedeck/gateway/for-cli/skaffold-server";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { sourceParts } from "@tapedeck/shared/source";
 import type { Tape } from "./tape.ts";

@@ -1,4 +1,4 @@
-import type { QueryClient } from "@tapedeck/gateway/skaffold-server";
+import type { QueryClient } from "@tapedeck/gateway/for-cli/skaffold-server";
 import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { folds, isState } from "@tapedeck/query/views/folds";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";

@@ -1,23 +1,23 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
-import { skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
-import { everyone } from "./auth/authenticator.ts";
-import type { ControlClient } from "./control-client.ts";
-import { callerLimits } from "./limits/limits.ts";
-import { defaultLimits } from "./limits/settings.ts";
-import { gatewayMetrics } from "./metrics.ts";
-import { positions } from "./positions.ts";
-import type { QueryClient } from "./query-client.ts";
-import type { Address } from "./transports/address.ts";
-import { callerOf as grpcCaller } from "./transports/grpc/authentication.ts";
-import { grpcServer } from "./transports/grpc/server.ts";
-import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
-import { callerOf as httpCaller } from "./transports/http/authentication.ts";
-import { skaffoldRoutes } from "./transports/http/routes/skaffold-routes.ts";
-import { httpServer, listenHttp } from "./transports/http/server.ts";
+import { skaffoldApi } from "../apis/skaffold/skaffold-api.ts";
+import { everyone } from "../auth/authenticator.ts";
+import type { ControlClient } from "../control-client.ts";
+import { callerLimits } from "../limits/limits.ts";
+import { defaultLimits } from "../limits/settings.ts";
+import { gatewayMetrics } from "../metrics.ts";
+import { positions } from "../positions.ts";
+import type { QueryClient } from "../query-client.ts";
+import type { Address } from "../transports/address.ts";
+import { callerOf as grpcCaller } from "../transports/grpc/authentication.ts";
+import { grpcServer } from "../transports/grpc/server.ts";
+import { skaffoldServices } from "../transports/grpc/skaffold-service.ts";
+import { callerOf as httpCaller } from "../transports/http/authentication.ts";
+import { skaffoldRoutes } from "../transports/http/routes/skaffold-routes.ts";
+import { httpServer, listenHttp } from "../transports/http/server.ts";
 
-export type { QueryClient } from "./query-client.ts";
+export type { QueryClient } from "../query-client.ts";
 
 export type SkaffoldServerOptions = {
   readonly workspace: string;
