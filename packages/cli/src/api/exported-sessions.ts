@@ -7,6 +7,7 @@ import {
   ListSourcesRequest,
   TapedeckClient,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { largestPage } from "@tapedeck/shared/largest-page";
 import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import { CommandError } from "../command-error.ts";
 import { shortSource } from "../display/source-name.ts";
@@ -70,7 +71,7 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
       const isPeriod = since !== undefined || until !== undefined;
       const request = ListSessionsRequest.fromPartial({
         filter,
-        limit: isPeriod ? mostSessions : Math.max(1, sessions.length),
+        limit: isPeriod ? largestPage : Math.max(1, sessions.length),
         ...(since !== undefined && { from: timeFromText(since) }),
         ...(until !== undefined && { to: timeFromText(until) }),
       });
@@ -98,9 +99,6 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
     [Symbol.dispose]: () => client.close(),
   };
 }
-
-/** The largest page of the API. */
-const mostSessions = 1_000;
 
 function timeFromText(text: string) {
   const ms = Date.parse(text);

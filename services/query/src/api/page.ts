@@ -1,7 +1,7 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { largestPage } from "@tapedeck/shared/largest-page";
 
 const defaultLimit = 100;
-const largestLimit = 1_000;
 
 /** Lists start at the newest item. A page starts before the last position of the previous page. */
 export type Page = { readonly before: number; readonly limit: number };
@@ -9,7 +9,7 @@ export type Page = { readonly before: number; readonly limit: number };
 export function pageOf({ limit, page }: { readonly limit: number; readonly page: string }): Page {
   return {
     before: page === "" ? Number.MAX_SAFE_INTEGER : positionIn(page),
-    limit: Math.min(limit || defaultLimit, largestLimit),
+    limit: Math.min(limit || defaultLimit, largestPage),
   };
 }
 

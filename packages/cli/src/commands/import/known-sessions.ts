@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { normalizers } from "@tapedeck/ingest/normalize/normalizers";
+import { largestPage } from "@tapedeck/shared/largest-page";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { ImportedFrame } from "@tapedeck/tap/skaffold/event-log/event-log-file";
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
@@ -19,7 +20,7 @@ type Known = { readonly session: string; readonly channel: string; readonly sha:
 /** Says which of a source's recorded sessions an imported process is, whoever recorded it. */
 export async function knownSessions(api: Api, source: string) {
   const known: Known[] = [];
-  const parameters = { source: `${source}/skaffold`, kind: "session.identified", limit: 1_000 };
+  const parameters = { source: `${source}/skaffold`, kind: "session.identified", limit: largestPage };
   for (let after: string | undefined = "start"; after !== undefined; ) {
     const page: Page<Identified> = await api.get("/api/v1/events", { ...parameters, after });
     for (const { session, detail } of page.items) {

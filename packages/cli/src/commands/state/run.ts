@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import { largestPage } from "@tapedeck/shared/largest-page";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { type Api, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
@@ -69,7 +70,7 @@ export function notHeardText(since: string, now = Date.now()): string {
 /** rkt does not tell when a pod ended; the record knows when it was seen so. */
 async function podEnds({ source, session, position }: StateAnswer, api: Api): Promise<PodEnds> {
   if (session === null) return new Map();
-  const asked = { source, session, kind: "pod", at: position, limit: 1_000 };
+  const asked = { source, session, kind: "pod", at: position, limit: largestPage };
   const { items } = await api.get<Page<Operation>>("/api/v1/operations", asked);
   return new Map(items.flatMap(({ subject, endedAt }) => (endedAt === null ? [] : [[subject, endedAt] as const])));
 }

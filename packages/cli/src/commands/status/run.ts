@@ -1,5 +1,6 @@
 import { basename, resolve } from "node:path";
 import { styleText } from "node:util";
+import { largestPage } from "@tapedeck/shared/largest-page";
 import { apiAt, type Page } from "../../api/api.ts";
 import { readMetrics, readTroubles, sumOf } from "../../api/metrics.ts";
 import { agoText, bytesText } from "../../display/durations.ts";
@@ -39,7 +40,7 @@ export async function status(options: StatusOptions): Promise<void> {
   const api = apiAt(options.url);
   const running = await runningUp(resolve(options.data));
   const { items: known, position } = await api
-    .get<Page<Source>>("/api/v1/sources", { limit: 1_000 })
+    .get<Page<Source>>("/api/v1/sources", { limit: largestPage })
     .catch(async (error: unknown) => {
       // If the list is unavailable, the reason is shown if it is known.
       if (!options.json) printTroubles(await healthOf(running, api.base));

@@ -21,15 +21,13 @@ export type ListAsked = {
   /** Sessions and operations started in [from, to). */
   readonly from?: Timestamp;
   readonly to?: Timestamp;
-  /** At most `largestLimit`; 0: the default, which is 100. */
+  /** At most `largestPage`; 0: the default, which is 100. */
   readonly limit?: number;
   /** The next page of an earlier answer. */
   readonly page?: string;
   /** Position or time of the moment that the list is read at. */
   readonly at?: string;
 };
-
-export const largestLimit = 1_000;
 
 /** The fields of a filter that each list has. */
 export const listFields = {

@@ -1,9 +1,10 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { outcomeNames } from "@tapedeck/shared/events/names";
 import { type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
+import { largestPage } from "@tapedeck/shared/largest-page";
 import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
-import { largestLimit, operationKinds } from "./list-request.ts";
+import { operationKinds } from "./list-request.ts";
 import { after, flag, many, moment, one, position, speed, text, time, until, whole } from "./parameter-schemas.ts";
 
 // The parameters of the HTTP API. These schemas check each request, and the API's description is made of them.
@@ -42,7 +43,7 @@ const minPosition = one(
 );
 const at = one(moment, "The state at a moment: a position, or a time (everything that was recorded up to it).");
 const paging = {
-  limit: whole(largestLimit, "At most this many items; 100 by default."),
+  limit: whole(largestPage, "At most this many items; 100 by default."),
   page: one(z.string(), "The `nextPage` of an earlier answer."),
   at,
   min_position: minPosition,
@@ -106,8 +107,8 @@ export const parameters = {
     ...filter,
     after: after("start", "Where to begin:"),
     until,
-    limit: whole(largestLimit, "At most this many events in a page; 100 by default. Not with NDJSON."),
-    last: whole(largestLimit, "This many newest events instead, ascending. Not with NDJSON."),
+    limit: whole(largestPage, "At most this many events in a page; 100 by default. Not with NDJSON."),
+    last: whole(largestPage, "This many newest events instead, ascending. Not with NDJSON."),
     original,
     speed: speed.describe(`With NDJSON only. ${speed.description}`),
   }),

@@ -9,15 +9,10 @@ import {
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { filterFields, parseFilter } from "@tapedeck/shared/filter/filter";
+import { largestPage } from "@tapedeck/shared/largest-page";
 import type { EncodedAnswer } from "../../apis/encoded-answer.ts";
 import { stateHead } from "../../apis/state-head.ts";
-import {
-  type ListAsked,
-  type ListName,
-  largestLimit,
-  listFields,
-  operationKind,
-} from "../../apis/tapedeck/list-request.ts";
+import { type ListAsked, type ListName, listFields, operationKind } from "../../apis/tapedeck/list-request.ts";
 import { type SubscriptionMessage, stateProto } from "../../apis/tapedeck/messages.ts";
 import { speedValue } from "../../apis/tapedeck/parameter-schemas.ts";
 import type { SubscribeRequest, TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
@@ -140,7 +135,7 @@ function askedOf(
     if (known.includes(field) || (filter?.[field] ?? []).length === 0) continue;
     throw invalidArgument(`${list} have no ${field}: known are ${known.join(", ")}`, `filter.${field}`);
   }
-  if (limit > largestLimit) throw invalidArgument(`limit ${limit} is more than ${largestLimit}`, "limit");
+  if (limit > largestPage) throw invalidArgument(`limit ${limit} is more than ${largestPage}`, "limit");
   return {
     filter: parseFilter(fields),
     kinds: kinds.map((kind) => operationKind(kind, "filter.kinds")),
