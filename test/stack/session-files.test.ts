@@ -8,8 +8,8 @@ import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { loadRecording as loadVagrant } from "@tapedeck/fakes/vagrant/recording";
 import { startFakeVagrant } from "@tapedeck/fakes/vagrant/server";
 import { newNames, runSteps } from "@tapedeck/fakes/vagrant/timed";
+import { eraseSession, findSession } from "@tapedeck/ingest/for-cli/maintain";
 import { idIn } from "@tapedeck/ingest/record/imported/imported-id";
-import { eraseSession, findSession } from "@tapedeck/ingest/record/maintain/erase-session";
 import { GetInfoRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import {

@@ -1,4 +1,4 @@
-import { forgetForeignTables } from "@tapedeck/query/projecting/forget-tables";
+import { forgetForeignTables } from "@tapedeck/query/for-cli/maintain";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { NatsConnection } from "nats";
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
-import { gatewaySettings } from "@tapedeck/gateway/config";
-import { ingestSettings } from "@tapedeck/ingest/config";
-import { querySettings } from "@tapedeck/query/config";
+import { gatewaySettings } from "@tapedeck/gateway/for-cli/settings";
+import { ingestSettings } from "@tapedeck/ingest/for-cli/settings";
+import { querySettings } from "@tapedeck/query/for-cli/settings";
 import type { SettingDefinition } from "@tapedeck/shared/service/setting-definition";
 import { type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
 import { ownSettings } from "../up/settings.ts";

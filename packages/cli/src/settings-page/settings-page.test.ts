@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
-import { gatewaySettings } from "@tapedeck/gateway/config";
-import { ingestSettings } from "@tapedeck/ingest/config";
-import { querySettings } from "@tapedeck/query/config";
+import { gatewaySettings } from "@tapedeck/gateway/for-cli/settings";
+import { ingestSettings } from "@tapedeck/ingest/for-cli/settings";
+import { querySettings } from "@tapedeck/query/for-cli/settings";
 import { parseSettings, settingsReader } from "@tapedeck/shared/service/settings";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";

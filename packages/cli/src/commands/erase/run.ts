@@ -1,5 +1,5 @@
 import { createInterface } from "node:readline/promises";
-import { eraseSession, findSession } from "@tapedeck/ingest/record/maintain/erase-session";
+import { eraseSession, findSession } from "@tapedeck/ingest/for-cli/maintain";
 import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { normalizers } from "@tapedeck/ingest/normalize/normalizers";
+import { recordedForms } from "@tapedeck/ingest/for-cli/sessions";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { ImportedFrame } from "@tapedeck/tap/skaffold/event-log/event-log-file";
@@ -36,9 +36,8 @@ export async function knownSessions(api: Api, source: string) {
       for (const channel of ["v1", "v2"] as const) {
         const first = smallest(frames.filter((frame) => frame.channel === channel));
         if (first === undefined) continue;
-        const { mask } = normalizers.skaffold;
         // Under either setting: the session that it may be had its own.
-        const shas = [first.bytes, mask(channel, first.bytes).bytes].map(sha256);
+        const shas = recordedForms("skaffold", channel, first.bytes).map(sha256);
         const same = known.find((one) => one.channel === channel && shas.includes(one.sha));
         if (same !== undefined) return same.session;
       }

@@ -1,6 +1,5 @@
-import { querySettings } from "@tapedeck/query/config";
-import { rebuild } from "@tapedeck/query/projecting/rebuild";
-import { views } from "@tapedeck/query/views/views";
+import { rebuild } from "@tapedeck/query/for-cli/maintain";
+import { querySettings } from "@tapedeck/query/for-cli/settings";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
@@ -26,7 +25,7 @@ export async function rebuildTables(options: RebuildOptions, progressTo: Progres
   const swapped = await rebuild({
     databaseUrl: machine.databaseUrl,
     log: reader,
-    views: views({ textRows: querySettings(settingsReader({ env: process.env, file })).textRows }),
+    textRows: querySettings(settingsReader({ env: process.env, file })).textRows,
     signal: stop.signal,
     // The log grows while it is read.
     onProgress: ({ position }) => progress.reached(Math.min(all, Math.max(0, position - firstSeq + 1))),

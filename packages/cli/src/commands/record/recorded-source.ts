@@ -1,4 +1,4 @@
-import { readConfig, type SourceConfig } from "@tapedeck/ingest/config";
+import { readConfig, type SourceConfig } from "@tapedeck/ingest/for-cli/settings";
 import { SettingsError } from "@tapedeck/shared/service/settings";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { CommandError } from "../../command-error.ts";

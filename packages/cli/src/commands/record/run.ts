@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { upstreamSettings } from "@tapedeck/ingest/config";
+import { upstreamSettings } from "@tapedeck/ingest/for-cli/settings";
 import { namePart } from "@tapedeck/shared/source";
 import { openSpill } from "@tapedeck/tap/spill/spill";
 import { claimOrphan, type TapIdentity } from "@tapedeck/tap/spill/spill-folder";

@@ -1,6 +1,6 @@
 import type { QueryClient } from "@tapedeck/gateway/for-cli/skaffold-server";
 import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import { folds, isState } from "@tapedeck/query/views/folds";
+import { isState, skaffoldFold } from "@tapedeck/query/for-cli/skaffold-fold";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import { formatPosition } from "@tapedeck/shared/log/position";
@@ -24,7 +24,7 @@ class TapeQuery implements QueryClient {
   async readState({ collection = "", at: moment = "" }: Parameters<QueryClient["readState"]>[0]) {
     const { source, session, events } = this.#tape;
     const seq = await this.#seqAt(moment);
-    const itemsOf = folds.skaffold.collections[collection.replace(/^skaffold\./, "")];
+    const itemsOf = skaffoldFold.collections[collection.replace(/^skaffold\./, "")];
     if (itemsOf === undefined) return onlySkaffold();
     const session_ended = events.slice(0, seq).some(({ event: { kind } }) => ends.includes(kind));
     const head = { position: this.#positionOf(seq), source, session, session_ended };
@@ -132,7 +132,7 @@ class FoldedTape {
   at(seq: number): SkaffoldState {
     let { state, seq: done } = seq >= this.#last.seq ? this.#last : start;
     for (const { event } of this.#events.slice(done, seq)) {
-      if (isState(event.kind)) state = folds.skaffold.evolve(state, event);
+      if (isState(event.kind)) state = skaffoldFold.evolve(state, event);
       done++;
     }
     if (done > this.#last.seq) this.#last = { state, seq: done };
@@ -140,5 +140,5 @@ class FoldedTape {
   }
 }
 
-type SkaffoldState = typeof folds.skaffold.initial;
-const start = { state: folds.skaffold.initial, seq: 0 };
+type SkaffoldState = typeof skaffoldFold.initial;
+const start = { state: skaffoldFold.initial, seq: 0 };

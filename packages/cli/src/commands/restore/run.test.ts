@@ -1,6 +1,6 @@
 import { mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { openEnds } from "@tapedeck/ingest/damage/ends";
+import { openEnds } from "@tapedeck/ingest/for-cli/maintain";
 import { openLeases } from "@tapedeck/ingest/record/journal/lease";
 import { backUpLog } from "@tapedeck/shared/log/backup";
 import { openLog } from "@tapedeck/shared/log/jetstream";

@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import { loadSecrets } from "@tapedeck/infra/local/secrets";
-import { type ReaderLimits, readerLimits } from "@tapedeck/query/db/access/limits";
-import { type Database, openDatabase } from "@tapedeck/query/db/database";
+import { type Database, openDatabase } from "@tapedeck/query/for-cli/maintain";
+import { type ReaderLimits, readerLimits } from "@tapedeck/query/for-cli/settings";
 import type { SettingsReader } from "@tapedeck/shared/service/settings";
 import { CommandError } from "../../command-error.ts";
 import { settingsHere } from "../../maintain/settings-here.ts";

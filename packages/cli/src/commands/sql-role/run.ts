@@ -4,7 +4,7 @@ import {
   logins,
   RolesRefusedError,
   type WorkspaceLogin,
-} from "@tapedeck/query/db/access/workspace-logins";
+} from "@tapedeck/query/for-cli/maintain";
 import { namePart } from "@tapedeck/shared/source";
 import { CommandError } from "../../command-error.ts";
 import { table } from "../../display/table.ts";

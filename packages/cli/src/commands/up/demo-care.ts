@@ -1,6 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
-import { openEnds } from "@tapedeck/ingest/damage/ends";
-import { forgetSessions } from "@tapedeck/query/projecting/forget-sessions";
+import { openEnds } from "@tapedeck/ingest/for-cli/maintain";
+import { forgetSessions } from "@tapedeck/query/for-cli/maintain";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { streamName } from "@tapedeck/shared/log/subjects";

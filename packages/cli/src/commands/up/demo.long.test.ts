@@ -1,7 +1,7 @@
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openDatabase } from "@tapedeck/query/db/database";
+import { openDatabase } from "@tapedeck/query/for-cli/maintain";
 import { documentedQueries, pagesWithQueries } from "@tapedeck/query/testing/documented-queries";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, expect, it } from "vitest";
