@@ -11,6 +11,9 @@ type Manifest = { readonly name: string; readonly exports?: Readonly<Record<stri
 /** Imported under a name that is only put together when it runs: `up` starts the services and the demo's fakes. */
 const startedByName = /^\.\/(.+\/)?main$/;
 
+/** What a service exports for the CLI. */
+const forCli = /^\.\/for-cli\//;
+
 const files = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root })
   .toString()
   .split("\0")
@@ -35,3 +38,18 @@ it.each(packages)(
     expect(listed.map(([name]) => name).filter((name) => !isImported(name))).toEqual([]);
   },
 );
+
+it("the CLI imports of services all that they export for it, and nothing else", () => {
+  const exported = packages
+    .filter(({ folder }) => folder.startsWith("services/"))
+    .flatMap(({ manifest }) => Object.keys(manifest.exports ?? {}).map((name) => ({ name, of: manifest.name })))
+    .flatMap(({ name, of }) => (forCli.test(name) ? [join(of, name)] : []));
+  const ofServices = /"(@tapedeck\/(?:ingest|query|gateway)(?:\/[^"]*)?)"/g;
+  const imported = sources
+    .filter(({ path }) => path.startsWith("packages/cli/src/") && !/\.test\.ts$|\/testing\//.test(path))
+    .flatMap(({ text }) => [...text.matchAll(ofServices)].map(([, specifier = ""]) => specifier));
+  const allowed = [...read("biome.json").matchAll(/"!(@tapedeck\/[^"]*)"/g)].map(([, specifier = ""]) => specifier);
+  expect([...new Set(imported)].toSorted()).toEqual(exported.toSorted());
+  expect(allowed.toSorted()).toEqual(exported.toSorted());
+  expect(exported.length).toBeLessThan(10);
+});

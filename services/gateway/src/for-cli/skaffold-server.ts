@@ -17,6 +17,7 @@ import { callerOf as httpCaller } from "../transports/http/authentication.ts";
 import { skaffoldRoutes } from "../transports/http/routes/skaffold-routes.ts";
 import { httpServer, listenHttp } from "../transports/http/server.ts";
 
+// For `tapedeck replay`, which serves a recorded session without a gateway.
 export type { QueryClient } from "../query-client.ts";
 
 export type SkaffoldServerOptions = {
