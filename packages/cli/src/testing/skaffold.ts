@@ -31,13 +31,13 @@ await using fake = await startFakeSkaffold({
   recording: env.STAND_IN_BREAK ? breakingAt(recording, Number(env.STAND_IN_BREAK)) : recording,
   port: env.STAND_IN_SHORT ? 0 : Number(port ?? 0),
 });
-tell({ args, tty: process.stdout.isTTY === true, ...(flag("rpc-port") && { port: fake.port }) });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => {
     tell({ signal });
     void fake.end("graceful");
   });
 }
+tell({ args, tty: process.stdout.isTTY === true, ...(flag("rpc-port") && { port: fake.port }) });
 process.stderr.write(env.STAND_IN_STDERR ?? "");
 await fake.play();
 if (args[0] !== "dev") await fake.end("graceful");

@@ -1,4 +1,5 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
+import type { Socket } from "node:net";
 import type { Readable, Transform } from "node:stream";
 import { isatty } from "node:tty";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -72,17 +73,21 @@ function passOn(from: Readable, through: Transform): (boundMs: number) => Promis
 /**
  * Tells whether a signal came to our whole process group (Ctrl-C in the terminal, `timeout`), so that the command has it
  * already and must not get it twice, or to us alone (`kill`). Nothing in Node says who else got it, so a `cat` sits
- * beside us in the group and dies of what comes to all.
+ * beside us in the group: it dies of what comes to all, and else repeats what it is sent. A process on which a fatal signal
+ * waits runs no more, so the answer does not depend on how busy the machine is.
  */
 function groupWitness() {
-  const patienceMs = 200;
+  const patienceMs = 5_000;
   let witness = spawnWitness();
 
   return {
     saw: async (signal: NodeJS.Signals): Promise<boolean> => {
       const asked = witness;
       if (!(await asked.started)) return isatty(0) && signal !== "SIGTERM";
-      await delay(patienceMs, asked.gone);
+      const answered = new AbortController();
+      asked.repeated.once("data", () => answered.abort());
+      asked.child.stdin?.write("alive?\n");
+      await delay(patienceMs, AbortSignal.any([asked.gone, answered.signal]));
       if (!asked.gone.aborted) return false;
       if (witness === asked) witness = spawnWitness();
       return true;
@@ -91,16 +96,19 @@ function groupWitness() {
   };
 }
 
-function spawnWitness(): { child: ChildProcess; started: Promise<boolean>; gone: AbortSignal } {
+function spawnWitness() {
   // Ends with us, whatever becomes of us: its input closes then.
-  const child = spawn("cat", [], { stdio: ["pipe", "ignore", "ignore"] });
-  child.stdin?.on("error", () => {});
+  const child = spawn("cat", [], { stdio: ["pipe", "pipe", "ignore"] });
+  child.stdin.on("error", () => {});
   child.unref();
+  const repeated = child.stdout as Socket;
+  repeated.resume();
+  repeated.unref();
   const gone = new AbortController();
   child.once("exit", () => gone.abort());
   const started = new Promise<boolean>((resolve) => {
     child.once("spawn", () => resolve(true));
     child.once("error", () => resolve(false));
   });
-  return { child, started, gone: gone.signal };
+  return { child, repeated, started, gone: gone.signal };
 }

@@ -1,8 +1,10 @@
+import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { openSpill } from "@tapedeck/tap/spill/spill";
@@ -143,6 +145,24 @@ describe("tapedeck run", () => {
     process.kill(whom === "to all" ? -pid : pid, signal);
     expect(await cli.ended).toBe(0);
     expect(told(cli.stdout()).filter((line) => line.signal !== undefined)).toEqual([{ signal }]);
+  });
+
+  it("passes no signal that came to all a second time, however late it knows that it did", async () => {
+    const { cwd, env } = project();
+    const command = "trap 'echo TERM' TERM; echo ready; until [ -e enough ]; do sleep 0.05; done";
+    const cli = startCli(["run", "--", "sh", "-c", command], { cwd, env });
+    await until(() => cli.stdout().includes("ready"), { message: "the command to run" });
+    const pid = cli.child.pid ?? 0;
+    // A `cat` in the group knows whether a signal came to all: stopped, it says so as late as on a busy machine.
+    const witness = Number(execFileSync("pgrep", ["-P", String(pid), "-x", "cat"], { encoding: "utf8" }));
+    process.kill(witness, "SIGSTOP");
+    await until(() => readFileSync(`/proc/${witness}/stat`, "utf8").includes(") T "), { message: "it to stop" });
+    process.kill(-pid, "SIGTERM");
+    await delay(500); // in which no second one comes
+    process.kill(witness, "SIGCONT");
+    writeFileSync(join(cwd, "enough"), "");
+    expect(await cli.ended).toBe(0);
+    expect(cli.stdout()).toBe("ready\nTERM\n");
   });
 
   it("passes a signal on that comes in the very moment in which the command starts", async () => {
