@@ -1,6 +1,7 @@
 import { type ClientReadableStream, type requestCallback, type ServiceError, status } from "@grpc/grpc-js";
 import type { ListSessionsResponse, ListSourcesResponse, Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import {
+  type DeepPartial,
   EventsRequest,
   type EventsResponse,
   ListSessionsRequest,
@@ -63,20 +64,32 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
     return only;
   }
 
+  /** The first page, or all of them as they were when the first one was answered. */
+  async function listedSessions(all: boolean, asked: DeepPartial<ListSessionsRequest>) {
+    const items: Session[] = [];
+    for (let page = "", at = ""; ; ) {
+      const request = ListSessionsRequest.fromPartial({ ...asked, page, at });
+      const list = await answer<ListSessionsResponse>((take) => client.listSessions(request, metadata, take));
+      items.push(...list.items);
+      if (!all || list.next_page === "") return { items, position: list.position };
+      page = list.next_page;
+      at = list.position;
+    }
+  }
+
   return {
     async find(wanted, source, { since, until } = {}) {
       const sessions = [...new Set(wanted)];
       const only = sessions.length === 0 ? await onlySource(source) : source;
       const filter = { sessions, sources: only === undefined ? [] : [only] };
       const isPeriod = since !== undefined || until !== undefined;
-      const request = ListSessionsRequest.fromPartial({
+      const limit = isPeriod ? largestPage : Math.max(1, sessions.length);
+      const { items, position } = await listedSessions(isPeriod, {
         filter,
-        limit: isPeriod ? largestPage : Math.max(1, sessions.length),
+        limit,
         ...(since !== undefined && { from: timeFromText(since) }),
         ...(until !== undefined && { to: timeFromText(until) }),
       });
-      const list = await answer<ListSessionsResponse>((take) => client.listSessions(request, metadata, take));
-      const { items, position } = list;
       return { ...chosenOf(items, wanted, source), position };
     },
     async *events({ session, source, start_position }, until) {
