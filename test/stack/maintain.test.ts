@@ -127,6 +127,9 @@ it("a backup and a rebuild report their progress, also into a pipe", async () =>
 });
 
 it("a backup, a rebuild and an erasure work remotely", async () => {
+  const refused = await tapedeck(["backup", "kept"], named(hers));
+  expect(refused).toMatchObject({ code: 1, err: expect.stringContaining("--all-workspaces") });
+  expect(await readdir(cwd)).not.toContain("kept");
   const backup = await tapedeck(["backup", "kept"], named(everywhere));
   const events = globex.events.length + acme.events.length;
   expect(backup).toMatchObject({

@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
-import { mkdir, open, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
 import { type TokenBackup, tokenBackup } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../command-error.ts";
@@ -8,6 +8,7 @@ import { CommandError } from "../command-error.ts";
 // The files of `nats stream backup`, so that either program takes what the other has made.
 const piecesFile = "stream.tar.s2";
 const snapshotFile = "backup.json";
+const halfFile = `${snapshotFile}.half`;
 /** Ours: hashes, by which nobody gets in. */
 const tokensFile = "tokens.json";
 
@@ -17,24 +18,51 @@ export type BackupWriter = {
   readonly finish: (snapshot: Snapshot, tokens?: TokenBackup) => Promise<void>;
 };
 
-/** @throws CommandError where something is there already */
+/**
+ * Disposed of before it is finished, it leaves nothing that it made.
+ * @throws CommandError where something is there already
+ */
 export async function newBackup(folder: string): Promise<BackupWriter & AsyncDisposable> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await using stack = new AsyncDisposableStack();
+  const topmost = await mkdir(folder, { recursive: true, mode: 0o700 });
+  if (topmost !== undefined) stack.defer(() => removeEmptyFolders(resolve(folder), resolve(topmost)));
   const [first] = await readdir(folder);
   if (first !== undefined) throw new CommandError(`${folder} is not empty (${first}): name a new folder.`);
   const file = await open(join(folder, piecesFile), "wx", 0o600);
+  stack.defer(() => removeFiles(folder));
+  const made = stack.move();
+  let isWhole = false;
   return {
     take: async (piece) => void (await file.write(piece)),
     async finish(snapshot, tokens) {
       await file.sync();
       if (tokens !== undefined)
         await writeFile(join(folder, tokensFile), `${JSON.stringify(tokens)}\n`, { mode: 0o600, flush: true });
-      const half = join(folder, `${snapshotFile}.half`);
-      await writeFile(half, `${JSON.stringify(snapshot)}\n`, { mode: 0o600, flush: true });
-      await rename(half, join(folder, snapshotFile));
+      await writeFile(join(folder, halfFile), `${JSON.stringify(snapshot)}\n`, { mode: 0o600, flush: true });
+      await rename(join(folder, halfFile), join(folder, snapshotFile));
+      isWhole = true;
     },
-    [Symbol.asyncDispose]: () => file.close(),
+    async [Symbol.asyncDispose]() {
+      await file.close();
+      if (!isWhole) await made.disposeAsync();
+    },
   };
+}
+
+async function removeFiles(folder: string): Promise<void> {
+  for (const name of [piecesFile, tokensFile, halfFile]) await rm(join(folder, name), { force: true });
+}
+
+/** Removes a folder and those above it, up to the topmost, as long as nobody else has put something there. */
+async function removeEmptyFolders(folder: string, topmost: string): Promise<void> {
+  try {
+    for (let one = folder; ; one = dirname(one)) {
+      await rmdir(one);
+      if (one === topmost) return;
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOTEMPTY") throw error;
+  }
 }
 
 export type ReadBackup = {

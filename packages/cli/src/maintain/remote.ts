@@ -12,7 +12,7 @@ export type RemoteMaintenance = {
   readonly erase: (session: string, signal: AbortSignal) => AsyncIterable<Erasing>;
   readonly rebuild: (signal: AbortSignal) => AsyncIterable<Rebuilding>;
   /** Gives the pieces to `take`, and what stands at the end. */
-  readonly backUp: (take: (piece: Uint8Array) => Promise<void>) => Promise<BackupEnd>;
+  readonly backUp: (take: (piece: Uint8Array) => Promise<void>, signal: AbortSignal) => Promise<BackupEnd>;
 };
 
 export type Erasing = { readonly source: string; readonly events: number; readonly removed: number };
@@ -45,8 +45,8 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   return {
     erase: (session, signal) => progress<Erasing>("DELETE", `sessions/${encodeURIComponent(session)}`, signal),
     rebuild: (signal) => progress<Rebuilding>("POST", "rebuild", signal),
-    async backUp(take) {
-      for await (const { letter, content } of framesOf(await ask("GET", "backup"))) {
+    async backUp(take, signal) {
+      for await (const { letter, content } of framesOf(await ask("GET", "backup", signal))) {
         if (letter === "p") await take(content);
         else if (letter === "z") return JSON.parse(content.toString()) as BackupEnd;
         else throw new CommandError((JSON.parse(content.toString()) as { message: string }).message);
