@@ -33,7 +33,7 @@ export async function newBackup(folder: string): Promise<BackupWriter & AsyncDis
   const made = stack.move();
   let isWhole = false;
   return {
-    take: async (piece) => void (await file.write(piece)),
+    take: (piece) => file.appendFile(piece), // loops where the disk takes less than was given
     async finish(snapshot, tokens) {
       await file.sync();
       if (tokens !== undefined)
