@@ -4,9 +4,10 @@ import { listOf } from "@tapedeck/shared/rkt/entries";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it, vi } from "vitest";
 import { type ObservationOutcome, outcomesOf } from "../inventory/observing.ts";
+import { described, fact, frame, gap, unreadable } from "../inventory/testing/outcome-fields.ts";
 import { HostWatcher } from "./host-watcher.ts";
 import { mask } from "./mask.ts";
-import { eventsOf, image, listOfPods, type Play, play, pod } from "./testing/host-play.ts";
+import { eventsOf, image, listOfPods, type Play, play, pod, removedFacts, startedFacts } from "./testing/host-play.ts";
 
 type Frame = Extract<ObservationOutcome, { what: "frame" }>;
 
@@ -25,8 +26,8 @@ describe("the first look of all", () => {
   it("describes the host, in the order of ids, and tells nothing else", () => {
     const harness = play();
     const listed = [pod("b", { state: "RUNNING", codes: { a: 7 } }), pod("a", { state: "ABORTED_PREPARE" })];
-    expect(harness.pods(1_000, ...listed)).toBe("described");
-    expect(harness.images(1_000, image("sha512-1"))).toBe("described");
+    expect(harness.pods(1_000, ...listed)).toEqual([described]);
+    expect(harness.images(1_000, image("sha512-1"))).toEqual([described]);
     const [pods, images] = descriptions(harness);
     expect(pods?.original?.type).toBe("v1alpha.ListPodsResponse");
     expect(pods && podIds(pods)).toEqual(["a", "b"]);
@@ -40,17 +41,17 @@ describe("the first look of all", () => {
     expect(images?.original?.type).toBe("v1alpha.ListImagesResponse");
     expect(ListImagesResponse.decode(images?.original?.bytes ?? Buffer.alloc(0)).images).toEqual([image("sha512-1")]);
     expect(images?.facts[0].summary).toBe("the host has 1 image");
-    expect([harness.same("pods", 2_000), harness.same("images", 2_000)]).toEqual(["", ""]);
+    expect([harness.same("pods", 2_000), harness.same("images", 2_000)]).toEqual([[], []]);
   });
 
   it("describes an empty host in one part without bytes", () => {
     const harness = play();
-    expect(harness.pods(1_000)).toBe("described");
+    expect(harness.pods(1_000)).toEqual([described]);
     expect(descriptions(harness)[0]).toMatchObject({
       original: { bytes: new Uint8Array(0) },
       facts: [{ summary: "the host has 0 pods", detail: { value: { part: 0, parts: 1, entries: 0 } } }],
     });
-    expect(harness.pods(2_000, pod("p", { state: "PREPARED" }))).toBe("P");
+    expect(harness.pods(2_000, pod("p", { state: "PREPARED" }))).toEqual([frame(fact("pod.prepared", "p"))]);
   });
 
   it("is the first good one: nothing is known of a host that could not be looked at", () => {
@@ -59,8 +60,8 @@ describe("the first look of all", () => {
       harness.failed("pods", 1),
       harness.same("pods", 2),
       harness.inspected(3, pod("p", { state: "RUNNING" })),
-    ]).toEqual(["", "", ""]);
-    expect(harness.pods(4)).toBe("described");
+    ]).toEqual([[], [], []]);
+    expect(harness.pods(4)).toEqual([described]);
   });
 
   it("takes parts of at most 512 KiB, and one of its own for what is larger", () => {
@@ -77,7 +78,10 @@ describe("the first look of all", () => {
     const later = play();
     for (const event of eventsOf(harness.record)) later.watcher.resume(event);
     const changed = ["A", "a", "b", "c", "d", "e"].map((id) => sized(id, id === "e" ? 2 : (kib[id] ?? 0)));
-    expect([later.pods(2_000, ...changed), later.pods(3_000, ...changed)]).toEqual(["changed", ""]);
+    expect([later.pods(2_000, ...changed), later.pods(3_000, ...changed)]).toEqual([
+      [frame(fact("pod.changed", "e"))],
+      [],
+    ]);
   });
 });
 
@@ -88,15 +92,21 @@ describe("a later description", () => {
     const harness = play({ describeAfter: 4 });
     harness.pods(1, pod("p", { state: "PREPARED" }));
     harness.images(1);
-    expect(harness.pods(2, app(0))).toBe("S s:a");
-    expect(harness.images(2, image("sha512-1"))).toBe("imported:sha512-1");
-    expect(harness.pods(3, app(7), pod("q", { state: "PREPARED" }))).toBe("x:a=7 | P | described");
-    const described = descriptions(harness).at(-1);
-    expect(ListPodsResponse.decode(described?.original?.bytes ?? Buffer.alloc(0)).pods).toEqual([
+    expect(harness.pods(2, app(0))).toEqual([frame(fact("pod.started", "p"), fact("app.started", "p/a"))]);
+    expect(harness.images(2, image("sha512-1"))).toEqual([frame(fact("image.imported", "sha512-1"))]);
+    expect(harness.pods(3, app(7), pod("q", { state: "PREPARED" }))).toEqual([
+      frame(fact("app.exited", "p/a", { exit_code: 7 })),
+      frame(fact("pod.prepared", "q")),
+      described,
+    ]);
+    const description = descriptions(harness).at(-1);
+    expect(ListPodsResponse.decode(description?.original?.bytes ?? Buffer.alloc(0)).pods).toEqual([
       app(7),
       pod("q", { state: "PREPARED" }),
     ]);
-    expect(harness.pods(4, app(8))).toBe("(s:a) x:a=8");
+    expect(harness.pods(4, app(8))).toEqual([
+      frame(fact("app.started", "p/a", { inferred: true }), fact("app.exited", "p/a", { exit_code: 8 })),
+    ]);
   });
 
   it("is counted from the one before also by a watcher that was resumed", () => {
@@ -105,34 +115,44 @@ describe("a later description", () => {
     first.pods(2, app(0));
     const second = play({ describeAfter: 4 });
     for (const event of eventsOf(first.record)) second.watcher.resume(event);
-    expect(second.pods(3, app(7), pod("q", { state: "PREPARED" }))).toBe("x:a=7 | P | described");
+    expect(second.pods(3, app(7), pod("q", { state: "PREPARED" }))).toEqual([
+      frame(fact("app.exited", "p/a", { exit_code: 7 })),
+      frame(fact("pod.prepared", "q")),
+      described,
+    ]);
   });
 
   it("comes after a thousand", () => {
     const harness = play();
     harness.pods(1);
     const many = Array.from({ length: 999 }, (_, index) => pod(`p${index}`, { state: "PREPARED" }));
-    expect(harness.pods(2, ...many)).not.toContain("described");
-    expect(harness.pods(3, ...many, pod("last", { state: "PREPARED" }))).toBe("P | described");
+    expect(harness.pods(2, ...many)).not.toContainEqual(described);
+    expect(harness.pods(3, ...many, pod("last", { state: "PREPARED" }))).toEqual([
+      frame(fact("pod.prepared", "last")),
+      described,
+    ]);
   });
 
   it("has what is accepted: not what is held, not what is gone", () => {
     const harness = play({ describeAfter: 3 });
     harness.pods(1, app(7), pod("gone", { state: "PREPARED" }));
     harness.pods(2, app(7));
-    expect(harness.pods(3, app(7))).toBe("never-ran");
+    expect(harness.pods(3, app(7))).toEqual([frame(fact("pod.collected", "gone", { phase: "never-ran" }))]);
     const held = pod("held", { state: "ABORTED_PREPARE" });
     const exited = pod("p", { state: "EXITED", codes: { a: 0 } });
-    expect(harness.pods(4, exited, held, pod("q", { state: "PREPARED" }), pod("r", { state: "PREPARED" }))).toBe(
-      "X | P | P | described",
-    );
-    const described = ListPodsResponse.decode(descriptions(harness).at(-1)?.original?.bytes ?? Buffer.alloc(0)).pods;
-    expect(described.map(({ id, apps }) => [id, apps[0]?.exit_code])).toEqual([
+    expect(harness.pods(4, exited, held, pod("q", { state: "PREPARED" }), pod("r", { state: "PREPARED" }))).toEqual([
+      frame(fact("pod.exited", "p")),
+      frame(fact("pod.prepared", "q")),
+      frame(fact("pod.prepared", "r")),
+      described,
+    ]);
+    const { pods } = ListPodsResponse.decode(descriptions(harness).at(-1)?.original?.bytes ?? Buffer.alloc(0));
+    expect(pods.map(({ id, apps }) => [id, apps[0]?.exit_code])).toEqual([
       ["p", 7],
       ["q", 0],
       ["r", 0],
     ]);
-    expect(harness.pods(5, held)).toBe("A");
+    expect(harness.pods(5, held)).toEqual([frame(fact("pod.prepare_aborted", "held"))]);
   });
 
   it("names the pods that are gone, which tell nothing twice when they come back, until the next one", () => {
@@ -142,7 +162,7 @@ describe("a later description", () => {
     harness.pods(1, run("p"), run("q"));
     harness.pods(2);
     // All that was known of p and q ends with this, and is described at once.
-    expect(harness.pods(3)).toBe("(x:a=?) (X) removed | (x:a=?) (X) removed | described");
+    expect(harness.pods(3)).toEqual([frame(...removedFacts("p")), frame(...removedFacts("q")), described]);
     const mark = () => descriptions(harness).at(-1)?.facts[0].detail?.value;
     expect(mark()).toMatchObject({ gone: ["p", "q"], returned: [] });
     const resumed = () => {
@@ -150,26 +170,41 @@ describe("a later description", () => {
       for (const event of eventsOf(harness.record)) later.watcher.resume(event);
       return later;
     };
-    expect([resumed().pods(4, run("p")), harness.pods(4, run("p"))]).toEqual(["changed", "changed"]);
+    expect([resumed().pods(4, run("p")), harness.pods(4, run("p"))]).toEqual([
+      [frame(fact("pod.changed", "p"))],
+      [frame(fact("pod.changed", "p"))],
+    ]);
     harness.pods(5, run("p"), ...many(0));
     expect(mark()).toMatchObject({ gone: [], returned: ["p"] });
     // p is there, and its end was told for good; of q nothing is known any more.
     const looks = [[run("p"), run("q"), ...many(0)], many(0), many(0)] as const;
     const told = (on: ReturnType<typeof play>) => looks.map((look, n) => on.pods(6 + n, ...look));
     const later = resumed();
-    expect(told(later)).toEqual(["(P) S s:a", "", "gone | (x:a=?) (X) removed | described"]);
-    expect(told(harness)).toEqual(["(P) S s:a", "", "gone | (x:a=?) (X) removed | described"]);
+    expect(told(later)).toEqual([
+      [frame(...startedFacts("q"))],
+      [],
+      [frame(fact("pod.changed", "p", { removed: true })), frame(...removedFacts("q")), described],
+    ]);
+    expect(told(harness)).toEqual([
+      [frame(...startedFacts("q"))],
+      [],
+      [frame(fact("pod.changed", "p", { removed: true })), frame(...removedFacts("q")), described],
+    ]);
   });
 
   it("ends what is remembered of images that are gone", () => {
     const harness = play({ describeAfter: 5 });
     harness.images(1_000, image("sha512-1", { imported: 1 }));
     harness.images(2_000);
-    expect(harness.images(3_000, ...[2, 3, 4, 5].map((n) => image(`sha512-${n}`)))).toMatch(
-      /removed:sha512-1 \| described$/,
-    );
+    expect(harness.images(3_000, ...[2, 3, 4, 5].map((n) => image(`sha512-${n}`))).slice(-2)).toEqual([
+      frame(fact("image.removed", "sha512-1")),
+      described,
+    ]);
     const last = () => frames(harness).at(-1)?.facts[0].occurredAt?.seconds;
-    expect([harness.images(4_000, image("sha512-1", { imported: 1 })), last()]).toEqual(["imported:sha512-1", 1n]);
+    expect([harness.images(4_000, image("sha512-1", { imported: 1 })), last()]).toEqual([
+      [frame(fact("image.imported", "sha512-1"))],
+      1n,
+    ]);
   });
 });
 
@@ -179,17 +214,22 @@ describe("secrets", () => {
     const secret = (id: string, value: string) =>
       pod(id, { state: "PREPARED", more: { annotations: [{ Key: "db-password", value }] } });
     harness.pods(1, secret("p", "hunter2"));
-    expect(harness.pods(2, secret("p", "hunter3"))).toBe("");
-    expect(harness.pods(3, secret("p", "hunter2"), secret("q", "x"), secret("r", "y"))).toBe("P | P | described");
+    expect(harness.pods(2, secret("p", "hunter3"))).toEqual([]);
+    expect(harness.pods(3, secret("p", "hunter2"), secret("q", "x"), secret("r", "y"))).toEqual([
+      frame(fact("pod.prepared", "q")),
+      frame(fact("pod.prepared", "r")),
+      described,
+    ]);
     const originals = frames(harness).map(({ original }) => original);
     expect(originals.map((original) => original?.redacted)).toEqual([1, 1, 1, 3]);
     for (const original of originals)
       expect(Buffer.from(original?.bytes ?? []).toString("latin1")).not.toContain("hunter");
     const later = play({ watcher: new HostWatcher({ mask, settings: {} }, { describeAfter: 1 }) });
     for (const event of eventsOf(harness.record)) later.watcher.resume(event);
-    expect(later.pods(4, secret("p", "hunter2"), secret("q", "x"), secret("r", "y"), secret("s", "z"))).toBe(
-      "P | described",
-    );
+    expect(later.pods(4, secret("p", "hunter2"), secret("q", "x"), secret("r", "y"), secret("s", "z"))).toEqual([
+      frame(fact("pod.prepared", "s")),
+      described,
+    ]);
     expect(descriptions(later).at(-1)?.original?.redacted).toBe(4);
   });
 });
@@ -208,13 +248,13 @@ describe("what can't be read", () => {
     const p = pod("p", { state: "RUNNING" });
     harness.pods(1_000, p);
     expect([harness.look("pods", 2_000, all(broken)), harness.look("pods", 3_000, all(broken))]).toEqual([
-      "unreadable",
-      "",
+      [unreadable],
+      [],
     ]);
     expect(frames(harness).at(-1)).toMatchObject({ original: { type: "v1alpha.ListPodsResponse", bytes: broken } });
-    expect(harness.same("pods", 4_000)).toBe("");
-    expect([harness.pods(5_000, p), harness.pods(6_000, p)]).toEqual(["gap", ""]);
-    expect(harness.look("pods", 7_000, all(listOfPods([pod("", { state: "RUNNING" })])))).toBe("unreadable");
+    expect(harness.same("pods", 4_000)).toEqual([]);
+    expect([harness.pods(5_000, p), harness.pods(6_000, p)]).toEqual([[gap], []]);
+    expect(harness.look("pods", 7_000, all(listOfPods([pod("", { state: "RUNNING" })])))).toEqual([unreadable]);
   });
 
   it("is kept once, and changes nothing, when it is one of many", () => {
@@ -223,12 +263,14 @@ describe("what can't be read", () => {
     harness.pods(1_000, p);
     const odd = all(Buffer.from(listOf([oddPod, Pod.encode(q).finish()])));
     expect([harness.look("pods", 2_000, odd), harness.look("pods", 3_000, odd), harness.same("pods", 4_000)]).toEqual([
-      "unreadable | P",
-      "",
-      "",
+      [unreadable, frame(fact("pod.prepared", "q"))],
+      [],
+      [],
     ]);
     expect(frames(harness).at(-2)).toMatchObject({ original: { type: "v1alpha.Pod", bytes: oddPod } });
-    expect(harness.pods(5_000, pod("p", { state: "RUNNING", codes: { a: 7 } }), q)).toBe("x:a=7");
+    expect(harness.pods(5_000, pod("p", { state: "RUNNING", codes: { a: 7 } }), q)).toEqual([
+      frame(fact("app.exited", "p/a", { exit_code: 7 })),
+    ]);
   });
 
   it("is also what no event could give back to who resumes", () => {
@@ -237,31 +279,31 @@ describe("what can't be read", () => {
     const large = pod("large", { state: "RUNNING", more: { manifest: Buffer.alloc(8_000) } });
     const long = pod("l".repeat(300), { state: "RUNNING" });
     harness.pods(1_000);
-    expect(harness.pods(2_000, large, long)).toBe("unreadable | unreadable");
-    expect([harness.pods(3_000, large, long), harness.pods(4_000), harness.pods(5_000)]).toEqual(["", "", ""]);
-    expect(harness.pods(6_000, { ...large, manifest: Buffer.alloc(100) })).toBe("(P) S s:a");
+    expect(harness.pods(2_000, large, long)).toEqual([unreadable, unreadable]);
+    expect([harness.pods(3_000, large, long), harness.pods(4_000), harness.pods(5_000)]).toEqual([[], [], []]);
+    expect(harness.pods(6_000, { ...large, manifest: Buffer.alloc(100) })).toEqual([frame(...startedFacts("large"))]);
   });
 
   it("is left out of the first description, and told after it", () => {
     const harness = play({ describeAfter: 4 });
     const q = Pod.encode(pod("q", { state: "PREPARED" })).finish();
-    expect(harness.look("pods", 1_000, all(Buffer.from(listOf([oddPod, q]))))).toBe("described | unreadable");
+    expect(harness.look("pods", 1_000, all(Buffer.from(listOf([oddPod, q]))))).toEqual([described, unreadable]);
     expect(descriptions(harness).map(podIds)).toEqual([["q"]]);
     // Three more events, after the one that could not be read.
-    expect(harness.pods(2_000, pod("p", { state: "RUNNING" }))).toBe("(P) S s:a | described");
-    expect(harness.look("images", 1_000, all(broken))).toBe("unreadable");
-    expect(harness.images(2_000, image("sha512-1"))).toBe("described");
+    expect(harness.pods(2_000, pod("p", { state: "RUNNING" }))).toEqual([frame(...startedFacts("p")), described]);
+    expect(harness.look("images", 1_000, all(broken))).toEqual([unreadable]);
+    expect(harness.images(2_000, image("sha512-1"))).toEqual([described]);
   });
 
   it("is kept when it answers about one, and looks of another kind say nothing", () => {
     const harness = play();
     harness.pods(1_000, pod("p", { state: "RUNNING" }));
     const one = (bytes: Buffer) => ({ $case: "one", value: { id: "p", bytes, code: 0, message: "" } }) as const;
-    expect(harness.look("pods", 2_000, one(broken))).toBe("unreadable");
+    expect(harness.look("pods", 2_000, one(broken))).toEqual([unreadable]);
     expect(frames(harness).at(-1)?.original?.type).toBe("v1alpha.InspectPodResponse");
-    expect(harness.look("pods", 3_000, one(Buffer.alloc(0)))).toBe("");
-    expect(harness.look("pods", 4_000, one(listOfPods([pod("other", { state: "RUNNING" })])))).toBe("");
-    expect(harness.look("pods", 5_000, undefined)).toBe("");
+    expect(harness.look("pods", 3_000, one(Buffer.alloc(0)))).toEqual([]);
+    expect(harness.look("pods", 4_000, one(listOfPods([pod("other", { state: "RUNNING" })])))).toEqual([]);
+    expect(harness.look("pods", 5_000, undefined)).toEqual([]);
     expect(
       harness.watcher.observe("logs", { result: { $case: "same", value: true } }, { seconds: 1n, nanos: 0 }),
     ).toEqual([]);
@@ -279,11 +321,11 @@ describe("a host with 5,000 pods", () => {
     const decode = vi.spyOn(Pod, "decode");
     const compare = vi.spyOn(Buffer, "compare");
     const changed = pods.with(17, pod("pod-17", { state: "RUNNING", codes: { a: 7 } })).toReversed();
-    expect(harness.pods(2_000, ...changed)).toBe("x:a=7");
+    expect(harness.pods(2_000, ...changed)).toEqual([frame(fact("app.exited", "pod-17/a", { exit_code: 7 }))]);
     expect([masked.mock.calls.length, decode.mock.calls.length]).toEqual([1, 1]);
     // One for each entry, and one for what is accepted.
     expect(compare.mock.calls.length).toBeLessThanOrEqual(5_001);
-    expect(harness.same("pods", 3_000)).toBe("");
+    expect(harness.same("pods", 3_000)).toEqual([]);
     expect(masked).toHaveBeenCalledTimes(1);
     vi.restoreAllMocks();
   });
@@ -294,7 +336,9 @@ describe("a host with 5,000 pods", () => {
     const bytes = Buffer.from(before ?? []);
     harness.look("pods", 1_000, { $case: "all", value: bytes });
     after?.copy(bytes);
-    expect(harness.look("pods", 2_000, { $case: "all", value: bytes })).toBe("(s:a) x:a=9");
+    expect(harness.look("pods", 2_000, { $case: "all", value: bytes })).toEqual([
+      frame(fact("app.started", "p/a", { inferred: true }), fact("app.exited", "p/a", { exit_code: 9 })),
+    ]);
   });
 });
 

@@ -1,6 +1,17 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
-import { eventsOf, image, type Play, type PodFields, play, pod, timesOf } from "./testing/host-play.ts";
+import { described, fact, frame, gap } from "../inventory/testing/outcome-fields.ts";
+import {
+  eventsOf,
+  image,
+  type Play,
+  type PodFields,
+  play,
+  pod,
+  removedFacts,
+  startedFacts,
+  timesOf,
+} from "./testing/host-play.ts";
 
 const running = (id: string, more: Partial<PodFields> = {}) => pod(id, { state: "RUNNING", ...more });
 const stage1 = image("sha512-1");
@@ -19,27 +30,30 @@ describe("an outage", () => {
     harness.pods(1_000, running("p"));
     harness.images(1_100, stage1);
     expect([harness.failed("pods", 2_000, "failed to get pods"), harness.failed("pods", 3_000, "other")]).toEqual([
-      "",
-      "",
+      [],
+      [],
     ]);
-    expect(harness.pods(4_000, running("p", { codes: { a: 7 } }))).toBe("gap | x:a=7");
-    expect(harness.images(4_100, stage1)).toBe("");
+    expect(harness.pods(4_000, running("p", { codes: { a: 7 } }))).toEqual([
+      gap,
+      frame(fact("app.exited", "p/a", { exit_code: 7 })),
+    ]);
+    expect(harness.images(4_100, stage1)).toEqual([]);
     expect(gapsOf(harness)).toEqual([
       { channel: "pods", reason: "the pods could not be listed: failed to get pods", after: 1n, until: 4n },
     ]);
     expect(timesOf(harness, "app.exited")).toEqual([{ observed: 4_000, after: 1_000 }]);
-    expect(harness.pods(5_000, running("p", { codes: { a: 7 } }))).toBe("");
+    expect(harness.pods(5_000, running("p", { codes: { a: 7 } }))).toEqual([]);
   });
 
   it("is what there was before a connection, on both channels, but not before the first look of all", () => {
     const harness = play();
     harness.failed("pods", 500);
     harness.watcher.connected();
-    expect([harness.pods(1_000, running("p")), harness.pods(1_001, running("p"))]).toEqual(["described", ""]);
+    expect([harness.pods(1_000, running("p")), harness.pods(1_001, running("p"))]).toEqual([[described], []]);
     harness.watcher.connected();
-    expect(harness.images(1_100, stage1)).toBe("described");
+    expect(harness.images(1_100, stage1)).toEqual([described]);
     harness.watcher.connected();
-    expect([harness.pods(2_000, running("p")), harness.images(2_100, stage1)]).toEqual(["gap", "gap"]);
+    expect([harness.pods(2_000, running("p")), harness.images(2_100, stage1)]).toEqual([[gap], [gap]]);
   });
 
   it("may have no code but a text, or no text but a code", () => {
@@ -52,12 +66,12 @@ describe("an outage", () => {
 
   it("makes a look that says the same as one of another connection say nothing", () => {
     const harness = play();
-    expect(harness.same("pods", 500)).toBe("");
+    expect(harness.same("pods", 500)).toEqual([]);
     harness.pods(1_000, running("p"));
     harness.pods(2_000);
     harness.watcher.connected();
-    expect([harness.same("pods", 3_000), harness.same("pods", 4_000)]).toEqual(["", ""]);
-    expect(harness.pods(5_000, running("p"))).toBe("gap");
+    expect([harness.same("pods", 3_000), harness.same("pods", 4_000)]).toEqual([[], []]);
+    expect(harness.pods(5_000, running("p"))).toEqual([gap]);
     expect(gapsOf(harness)).toEqual([{ channel: "pods", reason: "nobody looked at the pods", after: 2n, until: 5n }]);
   });
 
@@ -65,7 +79,7 @@ describe("an outage", () => {
     const harness = play();
     harness.pods(1_000, running("p"));
     harness.failed("pods", 2_000);
-    expect(harness.same("pods", 3_000)).toBe("gap");
+    expect(harness.same("pods", 3_000)).toEqual([gap]);
   });
 });
 
@@ -132,14 +146,14 @@ describe("a watcher that was resumed", () => {
     const harness = play();
     for (const event of events) harness.watcher.resume(event);
     harness.pods(8_000, q(3));
-    expect(harness.pods(9_000, q(3))).toBe("(x:a=?) (X) removed");
+    expect(harness.pods(9_000, q(3))).toEqual([frame(...removedFacts("p"))]);
     expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 8_000, after: 1_000 }]);
   });
 
   it("knows of no look before a later description", () => {
     const first = play({ describeAfter: 3 });
     first.pods(1_000);
-    expect(first.pods(2_000, p)).toBe("(P) S s:a | described");
+    expect(first.pods(2_000, p)).toEqual([frame(...startedFacts("p")), described]);
     const harness = play();
     for (const event of eventsOf(first.record).slice(-1)) harness.watcher.resume(event);
     harness.pods(9_000, ended);
@@ -153,13 +167,21 @@ describe("a watcher that was resumed", () => {
       (it) => it.pods(1_000, p),
       (it) => it.pods(2_000, p, pod("q", { state: "PREPARED" })),
     );
-    expect(harness.pods(2_000, ended, pod("q", { state: "PREPARED" }))).toBe("gap | x:a=7");
+    expect(harness.pods(2_000, ended, pod("q", { state: "PREPARED" }))).toEqual([
+      gap,
+      frame(fact("app.exited", "p/a", { exit_code: 7 })),
+    ]);
     expect(exit(harness)).toEqual([{ observed: 2_000, after: 1_000 }]);
   });
 });
 
 describe("everything gone at once", () => {
   const p = running("p");
+  const concluded = frame(
+    fact("app.exited", "p/a", { inferred: true }),
+    fact("pod.exited", "p", { inferred: true }),
+    fact("pod.collected", "p", { inferred: true, phase: "removed" }),
+  );
   /** A host with a pod and an image, and a new connection. */
   function reconnected(settings = { extinctionHold: "5000" }): Play {
     const harness = play({ settings });
@@ -172,10 +194,10 @@ describe("everything gone at once", () => {
   it("is not believed after a connection, until something known is seen again", () => {
     const harness = reconnected();
     for (const at of [2_000, 3_000, 4_000]) {
-      expect([harness.pods(at), harness.images(at)]).toEqual(at === 2_000 ? ["gap", "gap"] : ["", ""]);
+      expect([harness.pods(at), harness.images(at)]).toEqual(at === 2_000 ? [[gap], [gap]] : [[], []]);
     }
-    expect([harness.pods(5_000, p), harness.images(5_000, stage1)]).toEqual(["", ""]);
-    expect([harness.pods(20_000), harness.pods(30_000)]).toEqual(["", "(x:a=?) (X) removed"]);
+    expect([harness.pods(5_000, p), harness.images(5_000, stage1)]).toEqual([[], []]);
+    expect([harness.pods(20_000), harness.pods(30_000)]).toEqual([[], [frame(...removedFacts("p"))]]);
   });
 
   it("is forgotten when an image is seen again: then the pods did go", () => {
@@ -184,7 +206,7 @@ describe("everything gone at once", () => {
     harness.images(2_000);
     harness.pods(3_000);
     harness.images(3_500, stage1);
-    expect(harness.pods(4_000)).toBe("(x:a=?) (X) removed");
+    expect(harness.pods(4_000)).toEqual([frame(...removedFacts("p"))]);
     expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 2_000, after: 1_000 }]);
   });
 
@@ -194,27 +216,27 @@ describe("everything gone at once", () => {
       harness.pods(at);
       harness.images(at);
     }
-    expect(harness.pods(7_000)).toBe("gap | (x:a=?) (X) (removed)");
-    expect(harness.images(7_001)).toBe("gap | (removed:sha512-1)");
+    expect(harness.pods(7_000)).toEqual([gap, concluded]);
+    expect(harness.images(7_001)).toEqual([gap, frame(fact("image.removed", "sha512-1", { inferred: true }))]);
     expect(gapsOf(harness).slice(2)).toEqual([
       { channel: "pods", reason: "all pods were gone at once", after: 1n, until: 7n },
       { channel: "images", reason: "all images were gone at once", after: 1n, until: 7n },
     ]);
     expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 2_000, after: 1_000 }]);
-    expect([harness.pods(8_000), harness.pods(9_000, running("q"))]).toEqual(["", "(P) S s:a"]);
-    expect([harness.pods(10_000), harness.pods(11_000)]).toEqual(["", "(x:a=?) (X) removed"]);
+    expect([harness.pods(8_000), harness.pods(9_000, running("q"))]).toEqual([[], [frame(...startedFacts("q"))]]);
+    expect([harness.pods(10_000), harness.pods(11_000)]).toEqual([[], [frame(...removedFacts("q"))]]);
   });
 
   it("is held for ten minutes by default", () => {
     const harness = reconnected({} as { extinctionHold: string });
     for (let at = 2_000; at < 602_000; at += 60_000) harness.pods(at);
-    expect([harness.pods(601_999), harness.pods(602_000)]).toEqual(["", "gap | (x:a=?) (X) (removed)"]);
+    expect([harness.pods(601_999), harness.pods(602_000)]).toEqual([[], [gap, concluded]]);
   });
 
   it("is not believed because the clock was set, or the recorder's machine slept", () => {
     const harness = reconnected({ extinctionHold: "600000" });
     harness.pods(2_000);
-    expect([harness.pods(90_000_000), harness.pods(90_001_000), harness.pods(90_002_000, p)]).toEqual(["", "", ""]);
+    expect([harness.pods(90_000_000), harness.pods(90_001_000), harness.pods(90_002_000, p)]).toEqual([[], [], []]);
   });
 
   it("counts good looks only", () => {
@@ -222,26 +244,22 @@ describe("everything gone at once", () => {
     harness.pods(2_000);
     harness.pods(5_000);
     harness.failed("pods", 6_000);
-    expect([harness.pods(20_000), harness.pods(21_999), harness.pods(22_000)]).toEqual([
-      "gap",
-      "",
-      "gap | (x:a=?) (X) (removed)",
-    ]);
+    expect([harness.pods(20_000), harness.pods(21_999), harness.pods(22_000)]).toEqual([[gap], [], [gap, concluded]]);
   });
 
   it("is not so where the other channel has something, for which it waits", () => {
     const harness = reconnected();
-    expect([harness.pods(2_000), harness.pods(3_000)]).toEqual(["gap", ""]);
-    expect(harness.images(3_500, stage1, image("sha512-2"))).toBe("gap | imported:sha512-2");
-    expect(harness.pods(4_000)).toBe("(x:a=?) (X) removed");
+    expect([harness.pods(2_000), harness.pods(3_000)]).toEqual([[gap], []]);
+    expect(harness.images(3_500, stage1, image("sha512-2"))).toEqual([gap, frame(fact("image.imported", "sha512-2"))]);
+    expect(harness.pods(4_000)).toEqual([frame(...removedFacts("p"))]);
     expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 2_000, after: 1_000 }]);
   });
 
   it("is not so where there is something else", () => {
     const harness = reconnected();
     expect([harness.pods(2_000, running("q")), harness.pods(3_000, running("q"))]).toEqual([
-      "gap | (P) S s:a",
-      "(x:a=?) (X) removed",
+      [gap, frame(...startedFacts("q"))],
+      [frame(...removedFacts("p"))],
     ]);
   });
 
@@ -250,23 +268,26 @@ describe("everything gone at once", () => {
     harness.pods(1_000, p);
     harness.images(1_000);
     harness.watcher.connected();
-    expect([harness.pods(2_000), harness.pods(3_000)]).toEqual(["gap", ""]);
+    expect([harness.pods(2_000), harness.pods(3_000)]).toEqual([[gap], []]);
     expect([harness.images(3_500, stage1), harness.images(3_600, stage1), harness.pods(4_000)]).toEqual([
-      "gap | imported:sha512-1",
-      "",
-      "",
+      [gap, frame(fact("image.imported", "sha512-1"))],
+      [],
+      [],
     ]);
     // A new pod in the wrong directory is a fact, and no proof that the others are gone.
-    expect([harness.pods(5_000, running("q")), harness.pods(6_000, running("q"))]).toEqual(["(P) S s:a", ""]);
-    expect(harness.pods(7_000, running("q"), p)).toBe("");
+    expect([harness.pods(5_000, running("q")), harness.pods(6_000, running("q"))]).toEqual([
+      [frame(...startedFacts("q"))],
+      [],
+    ]);
+    expect(harness.pods(7_000, running("q"), p)).toEqual([]);
   });
 
   it("is not doubted of a text that says that an image is missing", () => {
     const harness = reconnected();
     harness.pods(2_000);
     harness.images(2_000);
-    expect(harness.refused("images", 2_001, stage1.id, `no such image with ID "${stage1.id}"`)).toBe("");
-    expect(harness.images(3_000, stage1)).toBe("");
+    expect(harness.refused("images", 2_001, stage1.id, `no such image with ID "${stage1.id}"`)).toEqual([]);
+    expect(harness.images(3_000, stage1)).toEqual([]);
   });
 
   it("is forgotten when a known pod answers to its name", () => {
@@ -275,9 +296,9 @@ describe("everything gone at once", () => {
     harness.inspected(2_001, p);
     harness.images(2_002);
     expect([harness.images(3_000), harness.pods(3_000), harness.pods(4_000)]).toEqual([
-      "removed:sha512-1",
-      "",
-      "(x:a=?) (X) removed",
+      [frame(fact("image.removed", "sha512-1"))],
+      [],
+      [frame(...removedFacts("p"))],
     ]);
   });
 
@@ -286,14 +307,14 @@ describe("everything gone at once", () => {
     harness.pods(1_000, p);
     harness.images(1_000, stage1);
     harness.failed("pods", 1_500);
-    expect([harness.pods(2_000), harness.pods(3_000)]).toEqual(["gap", "(x:a=?) (X) removed"]);
+    expect([harness.pods(2_000), harness.pods(3_000)]).toEqual([[gap], [frame(...removedFacts("p"))]]);
   });
 
   it("is nothing special at the first connection of all", () => {
     const harness = play();
     harness.watcher.connected();
     harness.pods(1_000, p);
-    expect([harness.pods(2_000), harness.pods(3_000)]).toEqual(["", "(x:a=?) (X) removed"]);
+    expect([harness.pods(2_000), harness.pods(3_000)]).toEqual([[], [frame(...removedFacts("p"))]]);
   });
 
   it("is held from the beginning when something was seen again in between", () => {
@@ -302,11 +323,7 @@ describe("everything gone at once", () => {
     harness.pods(6_000);
     harness.pods(7_000, p);
     harness.watcher.connected();
-    expect([harness.pods(10_000), harness.pods(14_999), harness.pods(15_000)]).toEqual([
-      "gap",
-      "",
-      "gap | (x:a=?) (X) (removed)",
-    ]);
+    expect([harness.pods(10_000), harness.pods(14_999), harness.pods(15_000)]).toEqual([[gap], [], [gap, concluded]]);
   });
 
   it("is held again at the next connection, and counts on", () => {
@@ -314,6 +331,6 @@ describe("everything gone at once", () => {
     harness.pods(2_000);
     harness.pods(6_000);
     harness.watcher.connected();
-    expect([harness.pods(10_000), harness.pods(11_000)]).toEqual(["gap", "gap | (x:a=?) (X) (removed)"]);
+    expect([harness.pods(10_000), harness.pods(11_000)]).toEqual([[gap], [gap, concluded]]);
   });
 });

@@ -123,70 +123,88 @@ describe("a recording with expectations", () => {
   );
 });
 
-/** One line for a fact: what, what it is worth, and when: = the upstream's own time, < between two looks. */
-function line({ fact, observedAt }: Told): string {
-  const time = (moment: Timestamp) =>
-    `${moment.seconds % 100_000n}.${String(moment.nanos).padStart(9, "0").slice(0, 3)}`;
-  const end = time(fact.occurredAt ?? observedAt);
-  const when = fact.notBefore ? `${time(fact.notBefore)} < ${end}` : fact.occurredAt ? `= ${end}` : end;
-  return `${fact.inferred ? "(" : ""}${fact.summary}${fact.inferred ? ")" : ""} ${when}`;
+/** What a test compares of a fact. Times are in seconds, without the leading digits that all of a recording share. */
+type TimedFact = {
+  readonly summary: string;
+  readonly inferred?: boolean;
+  readonly notBefore?: number;
+  /** The upstream's own time. */
+  readonly occurredAt?: number;
+  /** Given where the upstream has no time. */
+  readonly observedAt?: number;
+};
+
+function timedFact({ fact, observedAt }: Told): TimedFact {
+  const { summary, inferred, notBefore, occurredAt } = fact;
+  return {
+    summary,
+    ...(inferred && { inferred }),
+    ...(notBefore && { notBefore: shortTime(notBefore) }),
+    ...(occurredAt ? { occurredAt: shortTime(occurredAt) } : { observedAt: shortTime(observedAt) }),
+  };
 }
 
-function linesOf(name: string): readonly string[] {
-  return watched(name).seen.flatMap((one) =>
-    one.what === "frame"
-      ? one.facts.map((fact) => line({ fact, observedAt: one.observedAt }))
-      : `gap: ${one.what === "gap" ? one.reason.slice(0, 30) : one.what}`,
-  );
+function shortTime({ seconds, nanos }: Timestamp): number {
+  return Number(seconds % 100_000n) + Math.floor(nanos / 1_000_000) / 1_000;
+}
+
+function outcomesIn(name: string) {
+  return watched(name).seen.flatMap((one): readonly object[] => {
+    if (one.what === "frame") return one.facts.map((fact) => timedFact({ fact, observedAt: one.observedAt }));
+    return [one.what === "gap" ? { what: one.what, reason: one.reason } : one];
+  });
 }
 
 // By hand, from what was done to the host (its steps).
 describe("a recording without expectations", () => {
   it("06: a host that does not change tells what it has, and nothing else", () => {
-    expect(linesOf("06-filters")).toEqual(["the host has 7 pods 88502.530", "the host has 4 images 88502.613"]);
+    expect(outcomesIn("06-filters")).toEqual([
+      { summary: "the host has 7 pods", observedAt: 88_502.53 },
+      { summary: "the host has 4 images", observedAt: 88_502.613 },
+    ]);
   });
 
   it("10: a start that blocks the list is told when its time is there; a pod that dies before it never started", () => {
-    expect(linesOf("10-blocking-start")).toEqual([
-      "the host has 1 pod 88528.297",
-      "the host has 4 images 88528.575",
-      "gap: the pods could not be listed: ",
+    expect(outcomesIn("10-blocking-start")).toEqual([
+      { summary: "the host has 1 pod", observedAt: 88_528.297 },
+      { summary: "the host has 4 images", observedAt: 88_528.575 },
+      { what: "gap", reason: expect.stringMatching(/^the pods could not be listed: /) },
       // A is prepared and started in one breath; its first answer has no start time, and is held.
-      "(pod dbec7b07 prepared) = 88528.410",
-      "pod dbec7b07 started = 88530.962",
-      "app worker of dbec7b07 started = 88530.962",
+      { summary: "pod dbec7b07 prepared", inferred: true, occurredAt: 88_528.41 },
+      { summary: "pod dbec7b07 started", occurredAt: 88_530.962 },
+      { summary: "app worker of dbec7b07 started", occurredAt: 88_530.962 },
       // Its zero is asked for again, and told as first seen.
-      "app worker of dbec7b07 exited 88530.998 < 88531.968",
-      "pod dbec7b07 exited 88530.998 < 88531.968",
+      { summary: "app worker of dbec7b07 exited", notBefore: 88_530.998, observedAt: 88_531.968 },
+      { summary: "pod dbec7b07 exited", notBefore: 88_530.998, observedAt: 88_531.968 },
       // B dies before the pid file; the blocked answer, running with an app that exited, is not believed.
-      "(pod ed27f5ef prepared) = 88532.056",
-      "pod ed27f5ef ended before it had started 88532.220 < 88533.634",
+      { summary: "pod ed27f5ef prepared", inferred: true, occurredAt: 88_532.056 },
+      { summary: "pod ed27f5ef ended before it had started", notBefore: 88_532.22, observedAt: 88_533.634 },
     ]);
   });
 
   it("11: an image removed between two looks is not missed, what the cache hides is not made up", () => {
-    expect(linesOf("11-image-cache")).toEqual([
-      "the host has 1 image 88535.641",
+    expect(outcomesIn("11-image-cache")).toEqual([
+      { summary: "the host has 1 image", observedAt: 88_535.641 },
       // Twice removed and fetched: missing in one look at most. Then the cache is dropped and shows the last import.
-      "image sim.example/worker:1.2.0 changed 88538.117",
-      "image sim.example/stage1:0.2.0 imported = 88538.000",
+      { summary: "image sim.example/worker:1.2.0 changed", observedAt: 88_538.117 },
+      { summary: "image sim.example/stage1:0.2.0 imported", occurredAt: 88_538.0 },
       // Fetched while nobody looked, after the worker was removed for good.
-      "image sim.example/tools/sidecar:latest imported = 88540.000",
-      "image sim.example/worker:1.2.0 removed 88538.312 < 88538.345",
+      { summary: "image sim.example/tools/sidecar:latest imported", occurredAt: 88_540.0 },
+      { summary: "image sim.example/worker:1.2.0 removed", notBefore: 88_538.312, observedAt: 88_538.345 },
     ]);
   });
 
   it("14: a preparation that seems to have been given up was not", () => {
-    expect(linesOf("14-false-aborted-prepare")).toEqual([
+    expect(outcomesIn("14-false-aborted-prepare")).toEqual([
       // The first look of all is taken as it is, so a prepared pod corrects it.
-      "the host has 1 pod 88590.618",
-      "pod 77e8fa3b prepared = 88590.819",
+      { summary: "the host has 1 pod", observedAt: 88_590.618 },
+      { summary: "pod 77e8fa3b prepared", occurredAt: 88_590.819 },
       // `rkt run`: prepared, started and ended with 4 within the window.
-      "(pod 34ef67ea prepared) = 88591.669",
-      "(pod 34ef67ea started) = 88591.675",
-      "(app batch of 34ef67ea started) = 88591.675",
-      "app batch of 34ef67ea exited with 4 88591.516 < 88592.326",
-      "pod 34ef67ea exited 88591.516 < 88592.326",
+      { summary: "pod 34ef67ea prepared", inferred: true, occurredAt: 88_591.669 },
+      { summary: "pod 34ef67ea started", inferred: true, occurredAt: 88_591.675 },
+      { summary: "app batch of 34ef67ea started", inferred: true, occurredAt: 88_591.675 },
+      { summary: "app batch of 34ef67ea exited with 4", notBefore: 88_591.516, observedAt: 88_592.326 },
+      { summary: "pod 34ef67ea exited", notBefore: 88_591.516, observedAt: 88_592.326 },
     ]);
   });
 });

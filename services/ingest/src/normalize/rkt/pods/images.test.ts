@@ -1,5 +1,6 @@
 import { Image } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { beforeEach, describe, expect, it } from "vitest";
+import { fact, frame } from "../../inventory/testing/outcome-fields.ts";
 import { eventsOf, image, type Play, play, timesOf } from "../testing/host-play.ts";
 
 const a = image("sha512-a", { imported: 1 });
@@ -11,7 +12,9 @@ beforeEach(() => {
 
 describe("images", () => {
   it("are imported when they are new, at the time that rkt has for it", () => {
-    expect(harness.images(12_000, image("sha512-b", { imported: 11 }), a)).toBe("imported:sha512-b");
+    expect(harness.images(12_000, image("sha512-b", { imported: 11 }), a)).toEqual([
+      frame(fact("image.imported", "sha512-b")),
+    ]);
     expect(timesOf(harness, "image.imported")).toEqual([{ observed: 12_000, occurred: 11_000 }]);
     const seen = harness.record.at(-1)?.seen;
     expect(seen).toMatchObject({
@@ -30,28 +33,32 @@ describe("images", () => {
   });
 
   it("are imported between two looks when rkt has no time", () => {
-    expect(harness.images(12_000, a, image("sha512-b"))).toBe("imported:sha512-b");
+    expect(harness.images(12_000, a, image("sha512-b"))).toEqual([frame(fact("image.imported", "sha512-b"))]);
     expect(timesOf(harness, "image.imported")).toEqual([{ observed: 12_000, after: 10_000 }]);
   });
 
   it("do not depend on the order of the list", () => {
     harness.images(11_000, a, image("sha512-b"));
-    expect(harness.images(12_000, image("sha512-b"), a)).toBe("");
+    expect(harness.images(12_000, image("sha512-b"), a)).toEqual([]);
   });
 
   it("change when their size or import time does, which is no import", () => {
-    expect(harness.images(11_000, image("sha512-a", { imported: 1, size: 10 }))).toBe("changed:sha512-a");
-    expect(harness.images(12_000, image("sha512-a", { imported: 5, size: 10 }))).toBe("changed:sha512-a");
-    expect(harness.images(13_000, image("sha512-a", { imported: 5, size: 10 }))).toBe("");
+    expect(harness.images(11_000, image("sha512-a", { imported: 1, size: 10 }))).toEqual([
+      frame(fact("image.changed", "sha512-a")),
+    ]);
+    expect(harness.images(12_000, image("sha512-a", { imported: 5, size: 10 }))).toEqual([
+      frame(fact("image.changed", "sha512-a")),
+    ]);
+    expect(harness.images(13_000, image("sha512-a", { imported: 5, size: 10 }))).toEqual([]);
   });
 
   it("are removed when two looks in a row missed them, at the first of them", () => {
     const b = image("sha512-b");
     harness.images(11_000, a, b);
     expect([harness.images(12_000, b), harness.same("images", 13_000), harness.images(14_000, b)]).toEqual([
-      "",
-      "removed:sha512-a",
-      "",
+      [],
+      [frame(fact("image.removed", "sha512-a"))],
+      [],
     ]);
     expect(timesOf(harness, "image.removed")).toEqual([{ observed: 12_000, after: 11_000 }]);
     expect(harness.record.at(-1)?.seen).toMatchObject({
@@ -64,26 +71,26 @@ describe("images", () => {
     expect([
       harness.images(11_000),
       harness.refused("images", 11_001, a.id, `no such image with ID "${a.id}"`),
-    ]).toEqual(["", "removed:sha512-a"]);
+    ]).toEqual([[], [frame(fact("image.removed", "sha512-a"))]]);
     expect(timesOf(harness, "image.removed")).toEqual([{ observed: 11_000, after: 10_000 }]);
   });
 
   it("are not removed by an error that may have other reasons, or while they are listed", () => {
     const missing = `no such image with ID "${a.id}"`;
-    expect(harness.refused("images", 10_500, a.id, missing)).toBe("");
+    expect(harness.refused("images", 10_500, a.id, missing)).toEqual([]);
     harness.images(11_000);
-    expect(harness.refused("images", 11_001, a.id, `ACI info not found with blob key "${a.id}"`)).toBe("");
-    expect(harness.refused("images", 11_002, a.id, "error retrieving image manifest")).toBe("");
-    expect(harness.refused("images", 11_003, a.id, missing, 14)).toBe("");
-    expect(harness.images(12_000, a)).toBe("");
+    expect(harness.refused("images", 11_001, a.id, `ACI info not found with blob key "${a.id}"`)).toEqual([]);
+    expect(harness.refused("images", 11_002, a.id, "error retrieving image manifest")).toEqual([]);
+    expect(harness.refused("images", 11_003, a.id, missing, 14)).toEqual([]);
+    expect(harness.images(12_000, a)).toEqual([]);
   });
 
   it("are there when they are found by name", () => {
     const answer = { $case: "one", value: { id: a.id, code: 0, message: "" } } as const;
     harness.images(11_000);
     const bytes = Buffer.concat([Buffer.from([0x0a, Image.encode(a).finish().length]), Image.encode(a).finish()]);
-    expect(harness.look("images", 11_001, { ...answer, value: { ...answer.value, bytes } })).toBe("");
-    expect([harness.images(12_000), harness.images(13_000)]).toEqual(["", "removed:sha512-a"]);
+    expect(harness.look("images", 11_001, { ...answer, value: { ...answer.value, bytes } })).toEqual([]);
+    expect([harness.images(12_000), harness.images(13_000)]).toEqual([[], [frame(fact("image.removed", "sha512-a"))]]);
     expect(timesOf(harness, "image.removed")).toEqual([{ observed: 12_000, after: 11_000 }]);
   });
 
@@ -93,7 +100,7 @@ describe("images", () => {
       harness.images(21_000);
       return harness.images(25_000, image("sha512-a", { imported }));
     };
-    expect(comesBack(1)).toBe("imported:sha512-a");
+    expect(comesBack(1)).toEqual([frame(fact("image.imported", "sha512-a"))]);
     expect(timesOf(harness, "image.imported")).toEqual([{ observed: 25_000, after: 21_000 }]);
     for (const [imported, time] of [
       [20, { after: 21_000 }],
@@ -111,7 +118,7 @@ describe("images", () => {
     harness.images(21_000);
     const later = play();
     for (const event of eventsOf(harness.record)) later.watcher.resume(event);
-    expect(later.images(25_000, a)).toBe("imported:sha512-a");
+    expect(later.images(25_000, a)).toEqual([frame(fact("image.imported", "sha512-a"))]);
     expect(timesOf(later, "image.imported")).toEqual([{ observed: 25_000, after: 20_000 }]);
   });
 });

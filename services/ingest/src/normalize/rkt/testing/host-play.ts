@@ -3,14 +3,22 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { listOf } from "@tapedeck/shared/rkt/entries";
 import { msOfTimestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
+import { expect } from "vitest";
 import type { Fact } from "../../fact.ts";
 import type { ObservationOutcome, Observed, Watcher } from "../../inventory/observing.ts";
 import { outcomesOf } from "../../inventory/observing.ts";
+import {
+  type ComparedFact,
+  type ComparedOutcome,
+  compared,
+  type FactFields,
+  fact,
+} from "../../inventory/testing/outcome-fields.ts";
 import type { InventoryKind } from "../extinction.ts";
 import { HostWatcher } from "../host-watcher.ts";
 import type { State } from "../pods/pod-table.ts";
 
-// Hosts and looks for tests, and what a watcher says of them in short.
+// Hosts and observations of them for tests, and the fields of a watcher's facts that tests compare.
 
 export type PodFields = {
   readonly state: State | "EMBRYO" | "DELETING";
@@ -79,16 +87,22 @@ export type Play = {
   readonly watcher: Watcher<Observed>;
   /** Everything that was seen, by channel and in order. */
   readonly record: { readonly channel: InventoryKind; readonly seen: ObservationOutcome }[];
-  readonly look: (channel: InventoryKind, at: number, what: Observation["result"]) => string;
-  readonly pods: (at: number, ...listed: readonly Pod[]) => string;
-  readonly images: (at: number, ...listed: readonly Image[]) => string;
-  readonly same: (channel: InventoryKind, at: number) => string;
-  readonly failed: (channel: InventoryKind, at: number, message?: string) => string;
-  readonly inspected: (at: number, pod: Pod) => string;
-  readonly refused: (channel: InventoryKind, at: number, id: string, message: string, code?: number) => string;
+  readonly look: (channel: InventoryKind, at: number, what: Observation["result"]) => readonly ComparedOutcome[];
+  readonly pods: (at: number, ...listed: readonly Pod[]) => readonly ComparedOutcome[];
+  readonly images: (at: number, ...listed: readonly Image[]) => readonly ComparedOutcome[];
+  readonly same: (channel: InventoryKind, at: number) => readonly ComparedOutcome[];
+  readonly failed: (channel: InventoryKind, at: number, message?: string) => readonly ComparedOutcome[];
+  readonly inspected: (at: number, pod: Pod) => readonly ComparedOutcome[];
+  readonly refused: (
+    channel: InventoryKind,
+    at: number,
+    id: string,
+    message: string,
+    code?: number,
+  ) => readonly ComparedOutcome[];
 };
 
-/** Plays looks (at ms since 1970) to a watcher; each call gives what it tells, in the short form of `shortly`. */
+/** Plays looks (at ms since 1970) to a watcher; each call gives the outcomes, as tests compare them. */
 export function play({
   settings = {},
   describeAfter,
@@ -105,7 +119,7 @@ export function play({
   const look: Play["look"] = (channel, at, what) => {
     const seen = outcomesOf(watcher.observe(channel, { result: what }, timestampOfMs(at)));
     record.push(...seen.map((one) => ({ channel, seen: one })));
-    return shortly(seen);
+    return compared(seen, comparedFields);
   };
   const one = (
     channel: InventoryKind,
@@ -137,39 +151,39 @@ export function listOfImages(images: readonly Image[]): Buffer {
   return Buffer.from(listOf(images.map((one) => Image.encode(one).finish())));
 }
 
-/**
- * P, A, S, X and their like as in pod-table.ts, with apps and codes (`x:a=7`, `x:a=?` where it is not known), in
- * brackets where inferred; `|` between frames.
- */
-export function shortly(seen: readonly ObservationOutcome[]): string {
-  return seen.map((one) => (one.what === "frame" ? one.facts.map(short).join(" ") : one.what)).join(" | ");
+function comparedFields({ kind, subject, detail }: Fact): FactFields {
+  expect(subject).toBe(subjectOf(detail));
+  if (detail?.$case === "app") return kind === "app.exited" ? { exit_code: detail.value.exit_code } : {};
+  if (detail?.$case !== "pod") return {};
+  const { phase, removed, started } = detail.value;
+  return { ...(phase !== "" && { phase }), ...(removed && { removed }), ...(started === false && { started }) };
 }
 
-const letters: Readonly<Record<string, string>> = {
-  "pod.prepared": "P",
-  "pod.prepare_aborted": "A",
-  "pod.started": "S",
-  "pod.exited": "X",
-  "pod.changed": "changed",
-  "pod.contradicted": "contradicted",
-  "app.started": "s",
-  "app.exited": "x",
-  "inventory.described": "described",
-  "upstream.unreadable": "unreadable",
-  "image.imported": "imported",
-  "image.removed": "removed",
-  "image.changed": "changed",
-};
+function subjectOf(detail: Fact["detail"]): string | undefined {
+  switch (detail?.$case) {
+    case "pod":
+      return detail.value.pod;
+    case "app":
+      return `${detail.value.pod}/${detail.value.app}`;
+    case "image":
+      return detail.value.image;
+    default:
+      return undefined;
+  }
+}
 
-function short({ kind, detail, inferred }: Fact): string {
-  let text = letters[kind] ?? "";
-  if (detail?.$case === "pod" && detail.value.phase !== "") text = detail.value.phase;
-  if (detail?.$case === "pod" && detail.value.removed) text = "gone";
-  if (detail?.$case === "pod" && detail.value.started === false) text = "never started";
-  if (detail?.$case === "app") text += `:${detail.value.app}`;
-  if (kind === "app.exited" && detail?.$case === "app") text += `=${detail.value.exit_code ?? "?"}`;
-  if (detail?.$case === "image") text += `:${detail.value.image}`;
-  return inferred ? `(${text})` : text;
+/** The facts about a pod with one app `a` that is seen running for the first time. */
+export function startedFacts(pod: string): readonly ComparedFact[] {
+  return [fact("pod.prepared", pod, { inferred: true }), fact("pod.started", pod), fact("app.started", `${pod}/a`)];
+}
+
+/** The facts about a pod with one app `a` that ran when it was listed last, and is not listed any more. */
+export function removedFacts(pod: string): readonly ComparedFact[] {
+  return [
+    fact("app.exited", `${pod}/a`, { inferred: true }),
+    fact("pod.exited", pod, { inferred: true }),
+    fact("pod.collected", pod, { phase: "removed" }),
+  ];
 }
 
 /** Frames' facts with their times, in ms: `after` where nobody saw it. */

@@ -41,10 +41,16 @@ function eventsOf(seen: readonly ObservationOutcome[]): Event[] {
   );
 }
 
-function told(seen: readonly ObservationOutcome[]): string[] {
-  return eventsOf(seen).map(({ detail }) =>
-    detail?.$case === "text" ? `${detail.value.container}|${detail.value.text}` : (detail?.$case ?? ""),
-  );
+function printed(seen: readonly ObservationOutcome[]) {
+  return eventsOf(seen).map(({ kind, subject, detail }) => {
+    if (detail?.$case !== "text") return { kind, subject };
+    return { kind, subject, container: detail.value.container, text: detail.value.text };
+  });
+}
+
+/** A line as `printed` gives it; without a container, it is from the stream of everything in the pod. */
+function written(text: string, container = "", of = pod) {
+  return { kind: "log.written", subject: container === "" ? of : `${of}/${container}`, container, text };
 }
 
 function watcher(options = {}) {
@@ -58,7 +64,7 @@ function watcher(options = {}) {
   };
   return {
     all,
-    told: (given: Observation) => told(look(given)),
+    printed: (given: Observation) => printed(look(given)),
     see: look,
     resume: (event: Event) => watching.resume(event),
     connected: () => watching.connected(),
@@ -125,7 +131,7 @@ describe("a line", () => {
     };
     const [seen] = watcher({ mask }).see(text([line("24", "password hunter2")], { app: "web" }));
     expect(seen).toMatchObject({ original: { redacted: 1 }, facts: [{ summary: "password *******" }] });
-    expect(told(seen ? [seen] : [])).toEqual([`web|${line("24", "password *******")}`]);
+    expect(printed(seen ? [seen] : [])).toEqual([written(line("24", "password *******"), "web")]);
   });
 });
 
@@ -134,22 +140,22 @@ describe("the stream of everything in a pod", () => {
 
   it("tells only what no app tells", () => {
     const watch = watcher();
-    expect(watch.told(text([web], { app: "web" }))).toEqual([`web|${web}`]);
-    expect([...watch.told(text([own])), ...watch.told(text([web]))]).toEqual([`|${own}`]);
+    expect(watch.printed(text([web], { app: "web" }))).toEqual([written(web, "web")]);
+    expect([...watch.printed(text([own])), ...watch.printed(text([web]))]).toEqual([written(own)]);
   });
 
   it("may be the first to tell what an app says", () => {
     const watch = watcher();
-    expect(watch.told(text([web]))).toEqual([`|${web}`]);
-    expect(watch.told(text([web], { app: "web" }))).toEqual([]);
-    expect(watch.told(text([web], { app: "web" }))).toEqual([`web|${web}`]);
-    expect(watch.told(text([web]))).toEqual([]);
+    expect(watch.printed(text([web]))).toEqual([written(web)]);
+    expect(watch.printed(text([web], { app: "web" }))).toEqual([]);
+    expect(watch.printed(text([web], { app: "web" }))).toEqual([written(web, "web")]);
+    expect(watch.printed(text([web]))).toEqual([]);
   });
 
   it("is compared with apps of its own pod", () => {
     const watch = watcher();
     watch.see(text([web], { app: "web" }));
-    expect(watch.told(text([web], { pod: "another" }))).toEqual([`|${web}`]);
+    expect(watch.printed(text([web], { pod: "another" }))).toEqual([written(web, "", "another")]);
   });
 });
 
@@ -160,16 +166,16 @@ describe("a stream that is opened anew", () => {
     const watch = watcher();
     for (const each of [a, b, b]) watch.see(text([each], { app: "web" }));
     const again = [a, b, b, b, c].map((each, index) => text([each], { app: "web", reopened: index === 0 }));
-    expect(again.flatMap(watch.told)).toEqual([`web|${b}`, `web|${c}`]);
+    expect(again.flatMap(watch.printed)).toEqual([written(b, "web"), written(c, "web")]);
     // It does not repeat any more: a clock was set back.
-    expect(watch.told(text([a], { app: "web" }))).toEqual([`web|${a}`]);
+    expect(watch.printed(text([a], { app: "web" }))).toEqual([written(a, "web")]);
   });
 
   it("is meant by a new connection too", () => {
     const watch = watcher();
     watch.see(text([a], { app: "web" }));
     watch.connected();
-    expect(watch.told(text([a, b], { app: "web" }))).toEqual([`web|${b}`]);
+    expect(watch.printed(text([a, b], { app: "web" }))).toEqual([written(b, "web")]);
   });
 });
 
@@ -181,8 +187,8 @@ describe("a watcher that takes over", () => {
     for (const each of lines.slice(0, 3)) before.see(text([each], { app: "web" }));
     const after = watcher();
     for (const event of eventsOf(before.all)) after.resume(event);
-    expect(lines.flatMap((each) => after.told(text([each], { app: "web" })))).toEqual(
-      lines.slice(3).map((each) => `web|${each}`),
+    expect(lines.flatMap((each) => after.printed(text([each], { app: "web" })))).toEqual(
+      lines.slice(3).map((each) => written(each, "web")),
     );
   });
 
@@ -194,9 +200,11 @@ describe("a watcher that takes over", () => {
     expect(description && "original" in description).toBe(false);
     const after = watcher();
     for (const event of eventsOf(description ? [description] : [])) after.resume(event);
-    expect(after.told(text(lines, { app: "web" }))).toEqual([`web|${lines[5]}`]);
+    expect(after.printed(text(lines, { app: "web" }))).toEqual([written(lines[5] ?? "", "web")]);
     // What the pod had not repeated by then it repeats now.
-    expect(after.told(text([line("24.45", "of the pod"), ...lines]))).toEqual([`|${line("24.45", "of the pod")}`]);
+    expect(after.printed(text([line("24.45", "of the pod"), ...lines]))).toEqual([
+      written(line("24.45", "of the pod")),
+    ]);
   });
 
   it("knows by all parts of a large description", () => {
@@ -215,7 +223,7 @@ describe("a watcher that takes over", () => {
     const after = watcher();
     for (const part of parts) after.resume(part);
     for (const app of apps)
-      expect(after.told(text([...many(app), `${app} more`], { app }))).toEqual([`${app}|${app} more`]);
+      expect(after.printed(text([...many(app), `${app} more`], { app }))).toEqual([written(`${app} more`, app)]);
   });
 
   it("forgets pods that were gone for an hour", () => {
@@ -235,7 +243,7 @@ describe("a watcher that takes over", () => {
     expect(texts()).toContain(goes.id);
     watch.observe("pods", list(stays), second(10));
     const later = outcomesOf(new TextsWatcher(plain).observe("logs", text([lines[1] ?? ""]), second(0)));
-    expect(told(later)).toHaveLength(1);
+    expect(printed(later)).toHaveLength(1);
     for (const at of [3_000, 4_000]) outcomesOf(watch.observe("logs", text([`${at}`], { pod: stays.id }), second(at)));
     const seen = outcomesOf(watch.observe("logs", text(["1", "2"], { pod: stays.id, app: "web" }), second(4_000)));
     watch.all.push(...seen);
