@@ -1,10 +1,14 @@
 import { LocalizedMessage } from "@tapedeck/proto/google/rpc/error_details";
+import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it } from "vitest";
-import { factsOf, type JobFields, job, type Play, play } from "../testing/jobs-play.ts";
+import { type ComparedOutcome, fact, frame } from "../../inventory/testing/outcome-fields.ts";
+import { factsOf, type JobFields, job, type Play, play, startedFacts, succeededFacts } from "../testing/jobs-play.ts";
 
-/** Looks at one job, one second after the other, and what each tells. */
-type Life = readonly (readonly [JobFields, string])[];
+/** Observations of one job, one second apart, and the outcomes of each. */
+type Life = readonly (readonly [JobFields, readonly ComparedOutcome[]])[];
+
+const id = "01M7WSXR6NFM73VJ0F879K4ZNP";
 
 const up = { command: "up" } as const;
 const queued = { ...up, state: "QUEUED" } as const;
@@ -15,40 +19,89 @@ const canceledError = { code: 1, message: "canceled" };
 
 const lives: Readonly<Record<string, Life>> = {
   "one step after the other": [
-    [queued, "queued"],
-    [waiting, "assigned1"],
-    [running, "started up>"],
-    [{ ...success, result: { run: { run_result: true } } }, "succeeded up=SUCCEEDED"],
+    [queued, [frame(fact("job.queued", id))]],
+    [waiting, [frame(fact("job.assigned", id, { attempt: 1 }))]],
+    [running, [frame(fact("job.started", id), fact("command.started", id, { command: "up" }))]],
+    [{ ...success, result: { run: { run_result: true } } }, [frame(...succeededFacts(id))]],
   ],
   "all at once, from its times": [
-    [{ ...success, result: { run: { run_result: true } } }, "queued assigned1 started up> succeeded up=SUCCEEDED"],
+    [{ ...success, result: { run: { run_result: true } } }, [frame(...startedFacts(id), ...succeededFacts(id))]],
   ],
   "another operation than a command": [
-    [{ ...running, command: undefined }, "queued assigned1 started"],
-    [{ ...success, command: undefined, result: { init: {} } }, "succeeded"],
+    [
+      { ...running, command: undefined },
+      [frame(fact("job.queued", id), fact("job.assigned", id, { attempt: 1 }), fact("job.started", id))],
+    ],
+    [
+      { ...success, command: undefined, result: { init: {} } },
+      [frame(fact("job.succeeded", id, { outcome: Outcome.OUTCOME_SUCCEEDED }))],
+    ],
   ],
   "a command that failed, which is a success of its job": [
-    [{ ...success, result: { run: { exit_code: 3 } } }, "queued assigned1 started up> succeeded=FAILED up=FAILED"],
+    [
+      { ...success, result: { run: { exit_code: 3 } } },
+      [
+        frame(
+          ...startedFacts(id),
+          fact("job.succeeded", id, { outcome: Outcome.OUTCOME_FAILED }),
+          fact("command.finished", id, { outcome: Outcome.OUTCOME_FAILED, command: "up" }),
+        ),
+      ],
+    ],
   ],
   "an empty result, which is a failure": [
-    [{ ...success, result: { run: {} } }, "queued assigned1 started up> succeeded=FAILED up=FAILED"],
+    [
+      { ...success, result: { run: {} } },
+      [
+        frame(
+          ...startedFacts(id),
+          fact("job.succeeded", id, { outcome: Outcome.OUTCOME_FAILED }),
+          fact("command.finished", id, { outcome: Outcome.OUTCOME_FAILED, command: "up" }),
+        ),
+      ],
+    ],
   ],
-  "a success without any result": [[success, "queued assigned1 started up> succeeded=UNKNOWN (up=UNKNOWN)"]],
+  "a success without any result": [
+    [
+      success,
+      [
+        frame(
+          ...startedFacts(id),
+          fact("job.succeeded", id, { outcome: Outcome.OUTCOME_UNKNOWN }),
+          fact("command.finished", id, { inferred: true, outcome: Outcome.OUTCOME_UNKNOWN, command: "up" }),
+        ),
+      ],
+    ],
+  ],
   "canceled while it ran: its command fails": [
-    [running, "queued assigned1 started up>"],
-    [{ ...running, canceled: 5_000 }, "cancel_requested"],
-    [{ ...success, canceled: 5_000, result: { run: { run_error: canceledError } } }, "succeeded=CANCELED up=CANCELED"],
+    [running, [frame(...startedFacts(id))]],
+    [{ ...running, canceled: 5_000 }, [frame(fact("job.cancel_requested", id))]],
+    [
+      { ...success, canceled: 5_000, result: { run: { run_error: canceledError } } },
+      [
+        frame(
+          fact("job.succeeded", id, { outcome: Outcome.OUTCOME_CANCELED }),
+          fact("command.finished", id, { outcome: Outcome.OUTCOME_CANCELED, command: "up" }),
+        ),
+      ],
+    ],
   ],
   "canceled while it ran, and none the less done": [
     [
       { ...success, canceled: 5_000, result: { run: { run_result: true } } },
-      "queued assigned1 started up> cancel_requested succeeded up=SUCCEEDED",
+      [frame(...startedFacts(id), fact("job.cancel_requested", id), ...succeededFacts(id))],
     ],
   ],
   "failed: its runner could not even begin": [
     [
       { ...running, state: "ERROR", completed: 9_000, error: { code: 9, message: "no basis" } },
-      "queued assigned1 started up> failed (up=FAILED)",
+      [
+        frame(
+          ...startedFacts(id),
+          fact("job.failed", id, { outcome: Outcome.OUTCOME_FAILED }),
+          fact("command.finished", id, { inferred: true, outcome: Outcome.OUTCOME_FAILED, command: "up" }),
+        ),
+      ],
     ],
   ],
   "failed, canceled before the command began": [
@@ -60,70 +113,170 @@ const lives: Readonly<Record<string, Life>> = {
         canceled: 4_000,
         error: { code: 2, message: "context canceled" },
       },
-      "queued assigned1 started up> cancel_requested failed (up=FAILED)",
+      [
+        frame(
+          ...startedFacts(id),
+          fact("job.cancel_requested", id),
+          fact("job.failed", id, { outcome: Outcome.OUTCOME_FAILED }),
+          fact("command.finished", id, { inferred: true, outcome: Outcome.OUTCOME_FAILED, command: "up" }),
+        ),
+      ],
     ],
   ],
   "canceled in the queue": [
-    [queued, "queued"],
-    [{ ...queued, state: "ERROR", canceled: 5_000, error: canceledError }, "cancel_requested canceled:requested"],
+    [queued, [frame(fact("job.queued", id))]],
+    [
+      { ...queued, state: "ERROR", canceled: 5_000, error: canceledError },
+      [
+        frame(
+          fact("job.cancel_requested", id),
+          fact("job.canceled", id, { outcome: Outcome.OUTCOME_CANCELED, reason: "requested" }),
+        ),
+      ],
+    ],
   ],
   "expired in the queue": [
-    [{ ...queued, expires: 4_000 }, "queued"],
-    [{ ...queued, state: "ERROR", expires: 4_000, canceled: 4_000, error: canceledError }, "canceled:expired"],
+    [{ ...queued, expires: 4_000 }, [frame(fact("job.queued", id))]],
+    [
+      { ...queued, state: "ERROR", expires: 4_000, canceled: 4_000, error: canceledError },
+      [frame(fact("job.canceled", id, { outcome: Outcome.OUTCOME_CANCELED, reason: "expired" }))],
+    ],
   ],
   "canceled before it expired": [
     [
       { ...queued, state: "ERROR", expires: 4_000, canceled: 3_999, error: canceledError },
-      "queued cancel_requested canceled:requested",
+      [
+        frame(
+          fact("job.queued", id),
+          fact("job.cancel_requested", id),
+          fact("job.canceled", id, { outcome: Outcome.OUTCOME_CANCELED, reason: "requested" }),
+        ),
+      ],
     ],
   ],
   "expired while it waited for its runner, which took it after that": [
-    [{ ...waiting, expires: 2_500, canceled: 2_500 }, "queued assigned1 cancel_requested"],
-    [{ ...running, expires: 2_500, canceled: 2_500 }, "started up>"],
+    [
+      { ...waiting, expires: 2_500, canceled: 2_500 },
+      [frame(fact("job.queued", id), fact("job.assigned", id, { attempt: 1 }), fact("job.cancel_requested", id))],
+    ],
+    [
+      { ...running, expires: 2_500, canceled: 2_500 },
+      [frame(fact("job.started", id), fact("command.started", id, { command: "up" }))],
+    ],
   ],
   "the same seen late: in the order of the times": [
-    [{ ...running, expires: 2_500, canceled: 2_500 }, "queued assigned1 cancel_requested started up>"],
+    [
+      { ...running, expires: 2_500, canceled: 2_500 },
+      [
+        frame(
+          fact("job.queued", id),
+          fact("job.assigned", id, { attempt: 1 }),
+          fact("job.cancel_requested", id),
+          fact("job.started", id),
+          fact("command.started", id, { command: "up" }),
+        ),
+      ],
+    ],
   ],
   "its runner was lost": [
-    [running, "queued assigned1 started up>"],
-    [{ ...running, state: "ERROR", canceled: 9_000, error: canceledError }, "canceled:heartbeat (up=CANCELED)"],
+    [running, [frame(...startedFacts(id))]],
+    [
+      { ...running, state: "ERROR", canceled: 9_000, error: canceledError },
+      [
+        frame(
+          fact("job.canceled", id, { outcome: Outcome.OUTCOME_CANCELED, reason: "heartbeat" }),
+          fact("command.finished", id, { inferred: true, outcome: Outcome.OUTCOME_CANCELED, command: "up" }),
+        ),
+      ],
+    ],
   ],
   "its runner was lost after it had been asked to end": [
-    [{ ...running, canceled: 5_000 }, "queued assigned1 started up> cancel_requested"],
-    [{ ...running, state: "ERROR", canceled: 5_000, error: canceledError }, "canceled:requested (up=CANCELED)"],
+    [{ ...running, canceled: 5_000 }, [frame(...startedFacts(id), fact("job.cancel_requested", id))]],
+    [
+      { ...running, state: "ERROR", canceled: 5_000, error: canceledError },
+      [
+        frame(
+          fact("job.canceled", id, { outcome: Outcome.OUTCOME_CANCELED, reason: "requested" }),
+          fact("command.finished", id, { inferred: true, outcome: Outcome.OUTCOME_CANCELED, command: "up" }),
+        ),
+      ],
+    ],
   ],
   "refused by its runner, and taken by the next": [
-    [waiting, "queued assigned1"],
-    [{ ...queued, assigned: 2_000 }, "requeued1"],
-    [waiting, "assigned2"],
-    [{ ...queued, assigned: 2_000 }, "requeued2"],
-    [{ ...queued, assigned: 2_000 }, ""],
-    [running, "assigned3 started up>"],
+    [waiting, [frame(fact("job.queued", id), fact("job.assigned", id, { attempt: 1 }))]],
+    [{ ...queued, assigned: 2_000 }, [frame(fact("job.requeued", id, { attempt: 1 }))]],
+    [waiting, [frame(fact("job.assigned", id, { attempt: 2 }))]],
+    [{ ...queued, assigned: 2_000 }, [frame(fact("job.requeued", id, { attempt: 2 }))]],
+    [{ ...queued, assigned: 2_000 }, []],
+    [
+      running,
+      [
+        frame(
+          fact("job.assigned", id, { attempt: 3 }),
+          fact("job.started", id),
+          fact("command.started", id, { command: "up" }),
+        ),
+      ],
+    ],
   ],
   "refused before it was seen": [
-    [{ ...queued, assigned: 2_000 }, "queued assigned1 requeued1"],
+    [
+      { ...queued, assigned: 2_000 },
+      [
+        frame(
+          fact("job.queued", id),
+          fact("job.assigned", id, { attempt: 1 }),
+          fact("job.requeued", id, { attempt: 1 }),
+        ),
+      ],
+    ],
     [
       { ...queued, state: "ERROR", assigned: 2_000, canceled: 5_000, error: canceledError },
-      "cancel_requested canceled:requested",
+      [
+        frame(
+          fact("job.cancel_requested", id),
+          fact("job.canceled", id, { outcome: Outcome.OUTCOME_CANCELED, reason: "requested" }),
+        ),
+      ],
     ],
   ],
   "an older answer than the one before": [
-    [waiting, "queued assigned1"],
-    [queued, ""],
-    [running, "started up>"],
-    [waiting, ""],
-    [{ ...queued, assigned: 2_000 }, ""],
-    [{ ...success, result: { run: { run_result: true } } }, "succeeded up=SUCCEEDED"],
-    [{ ...running, canceled: 8_000 }, ""],
+    [waiting, [frame(fact("job.queued", id), fact("job.assigned", id, { attempt: 1 }))]],
+    [queued, []],
+    [running, [frame(fact("job.started", id), fact("command.started", id, { command: "up" }))]],
+    [waiting, []],
+    [{ ...queued, assigned: 2_000 }, []],
+    [{ ...success, result: { run: { run_result: true } } }, [frame(...succeededFacts(id))]],
+    [{ ...running, canceled: 8_000 }, []],
   ],
   "a state that is not known": [
-    [{ ...queued, more: { state: 42 as never } }, "queued"],
-    [{ ...running, more: { state: 42 as never } }, "assigned1 started up>"],
-    [{ ...success, result: { run: { run_result: true } } }, "succeeded up=SUCCEEDED"],
+    [{ ...queued, more: { state: 42 as never } }, [frame(fact("job.queued", id))]],
+    [
+      { ...running, more: { state: 42 as never } },
+      [
+        frame(
+          fact("job.assigned", id, { attempt: 1 }),
+          fact("job.started", id),
+          fact("command.started", id, { command: "up" }),
+        ),
+      ],
+    ],
+    [{ ...success, result: { run: { run_result: true } } }, [frame(...succeededFacts(id))]],
   ],
   "states without their times": [
-    [{ ...queued, state: "RUNNING" }, "queued started up>"],
-    [{ ...queued, state: "SUCCESS" }, "succeeded=UNKNOWN (up=UNKNOWN)"],
+    [
+      { ...queued, state: "RUNNING" },
+      [frame(fact("job.queued", id), fact("job.started", id), fact("command.started", id, { command: "up" }))],
+    ],
+    [
+      { ...queued, state: "SUCCESS" },
+      [
+        frame(
+          fact("job.succeeded", id, { outcome: Outcome.OUTCOME_UNKNOWN }),
+          fact("command.finished", id, { inferred: true, outcome: Outcome.OUTCOME_UNKNOWN, command: "up" }),
+        ),
+      ],
+    ],
   ],
 };
 
@@ -133,24 +286,22 @@ function live(life: Life): Play {
   return harness;
 }
 
-const id = "01M7WSXR6NFM73VJ0F879K4ZNP";
-
 describe("a job", () => {
   it.each(Object.entries(lives))("%s", (_, life) => {
     const harness = play();
     expect(life.map(([look], index) => harness.list((index + 1) * 1_000, job(id, look)))).toEqual(
-      life.map(([, told]) => told),
+      life.map(([, outcomes]) => outcomes),
     );
     const last = life.at(-1)?.[0] ?? queued;
-    expect(harness.list(60_000, job(id, last))).toBe("");
+    expect(harness.list(60_000, job(id, last))).toEqual([]);
   });
 
   it("has the server's own times, and else that of the look", () => {
     const { record } = live([
-      [waiting, ""],
-      [{ ...queued, assigned: 2_000 }, ""],
-      [{ ...running, canceled: 3_500 }, ""],
-      [{ ...success, canceled: 3_500 }, ""],
+      [waiting, []],
+      [{ ...queued, assigned: 2_000 }, []],
+      [{ ...running, canceled: 3_500 }, []],
+      [{ ...success, canceled: 3_500 }, []],
     ]);
     const times = factsOf(record).map(({ kind, occurredAt }) => [kind, occurredAt && msOfTimestamp(occurredAt)]);
     expect(times).toEqual([
@@ -167,7 +318,7 @@ describe("a job", () => {
   });
 
   it("was queued at the time of its id where no other is told", () => {
-    const { record } = live([[{ ...queued, queued: undefined }, ""]]);
+    const { record } = live([[{ ...queued, queued: undefined }, []]]);
     expect(factsOf(record)[0]?.occurredAt).toEqual({ seconds: 1_795_189_301n, nanos: 461_000_000 });
   });
 
@@ -190,7 +341,7 @@ describe("a job", () => {
         },
       },
     };
-    const { record } = live([[{ ...running, expires: 7_000, more }, ""]]);
+    const { record } = live([[{ ...running, expires: 7_000, more }, []]]);
     const [first, , , last] = factsOf(record);
     const args = ["web1", "--provider=virtualbox", "--provision", "--color=false", "--bare"];
     const detail = { job: id, operation: "command", command: "up", args, scope: "project", scope_id: "p1" };
@@ -211,14 +362,14 @@ describe("a job", () => {
     ["target", { $case: "target", value: { resource_id: "t1", name: "web1" } }, ["target", "t1", "web1"]],
     ["nothing", undefined, ["", "", ""]],
   ] as const)("is about a %s", (_, scope, expected) => {
-    const { record } = live([[{ ...queued, more: { scope } }, ""]]);
+    const { record } = live([[{ ...queued, more: { scope } }, []]]);
     const { detail } = factsOf(record)[0] ?? {};
     const { scope: kind, scope_id, scope_name } = detail?.$case === "job" ? detail.value : {};
     expect([kind, scope_id, scope_name]).toEqual(expected);
   });
 
   it.each(["init_basis", "init_project"] as const)("of v2.4 has the operation %s", ($case) => {
-    const { record } = live([[{ ...queued, more: { operation: { $case, value: {} } } }, ""]]);
+    const { record } = live([[{ ...queued, more: { operation: { $case, value: {} } } }, []]]);
     expect(factsOf(record)[0]?.detail?.value).toMatchObject({ operation: $case, command: "" });
   });
 
@@ -254,7 +405,7 @@ describe("a job", () => {
       "up failed: boom",
     ],
   ])("whose command failed tells %s", (_, run, error, line) => {
-    const facts = factsOf(live([[{ ...success, result: { run } }, ""]]).record);
+    const facts = factsOf(live([[{ ...success, result: { run } }, []]]).record);
     const [end, command] = facts.slice(-2);
     expect(end).toMatchObject({ kind: "job.succeeded", error });
     expect(command).toMatchObject({ kind: "command.finished", error, summary: line });
@@ -263,7 +414,7 @@ describe("a job", () => {
 
   it("is told in a line for people", () => {
     const lines = (life: Life) => factsOf(live(life).record).map(({ summary }) => summary);
-    expect(lines([[{ ...success, result: { run: { run_result: true } } }, ""]])).toEqual([
+    expect(lines([[{ ...success, result: { run: { run_result: true } } }, []]])).toEqual([
       `up (job ${id}) was queued`,
       `up (job ${id}) was given to a runner`,
       `up (job ${id}) started`,
@@ -271,15 +422,15 @@ describe("a job", () => {
       `up (job ${id}) succeeded`,
       "up succeeded",
     ]);
-    expect(lines([[{ ...success, canceled: 5_000, result: { run: {} } }, ""]]).slice(-3)).toEqual([
+    expect(lines([[{ ...success, canceled: 5_000, result: { run: {} } }, []]]).slice(-3)).toEqual([
       `up (job ${id}) is to be canceled`,
       `up (job ${id}) is over: up was canceled`,
       "up was canceled",
     ]);
     const expired = { ...queued, state: "ERROR", expires: 4_000, canceled: 4_000, error: canceledError } as const;
-    expect(lines([[expired, ""]]).at(-1)).toBe(`up (job ${id}) was canceled: no runner took it in time`);
+    expect(lines([[expired, []]]).at(-1)).toBe(`up (job ${id}) was canceled: no runner took it in time`);
     const error = { code: 9, message: "no basis\nat all" };
-    expect(lines([[{ ...running, state: "ERROR", error }, ""]]).slice(-2)).toEqual([
+    expect(lines([[{ ...running, state: "ERROR", error }, []]]).slice(-2)).toEqual([
       `up (job ${id}) failed: no basis`,
       "up failed: no basis",
     ]);
@@ -290,7 +441,7 @@ describe("a job", () => {
       $case: "command",
       value: { command: "u".repeat(100_000), cli_args: { args: Array(10_000).fill("a") } },
     };
-    const { record } = live([[{ ...running, more: { operation: operation as never } }, ""]]);
+    const { record } = live([[{ ...running, more: { operation: operation as never } }, []]]);
     const sizes = factsOf(record).map((fact) => JSON.stringify({ ...fact, occurredAt: undefined }).length);
     expect(Math.max(...sizes)).toBeLessThan(5_000);
   });

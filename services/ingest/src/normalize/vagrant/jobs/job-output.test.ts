@@ -1,13 +1,21 @@
 import { hash } from "node:crypto";
+import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
 import { msOfTimestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { describe, expect, it } from "vitest";
-import { eventsOf, job, line, lines, type Play, play } from "../testing/jobs-play.ts";
+import { described, fact, frame } from "../../inventory/testing/outcome-fields.ts";
+import { eventsOf, job, line, lines, outputGap, type Play, play, written } from "../testing/jobs-play.ts";
 
 const running = job("j", { state: "RUNNING", command: "up", assigned: 1_000, acked: 1_000 });
 const done = job("j", { state: "SUCCESS", command: "up", assigned: 1_000, acked: 1_000, completed: 2_000 });
-const ended = "succeeded=UNKNOWN (up=UNKNOWN)";
+const ended = [
+  frame(
+    fact("job.succeeded", "j", { outcome: Outcome.OUTCOME_UNKNOWN }),
+    fact("command.finished", "j", { inferred: true, outcome: Outcome.OUTCOME_UNKNOWN, command: "up" }),
+  ),
+];
+const complete = frame(fact("mirror.received", "j", { what: "complete" }));
 /** What the real server keeps. */
 const windowSize = 5_248;
 
@@ -41,52 +49,56 @@ describe("output", () => {
     const harness = play();
     harness.list(1_000, job("j", { state: "WAITING", command: "up", assigned: 1_000 }));
     const stream = harness.stream("j");
-    expect(stream.prints(1_001, lines(0, 2), true)).toBe("0-1");
-    expect(stream.prints(1_002, lines(2, 3))).toBe("2");
-    expect(stream.state(1_003, running)).toBe("started up>");
-    expect(stream.prints(1_004, lines(3, 70))).toBe("3-69");
+    expect(stream.prints(1_001, lines(0, 2), true)).toEqual(written({ job: "j", index: 0n, next_index: 2n }));
+    expect(stream.prints(1_002, lines(2, 3))).toEqual(written({ job: "j", index: 2n, next_index: 3n }));
+    expect(stream.state(1_003, running)).toEqual([
+      frame(fact("job.started", "j"), fact("command.started", "j", { command: "up" })),
+    ]);
+    expect(stream.prints(1_004, lines(3, 70))).toEqual(written({ job: "j", index: 3n, next_index: 70n }));
   });
 
   it("goes on where it was when a stream was lost, in its replay or after it", () => {
     const harness = begun();
     const first = live(harness);
-    expect(first.prints(1_001, lines(0, 100))).toBe("0-99");
-    expect(first.ends(1_002, 14)).toBe("");
+    expect(first.prints(1_001, lines(0, 100))).toEqual(written({ job: "j", index: 0n, next_index: 100n }));
+    expect(first.ends(1_002, 14)).toEqual([]);
     const second = live(harness);
-    expect(second.prints(1_003, lines(0, 64), true)).toBe("");
-    expect(second.ends(1_004, 14)).toBe("");
+    expect(second.prints(1_003, lines(0, 64), true)).toEqual([]);
+    expect(second.ends(1_004, 14)).toEqual([]);
     const third = live(harness);
-    expect(third.prints(1_005, lines(0, 64), true)).toBe("");
-    expect(third.prints(1_006, lines(64, 120), true)).toBe("100-119");
-    expect(third.prints(1_007, lines(120, 130))).toBe("120-129");
+    expect(third.prints(1_005, lines(0, 64), true)).toEqual([]);
+    expect(third.prints(1_006, lines(64, 120), true)).toEqual([
+      ...written({ job: "j", index: 100n, next_index: 120n }),
+    ]);
+    expect(third.prints(1_007, lines(120, 130))).toEqual(written({ job: "j", index: 120n, next_index: 130n }));
   });
 
   it("that was cut when the job was over comes with the next stream, and then it is whole", () => {
     const harness = begun();
     const first = live(harness);
     first.prints(1_001, lines(0, 10));
-    expect(first.state(2_000, done)).toBe(ended);
-    expect(first.complete(2_001)).toBe("");
-    expect(first.ends(2_001)).toBe("");
+    expect(first.state(2_000, done)).toEqual(ended);
+    expect(first.complete(2_001)).toEqual([]);
+    expect(first.ends(2_001)).toEqual([]);
     const again = late(harness);
-    expect(again.prints(3_001, lines(0, 25), true)).toBe("10-24");
-    expect(again.complete(3_002)).toBe("whole");
-    expect(again.ends(3_002)).toBe("");
+    expect(again.prints(3_001, lines(0, 25), true)).toEqual(written({ job: "j", index: 10n, next_index: 25n }));
+    expect(again.complete(3_002)).toEqual([complete]);
+    expect(again.ends(3_002)).toEqual([]);
     // Whoever repeats it now repeats it.
-    expect(late(harness).prints(3_003, lines(0, 25), true)).toBe("");
+    expect(late(harness).prints(3_003, lines(0, 25), true)).toEqual([]);
   });
 
   it("is not whole by a stream that began before the job was over, though a list has told that before it", () => {
     const harness = begun();
     const first = harness.stream("j", ulid(1_500));
-    expect(harness.list(2_000, done)).toBe(ended);
-    expect(first.state(2_001, running)).toBe("");
-    expect(first.prints(2_002, lines(0, 2))).toBe("0-1");
+    expect(harness.list(2_000, done)).toEqual(ended);
+    expect(first.state(2_001, running)).toEqual([]);
+    expect(first.prints(2_002, lines(0, 2))).toEqual(written({ job: "j", index: 0n, next_index: 2n }));
     first.state(2_003, done);
-    expect(first.complete(2_004)).toBe("");
+    expect(first.complete(2_004)).toEqual([]);
     const again = late(harness);
-    expect(again.prints(3_001, lines(0, 5), true)).toBe("2-4");
-    expect(again.complete(3_002)).toBe("whole");
+    expect(again.prints(3_001, lines(0, 5), true)).toEqual(written({ job: "j", index: 2n, next_index: 5n }));
+    expect(again.complete(3_002)).toEqual([complete]);
   });
 
   it("of a job that was not seen to start may be cut when the server does not know the job any more", () => {
@@ -95,20 +107,62 @@ describe("output", () => {
     const stream = harness.stream("j");
     stream.prints(1_001, lines(0, 2));
     stream.ends(1_002, 14);
-    expect(harness.list(2_000)).toBe("gap 2-? | lost");
+    expect(harness.list(2_000)).toEqual([
+      outputGap({ job: "j", index: 2n }),
+      frame(fact("job.lost", "j", { outcome: Outcome.OUTCOME_UNKNOWN })),
+    ]);
   });
 
   it.each([
-    ["nothing new, nothing was printed", 0, 0, "", "whole"],
-    ["nothing new", 100, 100, "", "whole"],
-    ["nothing new, at the end of a window", windowSize, windowSize, "", "whole"],
-    ["more of the same window", 100, 200, "100-199", "whole"],
-    ["the next window, begun where nothing is missing", windowSize, windowSize + 2, "5248-5249", "whole"],
-    ["a window that moved on", 5_000, windowSize + 100, "gap 5000-5248 | 5248-5347", "whole"],
-    ["a window that moved on by one more than it was full", 5_247, windowSize + 1, "gap 5247-5248 | 5248", "whole"],
-    ["more than one window", 5_000, 12_000, "gap 5000-5248 | 5248-6751", "whole"],
-    ["nothing, as the window has just moved on", 5_000, windowSize, "", "gap 5000-? | whole"],
-  ])("is aligned with the replay: %s", (_, before, total, told, end) => {
+    ["nothing new, nothing was printed", 0, 0, [], [complete]],
+    ["nothing new", 100, 100, [], [complete]],
+    ["nothing new, at the end of a window", windowSize, windowSize, [], [complete]],
+    ["more of the same window", 100, 200, written({ job: "j", index: 100n, next_index: 200n }), [complete]],
+    [
+      "the next window, begun where nothing is missing",
+      windowSize,
+      windowSize + 2,
+      written({ job: "j", index: 5248n, next_index: 5250n }),
+      [complete],
+    ],
+    [
+      "a window that moved on",
+      5_000,
+      windowSize + 100,
+      [
+        outputGap({ job: "j", index: 5000n, next_index: 5248n }),
+        ...written({ job: "j", index: 5248n, next_index: 5348n }),
+      ],
+      [complete],
+    ],
+    [
+      "a window that moved on by one more than it was full",
+      5_247,
+      windowSize + 1,
+      [
+        outputGap({ job: "j", index: 5247n, next_index: 5248n }),
+        ...written({ job: "j", index: 5248n, next_index: 5249n }),
+      ],
+      [complete],
+    ],
+    [
+      "more than one window",
+      5_000,
+      12_000,
+      [
+        outputGap({ job: "j", index: 5000n, next_index: 5248n }),
+        ...written({ job: "j", index: 5248n, next_index: 6752n }),
+      ],
+      [complete],
+    ],
+    [
+      "nothing, as the window has just moved on",
+      5_000,
+      windowSize,
+      [],
+      [outputGap({ job: "j", index: 5000n }), complete],
+    ],
+  ])("is aligned with the replay: %s", (_, before, total, outcomes, end) => {
     const harness = begun();
     const first = live(harness);
     if (before > 0) first.prints(1_001, lines(0, before));
@@ -117,33 +171,43 @@ describe("output", () => {
     const again = late(harness);
     const events = replay(total);
     const seen = [];
-    for (let at = 0; at < events.length; at += 64) seen.push(again.prints(3_001 + at, events.slice(at, at + 64), true));
-    expect(joined(seen)).toBe(told);
-    expect(again.complete(9_000)).toBe(end);
+    for (let at = 0; at < events.length; at += 64)
+      seen.push(...again.prints(3_001 + at, events.slice(at, at + 64), true));
+    expect(seen).toEqual(outcomes);
+    expect(again.complete(9_000)).toEqual(end);
   });
 
   it("knows by the first event that differs, or by the end of the replay, that a window moved on", () => {
     const equal = (count: number) => Array.from({ length: count }, () => line("="));
     const harness = begun({ windowSize: 10 });
     const first = live(harness);
-    expect(first.prints(1_001, equal(7))).toBe("0-6");
+    expect(first.prints(1_001, equal(7))).toEqual(written({ job: "j", index: 0n, next_index: 7n }));
     first.ends(1_002, 14);
     // As long as it repeats what is known it may be the same window.
     const second = live(harness);
-    expect(second.prints(1_003, equal(3), true)).toBe("");
-    expect(second.prints(1_004, lines(9, 10), true)).toBe("gap 7-10 | 10-13");
+    expect(second.prints(1_003, equal(3), true)).toEqual([]);
+    expect(second.prints(1_004, lines(9, 10), true)).toEqual([
+      outputGap({ job: "j", index: 7n, next_index: 10n }),
+      ...written({ job: "j", index: 10n, next_index: 14n }),
+    ]);
     // Each was seen when it came: a recorder that is stopped now is shown all looks from the last one that is recorded.
     const seen = harness.record.slice(-4).map((one) => (one.what === "frame" ? msOfTimestamp(one.observedAt) : 0));
     expect(seen).toEqual([1_003, 1_003, 1_003, 1_004]);
     second.ends(1_005, 14);
     const third = live(harness);
-    expect(third.prints(1_006, equal(2), true)).toBe("");
-    expect(third.prints(1_007, lines(50, 51))).toBe("gap 14-20 | 20-22");
+    expect(third.prints(1_006, equal(2), true)).toEqual([]);
+    expect(third.prints(1_007, lines(50, 51))).toEqual([
+      outputGap({ job: "j", index: 14n, next_index: 20n }),
+      ...written({ job: "j", index: 20n, next_index: 23n }),
+    ]);
     third.ends(1_008, 14);
     const fourth = live(harness);
-    expect(fourth.prints(1_009, equal(1), true)).toBe("");
+    expect(fourth.prints(1_009, equal(1), true)).toEqual([]);
     fourth.state(2_000, done);
-    expect(fourth.complete(2_001)).toBe("gap 23-30 | 30");
+    expect(fourth.complete(2_001)).toEqual([
+      outputGap({ job: "j", index: 23n, next_index: 30n }),
+      ...written({ job: "j", index: 30n, next_index: 31n }),
+    ]);
   });
 
   it("of a live stream without a replay begins the next window", () => {
@@ -151,17 +215,25 @@ describe("output", () => {
     const first = live(harness);
     first.prints(1_001, lines(0, 7));
     first.ends(1_002, 14);
-    expect(live(harness).prints(1_003, lines(10, 12))).toBe("gap 7-10 | 10-11");
+    expect(live(harness).prints(1_003, lines(10, 12))).toEqual([
+      outputGap({ job: "j", index: 7n, next_index: 10n }),
+      ...written({ job: "j", index: 10n, next_index: 12n }),
+    ]);
   });
 
   it("that the tap had to drop is a gap, of just that", () => {
     const harness = begun();
     const stream = live(harness);
     stream.prints(1_001, lines(0, 5));
-    expect(harness.stream("j", stream.id, 8).prints(1_004, lines(8, 10))).toBe("gap 5-8 | 8-9");
+    expect(harness.stream("j", stream.id, 8).prints(1_004, lines(8, 10))).toEqual([
+      outputGap({ job: "j", index: 5n, next_index: 8n }),
+      ...written({ job: "j", index: 8n, next_index: 10n }),
+    ]);
     // What came late does not come back.
     stream.ends(1_005, 14);
-    expect(live(harness).prints(1_006, lines(0, 12), true)).toBe("10-11");
+    expect(live(harness).prints(1_006, lines(0, 12), true)).toEqual([
+      ...written({ job: "j", index: 10n, next_index: 12n }),
+    ]);
   });
 
   it("is kept byte by byte, text or not", () => {
@@ -175,7 +247,9 @@ describe("output", () => {
     const events = [Buffer.from(TerminalEvent.encode(raw).finish()), odd, broken, Buffer.alloc(0)];
     const message = Buffer.concat(events.map((event) => Buffer.from([0x0a, event.length, ...event])));
     const stream = live(harness);
-    expect(stream.bytes(1_001, Buffer.from([0x1a, message.length, ...message]))).toBe("0-3");
+    expect(stream.bytes(1_001, Buffer.from([0x1a, message.length, ...message]))).toEqual([
+      ...written({ job: "j", index: 0n, next_index: 4n }),
+    ]);
     const kept = harness.record.slice(-4).map((seen) => (seen.what === "frame" ? seen.original?.bytes : undefined));
     expect(kept).toEqual(events);
     const texts = harness.record
@@ -185,7 +259,7 @@ describe("output", () => {
       );
     expect(texts).toEqual(["\ufffd\ufffd\u0000", "\ufffd\n", "", ""]);
     stream.ends(1_002, 14);
-    expect(live(harness).bytes(1_003, Buffer.from([0x1a, message.length + 2, ...message, 0x10, 1]))).toBe("");
+    expect(live(harness).bytes(1_003, Buffer.from([0x1a, message.length + 2, ...message, 0x10, 1]))).toEqual([]);
   });
 
   it("of 100,000 events comes once each, and is read again in no time", () => {
@@ -200,7 +274,7 @@ describe("output", () => {
     const again = late(harness);
     const rest = replay(total);
     for (let at = 0; at < rest.length; at += 64) again.prints(300_000 + at, rest.slice(at, at + 64), true);
-    expect(again.complete(400_000)).toBe("whole");
+    expect(again.complete(400_000)).toEqual([complete]);
     const written = harness.record.flatMap((seen) =>
       seen.what === "frame" && seen.facts[0].detail?.$case === "text" ? [seen.facts[0].detail.value] : [],
     );
@@ -212,7 +286,7 @@ describe("output", () => {
 });
 
 describe("output that may be cut", () => {
-  const cut = "gap 3-?";
+  const cut = [outputGap({ job: "j", index: 3n })];
 
   function over(): Play {
     const harness = begun();
@@ -231,13 +305,13 @@ describe("output that may be cut", () => {
   ])("is a gap, told once: %s", (_, codes) => {
     const harness = over();
     const told = codes.map((code, index) => harness.stream("j").ends(3_000 + index, code));
-    expect(told.at(-1)).toBe(cut);
-    expect(told.slice(0, -1).every((one) => one === "")).toBe(true);
-    expect(harness.stream("j").ends(4_000, 14)).toBe("");
+    expect(told.at(-1)).toEqual(cut);
+    expect(told.slice(0, -1).flat()).toEqual([]);
+    expect(harness.stream("j").ends(4_000, 14)).toEqual([]);
     // It can be read after all.
     const again = late(harness);
-    expect(again.prints(5_000, lines(0, 4), true)).toBe("3");
-    expect(again.complete(5_001)).toBe("whole");
+    expect(again.prints(5_000, lines(0, 4), true)).toEqual(written({ job: "j", index: 3n, next_index: 4n }));
+    expect(again.complete(5_001)).toEqual([complete]);
     const gap = harness.record.find(({ what }) => what === "gap");
     expect(gap).toEqual({
       what: "gap",
@@ -250,15 +324,15 @@ describe("output that may be cut", () => {
 
   it("is none of a job that is not over, never began, or ends well", () => {
     const harness = begun();
-    expect(live(harness).ends(1_001, 14)).toBe("");
+    expect(live(harness).ends(1_001, 14)).toEqual([]);
     const queued = play();
     const canceled = job("j", { state: "ERROR", canceled: 1_500, error: { code: 1 } });
     queued.list(1_000, canceled);
-    expect(queued.stream("j").ends(2_000, 14)).toBe("");
+    expect(queued.stream("j").ends(2_000, 14)).toEqual([]);
     const stream = queued.stream("j");
     stream.state(2_001, canceled);
-    expect(stream.complete(2_002)).toBe("whole");
-    expect(queued.list(3_000)).toBe("");
+    expect(stream.complete(2_002)).toEqual([complete]);
+    expect(queued.list(3_000)).toEqual([]);
   });
 
   it("is that of a server which was started anew: it has no output of what ran before", () => {
@@ -274,11 +348,16 @@ describe("output that may be cut", () => {
       error: { code: 1 },
     });
     const stream = live(harness);
-    expect(stream.state(2_000, lost)).toBe("canceled:heartbeat (up=CANCELED)");
-    expect(stream.complete(2_001)).toBe("");
+    expect(stream.state(2_000, lost)).toEqual([
+      frame(
+        fact("job.canceled", "j", { outcome: Outcome.OUTCOME_CANCELED, reason: "heartbeat" }),
+        fact("command.finished", "j", { inferred: true, outcome: Outcome.OUTCOME_CANCELED, command: "up" }),
+      ),
+    ]);
+    expect(stream.complete(2_001)).toEqual([]);
     const again = harness.stream("j");
     again.state(2_002, lost);
-    expect(again.complete(2_003)).toBe("gap 3-? | whole");
+    expect(again.complete(2_003)).toEqual([outputGap({ job: "j", index: 3n }), complete]);
   });
 });
 
@@ -287,42 +366,45 @@ describe("output of a job that a server has given up", () => {
   const error = { code: 1, message: "canceled", details: [] };
   const givenUp = job("j", { state: "ERROR", ...times, error });
 
-  function readAgain(harness: Play, replayed = lines(0, 0)): string {
+  function readAgain(harness: Play, replayed = lines(0, 0)) {
     const stream = harness.stream("j");
     stream.state(3_000, givenUp);
-    const told = stream.prints(3_001, replayed, true);
-    return [told, stream.says(3_002, { $case: "complete", value: { error, result: undefined } })].join(" > ");
+    const printed = stream.prints(3_001, replayed, true);
+    return { printed, atEnd: stream.says(3_002, { $case: "complete", value: { error, result: undefined } }) };
   }
 
   it("may be that of a server before it, which nobody has heard, where it has none", () => {
     const harness = begun();
     live(harness).ends(1_001, 14);
     harness.watcher.connected();
-    expect(readAgain(harness)).toBe(" > gap 0-? | whole");
+    expect(readAgain(harness)).toEqual({ printed: [], atEnd: [outputGap({ job: "j", index: 0n }), complete] });
     // As a recorder sees it that comes to the second server.
-    expect(readAgain(play())).toBe(" > gap 0-? | whole");
+    expect(readAgain(play())).toEqual({ printed: [], atEnd: [outputGap({ job: "j", index: 0n }), complete] });
   });
 
   it("is told once to be in doubt", () => {
     const harness = begun();
     live(harness).prints(1_001, lines(0, 3));
-    expect(readAgain(harness)).toBe(" > gap 3-? | whole");
+    expect(readAgain(harness)).toEqual({ printed: [], atEnd: [outputGap({ job: "j", index: 3n }), complete] });
     const over = begun();
     over.list(2_000, givenUp);
-    expect(over.stream("j").ends(2_500, 14)).toBe("gap 0-?");
-    expect(readAgain(over)).toBe(" > whole");
+    expect(over.stream("j").ends(2_500, 14)).toEqual([outputGap({ job: "j", index: 0n })]);
+    expect(readAgain(over)).toEqual({ printed: [], atEnd: [complete] });
   });
 
   it("is whole where the server has some, or the job never began", () => {
     const harness = begun();
     live(harness).prints(1_001, lines(0, 1));
-    expect(readAgain(harness, lines(0, 2))).toBe("1 > whole");
+    expect(readAgain(harness, lines(0, 2))).toEqual({
+      printed: written({ job: "j", index: 1n, next_index: 2n }),
+      atEnd: [complete],
+    });
     const waited = play();
     const canceled = job("j", { state: "ERROR", command: "up", canceled: 2_000, error });
     waited.list(2_000, canceled);
     const stream = waited.stream("j");
     stream.state(3_000, canceled);
-    expect(stream.says(3_002, { $case: "complete", value: { error, result: undefined } })).toBe("whole");
+    expect(stream.says(3_002, { $case: "complete", value: { error, result: undefined } })).toEqual([complete]);
   });
 });
 
@@ -333,20 +415,50 @@ describe("a first replay", () => {
     harness.list(1_000, job("j", { state: "WAITING", command: "up", assigned: 900 }));
     const stream = harness.stream("j", ulid(opened));
     stream.state(at, now);
-    return { harness, stream, told: stream.prints(at, lines(0, 3), isReplay) };
+    return { harness, stream, outcomes: stream.prints(at, lines(0, 3), isReplay) };
   }
 
   // So long a job takes that fills a window with 20,000 events a second, and prints the three that are left.
   const noticeable = 263;
 
   it.each([
-    ["of a stream that was opened before the job ran, however late it is heard", running, 999, 9_000, "0-2"],
-    ["soon after the job began", running, 1_000 + noticeable - 1, 9_000, "0-2"],
-    ["noticeably later", running, 1_000 + noticeable, 9_000, "gap 0-? | 0-2"],
-    ["of a job that was over soon", { ...done, complete_time: timestampOfMs(1_100) }, 9_000, 9_000, "0-2"],
-    ["of a job that took longer", done, 9_000, 9_000, "gap 0-? | 0-2"],
-  ])("%s", (_, now, opened, at, told) => {
-    expect(first(now, opened, at).told).toBe(told);
+    [
+      "of a stream that was opened before the job ran, however late it is heard",
+      running,
+      999,
+      9_000,
+      written({ job: "j", index: 0n, next_index: 3n }),
+    ],
+    [
+      "soon after the job began",
+      running,
+      1_000 + noticeable - 1,
+      9_000,
+      written({ job: "j", index: 0n, next_index: 3n }),
+    ],
+    [
+      "noticeably later",
+      running,
+      1_000 + noticeable,
+      9_000,
+      [outputGap({ job: "j", index: 0n }), ...written({ job: "j", index: 0n, next_index: 3n })],
+    ],
+    [
+      "of a job that was over soon",
+      { ...done, complete_time: timestampOfMs(1_100) },
+      9_000,
+      9_000,
+      written({ job: "j", index: 0n, next_index: 3n }),
+    ],
+    [
+      "of a job that took longer",
+      done,
+      9_000,
+      9_000,
+      [outputGap({ job: "j", index: 0n }), ...written({ job: "j", index: 0n, next_index: 3n })],
+    ],
+  ])("%s", (_, now, opened, at, outcomes) => {
+    expect(first(now, opened, at).outcomes).toEqual(outcomes);
   });
 
   it("that may lack something says what is known, once", () => {
@@ -359,24 +471,29 @@ describe("a first replay", () => {
         "if it printed 20000 a second, 47232 are missing; if fewer than 5248 in all, none",
       output: { job: "j", index: 0n },
     });
-    expect(stream.prints(3_700, lines(3, 6), true)).toBe("3-5");
+    expect(stream.prints(3_700, lines(3, 6), true)).toEqual(written({ job: "j", index: 3n, next_index: 6n }));
     stream.ends(3_800, 14);
-    expect(harness.stream("j").prints(3_900, lines(0, 6), true)).toBe("");
+    expect(harness.stream("j").prints(3_900, lines(0, 6), true)).toEqual([]);
   });
 
   it("of nothing, or of nothing but what comes now, lacks nothing", () => {
-    const { harness, told } = first(running, 9_000, 9_000, false);
-    expect(told).toBe("0-2");
+    const { harness, outcomes } = first(running, 9_000, 9_000, false);
+    expect(outcomes).toEqual(written({ job: "j", index: 0n, next_index: 3n }));
     expect(harness.record.some(({ what }) => what === "gap")).toBe(false);
   });
 
   it("is late for who knows the job from the log, too", () => {
     const harness = begun();
     harness.list(2_000, done);
-    expect(late(resumed(harness)).prints(3_000, lines(0, 2), true)).toBe("gap 0-? | 0-1");
+    expect(late(resumed(harness)).prints(3_000, lines(0, 2), true)).toEqual([
+      outputGap({ job: "j", index: 0n }),
+      ...written({ job: "j", index: 0n, next_index: 2n }),
+    ]);
     const short = play();
     short.list(2_000, { ...done, complete_time: timestampOfMs(1_100) });
-    expect(late(resumed(short)).prints(3_000, lines(0, 2), true)).toBe("0-1");
+    expect(late(resumed(short)).prints(3_000, lines(0, 2), true)).toEqual([
+      ...written({ job: "j", index: 0n, next_index: 2n }),
+    ]);
   });
 });
 
@@ -395,9 +512,9 @@ describe("a log that drops text after a while", () => {
     const stream = live(harness);
     stream.prints(2_000, lines(0, 10));
     stream.prints(40_000, lines(10, 12));
-    expect([51_999, 52_000, 60_000, 500_000].map((at) => harness.look(at, same))).toEqual(["", "described", "", ""]);
+    expect([51_999, 52_000, 60_000, 500_000].map((at) => harness.look(at, same))).toEqual([[], [described], [], []]);
     stream.prints(600_000, lines(12, 13));
-    expect([649_999, 650_000].map((at) => harness.look(at, same))).toEqual(["", "described"]);
+    expect([649_999, 650_000].map((at) => harness.look(at, same))).toEqual([[], [described]]);
   });
 
   it("has what a running job printed once, whoever goes on", () => {
@@ -412,9 +529,11 @@ describe("a log that drops text after a while", () => {
       if (isKept) after.watcher.resume(event);
     }
     after.watcher.connected();
-    expect(live(after).prints(109_000, lines(0, 15), true)).toBe("12-14");
+    expect(live(after).prints(109_000, lines(0, 15), true)).toEqual([
+      ...written({ job: "j", index: 12n, next_index: 15n }),
+    ]);
     // What was printed before that time began is not forgotten by who was resumed either.
-    expect([109_999, 110_000].map((at) => after.look(at, same))).toEqual(["", "described"]);
+    expect([109_999, 110_000].map((at) => after.look(at, same))).toEqual([[], [described]]);
   });
 });
 
@@ -427,9 +546,9 @@ describe("who was resumed from the log", () => {
     const cutAt = harness.record.length - 4;
     const after = resumed({ ...harness, record: harness.record.slice(0, cutAt) });
     const again = after.stream("j", stream.id);
-    expect(again.prints(1_001, lines(0, 10))).toBe("");
-    expect(again.prints(1_002, lines(10, 20))).toBe("16-19");
-    expect(again.prints(1_003, lines(20, 21))).toBe("20");
+    expect(again.prints(1_001, lines(0, 10))).toEqual([]);
+    expect(again.prints(1_002, lines(10, 20))).toEqual(written({ job: "j", index: 16n, next_index: 20n }));
+    expect(again.prints(1_003, lines(20, 21))).toEqual(written({ job: "j", index: 20n, next_index: 21n }));
   });
 
   it("goes on in a replay of which it has not seen the begin", () => {
@@ -437,13 +556,20 @@ describe("who was resumed from the log", () => {
     live(harness).prints(1_001, lines(0, 100));
     const after = resumed(harness);
     const stream = after.stream("j", ulid(), 64);
-    expect(stream.prints(1_003, lines(64, 110), true)).toBe("100-109");
+    expect(stream.prints(1_003, lines(64, 110), true)).toEqual([
+      ...written({ job: "j", index: 100n, next_index: 110n }),
+    ]);
     const another = resumed(harness);
-    expect(another.stream("j", ulid(), 100).prints(1_003, lines(100, 110))).toBe("100-109");
+    expect(another.stream("j", ulid(), 100).prints(1_003, lines(100, 110))).toEqual([
+      ...written({ job: "j", index: 100n, next_index: 110n }),
+    ]);
     // It has been held until it differed, and whoever held it is gone.
     const moved = resumed(harness);
     const next = moved.stream("j", ulid(), 64);
-    expect(next.prints(1_003, lines(windowSize + 64, windowSize + 70), true)).toBe("gap 100-5312 | 5312-5317");
+    expect(next.prints(1_003, lines(windowSize + 64, windowSize + 70), true)).toEqual([
+      outputGap({ job: "j", index: 100n, next_index: 5312n }),
+      ...written({ job: "j", index: 5312n, next_index: 5318n }),
+    ]);
   });
 
   it("knows that the output is whole, or by the stream's age that it will be", () => {
@@ -454,16 +580,16 @@ describe("who was resumed from the log", () => {
     first.state(2_000, done);
     const beforeEnd = resumed(harness);
     // The same stream does not end the output.
-    expect(beforeEnd.stream("j", first.id, 3).complete(2_001)).toBe("");
+    expect(beforeEnd.stream("j", first.id, 3).complete(2_001)).toEqual([]);
     const name = ulid(2_500);
     const again = harness.stream("j", name);
     again.state(2_501, done);
-    expect(resumed(harness).stream("j", name).prints(2_502, lines(0, 3), true)).toBe("");
-    expect(resumed(harness).stream("j", name, 3).complete(2_503)).toBe("whole");
-    expect(resumed(harness).stream("j", ulid(2_000), 3).complete(2_503)).toBe("");
+    expect(resumed(harness).stream("j", name).prints(2_502, lines(0, 3), true)).toEqual([]);
+    expect(resumed(harness).stream("j", name, 3).complete(2_503)).toEqual([complete]);
+    expect(resumed(harness).stream("j", ulid(2_000), 3).complete(2_503)).toEqual([]);
     again.prints(2_502, lines(0, 3), true);
-    expect(again.complete(2_503)).toBe("whole");
-    expect(late(resumed(harness)).prints(3_000, lines(0, 9), true)).toBe("");
+    expect(again.complete(2_503)).toEqual([complete]);
+    expect(late(resumed(harness)).prints(3_000, lines(0, 9), true)).toEqual([]);
   });
 
   it("compares with what is in the log by its digest alone", () => {
@@ -478,20 +604,6 @@ describe("who was resumed from the log", () => {
         after.watcher.resume({ ...event, original: { ...original, bytes: Buffer.alloc(0), sha256 } });
       }
     }
-    expect(live(after).prints(1_002, lines(0, 4), true)).toBe("3");
+    expect(live(after).prints(1_002, lines(0, 4), true)).toEqual(written({ job: "j", index: 3n, next_index: 4n }));
   });
 });
-
-/** Runs of places that follow each other, as one. */
-function joined(told: readonly string[]): string {
-  const parts = told.filter(Boolean).flatMap((one) => one.split(" | "));
-  const runs: string[] = [];
-  for (const part of parts) {
-    const [from = "", to = from] = part.split("-");
-    const [first = "", last = first] = (runs.at(-1) ?? "").split("-");
-    const isNext = !part.startsWith("gap") && last !== "" && Number(from) === Number(last) + 1;
-    if (isNext && !first.startsWith("gap")) runs[runs.length - 1] = `${first}-${to}`;
-    else runs.push(part);
-  }
-  return runs.join(" | ");
-}

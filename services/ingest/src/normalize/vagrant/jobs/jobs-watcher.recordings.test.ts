@@ -1,11 +1,13 @@
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/vagrant/recording";
+import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it } from "vitest";
 import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.ts";
+import { fact, frame } from "../../inventory/testing/outcome-fields.ts";
 import { mask } from "../mask.ts";
-import { factsOf, shortly } from "../testing/jobs-play.ts";
+import { comparedJobs, factsOf, written } from "../testing/jobs-play.ts";
 import { streamMessageIn } from "./job-wire.ts";
 import { JobsWatcher } from "./jobs-watcher.ts";
 
@@ -13,8 +15,8 @@ const folder = join(import.meta.dirname, "../../../../../../packages/fakes/recor
 const start = Date.parse("2026-11-20T15:41:41Z");
 
 /**
- * By the job, in short, what a watcher tells of what the recording's own recorder was answered, but for one of the two
- * streams that this had open at once: a tap has one.
+ * The outcomes, by job, of what the recording's own recorder was answered, but for one of the two streams that it had
+ * open at once: a tap has one.
  */
 function watched(name: string, without = "up-late") {
   const recording = loadRecording(join(folder, `${name}.jsonl`));
@@ -46,22 +48,41 @@ function watched(name: string, without = "up-late") {
   const subjects = [...new Set(factsOf(seen).map(({ subject }) => subject))];
   return {
     facts: factsOf(seen),
-    told: subjects.map((subject) =>
-      shortly(seen.filter((one) => one.what === "frame" && one.facts[0].subject === subject)),
+    outcomes: subjects.map((subject) =>
+      comparedJobs(seen.filter((one) => one.what === "frame" && one.facts[0].subject === subject)),
     ),
     gaps: seen.filter(({ what }) => what === "gap"),
   };
 }
 
+const initOutcomes = (job: string) => [
+  frame(fact("job.queued", job)),
+  frame(fact("job.assigned", job, { attempt: 1 })),
+  frame(fact("job.started", job)),
+  ...written({ job, index: 0n, next_index: 3n }),
+  frame(fact("job.succeeded", job, { outcome: Outcome.OUTCOME_SUCCEEDED })),
+];
+const upStarted = (job: string) => [
+  frame(fact("job.queued", job)),
+  frame(fact("job.assigned", job, { attempt: 1 })),
+  frame(fact("job.started", job), fact("command.started", job, { command: "up" })),
+];
+const upFailed = (job: string) => [
+  frame(
+    fact("job.succeeded", job, { outcome: Outcome.OUTCOME_FAILED }),
+    fact("command.finished", job, { outcome: Outcome.OUTCOME_FAILED, command: "up" }),
+  ),
+  frame(fact("mirror.received", job, { what: "complete" })),
+];
+
 describe("a recorded run of vagrant up", () => {
   it("tells its two jobs and all their output", () => {
-    const { told, facts, gaps } = watched("up");
-    expect(told).toMatchInlineSnapshot(`
-      [
-        "queued | assigned1 | started | 0-2 | succeeded",
-        "queued | assigned1 | started up> | 0-19 | succeeded=FAILED up=FAILED | whole",
-      ]
-    `);
+    const { outcomes, facts, gaps } = watched("up");
+    const [init, up] = ["01M7WSXR06H66N9X9VS1NTGZ87", "01M7WSXR6NFM73VJ0F879K4ZNP"] as const;
+    expect(outcomes).toEqual([
+      initOutcomes(init),
+      [...upStarted(up), ...written({ job: up, index: 0n, next_index: 20n }), ...upFailed(up)],
+    ]);
     expect(gaps).toEqual([]);
     expect(facts.flatMap(({ kind, summary }) => (kind === "terminal.written" ? [] : [summary]))).toMatchInlineSnapshot(`
       [
@@ -105,9 +126,10 @@ describe("a recorded run of vagrant up", () => {
   });
 
   it("tells the same to one that came later", () => {
-    const { told, gaps } = watched("up", "up-live");
-    const inOrder = (all: readonly string[]) => all.map((one) => one.replaceAll("| ", ""));
-    expect(inOrder(told)).toEqual(inOrder(watched("up").told));
+    const { outcomes, gaps } = watched("up", "up-live");
+    const factsInOrder = (all: typeof outcomes) =>
+      all.map((one) => one.flatMap((each): readonly object[] => (each.what === "frame" ? each.facts : [each])));
+    expect(factsInOrder(outcomes)).toEqual(factsInOrder(watched("up").outcomes));
     // Nobody can know that the command did not print thousands of lines before.
     expect(gaps).toMatchObject([
       {
@@ -121,12 +143,8 @@ describe("a recorded run of vagrant up", () => {
   });
 
   it("tells the same of the command line as shipped, which gives no output", () => {
-    const { told } = watched("up-shipped-cli");
-    expect(told).toMatchInlineSnapshot(`
-      [
-        "queued | assigned1 | started | 0-2 | succeeded",
-        "queued | assigned1 | started up> | succeeded=FAILED up=FAILED | whole",
-      ]
-    `);
+    const { outcomes } = watched("up-shipped-cli");
+    const [init, up] = ["01M7WSXSMWMGMK6Y44AVJ6V79P", "01M7WSXSVBVY4Y17RJF1VQ3GZG"] as const;
+    expect(outcomes).toEqual([initOutcomes(init), [...upStarted(up), ...upFailed(up)]]);
   });
 });

@@ -1,19 +1,24 @@
-import { KnownJobs } from "@tapedeck/proto/tapedeck/v1/event";
+import { KnownJobs, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse, Job, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it } from "vitest";
 import { outcomesOf } from "../../inventory/observing.ts";
+import { described, fact, frame, unreadable } from "../../inventory/testing/outcome-fields.ts";
 import {
+  comparedJobs,
   eventsOf,
   factsOf,
   type JobFields,
   job,
   lines,
+  outputGap,
   type Play,
   play,
   resumed,
-  shortly,
+  startedFacts,
+  succeededFacts,
   unmasked,
+  written,
 } from "../testing/jobs-play.ts";
 import { JobsWatcher } from "./jobs-watcher.ts";
 
@@ -34,42 +39,52 @@ describe("a list of jobs", () => {
     harness.look(1_000, { $case: "all", value: list });
     const [seen] = harness.record;
     expect(seen?.what === "frame" && seen.original).toEqual({ type: "hashicorp.vagrant.Job", bytes, redacted: 0 });
-    expect(shortly(harness.record)).toBe("queued assigned1 started up>");
+    expect(comparedJobs(harness.record)).toEqual([frame(...startedFacts("j"))]);
   });
 
   it("tells nothing when it is the same, or failed", () => {
     const harness = play();
     harness.list(1_000, job("j", running));
-    expect(harness.list(2_000, job("j", running))).toBe("");
-    expect(harness.look(3_000, { $case: "same", value: true })).toBe("");
-    expect(harness.look(4_000, { $case: "failed", value: { code: 5, message: "no" } })).toBe("");
-    expect(harness.list(5_000, job("j", success))).toBe("succeeded up=SUCCEEDED");
+    expect(harness.list(2_000, job("j", running))).toEqual([]);
+    expect(harness.look(3_000, { $case: "same", value: true })).toEqual([]);
+    expect(harness.look(4_000, { $case: "failed", value: { code: 5, message: "no" } })).toEqual([]);
+    expect(harness.list(5_000, job("j", success))).toEqual([frame(...succeededFacts("j"))]);
   });
 
   it("without a job that was not over tells that it is lost", () => {
     const harness = play();
     harness.list(1_000, job("a", running), job("b", { state: "QUEUED" }), job("c", success));
-    expect(harness.list(2_000, job("c", success))).toBe("gap 0-? | lost (up=UNKNOWN) | lost");
-    expect(harness.list(3_000, job("c", success))).toBe("");
+    expect(harness.list(2_000, job("c", success))).toEqual([
+      outputGap({ job: "a", index: 0n }),
+      frame(
+        fact("job.lost", "a", { outcome: Outcome.OUTCOME_UNKNOWN }),
+        fact("command.finished", "a", { inferred: true, outcome: Outcome.OUTCOME_UNKNOWN, command: "up" }),
+      ),
+      frame(fact("job.lost", "b", { outcome: Outcome.OUTCOME_UNKNOWN })),
+    ]);
+    expect(harness.list(3_000, job("c", success))).toEqual([]);
     const [lost, command] = factsOf(harness.record).slice(-3);
     expect(lost).toMatchObject({ subject: "a", outcome: 4, detail: { value: { state: "RUNNING", command: "up" } } });
     expect(lost?.summary).toBe("up (job a) was lost: the server knows it no more");
     expect(command).toMatchObject({ kind: "command.finished", outcome: 4, inferred: true });
-    const frame = harness.record.find((seen) => seen.what === "frame" && seen.facts[0] === lost);
-    expect(frame).not.toHaveProperty("original");
+    const lostFrame = harness.record.find((seen) => seen.what === "frame" && seen.facts[0] === lost);
+    expect(lostFrame).not.toHaveProperty("original");
   });
 
   it("tells a lost job as it was answered last, not as an older answer has it", () => {
     const harness = play({ describeEvery: 3 });
     harness.list(1_000, job("a", { state: "WAITING", command: "up", assigned: 900 }));
     harness.list(2_000, job("a", { state: "QUEUED", command: "halt" }));
-    expect(harness.list(3_000)).toBe("lost | described");
+    expect(harness.list(3_000)).toEqual([
+      frame(fact("job.lost", "a", { outcome: Outcome.OUTCOME_UNKNOWN })),
+      described,
+    ]);
     expect(factsOf(harness.record)[2]?.detail?.value).toMatchObject({ state: "WAITING", command: "up" });
     // Who knows it from a description alone knows its state.
     const other = play({ describeEvery: 2 });
     other.list(1_000, job("a", { state: "WAITING", assigned: 900 }));
     const after = resumed({ ...other, record: other.record.slice(-1) });
-    expect(after.list(2_000)).toBe("lost");
+    expect(after.list(2_000)).toEqual([frame(fact("job.lost", "a", { outcome: Outcome.OUTCOME_UNKNOWN }))]);
     expect(factsOf(after.record)[0]?.detail?.value).toMatchObject({ state: "WAITING", operation: "" });
   });
 
@@ -79,23 +94,30 @@ describe("a list of jobs", () => {
     const stream = harness.stream("a");
     stream.state(1_100, job("a", success));
     stream.complete(1_200);
-    expect(harness.list(2_000, job("b", success))).toBe(
-      "queued assigned1 started up> succeeded up=SUCCEEDED | described",
-    );
+    expect(harness.list(2_000, job("b", success))).toEqual([
+      frame(...startedFacts("b"), ...succeededFacts("b")),
+      described,
+    ]);
     expect(knownOf(harness)).toEqual(["b"]);
   });
 
   it("goes on with a job that was refused an answer", () => {
     const harness = play();
     harness.list(1_000, job("a", running));
-    expect(harness.one(2_000, "a", 14, "away")).toBe("");
-    expect(harness.one(2_000, "a", job("a", { ...running, canceled: 1_500 }))).toBe("cancel_requested");
-    expect(harness.one(3_000, "a", notFound, "failed to locate job (record not found)")).toBe(
-      "gap 0-? | lost (up=UNKNOWN)",
-    );
-    expect(harness.one(4_000, "a", notFound)).toBe("");
-    expect(harness.one(4_000, "nobody knows it", notFound)).toBe("");
-    expect(harness.one(5_000, "new", job("new", running))).toBe("queued assigned1 started up>");
+    expect(harness.one(2_000, "a", 14, "away")).toEqual([]);
+    expect(harness.one(2_000, "a", job("a", { ...running, canceled: 1_500 }))).toEqual([
+      frame(fact("job.cancel_requested", "a")),
+    ]);
+    expect(harness.one(3_000, "a", notFound, "failed to locate job (record not found)")).toEqual([
+      outputGap({ job: "a", index: 0n }),
+      frame(
+        fact("job.lost", "a", { outcome: Outcome.OUTCOME_UNKNOWN }),
+        fact("command.finished", "a", { inferred: true, outcome: Outcome.OUTCOME_UNKNOWN, command: "up" }),
+      ),
+    ]);
+    expect(harness.one(4_000, "a", notFound)).toEqual([]);
+    expect(harness.one(4_000, "nobody knows it", notFound)).toEqual([]);
+    expect(harness.one(5_000, "new", job("new", running))).toEqual([frame(...startedFacts("new"))]);
   });
 
   it.each<[string, JobFields[], string[]]>([
@@ -144,26 +166,26 @@ describe("what can't be read", () => {
   it("is told once of each of many jobs without an id", () => {
     const harness = play();
     const jobs = [job("", { state: "QUEUED" }), job("", running)];
-    expect(harness.list(1_000, ...jobs)).toBe("unreadable | unreadable");
-    expect(harness.list(2_000, ...jobs)).toBe("");
+    expect(harness.list(1_000, ...jobs)).toEqual([unreadable, unreadable]);
+    expect(harness.list(2_000, ...jobs)).toEqual([]);
   });
 
   it("is told once: a list, a job, a message of a stream", () => {
     const harness = play();
     const broken = Buffer.from([0xff]);
-    expect(harness.look(1_000, { $case: "all", value: broken })).toBe("unreadable");
-    expect(harness.look(2_000, { $case: "all", value: broken })).toBe("");
+    expect(harness.look(1_000, { $case: "all", value: broken })).toEqual([unreadable]);
+    expect(harness.look(2_000, { $case: "all", value: broken })).toEqual([]);
     const list = Buffer.concat([
       Buffer.from([0x0a, 6, 0x0a, 1, 0x6a, 0x1a, 1, 0xff]),
       ListJobsResponse.encode({ jobs: [job("k", running)] }).finish(),
     ]);
-    expect(harness.look(3_000, { $case: "all", value: list })).toBe("unreadable | queued assigned1 started up>");
-    expect(harness.look(4_000, { $case: "all", value: list })).toBe("");
-    expect(harness.list(5_000, job("j", running), job("k", running))).toBe("queued assigned1 started up>");
-    expect(harness.list(5_000, job("", running), job("k", running), job("j", running))).toBe("unreadable");
-    expect(harness.stream("k").bytes(6_000, broken)).toBe("unreadable");
+    expect(harness.look(3_000, { $case: "all", value: list })).toEqual([unreadable, frame(...startedFacts("k"))]);
+    expect(harness.look(4_000, { $case: "all", value: list })).toEqual([]);
+    expect(harness.list(5_000, job("j", running), job("k", running))).toEqual([frame(...startedFacts("j"))]);
+    expect(harness.list(5_000, job("", running), job("k", running), job("j", running))).toEqual([unreadable]);
+    expect(harness.stream("k").bytes(6_000, broken)).toEqual([unreadable]);
     // Of a job that was told to be unreadable nothing else is told.
-    expect(harness.stream("").prints(6_000, lines(0, 2))).toBe("");
+    expect(harness.stream("").prints(6_000, lines(0, 2))).toEqual([]);
     expect(
       harness.record.flatMap((seen) =>
         seen.what === "frame" && seen.facts[0].kind === "upstream.unreadable" ? seen.original?.type : [],
@@ -182,25 +204,25 @@ describe("what can't be read", () => {
     const stream = harness.stream("k");
     stream.bytes(1_000, broken);
     const after = resumed(harness).stream("k", stream.id);
-    expect(after.bytes(1_000, broken)).toBe("");
-    expect(after.bytes(1_000, broken)).toBe("unreadable");
-    expect(after.bytes(2_000, broken)).toBe("unreadable");
+    expect(after.bytes(1_000, broken)).toEqual([]);
+    expect(after.bytes(1_000, broken)).toEqual([unreadable]);
+    expect(after.bytes(2_000, broken)).toEqual([unreadable]);
   });
 
   it("is kept where it is of an unknown kind", () => {
     const harness = play();
     const bytes = Buffer.from([0x9a, 0x06, 0x01, 0x61]);
     const stream = harness.stream("k");
-    expect(stream.bytes(1_000, bytes)).toBe("unknown");
-    expect(stream.says(2_000, { $case: "error", value: { error: { code: 3, message: "no", details: [] } } })).toBe(
-      "unknown",
-    );
+    expect(stream.bytes(1_000, bytes)).toEqual([frame(fact("mirror.received", "k", { what: "unknown" }))]);
+    expect(stream.says(2_000, { $case: "error", value: { error: { code: 3, message: "no", details: [] } } })).toEqual([
+      frame(fact("mirror.received", "k", { what: "error" })),
+    ]);
     const [seen] = harness.record;
     expect(seen).toMatchObject({
       original: { type: "hashicorp.vagrant.GetJobStreamResponse", bytes },
       facts: [{ kind: "mirror.received", subject: "k" }],
     });
-    expect(resumed(harness).stream("k", stream.id).bytes(2_000, bytes)).toBe("");
+    expect(resumed(harness).stream("k", stream.id).bytes(2_000, bytes)).toEqual([]);
   });
 });
 
@@ -209,12 +231,18 @@ describe("a stream's states", () => {
     const harness = play();
     harness.list(1_000, job("j", { state: "QUEUED", command: "up" }));
     const stream = harness.stream("j");
-    expect(stream.says(1_100, { $case: "open", value: {} })).toBe("");
-    expect(stream.state(1_200, job("j", running))).toBe("assigned1 started up>");
-    expect(harness.list(1_300, job("j", { state: "QUEUED", command: "up" }))).toBe("");
+    expect(stream.says(1_100, { $case: "open", value: {} })).toEqual([]);
+    expect(stream.state(1_200, job("j", running))).toEqual([
+      frame(
+        fact("job.assigned", "j", { attempt: 1 }),
+        fact("job.started", "j"),
+        fact("command.started", "j", { command: "up" }),
+      ),
+    ]);
+    expect(harness.list(1_300, job("j", { state: "QUEUED", command: "up" }))).toEqual([]);
     const seen = harness.record.at(-1);
     expect(seen?.what === "frame" && seen.original?.bytes).toEqual(Buffer.from(Job.encode(job("j", running)).finish()));
-    expect(stream.says(1_400, { $case: "state", value: { previous: 0, current: 5, canceling: false } })).toBe("");
+    expect(stream.says(1_400, { $case: "state", value: { previous: 0, current: 5, canceling: false } })).toEqual([]);
   });
 
   it("can come in pieces, of which all together are the job", () => {
@@ -222,9 +250,9 @@ describe("a stream's states", () => {
     const bytes = Job.encode(job("j", running)).finish();
     const piece = (part: Uint8Array) => Buffer.from([0x1a, ...varint(part.length), ...part]);
     const state = Buffer.concat([piece(bytes.subarray(0, 3)), Buffer.from([0x20, 1]), piece(bytes.subarray(3))]);
-    expect(harness.stream("j").bytes(1_000, Buffer.from([0x12, ...varint(state.length), ...state]))).toBe(
-      "queued assigned1 started up>",
-    );
+    expect(harness.stream("j").bytes(1_000, Buffer.from([0x12, ...varint(state.length), ...state]))).toEqual([
+      frame(...startedFacts("j")),
+    ]);
   });
 });
 
@@ -255,11 +283,11 @@ describe("the description of what is known", () => {
     const streams = ["a", "b", "c"].map((id) => harness.stream(id));
     const [a, b, c] = streams;
     a?.state(1_001, job("a", running));
-    expect(a?.prints(1_002, lines(0, 10))).toBe("0-9");
+    expect(a?.prints(1_002, lines(0, 10))).toEqual(written({ job: "a", index: 0n, next_index: 10n }));
     b?.state(1_003, job("b", success));
-    expect(b?.prints(1_004, lines(0, 3), true)).toBe("0-2");
-    expect(b?.complete(1_005)).toBe("whole");
-    expect(c?.prints(1_006, lines(0, 5))).toBe("0-4 | described");
+    expect(b?.prints(1_004, lines(0, 3), true)).toEqual(written({ job: "b", index: 0n, next_index: 3n }));
+    expect(b?.complete(1_005)).toEqual([frame(fact("mirror.received", "b", { what: "complete" }))]);
+    expect(c?.prints(1_006, lines(0, 5))).toEqual([...written({ job: "c", index: 0n, next_index: 5n }), described]);
     expect(harness.record.at(-1)).toMatchObject({ original: { type: "tapedeck.v1.KnownJobs", redacted: 0 } });
 
     const after = play();
@@ -269,12 +297,16 @@ describe("the description of what is known", () => {
     expect(description.detail).toMatchObject({ $case: "host", value: { part: 0, parts: 1, entries: 3 } });
     after.watcher.resume(description);
     after.watcher.connected();
-    expect(after.list(2_000, job("a", running), job("b", success), job("c", success))).toBe("succeeded up=SUCCEEDED");
-    expect(after.stream("a").prints(2_001, lines(0, 12), true)).toBe("10-11");
-    expect(after.stream("b").prints(2_001, lines(0, 12), true)).toBe("");
+    expect(after.list(2_000, job("a", running), job("b", success), job("c", success))).toEqual([
+      frame(...succeededFacts("c")),
+    ]);
+    expect(after.stream("a").prints(2_001, lines(0, 12), true)).toEqual([
+      ...written({ job: "a", index: 10n, next_index: 12n }),
+    ]);
+    expect(after.stream("b").prints(2_001, lines(0, 12), true)).toEqual([]);
     // It goes on where it was.
     const same = after.stream("c", c?.id);
-    expect(same.prints(2_002, lines(0, 7))).toBe("5-6");
+    expect(same.prints(2_002, lines(0, 7))).toEqual(written({ job: "c", index: 5n, next_index: 7n }));
   });
 
   it("is in parts where it is large, each for itself complete", () => {
@@ -289,7 +321,7 @@ describe("the description of what is known", () => {
     expect(Math.max(...sizes)).toBeLessThanOrEqual(512 * 1024);
     expect(knownOf(harness)).toEqual(ids);
     const after = resumed({ ...harness, record: parts });
-    expect(after.list(2_000, ...ids.map((id) => job(id, success)))).toBe("");
+    expect(after.list(2_000, ...ids.map((id) => job(id, success)))).toEqual([]);
   });
 });
 

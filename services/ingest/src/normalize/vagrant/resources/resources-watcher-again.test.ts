@@ -3,9 +3,11 @@ import { Resources } from "@tapedeck/proto/tapedeck/v1/observation";
 import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it } from "vitest";
 import type { ObservationOutcome } from "../../inventory/observing.ts";
+import { described, fact, frame, gap, unreadable } from "../../inventory/testing/outcome-fields.ts";
 import {
   basis,
   box,
+  comparedResources,
   type Entry,
   everyKind,
   framesOf,
@@ -14,7 +16,6 @@ import {
   type ResourcePlay,
   readBack,
   runner,
-  shortly,
   target,
 } from "../testing/resources-play.ts";
 
@@ -45,11 +46,12 @@ const gaps = (record: readonly ObservationOutcome[]) =>
 describe("a description", () => {
   it("names kinds of which there is nothing, and comes anew with a kind that is looked at for the first time", () => {
     const harness = playResources();
-    expect(harness.look(1_000, { target: [], project: [] })).toBe("described");
-    expect(harness.look(2_000, { target: [target("w1")], box: [box("x1"), box("x2")] })).toBe(
-      "target.added w1 | described",
-    );
-    expect(harness.look(3_000, { project: [], box: [box("x2")] })).toBe("box.removed x1");
+    expect(harness.look(1_000, { target: [], project: [] })).toEqual([described]);
+    expect(harness.look(2_000, { target: [target("w1")], box: [box("x1"), box("x2")] })).toEqual([
+      frame(fact("target.added", "w1")),
+      described,
+    ]);
+    expect(harness.look(3_000, { project: [], box: [box("x2")] })).toEqual([frame(fact("box.removed", "x1"))]);
     expect(descriptions(harness.record)).toMatchObject([
       { listed: ["target", "project"], entries: 0, parts: 1, after: undefined },
       { listed: ["target w1", "project", "box x1 x2"], entries: 3, parts: 1, after: 1_000 },
@@ -71,17 +73,22 @@ describe("a description", () => {
       [3, 4, 6, ["box e", "runner"]],
     ]);
     const later = resumed(harness.record);
-    expect(later.look(2_000, { ...everyKind, target: [target("w1")], box: boxes })).toBe("gap");
-    expect(later.look(3_000, { box: boxes.slice(1) })).toBe("box.removed a");
+    expect(later.look(2_000, { ...everyKind, target: [target("w1")], box: boxes })).toEqual([gap]);
+    expect(later.look(3_000, { box: boxes.slice(1) })).toEqual([frame(fact("box.removed", "a"))]);
   });
 
   it("comes again at the end of the look that reached so many events", () => {
     const harness = playResources({ describeAfter: 3 });
     harness.look(1_000, { ...everyKind, basis: [basis("b1")] });
-    expect(harness.look(2_000, { target: [target("w1"), target("w2")] })).toBe("target.added w1 | target.added w2");
-    expect(harness.look(3_000, { target: [target("w2"), target("w3")] })).toBe(
-      "target.removed w1 | target.added w3 | described",
-    );
+    expect(harness.look(2_000, { target: [target("w1"), target("w2")] })).toEqual([
+      frame(fact("target.added", "w1")),
+      frame(fact("target.added", "w2")),
+    ]);
+    expect(harness.look(3_000, { target: [target("w2"), target("w3")] })).toEqual([
+      frame(fact("target.removed", "w1")),
+      frame(fact("target.added", "w3")),
+      described,
+    ]);
     expect(descriptions(harness.record)[1]).toMatchObject({
       ...HostDetail.create({ parts: 1, entries: 3 }),
       listed: ["target w2 w3", "project", "basis b1", "box", "runner"],
@@ -89,7 +96,11 @@ describe("a description", () => {
     });
     const later = resumed(harness.record, 3);
     later.look(4_000, { ...everyKind, target: [target("w2"), target("w3")], runner: [runner("r1")] });
-    expect(shortly(later.record)).toBe("gap | basis.removed b1 | runner.added r1");
+    expect(comparedResources(later.record)).toEqual([
+      gap,
+      frame(fact("basis.removed", "b1")),
+      frame(fact("runner.added", "r1")),
+    ]);
     // The description says of each kind what was so when it was looked at last, which was for some after that moment.
     expect(intervalsOf(later.record)).toEqual([
       [1_000, 4_000],
@@ -99,26 +110,38 @@ describe("a description", () => {
 
   it("counts what could not be read when it was made", () => {
     const harness = playResources({ describeAfter: 2 });
-    expect(harness.look(1_000, { target: [broken] })).toBe("described | unreadable");
-    expect(harness.look(2_000, { target: [broken, target("w2")] })).toBe("target.added w2 | described");
+    expect(harness.look(1_000, { target: [broken] })).toEqual([described, unreadable]);
+    expect(harness.look(2_000, { target: [broken, target("w2")] })).toEqual([
+      frame(fact("target.added", "w2")),
+      described,
+    ]);
     const later = resumed(framesOf(harness.record).slice(0, 2), 2);
-    expect(later.look(2_000, { target: [broken, target("w2")] })).toBe("gap | target.added w2 | described");
+    expect(later.look(2_000, { target: [broken, target("w2")] })).toEqual([
+      gap,
+      frame(fact("target.added", "w2")),
+      described,
+    ]);
   });
 });
 
 describe("a recorder that was killed", () => {
   const before = { ...everyKind, target: [target("w1"), target("w2")], box: [box("x1")] };
   const after = { target: [target("w2", { uuid: "u" }), target("w3")], box: [box("x1"), box("x2")] };
-  const tells = ["target.removed w1", "target.changed w2 (uuid)", "target.added w3", "box.added x2"];
+  const tells = [
+    frame(fact("target.removed", "w1")),
+    frame(fact("target.changed", "w2", { changed: ["uuid"] })),
+    frame(fact("target.added", "w3")),
+    frame(fact("box.added", "x2")),
+  ];
 
   it.each([0, 1, 2, 3, 4])("tells the rest of a look of which %i events are in the log", (recorded) => {
     const harness = playResources();
     harness.look(1_000, before);
     harness.look(2_000, after);
     const later = resumed(harness.record.slice(0, 1 + recorded));
-    expect(later.look(2_000, after)).toBe(["gap", ...tells.slice(recorded)].join(" | "));
+    expect(later.look(2_000, after)).toEqual([gap, ...tells.slice(recorded)]);
     expect(intervalsOf(later.record)).toEqual(tells.slice(recorded).map(() => [1_000, 2_000]));
-    expect(later.look(3_000, after)).toBe("");
+    expect(later.look(3_000, after)).toEqual([]);
   });
 
   it("takes no part for the whole of a description", () => {
@@ -127,15 +150,15 @@ describe("a recorder that was killed", () => {
     harness.look(1_000, { box: large });
     expect(framesOf(harness.record)).toHaveLength(2);
     // The reader of the log gives no description that is not complete.
-    expect(resumed([]).look(1_000, { box: large })).toBe("described | described");
+    expect(resumed([]).look(1_000, { box: large })).toEqual([described, described]);
   });
 
   it("tells what can't be read once, also if it was so at first", () => {
     const harness = playResources();
     const look = { target: [broken] };
-    expect(harness.look(1_000, look)).toBe("described | unreadable");
-    expect(resumed(harness.record.slice(0, 1)).look(1_000, look)).toBe("gap | unreadable");
-    expect(resumed(harness.record).look(1_000, look)).toBe("gap");
+    expect(harness.look(1_000, look)).toEqual([described, unreadable]);
+    expect(resumed(harness.record.slice(0, 1)).look(1_000, look)).toEqual([gap, unreadable]);
+    expect(resumed(harness.record).look(1_000, look)).toEqual([gap]);
   });
 
   it("knows what a target replaces from the log", () => {
@@ -156,30 +179,35 @@ describe("a time in which nobody looked", () => {
     harness.look(1_000, { ...everyKind, target: [target("w1")] });
     harness.look(2_000, { target: "same" });
     harness.watcher.connected();
-    expect(harness.look(3_000, { target: "same" })).toBe("");
-    expect(harness.look(4_000, { ...everyKind, target: [target("w2")] })).toBe(
-      "gap | target.removed w1 | target.added w2",
-    );
+    expect(harness.look(3_000, { target: "same" })).toEqual([]);
+    expect(harness.look(4_000, { ...everyKind, target: [target("w2")] })).toEqual([
+      gap,
+      frame(fact("target.removed", "w1")),
+      frame(fact("target.added", "w2")),
+    ]);
     expect(gaps(harness.record)).toEqual([["nobody looked at the server's things", 1_000, 4_000]]);
     expect(intervalsOf(harness.record).slice(1)).toEqual([
       [2_000, 4_000],
       [2_000, 4_000],
     ]);
-    expect(harness.look(5_000, { target: "same", box: "same" })).toBe("");
+    expect(harness.look(5_000, { target: "same", box: "same" })).toEqual([]);
   });
 
   it("is a gap of the kind that the failure names, else of all", () => {
     const harness = playResources();
-    expect(harness.failed(500, "box: no")).toBe("");
+    expect(harness.failed(500, "box: no")).toEqual([]);
     harness.look(1_000, everyKind);
     harness.look(2_000, { target: [], box: [] });
-    expect(harness.failed(3_000, "box: deadline exceeded")).toBe("");
-    expect(harness.failed(3_500, "box: again")).toBe("");
-    expect(harness.look(4_000, { target: [] })).toBe("");
-    expect(harness.look(5_000, { box: "same", target: "same" })).toBe("gap");
-    expect(harness.failed(6_000, "")).toBe("");
-    expect(harness.look(7_000, { target: [] })).toBe("gap");
-    expect(harness.look(8_000, { ...everyKind, runner: [runner("r1")] })).toBe("gap | runner.added r1");
+    expect(harness.failed(3_000, "box: deadline exceeded")).toEqual([]);
+    expect(harness.failed(3_500, "box: again")).toEqual([]);
+    expect(harness.look(4_000, { target: [] })).toEqual([]);
+    expect(harness.look(5_000, { box: "same", target: "same" })).toEqual([gap]);
+    expect(harness.failed(6_000, "")).toEqual([]);
+    expect(harness.look(7_000, { target: [] })).toEqual([gap]);
+    expect(harness.look(8_000, { ...everyKind, runner: [runner("r1")] })).toEqual([
+      gap,
+      frame(fact("runner.added", "r1")),
+    ]);
     expect(gaps(harness.record)).toEqual([
       ["the boxes could not be looked at: deadline exceeded", 2_000, 5_000],
       ["the things could not be looked at: code 4", 5_000, 7_000],

@@ -2,6 +2,7 @@ import { Resources } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Ref_Target } from "@tapedeck/proto/vagrant/sdk/sdk";
 import { type Operation_PhysicalState, Target, Vagrantfile } from "@tapedeck/proto/vagrant/vagrant";
 import { describe, expect, it } from "vitest";
+import { type ComparedOutcome, described, fact, frame, unreadable } from "../../inventory/testing/outcome-fields.ts";
 import { mask } from "../mask.ts";
 import {
   basis,
@@ -23,45 +24,55 @@ const shop = { project: [project("p1")], basis: [basis("b1")], box: [box("x1")],
 const record = (value: string) => ({ record: { type_url: "type.googleapis.com/x", value: Buffer.from(value) } });
 
 describe("a later look", () => {
-  it.each<{ name: string; before: ListedResources; now: ListedResources; tells: string }>([
-    { name: "nothing", before: { target: [target("w1")] }, now: { target: [target("w1")] }, tells: "" },
-    { name: "a new target", before: {}, now: { target: [target("w1")] }, tells: "target.added w1" },
-    { name: "one that is gone", before: { target: [target("w1")] }, now: { target: [] }, tells: "target.removed w1" },
+  it.each<{ name: string; before: ListedResources; now: ListedResources; tells: readonly ComparedOutcome[] }>([
+    { name: "nothing", before: { target: [target("w1")] }, now: { target: [target("w1")] }, tells: [] },
+    { name: "a new target", before: {}, now: { target: [target("w1")] }, tells: [frame(fact("target.added", "w1"))] },
+    {
+      name: "one that is gone",
+      before: { target: [target("w1")] },
+      now: { target: [] },
+      tells: [frame(fact("target.removed", "w1"))],
+    },
     {
       name: "what comes and goes at once, what is gone first",
       before: { box: [box("x1"), box("x2")] },
       now: { box: [box("x3"), box("x2", { directory: "/d" }), box("x4")] },
-      tells: "box.removed x1 | box.added x3 | box.changed x2 (directory) | box.added x4",
+      tells: [
+        frame(fact("box.removed", "x1")),
+        frame(fact("box.added", "x3")),
+        frame(fact("box.changed", "x2", { changed: ["directory"] })),
+        frame(fact("box.added", "x4")),
+      ],
     },
     {
       name: "a state",
       before: { target: [target("w1", { state: "NOT_CREATED" })] },
       now: { target: [target("w1", { state: "CREATED", ...record("a") })] },
-      tells: "target.changed w1 (state, record)",
+      tells: [frame(fact("target.changed", "w1", { changed: ["state", "record"] }))],
     },
     {
       name: "that a target is its own parent",
       before: { target: [target("w1", { parent: undefined })] },
       now: { target: [target("w1")] },
-      tells: "",
+      tells: [],
     },
     {
       name: "a parent that is another's",
       before: { target: [target("w1")] },
       now: { target: [target("w1", { parent: { resource_id: "w2" } })] },
-      tells: "target.changed w1 (parent)",
+      tells: [frame(fact("target.changed", "w1", { changed: ["parent"] }))],
     },
     {
       name: "what else a reference says",
       before: { target: [target("w1")] },
       now: { target: [target("w1", { project: { resource_id: "p1", name: "shop2" } })] },
-      tells: "",
+      tells: [],
     },
     {
       name: "when a box was updated",
       before: { box: [box("x1")] },
       now: { box: [box("x1", { last_update: { seconds: 7n, nanos: 0 } })] },
-      tells: "",
+      tells: [],
     },
     {
       name: "a project's targets and configuration",
@@ -74,38 +85,38 @@ describe("a later look", () => {
           }),
         ],
       },
-      tells: "project.changed p1 (targets, configuration)",
+      tells: [frame(fact("project.changed", "p1", { changed: ["targets", "configuration"] }))],
     },
     {
       name: "a basis and its projects",
       before: { basis: [basis("b1")] },
       now: { basis: [basis("b1", { remote_enabled: true }), basis("b2")] },
-      tells: "basis.changed b1 (remote_enabled) | basis.added b2",
+      tells: [frame(fact("basis.changed", "b1", { changed: ["remote_enabled"] })), frame(fact("basis.added", "b2"))],
     },
     {
       name: "runners",
       before: { runner: [runner("r1"), runner("r2")] },
       now: { runner: [runner("r1", { by_id_only: false }), runner("r3")] },
       // Nobody has asked for r2.
-      tells: "runner.changed r1 (by_id_only) | runner.added r3",
+      tells: [frame(fact("runner.changed", "r1", { changed: ["by_id_only"] })), frame(fact("runner.added", "r3"))],
     },
     {
       name: "a runner that was asked for, and which the server does not know any more",
       before: { runner: [runner("r1"), runner("r2")] },
       now: { runner: [runner("r1")], missing: ["r2", "never known"] },
-      tells: "runner.removed r2",
+      tells: [frame(fact("runner.removed", "r2"))],
     },
     {
       name: "several kinds at once",
       before: { ...shop },
       now: { target: [target("w1")], project: [], runner: "same" },
-      tells: "target.added w1 | project.removed p1",
+      tells: [frame(fact("target.added", "w1")), frame(fact("project.removed", "p1"))],
     },
   ])("tells $name", ({ before, now, tells }) => {
     const harness = playResources();
-    expect(harness.look(1_000, { ...everyKind, ...before })).toBe("described");
-    expect(harness.look(2_000, now)).toBe(tells);
-    expect(harness.look(3_000, now)).toBe("");
+    expect(harness.look(1_000, { ...everyKind, ...before })).toEqual([described]);
+    expect(harness.look(2_000, now)).toEqual(tells);
+    expect(harness.look(3_000, now)).toEqual([]);
     const frames = framesOf(harness.record).slice(1);
     expect(intervalsOf(harness.record).slice(1)).toEqual(frames.map(() => [1_000, 2_000]));
     for (const { facts, original } of frames) {
@@ -209,7 +220,10 @@ describe("a target", () => {
     const harness = playResources();
     const web = (id: string, project = "p1") => target(id, { name: "web", project: { resource_id: project } });
     harness.look(1_000, { ...everyKind, target: [web("1"), web("x", "p2")] });
-    expect(harness.look(2_000, { target: [web("2"), web("x", "p2")] })).toBe("target.removed 1 | target.added 2");
+    expect(harness.look(2_000, { target: [web("2"), web("x", "p2")] })).toEqual([
+      frame(fact("target.removed", "1")),
+      frame(fact("target.added", "2")),
+    ]);
     harness.look(3_000, { target: [] });
     harness.look(4_000, { target: [web("3"), web("y", "p3")] });
     harness.look(5_000, { target: [web("3"), web("y", "p3"), target("db")] });
@@ -266,25 +280,29 @@ describe("what can't be read", () => {
 
   it("is told once for the same bytes, and keeps what was known of it", () => {
     const harness = playResources();
-    expect(harness.look(1, { target: [target("w1"), broken("w2")] })).toBe("described | unreadable");
-    expect(harness.look(2, { target: [broken("w1"), broken("w2")] })).toBe("");
-    expect(harness.look(3, { target: [broken("w1", "more"), broken("w2")] })).toBe("unreadable");
-    expect(harness.look(4, { target: [target("w1"), broken("w2")] })).toBe("");
-    expect(harness.look(5, { target: [target("w1", { uuid: "u" }), target("w2")] })).toBe(
-      "target.changed w1 (uuid) | target.added w2",
-    );
-    const [, unreadable] = framesOf(harness.record);
-    expect(unreadable?.original).toMatchObject({ type: "hashicorp.vagrant.Target", bytes: broken("w2")[1] });
-    expect(unreadable?.facts[0].summary).toMatch(/^2 bytes that can't be read: /);
+    expect(harness.look(1, { target: [target("w1"), broken("w2")] })).toEqual([described, unreadable]);
+    expect(harness.look(2, { target: [broken("w1"), broken("w2")] })).toEqual([]);
+    expect(harness.look(3, { target: [broken("w1", "more"), broken("w2")] })).toEqual([unreadable]);
+    expect(harness.look(4, { target: [target("w1"), broken("w2")] })).toEqual([]);
+    expect(harness.look(5, { target: [target("w1", { uuid: "u" }), target("w2")] })).toEqual([
+      frame(fact("target.changed", "w1", { changed: ["uuid"] })),
+      frame(fact("target.added", "w2")),
+    ]);
+    const [, second] = framesOf(harness.record);
+    expect(second?.original).toMatchObject({ type: "hashicorp.vagrant.Target", bytes: broken("w2")[1] });
+    expect(second?.facts[0].summary).toMatch(/^2 bytes that can't be read: /);
   });
 
   it("is an entry without an id, with a long one, or larger than the log takes", () => {
     const harness = playResources({ frameBytes: 16 * 1024 + 100 });
     const large = target("w3", { uuid: "u".repeat(200) });
-    expect(harness.look(1, { target: [target(""), target("i".repeat(201)), large, target("w1")] })).toBe(
-      "described | unreadable | unreadable | unreadable",
-    );
-    expect(harness.look(2, { target: [target("w1")] })).toBe("");
+    expect(harness.look(1, { target: [target(""), target("i".repeat(201)), large, target("w1")] })).toEqual([
+      described,
+      unreadable,
+      unreadable,
+      unreadable,
+    ]);
+    expect(harness.look(2, { target: [target("w1")] })).toEqual([]);
   });
 
   it("is no kind that is not known", () => {
@@ -300,9 +318,11 @@ describe("secrets", () => {
     const harness = playResources({ mask });
     const withSecret = (secret: string, uuid = "") =>
       target("w1", { uuid, metadata: { metadata: { password: secret } } });
-    expect(harness.look(1, { target: [withSecret("hunter2")] })).toBe("described");
-    expect(harness.look(2, { target: [withSecret("hunter3")] })).toBe("");
-    expect(harness.look(3, { target: [withSecret("hunter4", "u")] })).toBe("target.changed w1 (uuid)");
+    expect(harness.look(1, { target: [withSecret("hunter2")] })).toEqual([described]);
+    expect(harness.look(2, { target: [withSecret("hunter3")] })).toEqual([]);
+    expect(harness.look(3, { target: [withSecret("hunter4", "u")] })).toEqual([
+      frame(fact("target.changed", "w1", { changed: ["uuid"] })),
+    ]);
     for (const { original } of framesOf(harness.record)) {
       expect(Buffer.from(original?.bytes ?? []).toString("latin1")).toContain("*******");
       expect(original?.redacted).toBe(1);

@@ -13,10 +13,18 @@ import { ulid } from "ulid";
 import type { Fact } from "../../fact.ts";
 import type { ObservationOutcome } from "../../inventory/observing.ts";
 import { outcomesOf } from "../../inventory/observing.ts";
+import {
+  type ComparedFact,
+  type ComparedOutcome,
+  compared,
+  type FactFields,
+  fact,
+  frame,
+} from "../../inventory/testing/outcome-fields.ts";
 import { type JobsOptions, JobsWatcher } from "../jobs/jobs-watcher.ts";
 import type { OutputMasks } from "../jobs/output-pieces.ts";
 
-// Jobs and looks for tests, and what a watcher says of them in short.
+// Jobs and observations of them for tests, and the fields of a watcher's facts that tests compare.
 
 export type JobFields = {
   readonly state: Exclude<keyof typeof Job_State, "UNRECOGNIZED">;
@@ -58,10 +66,10 @@ export type Play = {
   readonly watcher: JobsWatcher;
   /** Everything that was seen, in order. */
   readonly record: ObservationOutcome[];
-  readonly look: (at: number, seen: Observation["result"]) => string;
-  readonly list: (at: number, ...jobs: readonly Job[]) => string;
+  readonly look: (at: number, seen: Observation["result"]) => readonly ComparedOutcome[];
+  readonly list: (at: number, ...jobs: readonly Job[]) => readonly ComparedOutcome[];
   /** Asked for by its id; a number: refused with that code. */
-  readonly one: (at: number, id: string, answer: Job | number, message?: string) => string;
+  readonly one: (at: number, id: string, answer: Job | number, message?: string) => readonly ComparedOutcome[];
   /** `before`: terminal events that it gave before it is shown. */
   readonly stream: (id: string, name?: string, before?: number) => StreamPlay;
 };
@@ -69,17 +77,17 @@ export type Play = {
 /** One opening of a job's stream. */
 export type StreamPlay = {
   readonly id: string;
-  readonly says: (at: number, event: GetJobStreamResponse["event"]) => string;
-  readonly bytes: (at: number, bytes: Uint8Array) => string;
-  readonly state: (at: number, job: Job) => string;
-  readonly prints: (at: number, events: readonly TerminalEvent[], buffered?: boolean) => string;
-  readonly complete: (at: number) => string;
-  readonly ends: (at: number, code?: number) => string;
+  readonly says: (at: number, event: GetJobStreamResponse["event"]) => readonly ComparedOutcome[];
+  readonly bytes: (at: number, bytes: Uint8Array) => readonly ComparedOutcome[];
+  readonly state: (at: number, job: Job) => readonly ComparedOutcome[];
+  readonly prints: (at: number, events: readonly TerminalEvent[], buffered?: boolean) => readonly ComparedOutcome[];
+  readonly complete: (at: number) => readonly ComparedOutcome[];
+  readonly ends: (at: number, code?: number) => readonly ComparedOutcome[];
 };
 
 export const unmasked = (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 });
 
-/** Plays looks (at ms since 1970) to a watcher; each call gives what it tells, in the short form of `shortly`. */
+/** Plays looks (at ms since 1970) to a watcher; each call gives the outcomes, as tests compare them. */
 export function play(
   { textTtl, ...options }: JobsOptions & { readonly textTtl?: number } = {},
   masks: OutputMasks = { mask: unmasked },
@@ -92,7 +100,7 @@ export function play(
       watcher.observe("jobs", Observation.decode(Observation.encode({ result: what }).finish()), timestampOfMs(at)),
     );
     record.push(...seen);
-    return shortly(seen);
+    return comparedJobs(seen);
   };
   return {
     watcher,
@@ -151,61 +159,64 @@ export function lines(from: number, next: number, prefix = "a"): readonly Termin
   return Array.from({ length: next - from }, (_, index) => line(`${prefix}${from + index}`));
 }
 
-/**
- * Job facts by their verbs, with attempt or reason (`assigned1`, `canceled:expired`) and outcome where it is not that of
- * the verb; `up>` a command that started, `up=FAILED`; `0-63` output by its places; `gap 5-10`, `gap 5-?`; in brackets
- * where inferred; `|` between frames.
- */
-export function shortly(seen: readonly ObservationOutcome[]): string {
-  const parts: string[] = [];
-  let from: bigint | undefined;
-  let last: bigint | undefined;
-  const flush = () => {
-    if (from !== undefined) parts.push(from === last ? `${from}` : `${from}-${last}`);
-    from = undefined;
-  };
-  for (const one of seen) {
-    const index = indexOf(one);
-    if (index !== undefined && from !== undefined && last !== undefined && index === last + 1n) {
-      last = index;
-      continue;
+/** The outcomes as tests compare them. */
+export function comparedJobs(outcomes: readonly ObservationOutcome[]): readonly ComparedOutcome[] {
+  return compared(outcomes, (one) => ({ ...(one.outcome && { outcome: one.outcome }), ...detailFields(one) }));
+}
+
+function detailFields({ detail }: Fact): FactFields {
+  switch (detail?.$case) {
+    case "job": {
+      const { attempt, reason } = detail.value;
+      return { ...(attempt > 0 && { attempt }), ...(reason !== "" && { reason }) };
     }
-    flush();
-    if (index === undefined) parts.push(shortOf(one));
-    else {
-      from = index;
-      last = index;
-    }
+    case "command":
+      return { command: detail.value.command };
+    case "mirror":
+      return { what: detail.value.what };
+    case "text":
+      return { ...(detail.value.output && { index: detail.value.output.index }) };
+    default:
+      return {};
   }
-  flush();
-  return parts.join(" | ");
+}
+
+/** The facts about a job with the command `up` that is running when it is seen for the first time. */
+export function startedFacts(job: string): readonly ComparedFact[] {
+  return [
+    fact("job.queued", job),
+    fact("job.assigned", job, { attempt: 1 }),
+    fact("job.started", job),
+    fact("command.started", job, { command: "up" }),
+  ];
+}
+
+/** The facts about such a job whose command has succeeded. */
+export function succeededFacts(job: string): readonly ComparedFact[] {
+  return [
+    fact("job.succeeded", job, { outcome: Outcome.OUTCOME_SUCCEEDED }),
+    fact("command.finished", job, { outcome: Outcome.OUTCOME_SUCCEEDED, command: "up" }),
+  ];
+}
+
+type OutputRange = { readonly job: string; readonly index: bigint; readonly next_index?: bigint };
+
+/** A frame for each terminal event from `index` up to, and without, `next_index`. */
+export function written({ job, index, next_index }: Required<OutputRange>): readonly ComparedOutcome[] {
+  const count = Number(next_index - index);
+  return Array.from({ length: count }, (_, offset) =>
+    frame(fact("terminal.written", job, { index: index + BigInt(offset) })),
+  );
+}
+
+/** A gap in a job's output; without `next_index`, its end is not known. */
+export function outputGap(output: OutputRange): ComparedOutcome {
+  return { what: "gap", output };
 }
 
 export function indexOf(seen: ObservationOutcome): bigint | undefined {
   const detail = seen.what === "frame" ? seen.facts[0].detail : undefined;
   return detail?.$case === "text" ? detail.value.output?.index : undefined;
-}
-
-function shortOf(seen: ObservationOutcome): string {
-  if (seen.what === "frame") return seen.facts.map(short).join(" ");
-  if (seen.what === "another session") return seen.what;
-  return `gap ${seen.output?.index}-${seen.output?.next_index ?? "?"}`;
-}
-
-function short({ kind, detail, outcome = 0, inferred }: Fact): string {
-  const [noun, verb = ""] = kind.split(".");
-  const outcomeName = Object.entries(Outcome)
-    .find(([, number]) => number === outcome)?.[0]
-    .replace("OUTCOME_", "");
-  let text = verb;
-  if (detail?.$case === "job") {
-    const { attempt, reason } = detail.value;
-    text = `${verb}${attempt || ""}${reason && `:${reason}`}`;
-    if (outcome !== 0 && outcomeName !== verb.toUpperCase() && verb !== "lost") text += `=${outcomeName}`;
-  }
-  if (detail?.$case === "command") text = detail.value.command + (verb === "started" ? ">" : `=${outcomeName}`);
-  if (noun === "mirror") text = detail?.$case === "mirror" && detail.value.what === "complete" ? "whole" : "unknown";
-  return inferred ? `(${text})` : text;
 }
 
 export function factsOf(record: readonly ObservationOutcome[]): readonly Fact[] {

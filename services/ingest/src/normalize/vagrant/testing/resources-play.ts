@@ -2,12 +2,12 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Observation, Resources } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Basis, Box, Operation_PhysicalState, Project, Runner, Target } from "@tapedeck/proto/vagrant/vagrant";
 import { msOfTimestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import type { Fact } from "../../fact.ts";
 import { type ObservationOutcome, outcomesOf, type WatchOptions } from "../../inventory/observing.ts";
+import { type ComparedOutcome, compared } from "../../inventory/testing/outcome-fields.ts";
 import type { ResourceKind } from "../resources/resource-kinds.ts";
 import { ResourcesWatcher } from "../resources/resources-watcher.ts";
 
-// Things and looks at them for tests, and what a watcher says of them in short.
+// Resources and observations of them for tests, and the fields of a watcher's facts that tests compare.
 
 /** Its id, and its message encoded. */
 export type Entry = readonly [id: string, bytes: Uint8Array];
@@ -68,8 +68,8 @@ export type ResourcePlay = {
   readonly watcher: ResourcesWatcher;
   /** Everything that was seen, in order. */
   readonly record: ObservationOutcome[];
-  readonly look: (at: number, looked: ListedResources) => string;
-  readonly failed: (at: number, message: string, code?: number) => string;
+  readonly look: (at: number, looked: ListedResources) => readonly ComparedOutcome[];
+  readonly failed: (at: number, message: string, code?: number) => readonly ComparedOutcome[];
 };
 
 export type PlayOptions = {
@@ -79,7 +79,7 @@ export type PlayOptions = {
   readonly frameBytes?: number;
 };
 
-/** Plays looks (at ms since 1970) to a watcher; each call gives what it tells, in the short form of `shortly`. */
+/** Plays looks (at ms since 1970) to a watcher; each call gives the outcomes, as tests compare them. */
 export function playResources({
   describeAfter = 1_000,
   runningCommand = () => undefined,
@@ -92,7 +92,7 @@ export function playResources({
   const look = (at: number, seen: Observation["result"]) => {
     const news = outcomesOf(watcher.observe("things", { result: seen }, timestampOfMs(at)));
     record.push(...news);
-    return shortly(news);
+    return comparedResources(news);
   };
   return {
     watcher,
@@ -121,16 +121,12 @@ function lookAt({ missing = [], ...looked }: ListedResources): Resources {
   });
 }
 
-/** "target.added w1", with `|` between what one look tells. */
-export function shortly(seen: readonly ObservationOutcome[]): string {
-  return seen.map((one) => (one.what === "frame" ? one.facts.map(short).join(" ") : one.what)).join(" | ");
-}
-
-function short({ kind, detail, subject }: Fact): string {
-  if (kind === "inventory.described") return "described";
-  if (kind === "upstream.unreadable") return "unreadable";
-  const changed = detail?.$case === "thing" ? detail.value.changed : [];
-  return [kind, subject, ...(changed.length > 0 ? [`(${changed.join(", ")})`] : [])].join(" ");
+/** The outcomes as tests compare them: of a fact's detail, the fields that changed. */
+export function comparedResources(outcomes: readonly ObservationOutcome[]): readonly ComparedOutcome[] {
+  return compared(outcomes, ({ detail }) => {
+    const changed = detail?.$case === "thing" ? detail.value.changed : [];
+    return changed.length > 0 ? { changed } : {};
+  });
 }
 
 /** The frames of a record. */
