@@ -9,7 +9,7 @@ import {
 import { messageOf, type RktAnswer } from "./client.ts";
 
 /** So many polls have been answered; then the calls are made that were made then. */
-export type Step = { readonly polls: number; readonly calls: readonly RecordedUnary[] };
+export type PollStep = { readonly polls: number; readonly calls: readonly RecordedUnary[] };
 
 const kindOf: { readonly [R in UnaryRpc]: InventoryKind } = {
   GetInfo: "pods",
@@ -24,9 +24,9 @@ const kindOf: { readonly [R in UnaryRpc]: InventoryKind } = {
  * where something was asked, at every poll that answered something new, and at the one after it: what has to be seen twice
  * is believed then. A poll is a call like any other; of those that answered the same the last one is asked again.
  */
-export function stepsOf(recording: RecordedUpstream, kind: InventoryKind): Step[] {
+export function stepsOf(recording: RecordedUpstream, kind: InventoryKind): PollStep[] {
   const polls = pollRows(recording, kind);
-  const steps: Step[] = [];
+  const steps: PollStep[] = [];
   let answered = 0;
   for (const row of recording.rows) {
     if (row.kind !== "unary" || kindOf[row.rpc] !== kind) continue;

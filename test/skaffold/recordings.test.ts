@@ -157,7 +157,7 @@ describe.each(scenarios)("%s, recorded and served again", (scenario) => {
   });
 
   /** Of several intents in one call the later ones go out when the loop of the one before has ended. */
-  async function laterSteps({ t, path, method, requestBody, status }: RecordedHttpCall, { v1 }: Step["counts"]) {
+  async function laterSteps({ t, path, method, requestBody, status }: RecordedHttpCall, { v1 }: ReplayStep["counts"]) {
     if (method !== "POST" || path !== "/v1/execute" || status !== 200) return;
     const intents = Object.entries(parsed(requestBody ?? "") ?? {}).filter(([, wanted]) => wanted === true);
     steps += Math.max(1, intents.length);
@@ -239,7 +239,7 @@ describe.each(scenarios)("%s, recorded and served again", (scenario) => {
   }
 });
 
-type Step = {
+type ReplayStep = {
   readonly at: number;
   readonly counts: { readonly v1: number; readonly v2: number };
   readonly state?: string;
@@ -247,7 +247,7 @@ type Step = {
 };
 
 /** Quiet GetState answers and calls, in the order in which they were made. */
-function stepsOf(scenario: string, recording: RecordedUpstream): Step[] {
+function stepsOf(scenario: string, recording: RecordedUpstream): ReplayStep[] {
   const folder = join(fixtures, scenario);
   const before = (channel: "v1" | "v2", at: number) =>
     recording.messages[channel].filter((message) => happenedAt(recording, channel, message) <= at).length;

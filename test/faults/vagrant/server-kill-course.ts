@@ -2,7 +2,7 @@ import { line } from "@tapedeck/fakes/vagrant/client";
 import type { Playback } from "@tapedeck/fakes/vagrant/playback";
 import type { RecordedUpstream } from "@tapedeck/fakes/vagrant/recording";
 import type { FakeVagrant } from "@tapedeck/fakes/vagrant/server";
-import type { Step } from "@tapedeck/fakes/vagrant/steps";
+import type { RecordedStep } from "@tapedeck/fakes/vagrant/steps";
 import { newNames, runSteps } from "@tapedeck/fakes/vagrant/timed";
 import { Job_State, GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
@@ -74,7 +74,7 @@ export function startCourse(
     return found;
   }
 
-  function note(step: Step): void {
+  function note(step: RecordedStep): void {
     const now = (id: string) => names.get(id) ?? id;
     if (step.kind === "write") doing(now(step.job)).written.push(...step.events.map(encoded));
     else if (step.kind === "complete") doing(now(step.job)).isOver = true;

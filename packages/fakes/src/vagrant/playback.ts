@@ -4,15 +4,15 @@ import type { Database } from "./state/database.ts";
 import type { JobHooks } from "./state/jobs.ts";
 import type { Stamps } from "./state/stamps.ts";
 import { Refusal } from "./status.ts";
-import { type CallStep, type Step, type StepContent, stepsOf, subjectOf } from "./steps.ts";
+import { type CallStep, type RecordedStep, type StepContent, stepsOf, subjectOf } from "./steps.ts";
 
 /** A run that is done again, step by step. Nothing happens but by one of these functions. */
 export type Playback = {
-  readonly steps: readonly Step[];
+  readonly steps: readonly RecordedStep[];
   /** How many of them are done. */
   readonly done: () => number;
   /** Does the next one; undefined if all are done. Streams have been told of it when this returns. */
-  readonly next: () => Step | undefined;
+  readonly next: () => RecordedStep | undefined;
   /** What the call of row `n` was answered; undefined if it was refused or is not done. */
   readonly answer: (n: number) => Buffer | undefined;
   /** Does all steps of rows up to this one. */
@@ -54,7 +54,7 @@ function callAsRecorded({ call }: PlayedServer, { rpc, request, isRefused }: Cal
  * As if it happened now, with ids of its own: `names` has those that are known, by the recorded ones, and learns the
  * others. What is there already, found or refused, is not made again.
  */
-export function playAsNow(server: PlayedServer, steps: readonly Step[], names: Map<string, string>): Playback {
+export function playAsNow(server: PlayedServer, steps: readonly RecordedStep[], names: Map<string, string>): Playback {
   return play(steps, (step) => {
     if (step.kind !== "call") return doHere(server, renamed(step, names));
     const { rpc, about } = step;
@@ -104,12 +104,12 @@ function doHere({ database, jobs }: PlayedServer, step: HookStep): undefined {
   }
 }
 
-function play(steps: readonly Step[], perform: (step: Step) => Buffer | undefined): Playback {
+function play(steps: readonly RecordedStep[], perform: (step: RecordedStep) => Buffer | undefined): Playback {
   let done = 0;
   const answers = new Map<number, Buffer>();
   const gates = new Map<number, PromiseWithResolvers<void>>();
 
-  function next(): Step | undefined {
+  function next(): RecordedStep | undefined {
     const step = steps[done];
     if (step === undefined) return undefined;
     const answer = perform(step);

@@ -12,7 +12,7 @@ import type { JobStream, StreamGates } from "./state/job-stream.ts";
 import type { JobHooks } from "./state/jobs.ts";
 import { makeStamps } from "./state/stamps.ts";
 import { type Generation, scrub } from "./state/targets.ts";
-import type { Step } from "./steps.ts";
+import type { RecordedStep } from "./steps.ts";
 
 export type FakeVagrantOptions = {
   /** 0 (default): a free one. */
@@ -79,7 +79,7 @@ export type FakeVagrant = AsyncDisposable & {
   /** What the recording's client and runner did, to be done here step by step. */
   readonly playSample: (recording: RecordedUpstream) => Playback;
   /** Such steps as if they happened now, with new ids; `names` has the ids here by those in the steps, and learns. */
-  readonly playAsNow: (steps: readonly Step[], names: Map<string, string>) => Playback;
+  readonly playAsNow: (steps: readonly RecordedStep[], names: Map<string, string>) => Playback;
   /** A new ULID by the fake's clock. */
   readonly newId: () => string;
 };

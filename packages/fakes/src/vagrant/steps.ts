@@ -21,7 +21,7 @@ import type { RecordedUpstream, Row } from "./recording.ts";
 import { goDuration, type Lent, plus } from "./state/stamps.ts";
 
 /** Something that a recording's client or runner did. */
-export type Step = StepPlace & StepContent;
+export type RecordedStep = StepPlace & StepContent;
 
 export type StepPlace = {
   /** Of the row that shows it. */
@@ -58,7 +58,7 @@ export type CallStep = {
  * The steps of a recording by rising `n`. What the runner said of a job is not recorded, so it is read from the first
  * stream of that job.
  */
-export function stepsOf({ rows }: RecordedUpstream): Step[] {
+export function stepsOf({ rows }: RecordedUpstream): RecordedStep[] {
   const firstStreams = new Map<string, string>();
   for (const row of rows) {
     if (row.kind !== "stream-open" || row.rpc !== "GetJobStream") continue;

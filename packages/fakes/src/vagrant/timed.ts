@@ -13,7 +13,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import type { Playback } from "./playback.ts";
 import type { RecordedUpstream } from "./recording.ts";
 import type { FakeVagrant } from "./server.ts";
-import { type Step, type StepContent, stepsOf } from "./steps.ts";
+import { type RecordedStep, type StepContent, stepsOf } from "./steps.ts";
 
 /** What the demo's project does: its provisioner is mended or not. */
 export type RunKind = "succeeding" | "failing";
@@ -46,7 +46,7 @@ export function startDemo(fake: FakeVagrant, { recording, speed, pauseMs, signal
   let isPaused = false;
   let current: { readonly playback: Playback; release?: () => void } | undefined;
 
-  async function play(steps: readonly Step[], names: Map<string, string>): Promise<void> {
+  async function play(steps: readonly RecordedStep[], names: Map<string, string>): Promise<void> {
     const playback = fake.playAsNow(steps, names);
     current = { playback };
     if (isPaused) hold();
@@ -95,7 +95,7 @@ export function newNames(fake: Pick<FakeVagrant, "newId">, recording: RecordedUp
 }
 
 /** The recorded run, whose provisioner fails, or as it would be if it did not. */
-export function runSteps(recording: RecordedUpstream, kind: RunKind): Step[] {
+export function runSteps(recording: RecordedUpstream, kind: RunKind): RecordedStep[] {
   const steps = stepsOf(recording);
   if (kind === "failing") return steps;
   return steps.map((step) => {
@@ -114,18 +114,18 @@ function mended(event: TerminalEvent): TerminalEvent {
 }
 
 /** What `vagrant box add` has brought to this server before; two versions of one, as on a real desk. */
-function boxSteps(): Step[] {
+function boxSteps(): RecordedStep[] {
   return ["202407.22.0", "202502.21.0"].map((version, n) => {
     const name = "bento/ubuntu-24.04";
     const directory = `/home/dana/.vagrant.d/boxes/bento-VAGRANTSLASH-ubuntu-24.04/${version}/virtualbox`;
     const box = { name, provider: "virtualbox", version, directory };
     const request = UpsertBoxRequest.encode(UpsertBoxRequest.fromPartial({ box })).finish();
-    return { n, atMs: n, ...callStep("UpsertBox", request, "") } as Step;
+    return { n, atMs: n, ...callStep("UpsertBox", request, "") } as RecordedStep;
   });
 }
 
 /** The machines of the recording are destroyed: half a second for each on its clock, as compressed as the rest. */
-function destroySteps(recording: RecordedUpstream): Step[] {
+function destroySteps(recording: RecordedUpstream): RecordedStep[] {
   const steps = stepsOf(recording);
   const calls = steps.flatMap((step) => (step.kind === "call" ? [step] : []));
   const up = calls.findLast(({ rpc }) => rpc === "QueueJob");
@@ -138,8 +138,8 @@ function destroySteps(recording: RecordedUpstream): Step[] {
     }),
   );
   const id = "0".repeat(up.about.length);
-  const made: Step[] = [];
-  const add = (step: StepContent) => made.push({ n: made.length, atMs: made.length * 170, ...step } as Step);
+  const made: RecordedStep[] = [];
+  const add = (step: StepContent) => made.push({ n: made.length, atMs: made.length * 170, ...step } as RecordedStep);
   const at = { seconds: 0n, nanos: 0 };
 
   const value = { command: "destroy", component: { type: Component_Type.COMMAND, name: "destroy" } };

@@ -17,7 +17,7 @@ const normalizer = plainNormalizer({ name: "a", replays: true }, { name: "b", re
 type What = NonNullable<Item["what"]>;
 
 /** What may happen, in any order. */
-type Step =
+type RecorderAction =
   | { readonly do: "say"; readonly channel: Channel; readonly facts: number }
   /** Bytes without a time, the same again and again. */
   | { readonly do: "garble"; readonly channel: Channel }
@@ -32,21 +32,21 @@ type Step =
   | { readonly do: "land late" };
 
 const channel = fc.constantFrom(...channels);
-const steps: fc.Arbitrary<Step[]> = fc.array(
+const steps: fc.Arbitrary<RecorderAction[]> = fc.array(
   fc.oneof(
     {
       weight: 6,
       arbitrary: fc.record({ do: fc.constant("say" as const), channel, facts: fc.integer({ min: 0, max: 2 }) }),
     },
     { weight: 5, arbitrary: fc.record({ do: fc.constant("garble" as const), channel }) },
-    { weight: 2, arbitrary: fc.constant<Step>({ do: "pause" }) },
+    { weight: 2, arbitrary: fc.constant<RecorderAction>({ do: "pause" }) },
     fc.record({ do: fc.constant("reconnect" as const), seed: fc.nat() }),
     fc.record({ do: fc.constant("next process" as const), known: fc.boolean() }),
     { weight: 4, arbitrary: fc.record({ do: fc.constant("push" as const), items: fc.integer({ min: 1, max: 8 }) }) },
-    { weight: 2, arbitrary: fc.constant<Step>({ do: "kill recorder" }) },
+    { weight: 2, arbitrary: fc.constant<RecorderAction>({ do: "kill recorder" }) },
     fc.record({ do: fc.constant("kill tap and recorder" as const), seed: fc.nat() }),
-    { weight: 2, arbitrary: fc.constant<Step>({ do: "acknowledge" }) },
-    fc.constant<Step>({ do: "land late" }),
+    { weight: 2, arbitrary: fc.constant<RecorderAction>({ do: "acknowledge" }) },
+    fc.constant<RecorderAction>({ do: "land late" }),
   ),
   { maxLength: 40, size: "max" },
 );
@@ -154,7 +154,7 @@ function world(fate: readonly Fate[], shuffled: boolean) {
   return {
     log,
     processes,
-    async step(step: Step) {
+    async step(step: RecorderAction) {
       now += 3;
       switch (step.do) {
         case "say":

@@ -3,13 +3,13 @@ import type { LastOfSource, LogWriter, NewMessage, PublishOutcome, RecordedEvent
 import { subjectMatcher } from "@tapedeck/shared/log/subject-match";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 
-export type StoredMessage = { readonly seq: number; readonly writer: string; readonly message: NewMessage };
+export type FakeLogMessage = { readonly seq: number; readonly writer: string; readonly message: NewMessage };
 
 /** What becomes of one publish. `lands`: when the server takes it; `answers`: whether the client hears of it. */
 export type Fate = { readonly lands: "now" | "late" | "never"; readonly answers: boolean; readonly refuses?: boolean };
 
 export type FakeLog = LogWriter & {
-  readonly stored: readonly StoredMessage[];
+  readonly stored: readonly FakeLogMessage[];
   readonly recorded: () => RecordedEvent[];
   readonly reader: LogHistoryReader;
   /** Lets everything land that was on its way. */
@@ -24,7 +24,7 @@ export type FakeLogOptions = {
 
 /** One source's log in memory, with the server's rules for expectations and batches, and a network that loses things. */
 export function fakeLog(fate: () => Fate, { lastOfFails = () => false, onPublish }: FakeLogOptions = {}): FakeLog {
-  const stored: StoredMessage[] = [];
+  const stored: FakeLogMessage[] = [];
   let late: (() => void)[] = [];
   let seq = 0;
 

@@ -432,13 +432,13 @@ const crash = {
   arbitrary: fc.record({ do: fc.constant("crash" as const), lost: fc.nat(3), again: fc.nat(3) }),
 };
 
-type Step =
+type StreamAction =
   | { readonly do: "deliver" | "reopen"; readonly stream: string }
   | { readonly do: "crash"; readonly lost: number; readonly again: number }
   | { readonly do: "reconnect" | "startTap" };
 
 /** And all that is left. */
-function play(world: ReturnType<typeof worldOf>, steps: readonly Step[]): void {
+function play(world: ReturnType<typeof worldOf>, steps: readonly StreamAction[]): void {
   for (const step of steps) {
     if (step.do === "deliver") world.deliver(step.stream);
     else if (step.do === "reopen") world.reopen(step.stream);

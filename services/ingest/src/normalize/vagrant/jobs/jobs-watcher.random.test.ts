@@ -6,13 +6,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.ts";
 import { eventsOf, indexOf, unmasked } from "../testing/jobs-play.ts";
-import { type Shown, type SimulatedServer, type Step, simulateServer } from "../testing/simulated-server.ts";
+import { type JobAction, type Shown, type SimulatedServer, simulateServer } from "../testing/simulated-server.ts";
 import { type JobsOptions, JobsWatcher } from "./jobs-watcher.ts";
 
 type Action =
   | { readonly what: "queue" | "list" | "reconnect" | "restart" }
   | { readonly what: "lose"; readonly job: number }
-  | { readonly what: "step"; readonly job: number; readonly step: Step }
+  | { readonly what: "step"; readonly job: number; readonly step: JobAction }
   | { readonly what: "pull"; readonly job: number; readonly most: number; readonly times: number };
 
 const jobNumber = fc.nat(2);
@@ -29,8 +29,8 @@ const actionOf = (mostPrinted: number): fc.Arbitrary<Action> =>
         what: fc.constant("step" as const),
         job: jobNumber,
         step: fc.oneof(
-          { weight: 3, arbitrary: fc.constantFrom<Step[]>("assign", "ack") },
-          { weight: 1, arbitrary: fc.constantFrom<Step[]>("requeue", "cancel", "complete", "fail", "give up") },
+          { weight: 3, arbitrary: fc.constantFrom<JobAction[]>("assign", "ack") },
+          { weight: 1, arbitrary: fc.constantFrom<JobAction[]>("requeue", "cancel", "complete", "fail", "give up") },
           { weight: 4, arbitrary: print(mostPrinted) },
         ),
       }),

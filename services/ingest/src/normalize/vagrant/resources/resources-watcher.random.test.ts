@@ -17,7 +17,7 @@ import {
 } from "../testing/resources-play.ts";
 
 /** What happens to the things until the next look, and how they are looked at. */
-type Step = {
+type PollRound = {
   readonly moves: readonly Move[];
   readonly look: "targets" | "boxes" | "both" | "failed" | "reconnect";
 };
@@ -32,7 +32,7 @@ const move: fc.Arbitrary<Move> = fc.record({
   kind: fc.constantFrom("target", "target", "box"),
   which: fc.nat(3),
 });
-const step: fc.Arbitrary<Step> = fc.record({
+const step: fc.Arbitrary<PollRound> = fc.record({
   moves: fc.array(move, { maxLength: 3 }),
   look: fc.constantFrom("targets", "targets", "boxes", "both", "failed", "reconnect"),
 });
@@ -42,7 +42,7 @@ type Thing = { readonly id: string; readonly name: string; readonly version: num
 type Play = (harness: ResourcePlay) => void;
 
 /** The same looks for any number of watchers, as a tap gives them: `same` for what did not change on a connection. */
-function looksOf(steps: readonly Step[]): readonly Play[] {
+function looksOf(steps: readonly PollRound[]): readonly Play[] {
   const listed: Record<Move["kind"], readonly Thing[]> = { target: [], box: [] };
   const last = new Map<string, string>();
   let made = 0;
@@ -107,7 +107,7 @@ function told(record: readonly ObservationOutcome[], isComplete: boolean) {
 }
 
 /** Nothing can't be read: who resumes knows what was told to be so since the last description. */
-function readable(steps: readonly Step[]): readonly Step[] {
+function readable(steps: readonly PollRound[]): readonly PollRound[] {
   const readableMove = (one: Move): Move => (one.what === "break" ? { ...one, what: "change" } : one);
   return steps.map((one) => ({ ...one, moves: one.moves.map(readableMove) }));
 }

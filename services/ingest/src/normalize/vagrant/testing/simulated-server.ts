@@ -19,7 +19,7 @@ export type SimulatedServer = {
   /** What the jobs have printed. */
   readonly printed: (id: string) => readonly TerminalEvent[];
   readonly queue: () => void;
-  readonly step: (id: string | undefined, step: Step) => void;
+  readonly step: (id: string | undefined, step: JobAction) => void;
   /** The job's stream gives the next message, of at most so many events; it is opened if it is not. */
   readonly pull: (id: string | undefined, most: number) => void;
   /** The job's stream is lost. */
@@ -34,7 +34,7 @@ export type SimulatedServer = {
   readonly ids: () => readonly string[];
 };
 
-export type Step =
+export type JobAction =
   | "assign"
   | "requeue"
   | "ack"
@@ -80,7 +80,7 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
     of.job = { ...of.job, ...fields };
   }
 
-  function take(of: Simulated, step: Step): void {
+  function take(of: Simulated, step: JobAction): void {
     const { state, assign_time, cancel_time } = of.job;
     const time = timestampOfMs(now + 3);
     const error = { code: 1, message: "canceled", details: [] };
