@@ -1,40 +1,24 @@
 import { PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
-import { freshDatabase } from "@tapedeck/shared/testing/database";
-import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
-import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { searchSeed } from "@tapedeck/shared/testing/searches";
+import { describe, expect, it } from "vitest";
 import { listOperations } from "../../api/list-operations.ts";
-import { readState } from "../../api/read-state.ts";
-import { type Database, openDatabase } from "../../db/database.ts";
-import { Progress } from "../../projecting/progress.ts";
-import { rebuild } from "../../projecting/rebuild.ts";
-import { migrated } from "../../testing/migrated.ts";
+import { openDatabase } from "../../db/database.ts";
+import { atAnyPosition, readDeps, readRows, tablesAfter, testHistory } from "../../testing/history-tests.ts";
 import { randomHost } from "../../testing/random-host.ts";
-import { seeded } from "../../testing/random-scenario.ts";
 import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-scenario.ts";
-import { projectUntil } from "../../testing/run-projection.ts";
 import { type Scenario, scenario } from "../../testing/scenario.ts";
-import { type Stage, stage } from "../../testing/stage.ts";
-import { contents, rktOrder, rows } from "../../testing/tables.ts";
-import { folds } from "../folds.ts";
-import { views as allViews } from "../views.ts";
+import { rktOrder, rows } from "../../testing/tables.ts";
 import { rkt } from "./fold.ts";
-
-const views = allViews({ textRows: false });
 
 const pod = uuid(1);
 
 /** The rows of every table after what a host tells. */
 async function told(given: (host: RktSession, script: Scenario) => void, batch = 1_000) {
-  await using on = await stage();
   const script = scenario(rktHost);
-  const host = rktSession("S", script);
-  given(host, script);
-  const end = (await on.write(script.events)).at(-1) ?? 0;
-  await projectUntil(on.databaseUrl, on.log.reader, end, { views, limits: { events: batch, bytes: 1e9 } });
-  return await contents(on.databaseUrl, rktOrder);
+  given(rktSession("S", script), script);
+  return await tablesAfter(script, rktOrder, batch);
 }
 
 it("an image of impossible size and time has a row", async () => {
@@ -184,62 +168,20 @@ it("an erased session leaves nothing", async () => {
 });
 
 describe("whatever a host goes through", () => {
-  const seed = searchSeed;
-  const random = seeded(seed);
-  let on: Stage;
-  let events: readonly Event[];
-  let end: number;
-  /** The tables after one straight run. */
-  let expected: Awaited<ReturnType<typeof contents>>;
-
-  beforeAll(async () => {
-    on = await stage();
-    const script = scenario(rktHost);
-    for (const session of ["first", "erased", "last"]) {
+  const told = testHistory({
+    source: rktHost,
+    order: rktOrder,
+    spoiled: ["rkt_pods"],
+    tell(script, session, random) {
       const host = rktSession(session, script);
       host.began();
       randomHost(random, script, host, session === "first" ? 1_500 : 200);
       if (session !== "last") host.ended();
-      if (session === "erased") script.add({ kind: "session.erased", session, subject: session });
-    }
-    events = script.events;
-    end = (await on.write(events)).at(-1) ?? 0;
-    await projectUntil(on.databaseUrl, on.log.reader, end, { views });
-    expected = await contents(on.databaseUrl, rktOrder);
+    },
   });
 
-  afterAll(() => on[Symbol.asyncDispose]());
-
-  const deps = (database: Database) => {
-    const reached = new Progress();
-    reached.advance(end);
-    return { database: () => database, log: () => on.log.reader, progress: reached, folds };
-  };
-
-  it(`every table is filled (seed ${seed})`, () => {
-    expect(Object.entries(expected).filter(([, found]) => found.length === 0)).toEqual([]);
-  });
-
-  it(`its tables are the same however the log is cut into batches (seed ${seed})`, async () => {
-    await using database = await freshDatabase(migrated);
-    for (let next = 0; next < end; ) {
-      next = Math.min(end, next + 1 + random(searched({ short: 900, long: 300 })));
-      const limits = { events: 1 + random(searched({ short: 200, long: 60 })), bytes: 1_000_000 };
-      await projectUntil(database.url, on.log.reader, next, { views, limits });
-    }
-    expect(await contents(database.url, rktOrder)).toEqual(expected);
-  });
-
-  it(`a rebuild creates the same tables (seed ${seed})`, async ({ signal }) => {
-    await using database = await freshDatabase(migrated);
-    await projectUntil(database.url, on.log.reader, end, { views });
-    await using spoiled = openDatabase({ url: database.url, connections: 1 });
-    await spoiled.db.deleteFrom("rkt_pods").execute();
-    await rebuild({ databaseUrl: database.url, log: on.log.reader, views, signal });
-    expect(await contents(database.url, rktOrder)).toEqual(expected);
-  });
-
-  it(`rows that are not gone are those of the state (seed ${seed})`, async () => {
+  it(`rows that are not gone are those of the state (seed ${searchSeed})`, async () => {
+    const { on, events } = told();
     await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
     for (const session of ["first", "last"]) {
       const state = fold(events.filter((event) => event.session === session));
@@ -251,45 +193,26 @@ describe("whatever a host goes through", () => {
     }
   });
 
-  it(`runs of apps are listed with the codes that they ended with (seed ${seed})`, async () => {
-    await using database = openDatabase({ url: on.databaseUrl, connections: 2 });
+  it(`runs of apps are listed with the codes that they ended with (seed ${searchSeed})`, async () => {
+    const history = told();
+    await using database = openDatabase({ url: history.on.databaseUrl, connections: 2 });
     const request = ListRequest.fromPartial({ workspace: "acme", kinds: ["app"], limit: 1_000 });
-    const { items } = await listOperations(deps(database), request);
+    const { items } = await listOperations(readDeps(history, database), request);
     const codes = (await rows(database, "operations")).map(({ id, exit_code }) => [id, exit_code ?? undefined]);
     expect(items.map(({ exit_code }) => exit_code).filter((code) => (code ?? 0) !== 0)).not.toEqual([]);
     expect(codes).toEqual(expect.arrayContaining(items.map(({ id, exit_code }) => [id, exit_code])));
   });
 
-  it(`state at any position is the fold of the session's events up to it (seed ${seed})`, async () => {
-    await using database = openDatabase({ url: on.databaseUrl, connections: 2 });
-    expect((await rows(database, "snapshots")).length).toBeGreaterThan(0);
-    const read = async (collection: string, session: string, at: number) => {
-      const request = { workspace: "acme", source: rktHost, session, at: on.at(at), min_position: "", key_prefix: "" };
-      const { signal } = new AbortController();
-      const answer = await Array.fromAsync(
-        readState(deps(database), { ...request, collection: `rkt.${collection}` }, { signal }),
-      );
-      return answer.flatMap(({ body }) =>
-        body?.$case === "row" ? [{ key: body.value.key, bytes: body.value.bytes }] : [],
-      );
-    };
-    const kept = events
-      .map((event, index) => ({ event, seq: index + 1 }))
-      .filter(({ event }) => event.session !== "erased");
-    await fc.assert(
-      fc.asyncProperty(fc.nat(kept.length - 1), fc.nat(40), async (index, further) => {
-        const { event, seq } = kept[index] ?? expect.fail();
-        const at = Math.min(end, seq + further);
-        const state = fold(
-          kept.filter((one) => one.event.session === event.session && one.seq <= at).map((one) => one.event),
-        );
-        for (const [name, collection] of Object.entries(rkt.collections)) {
-          const items = collection(state).map(({ key, bytes }) => ({ key, bytes: Buffer.from(bytes) }));
-          expect(await read(name, event.session, at)).toEqual(items);
-        }
-      }),
-      { numRuns: searched({ short: 8, long: 200 }) },
-    );
+  it(`state at any position is the fold of the session's events up to it (seed ${searchSeed})`, async () => {
+    const history = told();
+    await atAnyPosition(history, async (at, session, known, database) => {
+      const state = fold(known.filter((event) => event.session === session));
+      for (const [name, collection] of Object.entries(rkt.collections)) {
+        const items = collection(state).map(({ key, bytes }) => ({ key, bytes: Buffer.from(bytes) }));
+        const query = { source: rktHost, collection: `rkt.${name}`, session, at };
+        expect(await readRows(history, database, query)).toEqual(items);
+      }
+    });
   });
 });
 

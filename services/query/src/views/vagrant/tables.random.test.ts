@@ -1,38 +1,22 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Job, job_StateToJSON, Operation_PhysicalState, Target_Machine } from "@tapedeck/proto/vagrant/vagrant";
-import { freshDatabase } from "@tapedeck/shared/testing/database";
-import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
-import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readState } from "../../api/read-state.ts";
-import { type Database, openDatabase } from "../../db/database.ts";
+import { searchSeed } from "@tapedeck/shared/testing/searches";
+import { describe, expect, it } from "vitest";
+import { openDatabase } from "../../db/database.ts";
 import type { VagrantJobVersionRow } from "../../db/schema.ts";
 import { key } from "../../db/text.ts";
-import { Progress } from "../../projecting/progress.ts";
-import { rebuild } from "../../projecting/rebuild.ts";
-import { migrated } from "../../testing/migrated.ts";
-import { seeded } from "../../testing/random-scenario.ts";
+import { atAnyPosition, readRows, tablesAfter, testHistory } from "../../testing/history-tests.ts";
 import { randomServer } from "../../testing/random-server.ts";
-import { projectUntil } from "../../testing/run-projection.ts";
 import { type Scenario, scenario } from "../../testing/scenario.ts";
-import { type Stage, stage } from "../../testing/stage.ts";
-import { contents, rows, vagrantOrder } from "../../testing/tables.ts";
+import { rows, vagrantOrder } from "../../testing/tables.ts";
 import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-scenario.ts";
-import { folds } from "../folds.ts";
-import { views as allViews } from "../views.ts";
 import { vagrant } from "./fold.ts";
-
-const views = allViews({ textRows: false });
 
 /** The rows of every table after what a server tells. */
 async function told(given: (server: VagrantSession, script: Scenario) => void, batch = 1_000) {
-  await using on = await stage();
   const script = scenario(vagrantShop);
-  const server = vagrantSession("S", script);
-  given(server, script);
-  const end = (await on.write(script.events)).at(-1) ?? 0;
-  await projectUntil(on.databaseUrl, on.log.reader, end, { views, limits: { events: batch, bytes: 1e9 } });
-  return await contents(on.databaseUrl, { ...vagrantOrder, command_times: "start_position" });
+  given(vagrantSession("S", script), script);
+  return await tablesAfter(script, { ...vagrantOrder, command_times: "start_position" }, batch);
 }
 
 describe("what a server has, in one batch and event by event", () => {
@@ -220,57 +204,21 @@ it("an erased session leaves nothing", async () => {
 });
 
 describe("whatever a server goes through", () => {
-  const seed = searchSeed;
-  const random = seeded(seed);
-  let on: Stage;
-  let events: readonly Event[];
-  let end: number;
-  /** The tables after one straight run. */
-  let expected: Awaited<ReturnType<typeof contents>>;
-
-  beforeAll(async () => {
-    on = await stage();
-    const script = scenario(vagrantShop);
-    for (const [index, session] of ["first", "erased", "last"].entries()) {
+  const told = testHistory({
+    source: vagrantShop,
+    order: vagrantOrder,
+    spoiled: ["vagrant_targets", "vagrant_job_versions"],
+    tell(script, session, random) {
+      const firstJob = { first: 0, erased: 1_000, last: 2_000 }[session];
       const server = vagrantSession(session, script);
       server.began();
-      randomServer(random, script, server, { size: session === "first" ? 1_500 : 200, firstJob: 1_000 * index });
+      randomServer(random, script, server, { size: session === "first" ? 1_500 : 200, firstJob });
       if (session !== "last") server.ended();
-      if (session === "erased") script.add({ kind: "session.erased", session, subject: session });
-    }
-    events = script.events;
-    end = (await on.write(events)).at(-1) ?? 0;
-    await projectUntil(on.databaseUrl, on.log.reader, end, { views });
-    expected = await contents(on.databaseUrl, vagrantOrder);
+    },
   });
 
-  afterAll(() => on[Symbol.asyncDispose]());
-
-  it(`every table is filled (seed ${seed})`, () => {
-    expect(Object.entries(expected).filter(([, found]) => found.length === 0)).toEqual([]);
-  });
-
-  it(`its tables are the same however the log is cut into batches (seed ${seed})`, async () => {
-    await using database = await freshDatabase(migrated);
-    for (let next = 0; next < end; ) {
-      next = Math.min(end, next + 1 + random(searched({ short: 900, long: 300 })));
-      const limits = { events: 1 + random(searched({ short: 200, long: 60 })), bytes: 1_000_000 };
-      await projectUntil(database.url, on.log.reader, next, { views, limits });
-    }
-    expect(await contents(database.url, vagrantOrder)).toEqual(expected);
-  });
-
-  it(`a rebuild creates the same tables (seed ${seed})`, async ({ signal }) => {
-    await using database = await freshDatabase(migrated);
-    await projectUntil(database.url, on.log.reader, end, { views });
-    await using spoiled = openDatabase({ url: database.url, connections: 1 });
-    await spoiled.db.deleteFrom("vagrant_targets").execute();
-    await spoiled.db.deleteFrom("vagrant_job_versions").execute();
-    await rebuild({ databaseUrl: database.url, log: on.log.reader, views, signal });
-    expect(await contents(database.url, vagrantOrder)).toEqual(expected);
-  });
-
-  it(`rows that are not gone are those of the state (seed ${seed})`, async () => {
+  it(`rows that are not gone are those of the state (seed ${searchSeed})`, async () => {
+    const { on, events } = told();
     await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
     for (const session of ["first", "last"]) {
       const state = fold(events.filter((event) => event.session === session));
@@ -284,44 +232,21 @@ describe("whatever a server goes through", () => {
     }
   });
 
-  it(`state and jobs at any position follow from the events up to it (seed ${seed})`, async () => {
-    await using database = openDatabase({ url: on.databaseUrl, connections: 2 });
-    expect((await rows(database, "snapshots")).length).toBeGreaterThan(0);
-    const kept = events
-      .map((event, index) => ({ event, seq: index + 1 }))
-      .filter(({ event }) => event.session !== "erased");
-    await fc.assert(
-      fc.asyncProperty(fc.nat(kept.length - 1), fc.nat(40), async (index, further) => {
-        const { event, seq } = kept[index] ?? expect.fail();
-        const at = Math.min(end, seq + further);
-        const known = kept.filter((one) => one.seq <= at).map((one) => one.event);
-        const ofSession = known.filter(({ session }) => session === event.session);
-        const read = (collection: string, session: string) => readAll(database, { collection, session, at: on.at(at) });
-        const state = fold(ofSession);
-        for (const [name, collection] of Object.entries(vagrant.collections)) {
-          const items = collection(state).map((item) => ({ key: item.key, bytes: Buffer.from(item.bytes) }));
-          expect(await read(name, event.session)).toEqual(items);
-        }
-        expect(await read("jobs", event.session)).toEqual(newestJobs(ofSession));
-        expect(await read("jobs", "")).toEqual(newestJobs(known));
-      }),
-      { numRuns: searched({ short: 8, long: 200 }) },
-    );
+  it(`state and jobs at any position follow from the events up to it (seed ${searchSeed})`, async () => {
+    const history = told();
+    await atAnyPosition(history, async (at, session, known, database) => {
+      const read = (name: string, of: string) =>
+        readRows(history, database, { source: vagrantShop, collection: `vagrant.${name}`, session: of, at });
+      const ofSession = known.filter((event) => event.session === session);
+      const state = fold(ofSession);
+      for (const [name, collection] of Object.entries(vagrant.collections)) {
+        const items = collection(state).map((item) => ({ key: item.key, bytes: Buffer.from(item.bytes) }));
+        expect(await read(name, session)).toEqual(items);
+      }
+      expect(await read("jobs", session)).toEqual(newestJobs(ofSession));
+      expect(await read("jobs", "")).toEqual(newestJobs(known));
+    });
   });
-
-  async function readAll(database: Database, { collection, ...of }: Record<"collection" | "session" | "at", string>) {
-    const reached = new Progress();
-    reached.advance(end);
-    const deps = { database: () => database, log: () => on.log.reader, progress: reached, folds };
-    const request = { workspace: "acme", source: vagrantShop, min_position: "", key_prefix: "", ...of };
-    const { signal } = new AbortController();
-    const answer = await Array.fromAsync(
-      readState(deps, { ...request, collection: `vagrant.${collection}` }, { signal }),
-    );
-    return answer.flatMap(({ body }) =>
-      body?.$case === "row" ? [{ key: body.value.key, bytes: body.value.bytes }] : [],
-    );
-  }
 });
 
 function fold(events: readonly Event[]): unknown {

@@ -1,0 +1,136 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { ReadStateRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import type { SourceName } from "@tapedeck/shared/source";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { readState } from "../api/read-state.ts";
+import { type Database, openDatabase } from "../db/database.ts";
+import { Progress } from "../projecting/progress.ts";
+import { rebuild } from "../projecting/rebuild.ts";
+import { folds } from "../views/folds.ts";
+import { views as allViews } from "../views/views.ts";
+import { migrated } from "./migrated.ts";
+import { type Random, seeded } from "./random-scenario.ts";
+import { projectUntil } from "./run-projection.ts";
+import { type Scenario, scenario } from "./scenario.ts";
+import { type Stage, stage } from "./stage.ts";
+import { contents, rows } from "./tables.ts";
+
+const views = allViews({ textRows: false });
+
+type TableOrder = Parameters<typeof contents>[1];
+
+/** The rows of every table in `order` after these events, projected in batches of at most so many. */
+export async function tablesAfter({ events }: Scenario, order: TableOrder, batch: number) {
+  await using on = await stage();
+  const end = (await on.write(events)).at(-1) ?? 0;
+  await projectUntil(on.databaseUrl, on.log.reader, end, { views, limits: { events: batch, bytes: 1e9 } });
+  return await contents(on.databaseUrl, order);
+}
+
+/** Events that were written to a log and projected, with what reading them takes. */
+export type History = {
+  readonly on: Stage;
+  readonly events: readonly Event[];
+  readonly end: number;
+};
+
+/** `tell`: adds one session's events to the script. `spoiled`: tables that a rebuild has to fill again. */
+export type HistoryOptions = {
+  readonly source: SourceName;
+  readonly order: TableOrder;
+  readonly spoiled: readonly Parameters<Database["db"]["deleteFrom"]>[0][];
+  readonly tell: (script: Scenario, session: "first" | "erased" | "last", random: Random) => void;
+};
+
+/** The tests that the tables of any upstream pass after a random history. To be called within a `describe`. */
+export function testHistory({ source, order, spoiled, tell }: HistoryOptions): () => History {
+  const random = seeded(searchSeed);
+  let history: History | undefined;
+  const told = () => history ?? expect.fail("nothing was written");
+  /** The tables after one straight run. */
+  let expected: Awaited<ReturnType<typeof contents>>;
+
+  beforeAll(async () => {
+    const on = await stage();
+    const script = scenario(source);
+    for (const session of ["first", "erased", "last"] as const) {
+      tell(script, session, random);
+      if (session === "erased") script.add({ kind: "session.erased", session, subject: session });
+    }
+    const end = (await on.write(script.events)).at(-1) ?? 0;
+    history = { on, events: script.events, end };
+    await projectUntil(on.databaseUrl, on.log.reader, end, { views });
+    expected = await contents(on.databaseUrl, order);
+  });
+
+  afterAll(() => history?.on[Symbol.asyncDispose]());
+
+  it(`every table is filled (seed ${searchSeed})`, () => {
+    expect(Object.entries(expected).filter(([, found]) => found.length === 0)).toEqual([]);
+  });
+
+  it(`its tables are the same however the log is cut into batches (seed ${searchSeed})`, async () => {
+    const { on, end } = told();
+    await using database = await freshDatabase(migrated);
+    for (let next = 0; next < end; ) {
+      next = Math.min(end, next + 1 + random(searched({ short: 900, long: 300 })));
+      const limits = { events: 1 + random(searched({ short: 200, long: 60 })), bytes: 1_000_000 };
+      await projectUntil(database.url, on.log.reader, next, { views, limits });
+    }
+    expect(await contents(database.url, order)).toEqual(expected);
+  });
+
+  it(`a rebuild creates the same tables (seed ${searchSeed})`, async ({ signal }) => {
+    const { on, end } = told();
+    await using database = await freshDatabase(migrated);
+    await projectUntil(database.url, on.log.reader, end, { views });
+    await using opened = openDatabase({ url: database.url, connections: 1 });
+    for (const table of spoiled) await opened.db.deleteFrom(table).execute();
+    await rebuild({ databaseUrl: database.url, log: on.log.reader, views, signal });
+    expect(await contents(database.url, order)).toEqual(expected);
+  });
+
+  return told;
+}
+
+/** What the handlers of the API need to read a history. */
+export function readDeps({ on, end }: History, database: Database) {
+  const progress = new Progress();
+  progress.advance(end);
+  return { database: () => database, log: () => on.log.reader, progress, folds };
+}
+
+type StateQuery = Pick<ReadStateRequest, "source" | "collection" | "session"> & { readonly at: number };
+
+export async function readRows(history: History, database: Database, { at, ...query }: StateQuery) {
+  const request = { workspace: "acme", min_position: "", key_prefix: "", at: history.on.at(at), ...query };
+  const { signal } = new AbortController();
+  const answer = await Array.fromAsync(readState(readDeps(history, database), request, { signal }));
+  return answer.flatMap(({ body }) =>
+    body?.$case === "row" ? [{ key: body.value.key, bytes: body.value.bytes }] : [],
+  );
+}
+
+/** Calls `check` at random positions within sessions that were not erased, with the events up to there. */
+export async function atAnyPosition(
+  { on, events, end }: History,
+  check: (at: number, session: string, known: readonly Event[], database: Database) => Promise<void>,
+): Promise<void> {
+  await using database = openDatabase({ url: on.databaseUrl, connections: 2 });
+  expect((await rows(database, "snapshots")).length).toBeGreaterThan(0);
+  const kept = events
+    .map((event, index) => ({ event, seq: index + 1 }))
+    .filter(({ event }) => event.session !== "erased");
+  await fc.assert(
+    fc.asyncProperty(fc.nat(kept.length - 1), fc.nat(40), async (index, further) => {
+      const { event, seq } = kept[index] ?? expect.fail();
+      const at = Math.min(end, seq + further);
+      const known = kept.filter((one) => one.seq <= at).map((one) => one.event);
+      await check(at, event.session, known, database);
+    }),
+    { numRuns: searched({ short: 8, long: 200 }) },
+  );
+}
