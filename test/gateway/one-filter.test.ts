@@ -123,7 +123,7 @@ const ofSession: Words = {
     ...[1, 2, 3].map((number) => `acme-alice-shop-skaffold-${number}`),
   ],
 };
-const ofThings: Words = {
+const ofSubjects: Words = {
   ...ofSession,
   subjects: [
     ...["web", "api", "Web", "odd\0name", "n".repeat(3_000), "up", "box add", "basis-0", "deployment/web", uuid(1)],
@@ -131,9 +131,9 @@ const ofThings: Words = {
   ],
   outcomes: ["succeeded", "failed", "canceled", "unknown"],
 };
-const ofEvents: Words = { ...ofThings, kinds: patterns };
+const ofEvents: Words = { ...ofSubjects, kinds: patterns };
 const ofOperations: Words = {
-  ...ofThings,
+  ...ofSubjects,
   kinds: ["loop", "build", "deploy", "check", "pod", "app", "job", "command"],
 };
 

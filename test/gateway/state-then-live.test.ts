@@ -49,10 +49,10 @@ function lives(random: Random): readonly Life[] {
     pods.began();
     randomHost(random, host, pods, 100);
     pods.ended();
-    const things = vagrantSession(session.replace("R", "V"), server);
-    things.began();
-    randomServer(random, server, things, { size: 100, firstJob: session === "01R1" ? 1 : 500 });
-    things.ended();
+    const vagrant = vagrantSession(session.replace("R", "V"), server);
+    vagrant.began();
+    randomServer(random, server, vagrant, { size: 100, firstJob: session === "01R1" ? 1 : 500 });
+    vagrant.ended();
   }
   // An erased session is no more, also in the past.
   const loops = randomEvents(random, 1_200).filter(({ source, kind }) => source === shop && kind !== "session.erased");

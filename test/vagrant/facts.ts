@@ -1,6 +1,12 @@
 import type { RecordedUpstream } from "@tapedeck/fakes/vagrant/recording";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
-import { type Event, Outcome, outcomeToJSON, type ThingDetail, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
+import {
+  type Event,
+  Outcome,
+  outcomeToJSON,
+  TimeSource,
+  type VagrantResourceDetail,
+} from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse, type Job } from "@tapedeck/proto/vagrant/vagrant";
 import { expect } from "vitest";
 import { outputOf } from "./output.ts";
@@ -19,7 +25,7 @@ export function expectFacts(events: readonly Event[], recording: RecordedUpstrea
     ["command.finished", 1],
   ]);
   expectDetails(jobs, jobsIn(recording).up.id);
-  expectThings(toldOf(events, "things"));
+  expectResources(toldOf(events, "things"));
   const targets = statesOfTargets(events);
   expect(targets.map(([first]) => first?.state)).toEqual(["UNKNOWN", "UNKNOWN"]);
   // What was seen when the command was over was done by nobody that runs.
@@ -48,7 +54,7 @@ export function expectLastingFacts(events: readonly Event[], recording: Recorded
   }
   expect(new Set(jobs.map(({ subject }) => subject)).size).toBe(2);
   expectDetails(jobs, jobsIn(recording).up.id);
-  expectThings(toldOf(events, "things"));
+  expectResources(toldOf(events, "things"));
   const own = toldOf(events, "tapedeck");
   expect(own.filter(({ kind }) => kind === "session.started")).toHaveLength(1);
   expect(own.filter(({ kind }) => ["session.ended", "session.lost", "upstream.unreadable"].includes(kind))).toEqual([]);
@@ -93,10 +99,10 @@ function expectDetails(jobs: readonly Event[], up: string): void {
 }
 
 /** What came and went between two looks nobody saw, so only the beginning and the end are certain. */
-function expectThings(things: readonly Event[]): void {
-  const bySubject = Map.groupBy(things, ({ subject }) => subject);
+function expectResources(resources: readonly Event[]): void {
+  const bySubject = Map.groupBy(resources, ({ subject }) => subject);
   const begun = [...bySubject.values()].flatMap(([first]) => (first === undefined ? [] : [first]));
-  expect(begun.map((event) => `${event.kind} ${thingOf(event)?.name}`).toSorted()).toEqual([
+  expect(begun.map((event) => `${event.kind} ${resourceOf(event)?.name}`).toSorted()).toEqual([
     "basis.added default",
     "box.added hashicorp/bionic64",
     "project.added shop",
@@ -108,13 +114,13 @@ function expectThings(things: readonly Event[]): void {
     const noun = first?.kind.split(".")[0];
     expect(rest.filter(({ kind }) => kind !== `${noun}.changed`)).toEqual([]);
   }
-  for (const states of statesOfTargets(things)) {
+  for (const states of statesOfTargets(resources)) {
     expect(states.at(-1)?.state, "as it runs").toBe("CREATED");
     for (const [index, { last_state }] of states.entries()) {
       if (last_state !== "") expect(last_state, "what it was before").toBe(states[index - 1]?.state);
     }
   }
-  for (const event of things) {
+  for (const event of resources) {
     expect(event.inferred, event.summary).toBe(false);
     expect(event.time_source, event.summary).toBe(TimeSource.TIME_SOURCE_INTERVAL);
     expect(event.not_before, event.summary).toBeDefined();
@@ -123,14 +129,14 @@ function expectThings(things: readonly Event[]): void {
 }
 
 /** Of each target what was told of it, in order. */
-function statesOfTargets(events: readonly Event[]): readonly (readonly ThingDetail[])[] {
+function statesOfTargets(events: readonly Event[]): readonly (readonly VagrantResourceDetail[])[] {
   const targets = events.filter(({ kind }) => kind.startsWith("target."));
   return [...Map.groupBy(targets, ({ subject }) => subject).values()].map((about) =>
-    about.flatMap((event) => thingOf(event) ?? []),
+    about.flatMap((event) => resourceOf(event) ?? []),
   );
 }
 
-function thingOf({ detail }: Event): ThingDetail | undefined {
+function resourceOf({ detail }: Event): VagrantResourceDetail | undefined {
   return detail?.$case === "thing" ? detail.value : undefined;
 }
 

@@ -233,7 +233,7 @@ export type CommandDetail = {
 };
 
 /** Details of Vagrant's targets, projects, bases, boxes and runners. */
-export type ThingDetail = {
+export type VagrantResourceDetail = {
   readonly kind: string;
   readonly id: string;
   readonly name: string;
@@ -277,9 +277,9 @@ export type Details = {
   readonly image: ImageDetail;
   readonly job: JobDetail;
   readonly command: CommandDetail;
-  readonly target: ThingDetail;
-  readonly project: ThingDetail;
-  readonly basis: ThingDetail;
-  readonly box: ThingDetail;
-  readonly runner: ThingDetail;
+  readonly target: VagrantResourceDetail;
+  readonly project: VagrantResourceDetail;
+  readonly basis: VagrantResourceDetail;
+  readonly box: VagrantResourceDetail;
+  readonly runner: VagrantResourceDetail;
 };

@@ -7,7 +7,7 @@ import { holes, kindsOf, sessionsOf } from "../recorded-events.ts";
 
 type RecordedFact = {
   /** The pod or image; "" for a description of the host. */
-  readonly thing: string;
+  readonly item: string;
   /** The part that must be the same regardless of kills. */
   readonly lasting: object;
   readonly summary: string;
@@ -38,10 +38,10 @@ export function sameHistory(calm: History, wild: History): void {
   for (const kind of kinds) {
     const [before, after] = [toldOf(calm, kind), toldOf(wild, kind)];
     const title = `${name}: ${kind}`;
-    expect(things(after), title).toEqual(things(before));
-    for (const [thing, pairs] of paired(before, after)) {
+    expect(itemsOf(after), title).toEqual(itemsOf(before));
+    for (const [item, pairs] of paired(before, after)) {
       for (const [one, other] of pairs) {
-        const what = `${title}: ${other.summary} (${thing}), after row`;
+        const what = `${title}: ${other.summary} (${item}), after row`;
         expect(other.seen, `${title}: ${other.summary}, seen in row`).toBeGreaterThanOrEqual(one.seen);
         if (one.after === undefined || other.after === undefined) expect(other.after, what).toBe(one.after);
         else expect(other.after, what).toBeLessThanOrEqual(one.after);
@@ -72,21 +72,21 @@ function isObservedAlike([one, other]: readonly [RecordedFact, RecordedFact]): b
 }
 
 /** Sorted by the resources' names, so that only the order within each one counts. */
-function things(facts: readonly RecordedFact[]): readonly (readonly [string, readonly object[]])[] {
-  const by = Map.groupBy(facts, ({ thing }) => thing);
+function itemsOf(facts: readonly RecordedFact[]): readonly (readonly [string, readonly object[]])[] {
+  const by = Map.groupBy(facts, ({ item }) => item);
   return [...by.entries()]
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([thing, all]) => [thing, all.map(({ lasting }) => lasting)]);
+    .map(([item, all]) => [item, all.map(({ lasting }) => lasting)]);
 }
 
 function paired(
   before: readonly RecordedFact[],
   after: readonly RecordedFact[],
 ): Map<string, readonly (readonly [RecordedFact, RecordedFact])[]> {
-  const others = Map.groupBy(after, ({ thing }) => thing);
-  const pairs = [...Map.groupBy(before, ({ thing }) => thing)].map(([thing, all]) => {
-    const same = others.get(thing) ?? [];
-    return [thing, all.flatMap((one, index) => (same[index] ? [[one, same[index]] as const] : []))] as const;
+  const others = Map.groupBy(after, ({ item }) => item);
+  const pairs = [...Map.groupBy(before, ({ item }) => item)].map(([item, all]) => {
+    const same = others.get(item) ?? [];
+    return [item, all.flatMap((one, index) => (same[index] ? [[one, same[index]] as const] : []))] as const;
   });
   return new Map(pairs);
 }
@@ -95,7 +95,7 @@ function toldOf({ events, host }: History, kind: InventoryKind): readonly Record
   const own = wholeDescriptions(events.flatMap(({ event }) => (event.channel === kind ? [event] : [])));
   const listed = new Set(own.filter(({ original }) => original !== undefined).map(frameOf));
   return own.map((event) => ({
-    thing: event.subject.split("/")[0] ?? "",
+    item: event.subject.split("/")[0] ?? "",
     lasting: lastingOf(event),
     summary: event.summary,
     after: event.not_before && host.rowAt(kind, event.not_before),

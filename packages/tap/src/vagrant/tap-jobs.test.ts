@@ -167,7 +167,7 @@ describe("a list that fails", () => {
     expect(fake.peers.size).toBe(1);
   });
 
-  it("because it hangs keeps neither streams nor things waiting", async () => {
+  it("because it hangs keeps neither streams nor resources waiting", async () => {
     await using fake = await startFakeVagrant();
     const shop = setUpShop(fake);
     const id = shop.run();
@@ -180,7 +180,7 @@ describe("a list that fails", () => {
     fake.jobs.write(id, [line("one")]);
     fake.jobs.complete(id, commandResult({ run_result: true }));
     await when(
-      "the end, and another look at things",
+      "the end, and another look at resources",
       () => tapped.ends(id).length === 2 && tapped.resources().length > before,
     );
     release();

@@ -30,7 +30,7 @@ function addBox(fake: FakeVagrant, name: string): void {
   fake.call("UpsertBox", Buffer.from(UpsertBoxRequest.encode(UpsertBoxRequest.fromPartial({ box })).finish()));
 }
 
-describe("the first look at things", () => {
+describe("the first look at resources", () => {
   it("has every kind, in the server's order, as it was answered", async () => {
     await using it = await withShop();
     const targets = ["web2", "web1", "db"].map((name) => it.shop.target({ name }));
@@ -134,7 +134,7 @@ describe("the first look at things", () => {
   });
 });
 
-describe("later looks at things", () => {
+describe("later looks at resources", () => {
   it("have the kinds that were looked at: the same, or what they are now", async () => {
     await using it = await withShop();
     const id = it.shop.target({ name: "web1" });
@@ -200,7 +200,7 @@ describe("later looks at things", () => {
     expect(tapped.failures("things")).toEqual([]);
   });
 
-  it("are none where one thing can't be got, or is too slow", async () => {
+  it("are none where one resource can't be got, or is too slow", async () => {
     const answers = [{ error: { code: 13, details: "unknown type" } }, undefined];
     await using it = await withShop({ lie: ({ rpc }) => (rpc === "GetTarget" ? answers.shift() : undefined) });
     it.shop.target({ name: "web1" });

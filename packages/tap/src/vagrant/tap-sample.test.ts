@@ -43,7 +43,7 @@ function openings(tapped: Tapped, job: string): string[][] {
 }
 
 /** The newest of a kind. */
-function things(tapped: Tapped, kind: string): string[] {
+function resourceBytes(tapped: Tapped, kind: string): string[] {
   const looks = tapped.resources().flatMap(({ kinds }) => kinds.filter((each) => each.kind === kind && !each.same));
   return hex(looks.at(-1)?.entries.map(({ bytes }) => bytes) ?? []);
 }
@@ -68,7 +68,7 @@ describe("a run of `vagrant up`", () => {
     expect(openings(tapped, initJob)[0]).toEqual(expected("init-live"));
     const last = fake.call("_ListJobs", Buffer.alloc(0));
     await when("the last list", () => tapped.lists().at(-1)?.equals(last));
-    await when("the last targets", () => things(tapped, "target").join() === hex(targetsNow(fake)).join());
+    await when("the last targets", () => resourceBytes(tapped, "target").join() === hex(targetsNow(fake)).join());
   });
 
   it("is given byte for byte", async () => {
@@ -76,10 +76,10 @@ describe("a run of `vagrant up`", () => {
     await when("all of it", () => tapped.resources().length > 0 && tapped.ends(upJob).length === 1);
     expect(hex(tapped.lists())).toEqual(hex(answers("_ListJobs")));
     expect(openings(tapped, upJob)).toEqual([hex(given("up-reopen"))]);
-    expect(things(tapped, "target")).toEqual(wholes("GetTarget"));
-    expect(things(tapped, "project")).toEqual(wholes("GetProject"));
-    expect(things(tapped, "box")).toEqual(wholes("GetBox"));
-    expect(things(tapped, "runner")).toEqual(hex(answers("GetRunner")));
+    expect(resourceBytes(tapped, "target")).toEqual(wholes("GetTarget"));
+    expect(resourceBytes(tapped, "project")).toEqual(wholes("GetProject"));
+    expect(resourceBytes(tapped, "box")).toEqual(wholes("GetBox"));
+    expect(resourceBytes(tapped, "runner")).toEqual(hex(answers("GetRunner")));
     for (const rpc of ["GetTarget", "GetProject", "GetBox"]) expect(wholes(rpc).length).toBeGreaterThan(0);
   });
 });

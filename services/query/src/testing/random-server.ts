@@ -35,11 +35,11 @@ export function randomServer(
     } else if (step < 7) {
       randomJobStep(random, server, job);
     } else if (step === 7 && random(3) === 0) {
-      server.described(1 + random(3), () => randomThing(random, server));
+      server.described(1 + random(3), () => randomResource(random, server));
     } else if (step === 8) {
       server.text(job.id, "==> web1: Booting VM...");
     } else {
-      randomThing(random, server);
+      randomResource(random, server);
     }
   }
 }
@@ -56,7 +56,7 @@ function randomJobStep(random: Random, server: VagrantSession, { id, state }: Jo
   else server.finished(id, [undefined, undefined, 0, 1, 127][random(5)]);
 }
 
-function randomThing(random: Random, server: VagrantSession): void {
+function randomResource(random: Random, server: VagrantSession): void {
   const kind = resourceKinds[random(resourceKinds.length)] ?? "target";
   const id = ["odd\0id", "n".repeat(600), `${kind}-${random(9)}`, `${kind}-${random(9)}`][random(4)] ?? "";
   const name = `${id} ${random(3)}`;

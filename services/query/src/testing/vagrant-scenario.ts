@@ -26,7 +26,7 @@ type Entry = { readonly kind: ResourceKind; readonly id: string; readonly bytes:
 /** The events of a Vagrant server. `at`: milliseconds since the scenario's start. */
 export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) {
   const jobs = new Map<string, Job>();
-  const things = new Map<string, Entry>();
+  const resources = new Map<string, Entry>();
 
   /** The facts of one observation. The first fact carries the upstream's answer. */
   const frame = (channel: string, original: Fields["original"], facts: readonly Fact[], { at, more }: When) => {
@@ -71,7 +71,7 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
   return {
     session,
     jobs: jobs as ReadonlyMap<string, Job>,
-    things: things as ReadonlyMap<string, Entry>,
+    resources: resources as ReadonlyMap<string, Entry>,
     began(version = "2.3.7") {
       const info = GetVersionInfoResponse.encode(GetVersionInfoResponse.fromPartial({ info: { version } })).finish();
       const states = { version: Buffer.from(info) };
@@ -151,7 +151,7 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
 
     /** A description in parts; `between` runs after each part but the last. */
     described(parts = 1, between: (part: number) => void = () => {}) {
-      const all = [...things.values()];
+      const all = [...resources.values()];
       const size = Math.ceil(all.length / parts);
       for (let part = 0; part < parts; part += 1) {
         const kinds = Map.groupBy(all.slice(part * size, (part + 1) * size), ({ kind }) => kind);
@@ -173,18 +173,18 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
     },
     /** The resource existed before the first observation: only the next description reports it. */
     there<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>) {
-      things.set(`${kind}/${id}`, { kind, id, bytes: encoded(kind, id, message) });
+      resources.set(`${kind}/${id}`, { kind, id, bytes: encoded(kind, id, message) });
     },
     /** The resource was added or changed. */
     told<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>, when: When = {}) {
-      const verb = things.has(`${kind}/${id}`) ? "changed" : "added";
+      const verb = resources.has(`${kind}/${id}`) ? "changed" : "added";
       const bytes = encoded(kind, id, message);
-      things.set(`${kind}/${id}`, { kind, id, bytes });
+      resources.set(`${kind}/${id}`, { kind, id, bytes });
       const detail = { $case: "thing" as const, value: { kind, id } };
       frame("things", original(messages[kind].type, bytes), [{ kind: `${kind}.${verb}`, subject: id, detail }], when);
     },
     removed(kind: ResourceKind, id: string, when: When = {}) {
-      things.delete(`${kind}/${id}`);
+      resources.delete(`${kind}/${id}`);
       const detail = { $case: "thing" as const, value: { kind, id } };
       frame("things", undefined, [{ kind: `${kind}.removed`, subject: id, detail }], when);
     },

@@ -16,8 +16,8 @@ function stateAt(n: number): VagrantState {
   const answers = rows.filter((row) => row.n <= n && row.message !== undefined);
   const last = (rpc: string) => answers.findLast((row) => row.rpc === rpc)?.message ?? {};
   const each = (rpc: string, key: string) => {
-    const things = answers.filter((row) => row.rpc === rpc).map(({ message }) => message?.[key] as { name: string });
-    return [...new Map(things.map((thing) => [thing.name, thing])).values()];
+    const resources = answers.filter((row) => row.rpc === rpc).map(({ message }) => message?.[key] as { name: string });
+    return [...new Map(resources.map((resource) => [resource.name, resource])).values()];
   };
   return {
     version: (last("GetVersionInfo").info ?? null) as VagrantState["version"],

@@ -12,7 +12,7 @@ const { UNKNOWN, QUEUED, WAITING, RUNNING, SUCCESS, ERROR } = Job_State;
 async function shop() {
   const fake = await startFakeVagrant();
   const client = connectTo(fake);
-  const things = setUpShop(fake);
+  const ids = setUpShop(fake);
 
   /** A stream that has said `open` and its first state. */
   async function follow(id: string) {
@@ -30,7 +30,7 @@ async function shop() {
   }
 
   return {
-    ...things,
+    ...ids,
     fake,
     client,
     jobs: fake.jobs,

@@ -12,9 +12,9 @@ const { queueJob, cancelJob, validateJob, pruneOldJobs, getJob, listJobs } = Vag
 async function shop() {
   const fake = await startFakeVagrant();
   const client = connectTo(fake);
-  const things = setUpShop(fake);
+  const ids = setUpShop(fake);
   return {
-    ...things,
+    ...ids,
     fake,
     client,
     jobs: fake.jobs,

@@ -19,7 +19,7 @@ const { NOT_FOUND, FAILED_PRECONDITION, INTERNAL } = status;
 async function shop(generation?: "2.3" | "2.4") {
   const fake = await startFakeVagrant(generation && { generation });
   const client = connectTo(fake);
-  const things = setUpShop(fake);
+  const ids = setUpShop(fake);
 
   /** The code that a call ends with. */
   async function code<Q>(method: { path: string; requestSerialize: (request: Q) => Buffer }, request: Q) {
@@ -28,7 +28,7 @@ async function shop(generation?: "2.3" | "2.4") {
   }
 
   return {
-    ...things,
+    ...ids,
     fake,
     call: client.call,
     code,

@@ -34,7 +34,7 @@ function talk<Q, A>(call: ClientDuplexStream<Q, A>) {
 async function shop() {
   const fake = await startFakeVagrant();
   const client = connectTo(fake);
-  const things = setUpShop(fake);
+  const ids = setUpShop(fake);
   const { client: raw } = client;
 
   function configure() {
@@ -44,7 +44,7 @@ async function shop() {
     );
   }
 
-  function serve(runner_id: string = things.runner) {
+  function serve(runner_id: string = ids.runner) {
     const { path, requestSerialize, responseDeserialize } = runnerJobStream;
     const stream = talk<Sent, Told>(
       raw.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, protocol("1,1")),
@@ -56,7 +56,7 @@ async function shop() {
   }
 
   return {
-    ...things,
+    ...ids,
     fake,
     client,
     configure,

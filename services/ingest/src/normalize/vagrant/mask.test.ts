@@ -176,7 +176,7 @@ describe("a job", () => {
   });
 });
 
-describe("a thing", () => {
+describe("a resource", () => {
   it("has none in its record, its metadata and its address", () => {
     const machine = Target_Machine.fromPartial({ id: "4f1d", state: { long_description: `waits, TOKEN=abc` } });
     const target = Target.fromPartial({

@@ -23,8 +23,8 @@ import type { VagrantState } from "./state.ts";
 export function evolve(state: VagrantState, event: Event): VagrantState {
   switch (event.channel) {
     case "things": {
-      const resources = evolveResources(state.things, event);
-      return resources === state.things ? state : { ...state, things: resources };
+      const resources = evolveResources(state.resources, event);
+      return resources === state.resources ? state : { ...state, resources };
     }
     case "tapedeck":
       return evolveVersion(state, event);

@@ -27,6 +27,6 @@ export const vagrant = fold<VagrantState>({
 });
 
 function itemsOf(kind: ResourceKind) {
-  return ({ things: { all } }: VagrantState) =>
+  return ({ resources: { all } }: VagrantState) =>
     all.filter((resource) => resource.kind === kind).map(({ id, bytes }) => ({ key: id, bytes: fromBase64(bytes) }));
 }

@@ -5,7 +5,7 @@ import { noResources, type Resources } from "./resources.ts";
  * Raised whenever the same events fold to another state, or the state has another shape: snapshots of another version
  * are not used.
  */
-export const foldVersion = 1;
+export const foldVersion = 2;
 
 /**
  * What the events of one session report about a Vagrant server's resources. Its jobs are not part of it: they have rows
@@ -13,10 +13,9 @@ export const foldVersion = 1;
  */
 export type VagrantState = {
   readonly foldVersion: typeof foldVersion;
-  /** The resources. Snapshots hold them under this name. */
-  readonly things: Resources;
+  readonly resources: Resources;
   /** The last reported hashicorp.vagrant.GetVersionInfoResponse; null: none yet. */
   readonly version: Base64 | null;
 };
 
-export const initialState: VagrantState = { foldVersion, things: noResources, version: null };
+export const initialState: VagrantState = { foldVersion, resources: noResources, version: null };

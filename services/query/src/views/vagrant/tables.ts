@@ -32,7 +32,7 @@ function resourceTable<Message, Row extends VagrantResourceRow>(
   rowOf: (of: VagrantResourceRow, message: Message) => Row,
 ): StateTable<VagrantState> {
   return historyTable<VagrantState, Row>(table, (step, of) =>
-    changesBetween(kind, step.before.things, step.after.things).flatMap(({ before, after }) => {
+    changesBetween(kind, step.before.resources, step.after.resources).flatMap(({ before, after }) => {
       const rowsOf = (resource: Resource | undefined) => {
         if (resource === undefined) return [];
         const bytes = fromBase64(resource.bytes);

@@ -1,4 +1,4 @@
-import { ThingDetail } from "@tapedeck/proto/tapedeck/v1/event";
+import { VagrantResourceDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary } from "../../facts.ts";
@@ -49,7 +49,7 @@ const inWords: Readonly<Record<string, string>> = {
 function resourceFact(
   verb: "added" | "changed" | "removed",
   what: string,
-  detail: ThingDetail,
+  detail: VagrantResourceDetail,
   { after, job }: Circumstances,
 ): Fact {
   const { kind, id } = detail;
@@ -59,12 +59,12 @@ function resourceFact(
     subject: id,
     summary: summary(firstLine(`${displayName(detail)} ${what}`)),
     ...(after && { notBefore: after }),
-    detail: { $case: "thing", value: ThingDetail.create({ ...detail, job: job ?? "" }) },
+    detail: { $case: "thing", value: VagrantResourceDetail.create({ ...detail, job: job ?? "" }) },
   };
 }
 
 /** "web1", "box hashicorp/bionic64 1.0.282 (virtualbox)", "runner 01M7WSXQZS1K6ZCYSAATXY98MQ". */
-function displayName({ kind, id, name, version, provider }: ThingDetail): string {
+function displayName({ kind, id, name, version, provider }: VagrantResourceDetail): string {
   if (kind === "target") return name || `target ${id}`;
   const words = [kind, name || id, version, provider && `(${provider})`];
   return words.filter(Boolean).join(" ");

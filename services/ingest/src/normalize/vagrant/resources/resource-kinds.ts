@@ -1,4 +1,4 @@
-import { ThingDetail } from "@tapedeck/proto/tapedeck/v1/event";
+import { VagrantResourceDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { Basis, Box, Operation_PhysicalState, Project, Runner, Target } from "@tapedeck/proto/vagrant/vagrant";
 import { name } from "../../facts.ts";
 import { type Fields, identified } from "./canonical.ts";
@@ -10,7 +10,7 @@ export type ResourceKind = (typeof resourceKinds)[number];
 
 /** A decoded entry. */
 export type Resource = {
-  readonly detail: ThingDetail;
+  readonly detail: VagrantResourceDetail;
   /** The fields whose changes are reported. */
   readonly fields: Fields;
 };
@@ -23,7 +23,7 @@ export type ResourceKindRules = {
   readonly read: (bytes: Uint8Array) => DecodedResource;
 };
 
-type DecodedResource = { readonly about: Partial<ThingDetail>; readonly fields: Fields };
+type DecodedResource = { readonly about: Partial<VagrantResourceDetail>; readonly fields: Fields };
 
 const kinds: Readonly<Record<ResourceKind, ResourceKindRules>> = {
   target: { plural: "targets", messageType: "hashicorp.vagrant.Target", read: readTarget },
@@ -52,7 +52,7 @@ export function decodeResource(kind: ResourceKind, id: string, bytes: Uint8Array
   const { provider = "", version = "", directory = "" } = about;
   const names = { name: name(called), parent_id: name(parent_id), parent_name: name(parent_name) };
   const ofBox = { provider: name(provider), version: name(version), directory: name(directory) };
-  return { detail: ThingDetail.create({ ...about, kind, id, ...names, ...ofBox }), fields };
+  return { detail: VagrantResourceDetail.create({ ...about, kind, id, ...names, ...ofBox }), fields };
 }
 
 function readTarget(bytes: Uint8Array): DecodedResource {

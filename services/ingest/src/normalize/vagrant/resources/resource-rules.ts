@@ -1,4 +1,4 @@
-import type { ThingDetail } from "@tapedeck/proto/tapedeck/v1/event";
+import type { VagrantResourceDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { FrameOutcome, InventoryRules, Judgement, Sighting, Times } from "../../inventory/inventory-rules.ts";
 import type { Accepted } from "./describe-resources.ts";
 import type { ReplacedTargets } from "./replaced-targets.ts";
@@ -57,7 +57,7 @@ export class ResourceRules implements InventoryRules<Accepted> {
     return true;
   }
 
-  #circumstances({ id, parent_id }: ThingDetail, after: Times["after"]): Circumstances {
+  #circumstances({ id, parent_id }: VagrantResourceDetail, after: Times["after"]): Circumstances {
     if (this.#kind === "target") return { after, job: this.#runningCommand(parent_id) };
     return { after, job: this.#kind === "project" ? this.#runningCommand(id) : undefined };
   }

@@ -16,7 +16,7 @@ import {
   target,
 } from "../testing/resources-play.ts";
 
-/** What happens to the things until the next look, and how they are looked at. */
+/** What happens to the resources until the next look, and how they are looked at. */
 type PollRound = {
   readonly moves: readonly Move[];
   readonly look: "targets" | "boxes" | "both" | "failed" | "reconnect";
@@ -38,16 +38,21 @@ const step: fc.Arbitrary<PollRound> = fc.record({
 });
 const history = fc.array(step, { minLength: 1, maxLength: 20 });
 
-type Thing = { readonly id: string; readonly name: string; readonly version: number; readonly isBroken: boolean };
+type ListedResource = {
+  readonly id: string;
+  readonly name: string;
+  readonly version: number;
+  readonly isBroken: boolean;
+};
 type Play = (harness: ResourcePlay) => void;
 
 /** The same looks for any number of watchers, as a tap gives them: `same` for what did not change on a connection. */
 function looksOf(steps: readonly PollRound[]): readonly Play[] {
-  const listed: Record<Move["kind"], readonly Thing[]> = { target: [], box: [] };
+  const listed: Record<Move["kind"], readonly ListedResource[]> = { target: [], box: [] };
   const last = new Map<string, string>();
   let made = 0;
   const entriesOf = (kind: Move["kind"]) => {
-    const entries = listed[kind].map((thing) => entryOf(kind, thing));
+    const entries = listed[kind].map((resource) => entryOf(kind, resource));
     const text = JSON.stringify(entries.map(([id, bytes]) => [id, Buffer.from(bytes).toString("hex")]));
     const isSame = last.get(kind) === text;
     last.set(kind, text);
@@ -76,19 +81,24 @@ function looksOf(steps: readonly PollRound[]): readonly Play[] {
   });
 }
 
-function moved(things: readonly Thing[], what: Move["what"], which: number, id: string): readonly Thing[] {
+function moved(
+  resources: readonly ListedResource[],
+  what: Move["what"],
+  which: number,
+  id: string,
+): readonly ListedResource[] {
   const name = `n${which}`;
   if (what === "add") {
-    const isTaken = things.some((thing) => thing.name === name);
-    return isTaken ? things : [...things, { id, name, version: 0, isBroken: false }];
+    const isTaken = resources.some((resource) => resource.name === name);
+    return isTaken ? resources : [...resources, { id, name, version: 0, isBroken: false }];
   }
-  if (what === "drop") return things.filter((_, index) => index !== which);
-  return things.map((thing, index) =>
-    index === which ? { ...thing, version: thing.version + 1, isBroken: what === "break" } : thing,
+  if (what === "drop") return resources.filter((_, index) => index !== which);
+  return resources.map((resource, index) =>
+    index === which ? { ...resource, version: resource.version + 1, isBroken: what === "break" } : resource,
   );
 }
 
-function entryOf(kind: Move["kind"], { id, name, version, isBroken }: Thing): Entry {
+function entryOf(kind: Move["kind"], { id, name, version, isBroken }: ListedResource): Entry {
   if (isBroken) return [id, Buffer.from(`\n\xff${id} ${version}`, "latin1")];
   return kind === "target" ? target(id, { name, uuid: `${version}` }) : box(id, { name, directory: `${version}` });
 }
@@ -118,7 +128,7 @@ function withoutReplaces<Some extends Pick<Fact, "detail">>(fact: Some): Some {
   return { ...fact, detail: { $case: "thing", value: { ...fact.detail.value, replaces: "" } } };
 }
 
-describe("a watcher of Vagrant's things", () => {
+describe("a watcher of Vagrant's resources", () => {
   it.each([
     { describeAfter: 1_000, given: history },
     { describeAfter: 4, given: history.map(readable) },

@@ -14,7 +14,7 @@ const recording = loadRecording(
 const runner = "01M7WSXQZS1K6ZCYSAATXY98MQ";
 const upJob = "01M7WSXR6NFM73VJ0F879K4ZNP";
 
-/** Looks at the jobs and all things that the server has, as the tap does. */
+/** Looks at the jobs and all resources that the server has, as the tap does. */
 function lookingAt(fake: FakeVagrant): () => readonly ObservationOutcome[] {
   const watcher = observing.watch({ mask: observing.mask, settings: {} });
   const call = (path: string, request: Buffer) => fake.call(path.split("/").at(-1) ?? "", request);
@@ -39,7 +39,7 @@ const summaries = (record: readonly ObservationOutcome[]) =>
   framesOf(record).map(({ facts: [{ summary }] }) => summary);
 
 describe("a `vagrant up` on a real server", () => {
-  it("tells what happened to its things, and which command did it", async () => {
+  it("tells what happened to its resources, and which command did it", async () => {
     await using fake = await startFakeVagrant();
     const playback = fake.playSample(recording);
     const look = lookingAt(fake);

@@ -136,7 +136,7 @@ describe("a later look", () => {
     expect(framesOf(harness.record).at(-1)?.original?.bytes).toEqual(unusual);
   });
 
-  it("says what the things are", () => {
+  it("says what the resources are", () => {
     const harness = playResources();
     harness.look(1_000, everyKind);
     harness.look(2_000, { ...shop, target: [target("w1", { name: "web1", state: "NOT_CREATED" })] });

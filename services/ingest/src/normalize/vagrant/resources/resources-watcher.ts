@@ -1,4 +1,4 @@
-import type { Event, ThingDetail } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Event, VagrantResourceDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Observation, Observation_Failed, Resources_Kind } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
@@ -25,8 +25,8 @@ type KindInventory = {
 };
 
 /**
- * Observes channel "things". A whole list of a kind is believed: a resource that it lacks is gone, and one that is new or
- * differs is recorded.
+ * Observes the resources, on the channel "things": recorded logs and older taps have that name. A whole list of a kind is
+ * believed: a resource that it lacks is gone, and one that is new or differs is recorded.
  */
 export class ResourcesWatcher implements Watcher<Observed> {
   readonly #kinds: readonly KindInventory[];
@@ -53,7 +53,7 @@ export class ResourcesWatcher implements Watcher<Observed> {
 
   connected(): void {
     for (const known of this.#kinds) known.isListed = false;
-    outage("nobody looked at the server's things", this.#kinds);
+    outage("nobody looked at the server's resources", this.#kinds);
   }
 
   resume(event: Event): void {
@@ -115,7 +115,7 @@ export class ResourcesWatcher implements Watcher<Observed> {
 
   #failed({ code, message: text }: Observation_Failed): void {
     const named = this.#kinds.find(({ kind }) => text.startsWith(`${kind}:`));
-    const [what, why] = named ? [pluralOf(named.kind), text.slice(named.kind.length + 1).trim()] : ["things", text];
+    const [what, why] = named ? [pluralOf(named.kind), text.slice(named.kind.length + 1).trim()] : ["resources", text];
     const reason = message(`the ${what} could not be looked at: ${why || `code ${code}`}`);
     outage(reason, named ? [named] : this.#kinds);
   }
@@ -138,7 +138,7 @@ export class ResourcesWatcher implements Watcher<Observed> {
     }
   }
 
-  #resumeResource(event: Event, detail: ThingDetail): void {
+  #resumeResource(event: Event, detail: VagrantResourceDetail): void {
     const inventory = this.#kindOf(detail.kind)?.inventory;
     // Without a description the other resources are not known: the next list is taken as it is.
     if (!inventory?.isKnown) return;

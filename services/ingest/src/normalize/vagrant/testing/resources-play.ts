@@ -134,7 +134,7 @@ export function framesOf(record: readonly ObservationOutcome[]): Extract<Observa
   return record.flatMap((seen) => (seen.what === "frame" ? [seen] : []));
 }
 
-/** The details of facts about things, without what is empty. */
+/** The details of facts about resources, without what is empty. */
 export function detailsOf(record: readonly ObservationOutcome[]): object[] {
   return framesOf(record).flatMap(({ facts: [{ detail }] }) => (detail?.$case === "thing" ? [said(detail.value)] : []));
 }
