@@ -12,11 +12,9 @@ import {
 import { type AppDetail, Outcome, type PodDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { sourceName } from "@tapedeck/shared/source";
 import { type Fields, type Scenario, startedAt } from "./scenario.ts";
+import { describeInParts, type Fact, framesOf, original, type When } from "./session-frames.ts";
 
 export const rktHost = sourceName({ workspace: "acme", developer: "node1", project: "host", upstream: "rkt" });
-
-type Fact = Fields & { readonly kind: string };
-type When = { readonly at?: number; readonly more?: Fields };
 
 /** The events of a rkt host. `at`: milliseconds since the scenario's start. */
 export function rktSession(session: string, { add }: Pick<Scenario, "add">) {
@@ -25,13 +23,7 @@ export function rktSession(session: string, { add }: Pick<Scenario, "add">) {
   /** Pods whose collection was recorded. */
   const collected = new Set<string>();
 
-  /** The facts of one observation of one item. The first fact carries the listed message. */
-  const frame = (channel: string, original: Fields["original"], facts: readonly Fact[], { at, more }: When) => {
-    for (const [part, fact] of facts.entries()) {
-      const first = part === 0 && original ? { original } : {};
-      add({ session, channel, part, ...fact, ...more, ...first }, at);
-    }
-  };
+  const frame = framesOf(session, { add });
   const known = (id: string): Pod => pods.get(id) ?? Pod.fromPartial({ id, pid: -1 });
   const of = (kind: string, pod: Pod, value: DeepPartial<PodDetail> = {}, more: Fields = {}): Fact => ({
     kind,
@@ -83,17 +75,19 @@ export function rktSession(session: string, { add }: Pick<Scenario, "add">) {
     /** A description in parts; `between` runs after each part but the last. */
     described(channel: "pods" | "images", parts = 1, between: (part: number) => void = () => {}) {
       const all = channel === "pods" ? [...pods.values()] : [...images.values()];
-      for (let part = 0; part < parts; part += 1) {
+      const originalOf = (part: number) => {
         const entries = all.filter((_, index) => index % parts === part);
-        const bytes =
-          channel === "pods"
-            ? ListPodsResponse.encode(ListPodsResponse.fromPartial({ pods: entries as Pod[] })).finish()
-            : ListImagesResponse.encode(ListImagesResponse.fromPartial({ images: entries as Image[] })).finish();
-        const type = channel === "pods" ? "v1alpha.ListPodsResponse" : "v1alpha.ListImagesResponse";
-        const detail = { $case: "host" as const, value: { part, parts, entries: all.length } };
-        frame(channel, original(type, bytes), [{ kind: "inventory.described", detail }], {});
-        if (part + 1 < parts) between(part);
-      }
+        return channel === "pods"
+          ? original(
+              "v1alpha.ListPodsResponse",
+              ListPodsResponse.encode(ListPodsResponse.fromPartial({ pods: entries as Pod[] })).finish(),
+            )
+          : original(
+              "v1alpha.ListImagesResponse",
+              ListImagesResponse.encode(ListImagesResponse.fromPartial({ images: entries as Image[] })).finish(),
+            );
+      };
+      describeInParts(frame, channel, { parts, entries: all.length, originalOf, between });
     },
     /** A pod as it is listed, without a fact. */
     seen: (pod: DeepPartial<Pod> & { readonly id: string }, when: When = {}) =>
@@ -218,8 +212,4 @@ function runOf(kind: string, subject: string): Fields["operation"] {
 
 function nanos(at: number): bigint {
   return BigInt(startedAt + at) * 1_000_000n;
-}
-
-function original(type: string, encoded: Uint8Array) {
-  return { type, bytes: Buffer.from(encoded), size: BigInt(encoded.length) };
 }

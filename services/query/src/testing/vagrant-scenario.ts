@@ -16,11 +16,10 @@ import { sourceName } from "@tapedeck/shared/source";
 import { messages } from "../views/vagrant/messages.ts";
 import type { ResourceKind } from "../views/vagrant/resources.ts";
 import { type Fields, type Scenario, startedAt, timestamp } from "./scenario.ts";
+import { describeInParts, type Fact, framesOf, original, type When } from "./session-frames.ts";
 
 export const vagrantShop = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "vagrant" });
 
-type Fact = Fields & { readonly kind: string };
-type When = { readonly at?: number; readonly more?: Fields };
 type Entry = { readonly kind: ResourceKind; readonly id: string; readonly bytes: Buffer };
 
 /** The events of a Vagrant server. `at`: milliseconds since the scenario's start. */
@@ -28,13 +27,7 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
   const jobs = new Map<string, Job>();
   const resources = new Map<string, Entry>();
 
-  /** The facts of one observation. The first fact carries the upstream's answer. */
-  const frame = (channel: string, original: Fields["original"], facts: readonly Fact[], { at, more }: When) => {
-    for (const [part, fact] of facts.entries()) {
-      const first = part === 0 && original ? { original } : {};
-      add({ session, channel, part, ...fact, ...more, ...first }, at);
-    }
-  };
+  const frame = framesOf(session, { add });
   const known = (id: string): Job => jobs.get(id) ?? Job.fromPartial({ id, state: Job_State.RUNNING });
   const ofJob = (kind: string, job: Job, value: DeepPartial<JobDetail> = {}, more: Fields = {}): Fact => ({
     kind,
@@ -153,7 +146,7 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
     described(parts = 1, between: (part: number) => void = () => {}) {
       const all = [...resources.values()];
       const size = Math.ceil(all.length / parts);
-      for (let part = 0; part < parts; part += 1) {
+      const originalOf = (part: number) => {
         const kinds = Map.groupBy(all.slice(part * size, (part + 1) * size), ({ kind }) => kind);
         const message = Resources.fromPartial({
           kinds: [...kinds].map(([kind, entries]) => ({
@@ -161,15 +154,9 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
             entries: entries.map(({ id, bytes }) => ({ id, bytes })),
           })),
         });
-        const detail = { $case: "host" as const, value: { part, parts, entries: all.length } };
-        frame(
-          "things",
-          original("tapedeck.v1.Resources", Resources.encode(message).finish()),
-          [{ kind: "inventory.described", detail }],
-          {},
-        );
-        if (part + 1 < parts) between(part);
-      }
+        return original("tapedeck.v1.Resources", Resources.encode(message).finish());
+      };
+      describeInParts(frame, "things", { parts, entries: all.length, originalOf, between });
     },
     /** The resource existed before the first observation: only the next description reports it. */
     there<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>) {
@@ -231,8 +218,4 @@ function describedOf({ operation, scope, target_runner }: Job): DeepPartial<JobD
     scope_name: scope?.value.name ?? "",
     runner: target_runner?.target?.$case === "id" ? target_runner.target.value.id : "",
   };
-}
-
-function original(type: string, encoded: Uint8Array) {
-  return { type, bytes: Buffer.from(encoded), size: BigInt(encoded.length) };
 }
