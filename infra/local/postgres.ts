@@ -52,7 +52,7 @@ const TRIES = 5;
 
 /**
  * Starts a Postgres on a data directory, which is created at the first start, and resolves when it accepts connections.
- * As root the server runs as the system's user `postgres`, because Postgres refuses to be root.
+ * If this process is root, the server runs as the system's user `postgres`, because Postgres refuses to be root.
  * @throws LocalServerError for a taken port, a data directory of something else, of another major version or in use
  */
 export const startPostgres = async (given: StartPostgres): Promise<Postgres> => {

@@ -23,7 +23,7 @@ export type IngestBench = AsyncDisposable & {
   /** An ingest on this source; without a folder it is another machine's. */
   ingest(options?: IngestOptions): Promise<ServiceProcess>;
   events(): Promise<readonly RecordedEvent[]>;
-  /** As many frames of v1 and v2 as the fake has said so far are in the log. */
+  /** Waits until all frames of v1 and v2 that the fake has sent are in the log. */
   recorded(): Promise<void>;
   /** Plays that part (0 to 1) of all v1 events, and what goes with them. */
   playTo(part: number): Promise<void>;

@@ -27,7 +27,10 @@ export type Host = AsyncDisposable & {
   readonly fake: FakeRkt;
   /** Rows of the recording. */
   readonly rows: { readonly [K in InventoryKind]: number };
-  /** Which row (from 1) a look had been told at that moment; 0: none yet. A row that is told again stays the same. */
+  /**
+   * The row (from 1) that the last observation had been given at that moment; 0: none yet. A row that is given again
+   * stays the same.
+   */
   readonly rowAt: (kind: InventoryKind, at: Timestamp) => number;
   /** Plays on until the row before this one was told, and no further (nor back). Past the last row: to the end. */
   readonly playTo: (kind: InventoryKind, row: number) => void;

@@ -33,7 +33,7 @@ export type VagrantBench = AsyncDisposable & {
   readonly query: ServiceProcess;
   readonly gateway: ServiceProcess;
   readonly hosts: readonly VagrantHost[];
-  /** Of the gateway; its address stays. With several hosts a call has to name its source. */
+  /** A client of the gateway, whose address stays. With several hosts a call has to name its source. */
   readonly client: VagrantClient;
   /** All that the tap has seen is in the log. */
   readonly recorded: () => Promise<void>;

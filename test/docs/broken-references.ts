@@ -16,7 +16,7 @@ type Reference = {
   readonly isTail?: boolean;
 };
 
-/** As a comment or a message names a file: from the root, with an anchor where it is Markdown. */
+/** A file as a comment or a message names it: from the root, with an anchor if it is Markdown. */
 const inSource =
   /(?<![\w./@-])(?:docs|infra|packages|proto|services|test)\/[\w./*-]+\.(?:md|mjs|proto|ts)\b(?:#[\w-]+)?/g;
 const rootFolder = /^(?:docs|infra|packages|proto|services|test)\//;
@@ -104,7 +104,7 @@ function referencesOfSource(text: string): Reference[] {
   });
 }
 
-/** As GitHub makes them: the same heading once more has a number behind it. */
+/** The anchors as GitHub makes them: a repeated heading has a number at its end. */
 function headingAnchors(text: string): ReadonlySet<string> {
   const slugger = new Slugger();
   const found = new Set<string>();

@@ -18,7 +18,7 @@ const rounds = [
     speed: 0.2,
     killsOfEach: 10,
   },
-  // As fast as it can be told, with kills at once and again and again.
+  // The events come as fast as possible, with kills at once and again and again.
   {
     recordings: ["05-control-api-auto-off", "10-status-check-port-forward-sync-app-logs"],
     speed: 8,

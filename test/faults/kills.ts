@@ -28,7 +28,7 @@ export type KillsOptions = {
   readonly recordings: readonly string[];
   /** How much faster than recorded. */
   readonly speed: number;
-  /** Of each part. */
+  /** The number of kills of each part. */
   readonly killsOfEach: number;
 };
 

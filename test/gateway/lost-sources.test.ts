@@ -115,7 +115,7 @@ it("a source whose tap was killed is reported as lost everywhere, and no end is 
   // Its gap is counted in the last column.
   expect(status.stdout()).toMatch(/^zoe\/shop\/skaffold +lost, last heard .* ago +127\.0\.0\.1:50051 .* 1$/m);
 
-  // As it stood: first it was heard.
+  // The state at the beginning of the session, when the source was heard.
   const started = (await session())?.startPosition;
   expect(await get<Item>(`state?source=zoe/shop&at=${started}`)).toMatchObject({ notHeardSince: null });
   expect(await get<Item>(`state?source=zoe/shop&at=${lastPosition}`)).toMatchObject({ notHeardSince });

@@ -91,7 +91,7 @@ export function expectEvents(events: readonly RktEvent[], recording: RecordedUps
   }
 }
 
-/** Where the pod was removed before its exit was certain, only `time` says when that was seen. */
+/** If the pod was removed before its exit was certain, only `time` has the moment of that observation. */
 function earliest({ time_source, time, previous_poll_at }: Expected): number {
   const second = Number(time) * 1_000;
   const previous = Date.parse(previous_poll_at);

@@ -57,12 +57,12 @@ export const exceptions: Readonly<Record<string, Readonly<Record<number, Excepti
   },
 };
 
-/** As that call was answered. */
+/** The recorded answer of that call. */
 function as(n: number): Exception["answer"] {
   return (recording) => answerOf(callOf(recording, n));
 }
 
-/** As that list had what is asked for. Lists have no manifests. */
+/** The requested item as that list had it. Lists have no manifests. */
 function listedIn(n: number): Exception["answer"] {
   return (recording, { rpc, request }) => {
     const asked = (rpc === "InspectPod" ? InspectPodRequest : InspectImageRequest).decode(request).id;

@@ -102,7 +102,7 @@ function hostOf(...pods: readonly (readonly Pod[])[]): RecordedUpstream {
   return { ...made, rows: made.rows.filter((row) => row.kind !== "unary" || row.rpc !== "ListImages") };
 }
 
-/** Of a host without images, at which the tap looks without end. */
+/** Waits for more polls of a host without images, which the tap polls without end. */
 async function moreLooks(fake: FakeRkt): Promise<void> {
   const goal = fake.polls.images + 3;
   await until(() => fake.polls.images >= goal, { message: "more looks at the images" });
@@ -208,7 +208,7 @@ describe("a host that hangs", () => {
     await using on = await recordedHost(recording, { timeout: "2s" });
     const { host, stack } = on;
     const { fake } = host;
-    // Of pods: on a machine that is busy a look at images can take too long as well.
+    // Only the gaps of pods count: on a busy machine a poll of images can take too long as well.
     const gaps = async () =>
       (await stack.events()).filter(({ event }) => event.kind === "session.gap" && event.subject === "pods");
     host.playTo("pods", 1);

@@ -14,7 +14,7 @@ export type PositionedAnswer = {
   readonly rpc: UnaryRpc;
   readonly request: Uint8Array;
   readonly answer: RktAnswer;
-  /** As the answer gave it, and its sequence. */
+  /** The position as the answer gave it, and its sequence. */
   readonly position: string;
   readonly seq: number;
 };

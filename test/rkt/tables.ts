@@ -60,7 +60,7 @@ function startsIn(rows: readonly Row[]): ReadonlyMap<string, bigint> {
   return new Map(pods.flatMap(({ id, started_at }) => (started_at > 0n ? [[id, started_at] as const] : [])));
 }
 
-/** Of an RFC 3339 time in UTC. */
+/** Nanoseconds since 1970 of an RFC 3339 time in UTC. */
 function nanosOf(time: string): bigint {
   const [seconds = "", fraction = ""] = time.replace("Z", "").split(".");
   return BigInt(Date.parse(`${seconds}Z`)) * 1_000_000n + BigInt(fraction.padEnd(9, "0"));

@@ -201,7 +201,7 @@ describe("HTTP", () => {
   });
 });
 
-/** Of every kind, from the beginning; then both workspaces go on, the other one first. */
+/** Streams of every kind, from the beginning; then both workspaces go on, the other one first. */
 it("no stream reveals another workspace, neither its history nor its new events", async () => {
   const over = new AbortController();
   cleanup.defer(() => over.abort());

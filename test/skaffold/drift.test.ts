@@ -131,7 +131,7 @@ async function theatre(cast: readonly Cast[]) {
   };
 }
 
-/** Where a loop had ended and both of GetState's answers were recorded in a quiet moment: how much had been said. */
+/** The counts of messages at moments when a loop had ended and both answers of GetState were recorded undisturbed. */
 function rests({ states, messages }: RecordedUpstream): Rest[] {
   const quiet = (api: Api) => states.filter((state) => state.api === api && state.seenBefore === state.seenAfter);
   const v2 = new Map(quiet("v2").map(({ file, seenBefore }) => [momentName(file), seenBefore]));

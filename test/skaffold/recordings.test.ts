@@ -156,7 +156,7 @@ describe.each(scenarios)("%s, recorded and served again", (scenario) => {
     }
   });
 
-  /** Of several intents in one call the later ones go out when the loop of the one before has ended. */
+  /** Sends the later intents of one call when the loop of the intent before has ended. */
   async function laterSteps({ t, path, method, requestBody, status }: RecordedHttpCall, { v1 }: ReplayStep["counts"]) {
     if (method !== "POST" || path !== "/v1/execute" || status !== 200) return;
     const intents = Object.entries(parsed(requestBody ?? "") ?? {}).filter(([, wanted]) => wanted === true);

@@ -5,7 +5,7 @@ export type Message = {
   readonly type: "event" | "caught_up" | "bookmark" | "complete" | "state";
   /** Where the reader is when it has this message. */
   readonly position: string;
-  /** Of an event. */
+  /** The message, if it is an event. */
   readonly event?: ReceivedEvent;
 };
 

@@ -11,7 +11,7 @@ export type VagrantAnswer = {
   readonly bytes: Buffer;
   /** What the answer is about; "" with an error, and of a write. */
   readonly position: string;
-  /** Of Tapedeck's own refusals: "refused_dangerous". */
+  /** The reason of Tapedeck's own refusals: "refused_dangerous". */
   readonly reason: string;
 };
 
@@ -43,7 +43,7 @@ type Method<Q, A> = {
 };
 
 const service = "/hashicorp.vagrant.Vagrant";
-/** As Vagrant's own clients say it with every call. */
+/** The metadata that Vagrant's own clients send with every call. */
 const protocol = { "client-api-protocol": "1,1" };
 const asIs = (bytes: Buffer) => bytes;
 

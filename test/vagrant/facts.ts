@@ -128,7 +128,7 @@ function expectResources(resources: readonly Event[]): void {
   }
 }
 
-/** Of each target what was told of it, in order. */
+/** The recorded details of each target, in order. */
 function statesOfTargets(events: readonly Event[]): readonly (readonly VagrantResourceDetail[])[] {
   const targets = events.filter(({ kind }) => kind.startsWith("target."));
   return [...Map.groupBy(targets, ({ subject }) => subject).values()].map((about) =>

@@ -133,7 +133,7 @@ describe.each(Object.entries(samples))("%s, recorded and served again", (name, s
   });
 });
 
-/** Of a recorder's own looks, and what the command line asks before it changes anything. */
+/** Whether a call only reads: a recorder's polls, and what the command line asks before it changes anything. */
 function isRead({ actor, rpc }: RecordedUnary): boolean {
   return actor === "recorder" || rpc === "GetVersionInfo" || rpc.startsWith("Find");
 }
@@ -145,7 +145,7 @@ function expectAnswer(answer: VagrantAnswer, { n, rpc, response, error }: Record
   expect(code === 0 ? { code, bytes: text(bytes) } : { code, message }, `row ${n}, ${rpc}`).toEqual(expected);
 }
 
-/** Which of a message's listeners was told first is not the same each time; the number of the last one. */
+/** The last row of a message that went to two listeners, whose order differs each time. */
 function together({ rows }: RecordedUpstream, row: Row): number {
   const next = rows.find(({ n }) => n === row.n + 1);
   const isMessage = row.kind === "stream-message" && next?.kind === "stream-message";

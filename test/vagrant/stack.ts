@@ -111,7 +111,7 @@ export async function startVagrantStack(
   };
 }
 
-/** Of GetJob; CancelJob has the same. */
+/** The request of GetJob; CancelJob has the same. */
 export function jobRequest(job_id: string): Uint8Array {
   return GetJobRequest.encode({ job_id }).finish();
 }

@@ -40,7 +40,7 @@ export type EventFields = {
   /** One line for people. */
   readonly summary: string;
   readonly occurredAt?: string;
-  /** Whose clock `occurredAt` is; `interval`: it happened between `notBefore` and then. */
+  /** The clock that `occurredAt` is from; `interval`: it happened between `notBefore` and then. */
   readonly timeSource?: "upstream" | "observed" | "interval";
   readonly notBefore?: string;
   /** When Tapedeck received it. */

@@ -111,7 +111,7 @@ describe("details", () => {
 
 type Camel<Name> = Name extends `${infer First}_${infer Rest}` ? `${First}${Capitalize<Camel<Rest>>}` : Name;
 
-/** As `eventToJson` writes a message: lowerCamelCase, 64-bit numbers as text, bytes in base64, times RFC 3339. */
+/** A message as `eventToJson` writes it: lowerCamelCase, 64-bit numbers as text, bytes in base64, times RFC 3339. */
 type AsJson<T> = T extends bigint | Uint8Array | Timestamp
   ? string
   : T extends readonly (infer Item)[]

@@ -34,7 +34,7 @@ export type GatewayConfig = {
   readonly hosts: readonly string[];
   readonly origins: readonly string[];
   readonly endpoints: readonly Endpoint[];
-  /** Who may call: everyone who reaches the port, or callers with a token. */
+  /** The allowed callers: everyone who reaches the port, or callers with a token. */
   readonly auth: (typeof authentications)[number];
   /** PEM files; undefined: without TLS. */
   readonly tls: TlsFiles | undefined;

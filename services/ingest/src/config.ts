@@ -23,14 +23,14 @@ export type IngestConfig = {
   readonly connectionLimits: ConnectionLimits;
   readonly health: HealthAddress;
   readonly nats: NatsSettings;
-  /** Of the services; empty: whoever reaches the port may push. */
+  /** The key of the services; empty: any client that reaches the port may push. */
   readonly servicesKey: string;
   readonly sources: readonly SourceConfig[];
   /** Seconds that text lives in the log; undefined: for ever. */
   readonly retention: { readonly textTtl: number | undefined };
   /** All of the log is read so often, at the start for the first time, at most so many messages a second. */
   readonly check: { readonly everyMs: number; readonly rate: number };
-  /** Of all sources together. */
+  /** The bounds of all sources together. */
   readonly spill: SpillBounds;
   /** After which a session whose tap does not come back is taken to be over. */
   readonly lostAfterMs: number;
@@ -187,7 +187,7 @@ export const sourceDurations: ReadonlySet<string> = new Set(
 
 const { skaffold: firstSchema, ...otherSchemas } = sourceSchemas;
 
-/** Which upstream it is decides what else there is to say; without a word it is Skaffold. */
+/** The upstream decides which other settings there are. Default: Skaffold. */
 const sourceSchema = z.preprocess(
   (given) =>
     typeof given === "object" && given !== null && !("upstream" in given) ? { ...given, upstream: "skaffold" } : given,

@@ -72,7 +72,8 @@ test("kills of ingest at any moment leave the log as it would be without", { tim
     await once(child, "exit");
   }
 
-  // As the real one, the fake may hang for ever when somebody leaves in its replay: not what this is about.
+  // The real Skaffold may hang for ever when a client leaves during its replay, and so may the fake. This test is not
+  // about that.
   await using fake = await startFakeSkaffold({ recording, leavingInReplayHangs: false });
   let child = await forkIngest(desk("wild", fake.address));
   const all = recording.messages.v1.length;

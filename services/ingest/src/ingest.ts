@@ -15,7 +15,7 @@ import type { SessionRecorderListener } from "./record/session/session-recorder.
 export type SourceStatus = {
   readonly source: SourceName;
   readonly tap: string;
-  /** Of sources that this process taps itself. */
+  /** The address of a source that this process taps itself. */
   readonly address?: string;
   readonly state: string;
   readonly connected: boolean;

@@ -160,7 +160,7 @@ async function tellOneMore(hosts: readonly Host[], count: number): Promise<void>
   await until(() => moved() >= Math.min(count, movable), { message: `${count} hosts to tell one row more` });
 }
 
-/** Of each round and kind, before which row it happens: half of them where something was seen undisturbed. */
+/** The row before which the kill of each round and kind happens: half of them where something was seen undisturbed. */
 function rowsOf({ host, events }: History, rounds: number, random: Seeded) {
   const some = (kind: InventoryKind) => {
     const eventful = events.flatMap(({ event: { channel, observed_at } }) => {

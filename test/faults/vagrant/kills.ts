@@ -45,7 +45,7 @@ export async function vagrantKillsLeaveNoTrace({ faults, ...options }: KillsOpti
         if (random.below(3) > 0) await turn();
       }
     }
-    // As far as it is known to the tap, one way or another.
+    // Half of the faults come when everything so far is recorded.
     if (random.below(2) === 0) await bench.recorded();
     await strike(fault, bench, () => {
       for (const { playback } of playings) for (let count = 1 + random.below(4); count > 0; count--) playback.next();

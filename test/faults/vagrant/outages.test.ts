@@ -184,7 +184,7 @@ test("a restarted server is another session, and a finished job of the previous 
   const following = on.client.job(left);
   await until(() => outputOf(following.messages).length === 7, { message: "a reader to have read so far" });
   await on.fake.restart();
-  // As the server itself had cut it.
+  // The stream ends as if the server itself had cut it.
   expect(await following.end).toMatchObject({ code: status.UNAVAILABLE });
   expect(outputOf(following.messages)).toHaveLength(7);
   await until(async () => sessionsOf(await on.stack.events()).length === 2, { message: "another session" });

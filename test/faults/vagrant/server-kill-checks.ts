@@ -17,7 +17,7 @@ export type Deed = {
 
 export type Deeds = {
   readonly jobs: ReadonlyMap<string, Deed>;
-  /** As the database has them in the end. */
+  /** The jobs as the database has them in the end. */
   readonly rows: ReadonlyMap<string, Job>;
   /** The process that lives in the end: 1 where the first was killed, else 0. */
   readonly last: number;

@@ -11,7 +11,7 @@ export type PushWaiting = {
   /** Where taps leave their spills. */
   readonly home: string;
   readonly target: GrpcTarget;
-  /** Which of them; not all are meant for that target. */
+  /** Selects the spills: not all are meant for that target. */
   readonly isMeant: (orphan: OrphanedSpill) => boolean;
   /** For each step forward; then the next one has its turn. Without it there is no bound: all wait for the first. */
   readonly patienceMs?: number;

@@ -61,7 +61,10 @@ export function headerLine(fields: Omit<SessionFileHeader, "format" | "version">
   return JSON.stringify({ format: sessionFormat, version, ...fields });
 }
 
-/** As the API gives it with `original`; and in `proto` the event itself, without the bytes that stand there already. */
+/**
+ * The event as the API gives it with `original`; and in `proto` the event itself, without the bytes that are there
+ * already.
+ */
 export function eventLine({ position, recordedAt, event }: ExportedEvent): string {
   const { epoch, seq } = parsePosition(position) ?? { epoch: "", seq: 0 };
   const { original } = event;

@@ -44,7 +44,7 @@ describe("a line of an event", () => {
   const event: Event = {
     ...(first ?? Event.create()),
     original: { ...original, sha256: Buffer.alloc(0), head: Buffer.alloc(0) },
-    // As of a later version.
+    // A field of a later version.
     _unknownFields: { 15994: [Buffer.from([1, 120])] },
   };
   const line = eventLine({ position: "abc-1", recordedAt: new Date(5), event });
@@ -200,7 +200,7 @@ it("sessions that are asked for in their order cost one reading of the file, oth
   const whole = sessions.map(({ events }) => events.map(encoded));
   expect([await eventsOf(first), await eventsOf(second)]).toEqual(whole);
   expect(reader.openings).toBe(1);
-  // As after a connection that was lost in the middle.
+  // The reader stops in the middle, as when a connection is lost.
   for await (const _ of reader.events(first)) break;
   expect(await eventsOf(first)).toEqual(whole[0]);
   expect(reader.openings).toBe(3);

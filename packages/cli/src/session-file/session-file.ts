@@ -27,7 +27,7 @@ export type FiledSession = {
   readonly origin: string;
   readonly events: number;
   readonly missing: Readonly<Record<string, number>>;
-  /** Of its first event, in the log that it was exported from. */
+  /** The time at which its first event was recorded, in the log that it was exported from. */
   readonly recordedAt: Date;
   /** Number of its first event's line. */
   readonly line: number;
@@ -104,7 +104,7 @@ export async function* sessionEvents(file: string, session: FiledSession): Async
 export class SessionFileReader implements AsyncDisposable {
   readonly #file: string;
   #lines: AsyncGenerator<FileLine, void> | undefined;
-  /** Of the line that was read last. */
+  /** The number of the line that was read last. */
   #number = 0;
   #openings = 0;
 

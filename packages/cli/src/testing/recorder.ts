@@ -4,7 +4,7 @@ import { RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 
 export type TestRecorder = AsyncDisposable & {
   readonly address: string;
-  /** As people name a Tapedeck whose gRPC this is. */
+  /** The address by which users name the Tapedeck server that has this gRPC. */
   readonly url: string;
   readonly port: number;
   readonly hellos: readonly Hello[];
@@ -25,7 +25,7 @@ export type TestRecorderOptions = {
   readonly taken?: readonly string[];
   /** Default: a free one. */
   readonly port?: number;
-  /** Whose everything is, whatever the tap says. */
+  /** The developer that owns all recordings, whatever the tap reports. */
   readonly developer?: string;
   /** Told as the session of all that comes. */
   readonly session?: string;

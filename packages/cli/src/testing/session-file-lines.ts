@@ -3,7 +3,7 @@ import type { ForeignSession } from "@tapedeck/shared/testing/foreign-session";
 import { endLine, eventLine, headerLine } from "../session-file/session-file-format.ts";
 
 export type FileParts = {
-  /** Of one source of Skaffold, in order. */
+  /** The sessions of one source of Skaffold, in order. */
   readonly sessions: readonly ForeignSession[];
   /** Fields that are otherwise. */
   readonly header?: object;

@@ -27,7 +27,7 @@ export type TestUp = {
   readonly running: RunningUp;
   /** The environment in which the other commands find this one. */
   readonly env: Readonly<Record<string, string>>;
-  /** As Ctrl-C does; resolves with the exit code. */
+  /** Stops it as Ctrl-C does; resolves with the exit code. */
   readonly stop: () => Promise<number | string>;
 };
 

@@ -14,7 +14,7 @@ export type FakeGateway = AsyncDisposable & {
   readonly said: readonly ReceivedMessage[];
   /** All connections there were. */
   readonly sockets: readonly WebSocket[];
-  /** Of those that are let in. */
+  /** The protocols of the clients that are let in. */
   readonly protocols: readonly string[];
 };
 

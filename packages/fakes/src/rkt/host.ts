@@ -87,7 +87,7 @@ function exited(pod: Pod): Pod {
   return { ...pod, apps, state: PodState.POD_STATE_EXITED, cgroup: "" };
 }
 
-/** As pods have it: without size, labels and manifest. */
+/** The image as pods list it: without size, labels and manifest. */
 const image: Image = {
   base_format: { type: ImageType.IMAGE_TYPE_APPC, version: "0.8.11" },
   id: `sha512-${createHash("sha512").update("worker").digest("hex").slice(0, 64)}`,

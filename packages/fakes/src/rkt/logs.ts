@@ -61,7 +61,7 @@ function failed(details: string): LogAnswer {
 
 type LogLine = { readonly text: string; readonly app: string; readonly micros: bigint };
 
-/** As the real one prints it; that the text starts with the app's name is so in this recording. */
+/** A line as the real rkt prints it. Only in this recording does the text start with the app's name. */
 const printed = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))? \+0000 UTC MESSAGE=(\S+)/;
 
 function linesOf(rows: readonly RecordedStream[], pod: string): LogLine[] {

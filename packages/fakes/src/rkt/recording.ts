@@ -28,7 +28,7 @@ type CallBase = RowBase & { readonly tookMs: number; readonly tag?: string; read
 
 export type RecordedUnary = CallBase & { readonly kind: "unary"; readonly rpc: UnaryRpc } & Answer;
 
-/** Of a unary call: the bytes of the answer, or its error. */
+/** The result of a unary call: the bytes of the answer, or its error. */
 export type Answer =
   | { readonly response: Buffer; readonly error?: never }
   | { readonly error: RecordedStatus; readonly response?: never };

@@ -9,7 +9,7 @@ import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
 const types = { v1: messageType("proto.LogEntry"), v2: messageType("proto.v2.Event") };
 
-/** As the real one does at its end: v1 is added to the file, v2 to the one beside it. */
+/** Does what the real Skaffold does at its end: adds v1 to the file, and v2 to the one beside it. */
 export function writeEventLog(file: string, said: Readonly<Record<Api, readonly Uint8Array[]>>): void {
   const text = (api: Api) => said[api].map((bytes) => `${eventLogLine(api, bytes)}\n`).join("");
   appendFileSync(file, text("v1"), { mode: 0o600 });

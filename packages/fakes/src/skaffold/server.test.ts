@@ -16,7 +16,7 @@ const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interv
 const bytesOf = (recording: RecordedUpstream, channel: Channel) =>
   recording.messages[channel].map(({ bytes }) => bytes);
 
-/** As much console output as makes a replay take a while: the experiments printed 20,000 lines. */
+/** The recording with enough console output that a replay takes a while: the experiments printed 20,000 lines. */
 function talkative(recording: RecordedUpstream): RecordedUpstream {
   const at = recording.messages.v1[0]?.at ?? 0;
   const line = (index: number) => {
@@ -423,7 +423,7 @@ it("plays the later loops again and again, as if now", async () => {
   expect(times).toEqual(times.toSorted((a, b) => a - b));
   expect(times.at(-1)).toBeGreaterThan(start - 1_000);
 
-  // Of what it says of itself no recording knows, so it is nothing to compare with.
+  // No recording has what the fake reports about itself, so there is nothing to compare with.
   const { response } = await client.call(services.v1.getState.path, Buffer.alloc(0));
   expect(StateV1.decode(response).deployState?.status).toBe("In Progress");
 });

@@ -45,7 +45,10 @@ export type FakeSkaffold = AsyncDisposable &
     readonly pings: () => number;
     /** GetState calls answered so far. */
     readonly statesAsked: Readonly<Record<Api, number>>;
-    /** As the real one: GOAWAY, a second of nothing, then the connections are cut ("graceful"); or just the cut. */
+    /**
+     * Ends as the real Skaffold does: GOAWAY, a second of nothing, then the connections are cut ("graceful"); or just
+     * the cut.
+     */
     readonly end: (how: "graceful" | "kill") => Promise<void>;
     readonly ended: Promise<void>;
   };

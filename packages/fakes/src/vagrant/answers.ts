@@ -14,7 +14,7 @@ export type UnaryOptions = {
   readonly stamps: Stamps;
   readonly generation: Generation;
   readonly version: string;
-  /** Of the process that runs now. */
+  /** The jobs of the process that runs now. */
   readonly jobs: () => Jobs;
 };
 
@@ -83,7 +83,7 @@ function read<Q>({ requestDeserialize }: Pick<Method<Q, never>, "requestDeserial
   }
 }
 
-/** Of a method on the wire: "_ListJobs". */
+/** The name of a method as on the wire: "_ListJobs". */
 export function nameOf({ path }: { readonly path: string }): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }

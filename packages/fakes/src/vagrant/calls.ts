@@ -1,5 +1,5 @@
 export type FakeCall = {
-  /** As on the wire: "_ListJobs". */
+  /** The name as on the wire: "_ListJobs". */
   readonly rpc: string;
   /** The connection: "127.0.0.1:40000". */
   readonly peer: string;

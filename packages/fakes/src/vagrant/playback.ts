@@ -51,8 +51,8 @@ function callAsRecorded({ call }: PlayedServer, { rpc, request, isRefused }: Cal
 }
 
 /**
- * As if it happened now, with ids of its own: `names` has those that are known, by the recorded ones, and learns the
- * others. What is there already, found or refused, is not made again.
+ * Plays the steps as if they happened now, with new ids. `names` maps recorded ids to new ones, and learns the others.
+ * Records that are there already, found or refused, are not made again.
  */
 export function playAsNow(server: PlayedServer, steps: readonly RecordedStep[], names: Map<string, string>): Playback {
   return play(steps, (step) => {

@@ -20,7 +20,7 @@ type RowBase = {
   readonly atMs: number;
   /** `cli` and `runner` are Vagrant's own, `recorder` looks on. */
   readonly actor: Actor;
-  /** As on the wire: "_ListJobs". */
+  /** The name as on the wire: "_ListJobs". */
   readonly rpc: string;
   readonly note?: string;
 };
@@ -29,7 +29,7 @@ export type Actor = "cli" | "runner" | "recorder";
 
 export type RecordedUnary = RowBase & { readonly kind: "unary"; readonly request: Buffer } & Answer;
 
-/** Of a unary call: the bytes of the answer, or its error. */
+/** The result of a unary call: the bytes of the answer, or its error. */
 export type Answer =
   | { readonly response: Buffer; readonly error?: never }
   | { readonly error: RecordedStatus; readonly response?: never };

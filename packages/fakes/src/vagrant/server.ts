@@ -67,7 +67,10 @@ export type FakeVagrant = AsyncDisposable & {
   readonly mend: () => Promise<void>;
   /** The process is gone: connections are reset, the port refuses, hooks throw. */
   readonly goAway: () => Promise<void>;
-  /** As a vagrant command ends: targets that are not at their provider are deleted, old jobs pruned; then it is gone. */
+  /**
+   * Does what a vagrant command does at its end: deletes targets that are not at their provider, prunes old jobs, and
+   * exits.
+   */
   readonly leave: () => Promise<void>;
   /** Deletes targets that are NOT_CREATED or DESTROYED, as each command does at its end. */
   readonly scrub: () => void;

@@ -27,7 +27,7 @@ import { Panic, Refusal } from "./status.ts";
 
 export type ServerOptions = {
   readonly database: Database;
-  /** Of the process that runs now. */
+  /** The jobs of the process that runs now. */
   readonly jobs: () => Jobs;
   readonly answers: ReadonlyMap<string, AnswerBytes>;
   readonly calls: CallCounts<FakeCall>;

@@ -64,7 +64,7 @@ export function setUpShop(fake: Pick<FakeVagrant, "call" | "jobs" | "database" |
   };
 }
 
-/** As the command line queues `vagrant up`. */
+/** The job that the command line queues for `vagrant up`. */
 export function upJob({ project, runner }: Pick<Shop, "project" | "runner">): Job {
   return Job.fromPartial({
     scope: { $case: "project", value: { resource_id: project } },
@@ -74,7 +74,7 @@ export function upJob({ project, runner }: Pick<Shop, "project" | "runner">): Jo
   });
 }
 
-/** Of a command: what the runner says at its end. */
+/** The result that the runner reports at the end of a command. */
 export function commandResult(run: Partial<Job_CommandResult>): Job_Result {
   return { run: { run_result: false, exit_code: 0, ...run } };
 }

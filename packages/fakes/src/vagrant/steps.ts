@@ -24,7 +24,7 @@ import { goDuration, type Lent, plus } from "./state/stamps.ts";
 export type RecordedStep = StepPlace & StepContent;
 
 export type StepPlace = {
-  /** Of the row that shows it. */
+  /** The number of the row that shows it. */
   readonly n: number;
   /** Ms since the recording began. */
   readonly atMs: number;

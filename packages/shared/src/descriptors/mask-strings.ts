@@ -59,7 +59,7 @@ function overwrite(target: Buffer, text: string, replacement: string, path: stri
   }
 }
 
-/** As text that takes exactly as many bytes, so that lengths and offsets hold. */
+/** The bytes as text that takes exactly as many bytes, so that lengths and offsets hold. */
 export function byteTrueText(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString("utf8");
   const shown = Buffer.from(bytes);
@@ -118,7 +118,7 @@ type Place = { readonly plan: Plan; readonly path: string; readonly depth: numbe
 
 class Malformed extends Error {}
 
-/** As in protobuf-es; real messages need less than ten. */
+/** The same limit as in protobuf-es; real messages need less than ten. */
 const deepest = 100;
 
 /** Reads fields up to `end`, or in a group up to its end mark. */

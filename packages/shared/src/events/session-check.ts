@@ -174,7 +174,7 @@ function outOfOrder(channel: string, ordinal: bigint, before: bigint): string {
   return `${channel} ${ordinal} can't come after ${channel} ${before}`;
 }
 
-/** As much of it as fits a sentence. */
+/** The beginning of a text, short enough for a sentence. */
 function quoted(text: string): string {
   return JSON.stringify(text.length <= 100 ? text : `${text.slice(0, 100).toWellFormed()}…`);
 }

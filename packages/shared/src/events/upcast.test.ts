@@ -9,7 +9,7 @@ import { decodeEvent, encodeEvent } from "./codec.ts";
 import { kinds } from "./kinds.ts";
 import { recordedNouns } from "./upcast.ts";
 
-/** As an earlier version recorded it: `host.described` with a tapedeck.v1.Things of one target. */
+/** An event that an earlier version recorded: `host.described` with a tapedeck.v1.Things of one target. */
 const sample = Buffer.from(
   "CgpTLnRoaW5ncy4xEhdhY21lL2FsaWNlL3Nob3AvdmFncmFudBoBUyIGdGhpbmdzKAEwAUIOaG9zdC5kZXNjcmliZWRiF3RoZSBzZXJ2ZXIgaGFz" +
     "IDEgdGFyZ2V04gIEEAEYAaIGLQoSdGFwZWRlY2sudjEuVGhpbmdzEhUKEwoGdGFyZ2V0GgkKAnQxEgN3ZWIYFQ==",

@@ -47,7 +47,7 @@ test("a port that is in use is reported in one sentence that names it", async ()
   );
 });
 
-/** As if the server had been found by that name. */
+/** Asks as if the server had been found by that name. */
 const askAs = (host: string, port: number, path: string) =>
   new Promise<{ status: number | undefined; body: string }>((resolve, reject) => {
     request({ host: "127.0.0.1", port, path, headers: { host } }, (response) => {

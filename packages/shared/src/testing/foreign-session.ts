@@ -30,7 +30,7 @@ export function foreignSession({ session = ulid(1_700_000_000_000), source = "gl
       id: `${channel === "tapedeck" ? source : session}.${channel}.${next.ordinal}`,
       ...fields,
     };
-    // As it is read from a log.
+    // The event has the form that a reader of a log gets.
     return Event.decode(Event.encode(event).finish());
   };
   const self: ForeignSession = {

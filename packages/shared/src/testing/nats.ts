@@ -21,7 +21,7 @@ export type TestNats = AsyncDisposable & {
 };
 
 export type StartTestNats = {
-  /** As in production every acknowledged message is on disk. Default false: a kill loses nothing either way. */
+  /** Every acknowledged message is on disk, as in production. Default false: a kill loses nothing either way. */
   readonly syncAlways?: boolean;
   /** What it may store, such as "1MB"; default: as much as the disk has. */
   readonly maxFileStore?: string;

@@ -170,7 +170,7 @@ it.each([
   expect(await on.store.list()).toEqual([]);
 });
 
-/** As an operator may, with programs of NATS. */
+/** The ways in which an operator may remove a token with programs of NATS. */
 const removals: [string, (on: { connection: NatsConnection }, token: MadeToken) => Promise<unknown>][] = [
   [
     "purged, without a trace",

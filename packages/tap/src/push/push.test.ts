@@ -65,7 +65,7 @@ function recorder() {
     }
   }
 
-  /** As gRPC would bring it. */
+  /** Handles the call as gRPC would bring it. */
   const handle: handleBidiStreamingCall<PushRequest, PushResponse> = (call) => {
     // A loop that is left by an error would otherwise destroy the call before the error is sent.
     const requests = call.iterator({ destroyOnReturn: false }) as AsyncIterable<PushRequest>;

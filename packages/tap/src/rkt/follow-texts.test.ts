@@ -156,7 +156,7 @@ describe("another connection", () => {
       first.close();
       expect(first.of("").length).toBeGreaterThan(10);
     }
-    // As if the pod's stream were behind.
+    // The pod's stream looks as if it were behind.
     const behind = memory.sources.get(`${pod}/`);
     if (behind !== undefined) behind.second = start + 2n;
     const seconds = new Map([...memory.sources].map(([key, { second }]) => [key.split("/")[1], second]));

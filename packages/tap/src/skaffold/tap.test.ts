@@ -29,7 +29,7 @@ function ownTime() {
   return { ms: () => pieces * 10, [Symbol.dispose]: () => clearInterval(counting) };
 }
 
-/** As a machine that gives its processor to others. */
+/** Blocks the event loop, as a machine that gives its processor to others. */
 function holdUp(ms: number): void {
   for (const start = performance.now(); performance.now() - start < ms; );
 }
@@ -256,7 +256,7 @@ describe("leaving", () => {
     const tapped = listen(fake.address);
     await until(() => expect(tapped.frames("v2").length).toBeGreaterThan(100));
     tapped.leave();
-    // As on a machine that gives its processor to others. What follows an immediate are timers, before anything is read.
+    // The event loop is blocked as on a busy machine. After an immediate come timers, before anything is read.
     await setImmediate();
     holdUp(400);
     await tapped.done;

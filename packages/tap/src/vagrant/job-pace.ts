@@ -19,7 +19,7 @@ const quickFor = { connected: 10_000, empty: 60_000, finished: 5_000 };
 const busyMs = 500;
 const idleMs = 2_000;
 /**
- * Where a list costs the server little, the delay is shorter. Otherwise a job that prints fast could fill the window that
+ * The delay is shorter if a list costs the server little. Otherwise a job that prints fast could fill the window that
  * the server keeps before the job's stream is open.
  */
 const soonMs = 200;

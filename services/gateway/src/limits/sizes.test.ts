@@ -49,7 +49,7 @@ async function rawConnection(to = on): Promise<{
   return { tcp, got: () => text, over: () => over };
 }
 
-/** Of the answer's body, which is one line of JSON. */
+/** The error in the answer's body, which is one line of JSON. */
 const errorIn = (answer: string) => (JSON.parse(answer.split("\r\n").at(-1) ?? "") as { error: object }).error;
 
 const reflectionPath = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
@@ -72,7 +72,7 @@ describe("gRPC", () => {
     const second = openCall(client, eventsPath);
     expect(await second.opened).toBeUndefined();
     const third = openCall(client, eventsPath);
-    // Of another connection, so the server is not merely slow.
+    // A call on another connection is answered, so the server is not merely slow.
     const elsewhere = openCall(on.other(), eventsPath);
     expect(await elsewhere.opened).toBeUndefined();
     expect(third.isOpen).toBe(false);

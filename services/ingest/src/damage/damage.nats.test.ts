@@ -33,7 +33,7 @@ type Readiness = {
   readonly details?: { readonly warnings?: readonly string[] };
 };
 
-/** As much as makes three files of the store, in turns. */
+/** Adds events of both sources in turns, enough for three files of the store. */
 async function fill(nats: TestNats): Promise<{ alice: number; bob: number }> {
   const nc = await connect({ servers: nats.url });
   await using log = await openLog(nc);

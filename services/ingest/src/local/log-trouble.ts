@@ -6,7 +6,7 @@ import type { NatsConnection } from "nats";
 export type LogTroubleOptions = {
   readonly bounds: LogReader["bounds"];
   readonly logger: Logger;
-  /** Of the disk that the log is on; undefined where that can't be told. */
+  /** The free bytes of the disk that the log is on; undefined if they can't be determined. */
   readonly freeBytes?: () => Promise<number | undefined>;
   /** How long nothing may be refused, on a disk with room, until the log is considered well. Default 10 s. */
   readonly quietMs?: number;
@@ -36,9 +36,9 @@ export class LogTrouble implements Disposable {
   readonly #options: Required<LogTroubleOptions>;
   #isAsking = false;
   #reported: string | undefined;
-  /** Of the first publish in a row that failed. */
+  /** The time of the first publish in a row that failed. */
   #since: number | undefined;
-  /** Of the last one, or of the last look at a disk without room. */
+  /** The time of the last one, or of the last check of a disk without room. */
   #lastMet = 0;
   #isFull = false;
   #isStuck = false;

@@ -13,8 +13,8 @@ export type Normalizer = {
   /** Masks secrets in string fields in place, with the same length. */
   readonly mask: (channel: string, bytes: Uint8Array) => MaskedFrame;
   /**
-   * Of output that comes in pieces: a masked frame, and the end (as masked) of the piece before it in its stream, so that
-   * a secret that was cut in two is masked in both.
+   * Masks output that comes in pieces: a masked frame after the (masked) end of the piece before it in its stream, so
+   * that a secret that was cut in two is masked in both.
    */
   readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => Masked & { readonly text: string };
   /** `mask` and `maskAfter` in another thread, for large frames. Absent: they run in this one. */

@@ -5,15 +5,15 @@ import { mostBytes, payloadOf, withPayload } from "@tapedeck/tap/push/pieces";
 
 /** Labels, and what a user says of themselves: no more than that is needed of anybody. */
 const helloBytes = 256 * 1024;
-/** Of one thing. Ours are of 1 MiB, 64 at most; empty ones would never come to `mostBytes`. */
+/** The most pieces of one message. Our taps send at most 64 of 1 MiB; empty ones would never reach `mostBytes`. */
 const mostPieces = 4_096;
-/** Of ids, which are ULIDs where a tap is ours. */
+/** The longest id. Our taps send ULIDs. */
 const idLength = 64;
 
 type Open = {
   readonly item: Item;
   readonly channel: string;
-  /** Of what is put together here; of all else they are only counted. */
+  /** The pieces of a message that is put together here; all others are only counted. */
   readonly pieces: readonly Buffer[];
   readonly count: number;
   readonly bytes: number;

@@ -23,7 +23,7 @@ export type PushServerOptions = {
   readonly connectionLimits: ConnectionLimits;
   /** The services' shared key; empty: everyone may push. */
   readonly key: string;
-  /** Where the gateway names none. */
+  /** The workspace of calls for which the gateway names none. */
   readonly workspace: string;
   readonly recorder: Pick<Recorder, "push">;
   /** Undefined while the log is away. */
@@ -93,7 +93,10 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
   return { ...listener, address: `${host}:${bound}` };
 }
 
-/** Where the gateway lets this tap record: it has looked at the token, the tap may say what it likes. */
+/**
+ * The place in which the gateway lets this tap record. The gateway has checked the token; what the tap reports does not
+ * matter.
+ */
 function placeOf(metadata: Metadata, workspace: string): Pick<PushContext, "workspace" | "developer"> {
   const named = (name: string) => String(metadata.get(name)[0] ?? "");
   const developer = named("tapedeck-developer");

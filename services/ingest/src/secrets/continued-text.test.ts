@@ -4,7 +4,7 @@ import { maskContinued, maskPiece, tailOf } from "./continued-text.ts";
 import { fake } from "./corpus.ts";
 import { Tails } from "./pieces.ts";
 
-/** As recorded, piece after piece of one stream. */
+/** The pieces of one stream as they are recorded, one after the other. */
 function recorded(...pieces: readonly string[]): readonly string[] {
   const tails = new Tails();
   return pieces.map((piece) => {

@@ -204,7 +204,7 @@ describe("maskText", () => {
     "a.atlasv1.",
     "Private-Lines: 1\n",
   ];
-  /** Of this thread, so that it makes no difference what else the machine does; in µs. */
+  /** The least processor time of this thread, in µs: it does not depend on what else the machine does. */
   const leastWork = (text: string) => {
     const times = Array.from({ length: 3 }, () => {
       const before = process.threadCpuUsage();

@@ -19,7 +19,7 @@ export type PushFrom = { readonly client: RecorderClient; readonly reader: Sessi
 
 export type ToPush = {
   readonly target: GrpcTarget;
-  /** Whose it becomes, and labels that are added. */
+  /** The owner of the imported session, and labels that are added. */
   readonly hello: Pick<Hello, "developer" | "project" | "upstream" | "labels">;
   readonly from: PushFrom;
   readonly header: SessionFileHeader;

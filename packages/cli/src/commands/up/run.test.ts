@@ -152,7 +152,7 @@ describe("tapedeck up", { timeout: 300_000 }, () => {
     });
     expect(await away.ended).toBe(0);
     expect((await json<{ waitingSpills: number }>("status")).waitingSpills).toBe(1);
-    // As if it had been there when that ran.
+    // The spill looks as if it had been there when that ran.
     const home = join(`${up.env.XDG_STATE_HOME}`, "tapedeck", "spill");
     const [folder = ""] = readdirSync(home).filter((name) => !name.includes("."));
     const file = join(home, folder, "tap.json");

@@ -12,7 +12,7 @@ let cwd: string;
 let up: TestUp;
 let env: Record<string, string>;
 
-/** As a team has it: with TLS, and with tokens. */
+/** Tapedeck runs as for a team: with TLS, and with tokens. */
 beforeAll(async () => {
   cwd = await mkdtemp(join(inject("serversFolder"), "team-"));
   const { certFile, keyFile } = await testCertificate(cwd);

@@ -50,7 +50,7 @@ export function boxCalls({ boxes }: Database, stamps: Stamps) {
     return { boxes: refs };
   }
 
-  /** Of a version that is a condition the last box of the name is the answer as soon as any fits: a bug. */
+  /** If the version is a condition, the answer is the last box of the name as soon as any fits: a bug of the server. */
   function findBox(request: FindBoxRequest): FindBoxResponse {
     const { resource_id, name, version, provider } = needed(request.box, "box");
     if (resource_id !== "") return { box: shown(boxes.get(resource_id)) };

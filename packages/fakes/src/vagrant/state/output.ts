@@ -19,7 +19,7 @@ export type Output = {
 export type OutputReader = {
   /** Events that were there when it began, and that it has not read yet. */
   readonly buffered: () => number;
-  /** Of those alone as long as there are any. Empty: it has read all. */
+  /** The next events, from the buffered ones alone as long as there are any. Empty: the reader has read all. */
   readonly next: (most: number) => TerminalEvent[];
 };
 

@@ -35,7 +35,7 @@ const storable: Readonly<Record<Generation, readonly string[]>> = {
   "2.4": [...withInit, "init_basis", "init_project"],
 };
 
-/** As it is read back: shortened. */
+/** The scope as it is read back: shortened. */
 function storedScope(database: Database, scope: Scope): Scope {
   if (scope === undefined) return undefined;
   const { resource_id: id } = scope.value;
@@ -48,7 +48,7 @@ function storedScope(database: Database, scope: Scope): Scope {
   return stored as Scope;
 }
 
-/** As the runner is told: with all that it is in. */
+/** The job as the runner gets it, with everything that its scope is in. */
 export function assignedJob(database: Database, job: Job): Job {
   const { scope } = job;
   if (scope?.$case === "project") {

@@ -17,7 +17,7 @@ import { checkNoMetadata } from "./projects.ts";
 import { checkPresent, checkUnique, needed, notFound, updated } from "./records.ts";
 import type { Stamps } from "./stamps.ts";
 
-/** Of a Vagrant server: 2.3.7, or 2.4.0 to 2.4.3. */
+/** The generation of a Vagrant server: 2.3.7, or 2.4.0 to 2.4.3. */
 export type Generation = "2.3" | "2.4";
 
 /** The calls about targets. */
@@ -96,7 +96,7 @@ function find(targets: ReadonlyMap<string, Target>, { resource_id, project, name
   return all.find((each) => each.uuid.includes(uuid));
 }
 
-/** As the end of a command's process: targets that do not exist at their provider are gone. */
+/** Does what a command's process does at its end: deletes the targets that do not exist at their provider. */
 export function scrub({ targets }: Database): void {
   const gone: Operation_PhysicalState[] = [Operation_PhysicalState.NOT_CREATED, Operation_PhysicalState.DESTROYED];
   for (const { resource_id, state } of [...targets.values()]) if (gone.includes(state)) targets.delete(resource_id);

@@ -198,7 +198,7 @@ test("a file that can't be read is not taken for one that was read", async () =>
   expect(kinds()).toEqual(["dialled"]);
 });
 
-/** As if the process had run so much earlier. */
+/** The same process, as if it had run that much earlier. */
 const earlier = (said: typeof process, byS: bigint) => ({
   v1: said.v1.map((bytes) => {
     const message = LogEntry.decode(bytes);

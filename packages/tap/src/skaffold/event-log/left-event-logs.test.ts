@@ -86,7 +86,7 @@ test.each([true, false])("of the user's file each takes what is its own (one pro
   const first = begin("first");
   const build = load("12-skaffold-build-one-shot");
   writeEventLog(first.path, build);
-  // As if it had been killed: nobody has seen its end.
+  // The process looks as if it had been killed: nobody has seen its end.
   for (const name of readdirSync(home).filter((one) => one.endsWith(".events.json")))
     noteOwner(join(home, name), false);
   await endLeftEventLogs(home, first.path);

@@ -43,7 +43,7 @@ describe("readEventLog", () => {
   it.each(streams)("gives the bytes that Skaffold sent, from its HTTP stream: $title", async ({ path, channel }) => {
     const { frames } = await readEventLog({ file: "f", lines: linesOf(path, `${channel}-events.ndjson`) });
     const sent = loadRecording(path).messages[channel];
-    // Which of the two connections was cut first is chance.
+    // Either of the two connections may have been cut first.
     const common = Math.min(frames.length, sent.length);
     expect(common).toBeGreaterThan(0);
     expect(hex(frames.slice(0, common))).toEqual(hex(sent.slice(0, common)));

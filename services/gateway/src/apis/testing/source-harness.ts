@@ -13,7 +13,7 @@ import { timedSemaphore } from "../../limits/semaphore.ts";
 import { positions } from "../../positions.ts";
 import type { QueryClient } from "../../query-client.ts";
 
-/** As good as no limit: a test's calls have no end that would end their turns. */
+/** Practically no limit: the calls of a test never end, so they never give their turns back. */
 export const largeAnswers = timedSemaphore({ atOnce: 1_000, patienceMs: 1_000, what: "answers" });
 
 export type Fields = DeepPartial<Event> & { readonly kind: string };

@@ -13,7 +13,7 @@ import { callSignal } from "./server-stream.ts";
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());
 let client: Client;
-/** Who comes by which authorization. */
+/** The caller that each authorization stands for. */
 const callers = new Map<string, Partial<Caller>>();
 
 /** What the handlers came to know, by who called. */

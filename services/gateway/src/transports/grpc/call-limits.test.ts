@@ -25,7 +25,7 @@ it("of a stream that is open to everyone no more is read while its answers are n
     call.on("data", (question: Buffer) => {
       told.read += 1;
       told.waiting = Math.max(told.waiting, told.read - told.taken);
-      // As reflection answers: without a look at whether that is taken.
+      // The handler answers as reflection does: it does not wait until the client has taken the answer before.
       call.write(question, () => {
         told.taken += 1;
       });

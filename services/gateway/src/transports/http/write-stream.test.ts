@@ -13,7 +13,7 @@ import { writeStream } from "./write-stream.ts";
 let app: FastifyInstance;
 let sent = 0;
 let open = 0;
-/** Of the streams that can be revoked, as the server has them. */
+/** The sockets of the streams that can be revoked, as the server has them. */
 const sockets: (Socket | null)[] = [];
 const revoked = new AbortController();
 

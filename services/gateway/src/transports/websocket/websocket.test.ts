@@ -15,7 +15,7 @@ import { serveSocket } from "./websocket.ts";
 const impatient = { ...socketLimits, quietMs: 300, silentMs: 3_000 };
 
 let stack: AsyncDisposableStack;
-/** Of the present test: bytes given by subscription, and how many subscriptions are open. */
+/** The counts of the present test: bytes by subscription, and the number of open subscriptions. */
 let now: { readonly bytes: Map<string, number>; open: number };
 let limits: typeof socketLimits;
 let usage: SocketUsage;

@@ -16,7 +16,10 @@ export type InventoryOptions = Pick<WatchOptions, "mask" | "frameBytes">;
 type Item<Memory> = {
   /** Undefined: the item can't be decoded, or nothing of what it says is believed. */
   memory: Memory | undefined;
-  /** As answered last, before masking: equal bytes report nothing. A copy, which does not keep the whole answer alive. */
+  /**
+   * The entry as answered last, before masking: equal bytes report nothing. A copy, which does not keep the whole
+   * answer alive.
+   */
   raw?: Uint8Array | undefined;
   /** SHA-256 of the masked bytes that could not be decoded. */
   unreadable?: string | undefined;

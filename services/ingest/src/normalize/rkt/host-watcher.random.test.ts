@@ -91,7 +91,7 @@ function moved(listed: PodFields | undefined, known: PodFields | undefined, by: 
     const state = life[progress(known) + 1];
     return state === undefined ? undefined : { ...(known?.codes && { codes: known.codes }), state };
   }
-  // Who comes back does not come back younger: that would be another pod.
+  // A pod that comes back is not in an earlier state: that would be another pod.
   const isBack = listed === undefined && known !== undefined && progress(by) < progress(known);
   return isBack ? { ...by, state: known.state } : by;
 }
@@ -224,7 +224,7 @@ describe("a watcher of rkt", () => {
             expect(part).toEqual([...new Set(part)]);
             from = back < 0 ? back : back + 1;
           }
-          // Of a pod that is gone nobody can say how often it went.
+          // Nobody can know how often a pod that is gone went.
           const collected = once.filter((kind) => kind === "pod.collected");
           expect(collected.length).toBeLessThanOrEqual(1);
         }

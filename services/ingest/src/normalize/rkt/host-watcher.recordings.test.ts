@@ -69,7 +69,7 @@ const types: Readonly<Record<string, string>> = {
   "image.removed": "IMAGE_REMOVED",
 };
 
-/** As rkt's own events would say it, with what the recording's expectation says besides. */
+/** The fact in the form of rkt's own events, with the additional fields of the recording's expectations. */
 function asRktEvent({ fact, observedAt }: Told): Record<string, unknown> | undefined {
   const type = types[fact.kind];
   if (type === undefined) return undefined;

@@ -10,7 +10,10 @@ import { normalizers } from "../../normalize/normalizers.ts";
 import { openStore } from "../../store.ts";
 import { type Recorder, recorder } from "../recorder.ts";
 
-/** Of one session that is new, whatever was recorded before it: two leases, the log's end, what is new in it, and two batches. */
+/**
+ * The requests for one new session, whatever was recorded before it: two leases, the log's end, what is new in it, and
+ * two batches.
+ */
 const mostRequests = 17;
 
 /** Everything that somebody on this NATS asks and waits for an answer. */
@@ -79,7 +82,7 @@ test("a session that follows others costs no more round trips to the log than th
     expect(await importInto(recording, session)).toBeGreaterThan(50n);
     asked.push((await requests.since()).filter((subject) => !subject.startsWith("tapedeck.ends.")));
   }
-  // Where one takes long, leases are renewed meanwhile. The last ones are not all so slow.
+  // Leases are renewed during an import that takes long. The last imports are not all so slow.
   const [least = []] = asked.slice(-5).toSorted((a, b) => a.length - b.length);
   expect(least.length, least.join(" ")).toBeLessThanOrEqual(mostRequests);
 });

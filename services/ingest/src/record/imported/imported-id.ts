@@ -18,7 +18,7 @@ type ImportedId = {
   readonly reader: LogHistoryReader;
   /** The id under which the session was recorded first, in whatever Tapedeck. */
   readonly origin: string;
-  /** Where it shall come. */
+  /** The source that the session is imported into. */
   readonly source: SourceName;
   readonly signal: AbortSignal;
   /** By workspace. */
@@ -29,7 +29,7 @@ type ImportedId = {
 export type WorkspaceSessions = {
   readonly sinceMs: number;
   readonly upTo: number;
-  /** Which source has it, by id; undefined: it was erased. */
+  /** The source that has a session, by the session's id; undefined: it was erased. */
   readonly holders: Map<string, string | undefined>;
 };
 
@@ -82,7 +82,10 @@ async function sessionsSince(options: SessionsSince): Promise<WorkspaceSessions>
   return { sinceMs: before?.sinceMs ?? sinceMs, upTo: Math.max(upTo, before?.upTo ?? 0), holders };
 }
 
-/** Of the same time as the first id, so that sessions keep their order; the rest can't be chosen by whoever made that. */
+/**
+ * An id with the time of the first one, so that sessions keep their order. The maker of the first id can't choose the
+ * rest.
+ */
 export function idIn(workspace: string, origin: string): string {
   const hash = createHash("sha256").update(`${workspace}/${origin}`).digest();
   const rest = Array.from(hash.subarray(0, randomLength), (byte) => digits[byte % digits.length]);

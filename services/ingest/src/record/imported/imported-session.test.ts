@@ -70,7 +70,7 @@ async function importInto(log: FakeLog, { session, source, origin, events }: For
   };
   const encoded = events.slice(0, cutAfter).map((event) => Buffer.from(Event.encode(event).finish()));
   if (pieceBytes === undefined) {
-    // As many at once as it happens.
+    // The events come in pieces of any size.
     for (let start = 0; start < encoded.length; start += 3) {
       await push({ $case: "recorded", value: { events: encoded.slice(start, start + 3), more: false } });
     }
@@ -98,7 +98,7 @@ function whole(options: Parameters<typeof foreignSession>[0] = {}): ForeignSessi
   foreign.add(...frameOf("v1", "1 one", "build.started", "build.succeeded"), ...frameOf("logs", "hi", "log.written"));
   foreign.add({ kind: "session.gap" }, ...frameOf("v1", "2 two", "deploy.started"));
   foreign.add(...frameOf("logs", "there", "log.written"), ...frameOf("v2", "3 mixed", "log.written", "build.started"));
-  // As of a later version.
+  // An event that a later version recorded has fields that are not known here.
   foreign.add({ ...lost, _unknownFields: { 15994: [Buffer.from([1, 120])] } }, ended);
   return foreign;
 }
@@ -106,7 +106,7 @@ function whole(options: Parameters<typeof foreignSession>[0] = {}): ForeignSessi
 const eventsIn = (log: FakeLog, source = target): Event[] =>
   log.recorded().flatMap(({ event }) => (event.source === source ? [event] : []));
 const told = ({ kind, channel, ordinal }: Event) => `${channel} ${ordinal} ${kind}`;
-/** As in any Tapedeck: kind and bytes. */
+/** What is the same in any Tapedeck: kind and bytes. */
 const anywhere = (events: readonly Event[]) =>
   events.map((event) => {
     const places = event.channel === "tapedeck" ? { ordinal: 0n, frame_ordinal: 0n } : {};
@@ -119,7 +119,7 @@ const anywhere = (events: readonly Event[]) =>
 const idOf = (session: string) => idIn("acme", session);
 const ofSession = (log: FakeLog, session: string, source = target) =>
   eventsIn(log, source).filter((event) => event.session === session);
-/** As an export of what was imported gives it. */
+/** The session that an export of the import gives. */
 const exported = (log: FakeLog, { session: origin }: Foreign, source = target): Foreign => {
   const session = idIn(source.split("/")[0] ?? "", origin);
   return { session, origin, source, events: ofSession(log, session, source) };
@@ -239,7 +239,7 @@ describe("exactly once", () => {
         expect(anywhere(ofSession(log, idOf(foreign.session))), `${first}, ${second}`).toEqual(expected);
         const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
         expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
-        // Of each connection the end is told.
+        // The end of each connection is recorded.
         const links = own.filter(({ session }) => session === "").map(({ kind }) => kind);
         expect(links.filter((kind) => kind === "upstream.connected")).toHaveLength((links.length - 1) / 2);
         expect(await importInto(log, foreign)).toBe(0);
@@ -533,7 +533,7 @@ describe("the source goes on", () => {
 
   test("and then with the import that was cut short at an end of its session", async () => {
     const foreign = later();
-    // Of the last frame it is not known yet whether it is whole.
+    // The last frame is not known to be whole yet.
     const cutAfter = foreign.events.length + 1;
     foreign.add({ kind: "upstream.restored" }, ...frameOf("v1", "7 again", "build.started"), ended);
     const log = await between(foreign, { cutAfter });

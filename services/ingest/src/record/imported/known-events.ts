@@ -11,7 +11,7 @@ export type KnownEvents = {
   /** The next one; undefined: that was all. */
   peek(): Promise<Event | undefined>;
   skip(): void;
-  /** Of the events that were looked at. */
+  /** The last numbers of the events that were looked at. */
   readonly last: LastNumbers;
 };
 

@@ -31,7 +31,10 @@ export type Acknowledged = { readonly seq: number; readonly cursor: Cursor };
 export type WriterOptions = {
   readonly log: LogWriter;
   readonly source: SourceName;
-  /** Of this writer alone, never used before: what an earlier one left in flight and lands late must not look like ours. */
+  /**
+   * An id that no writer has used before: a message that an earlier writer left in flight and that lands late must not
+   * look like ours.
+   */
   readonly writer: string;
   /** The source's last message that the owner has read: everything appended comes after it. 0: it has none. */
   readonly afterSeq: number;
@@ -232,7 +235,7 @@ function cursorKey({ session, ordinals }: Cursor): string {
   return JSON.stringify([session, sorted]);
 }
 
-/** As many whole groups from the queue's head as one batch takes. */
+/** The whole groups at the queue's head that fit into one batch. */
 function nextBatch(queue: readonly (readonly NewMessage[])[]): { groups: number; batch: readonly NewMessage[] } {
   const batch: NewMessage[] = [];
   let bytes = 0;

@@ -33,7 +33,10 @@ afterAll(async () => {
 });
 
 const never = 3_600_000;
-/** Of what taps push: the same when it is pushed again, and not so long ago that they would seem to be behind. */
+/**
+ * The time of what taps push: the same when it is pushed again, and recent enough that the taps do not seem to be
+ * behind.
+ */
 const began = Date.now() + 60_000;
 
 /** Something of v1 at a time of its own. */

@@ -13,7 +13,7 @@ import { job, lines } from "../../normalize/vagrant/testing/jobs-play.ts";
 import { type FakeLog, fakeLog } from "../testing/fake-log.ts";
 import { pollingTap } from "../testing/polling-tap.ts";
 
-// Where recorder, tap or clock fail between two looks at a rkt host.
+// Recorder, tap or clock fail between two observations of a rkt host.
 
 const options = { source: "default/h1/host/rkt" as SourceName, normalizer: rkt };
 const well = () => ({ lands: "now", answers: true }) as const;
@@ -180,7 +180,7 @@ test("a version of megabytes is cut to what the log takes", async () => {
 
 test("a data directory that comes back is the same session, however long ago that began", async () => {
   const made = fakeLog(well);
-  // As if only the newest session were recent.
+  // Only the newest session counts as recent.
   const firstSince = async () => made.recorded().findLast(({ event }) => event.kind === "session.started")?.seq;
   const log: FakeLog = { ...made, reader: { ...made.reader, firstSince } };
   await using tap = pollingTap(log, options);

@@ -96,7 +96,7 @@ async function harness(developer: string, textTtl: number | undefined) {
       await recording?.advance(timestampOfMs(ms));
       await recording?.drained();
     },
-    /** As if it had been killed: it says nothing any more. */
+    /** Stops the recorder as if it had been killed: it records nothing any more. */
     async kill() {
       await recording?.[Symbol.asyncDispose]();
       recording = undefined;

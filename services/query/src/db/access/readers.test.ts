@@ -21,7 +21,7 @@ const month = /^events_\d{4}_\d\d$/;
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());
 
-/** Of its own: roles belong to the whole server. */
+/** A server of this test's own, because roles belong to the whole server. */
 let server: Postgres;
 let ours: Database;
 let url: string;

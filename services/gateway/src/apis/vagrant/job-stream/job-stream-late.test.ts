@@ -6,7 +6,7 @@ import { short } from "../testing/open-job.ts";
 import type { Fields } from "../testing/vagrant-harness.ts";
 import { jobStream } from "./job-stream.ts";
 
-// Of a job's output what was recorded long after the job's end: nobody who reads the whole job is to miss it.
+// Output that was recorded long after its job's end: a client that reads the whole job must not miss it.
 
 let on: JobHarness;
 beforeEach(async () => {

@@ -67,7 +67,7 @@ export async function jobHarness() {
   return {
     ...harness,
     deps,
-    /** As long as query makes its tables anew. */
+    /** Answers as query does while it rebuilds its tables. */
     forgetSpans() {
       areSpansKnown = false;
     },

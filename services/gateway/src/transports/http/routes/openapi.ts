@@ -145,7 +145,7 @@ function refOf(name: string): string {
 function schemas(): JsonSchema {
   const named = z.registry<{ id: string }>();
   for (const [id, schema] of Object.entries(answers)) named.add(schema, { id });
-  // As input schemas, which allow undescribed fields.
+  // Answers are described by input schemas, which allow undescribed fields.
   const { schemas: ofAnswers } = z.toJSONSchema(named, { io: "input", uri: refOf });
   const details = detailSchemas();
   return {

@@ -199,7 +199,7 @@ export function timesOf({ record }: Play, kind: Fact["kind"]) {
   });
 }
 
-/** As the log would give it back. */
+/** The events that the log would give back. */
 export function eventsOf(record: Play["record"]): Event[] {
   const ordinals = { pods: 0n, images: 0n };
   return record.flatMap(({ channel, seen }) => {

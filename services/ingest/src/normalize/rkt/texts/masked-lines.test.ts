@@ -12,7 +12,7 @@ const at = (seconds: number, message: string) => `2026-11-20 15:28:${seconds} +0
 const stars = (text: string) => "*".repeat(text.length);
 const encoded = (...lines: readonly string[]) => Buffer.from(GetLogsResponse.encode({ lines: [...lines] }).finish());
 
-/** As they are recorded, one after the other. */
+/** The lines as they are recorded, one after the other. */
 function masked(lines: readonly string[], { app = "web", masks = { mask, maskAfter } } = {}): readonly string[] {
   const masking = new MaskedLines(masks);
   return lines.map((line) => {

@@ -314,7 +314,7 @@ function worldOf(journal: readonly Entry[], describeEvery: number, masks: LineMa
 
   function reopen(name: string) {
     const stream = streamOf(name);
-    // As far back as the pod's stream at least.
+    // It begins at least as far back as the pod's stream.
     let { since } = stream;
     if (streamOf("").since < since) since = streamOf("").since;
     const first = journal.findIndex(({ time }) => time >= since * 1_000_000_000n);

@@ -183,7 +183,7 @@ describe("output", () => {
     const first = live(harness);
     expect(first.prints(1_001, equal(7))).toEqual(written({ job: "j", index: 0n, next_index: 7n }));
     first.ends(1_002, 14);
-    // As long as it repeats what is known it may be the same window.
+    // It may be the same window as long as it repeats what is known.
     const second = live(harness);
     expect(second.prints(1_003, equal(3), true)).toEqual([]);
     expect(second.prints(1_004, lines(9, 10), true)).toEqual([
@@ -241,7 +241,7 @@ describe("output", () => {
     const raw = TerminalEvent.fromPartial({
       event: { $case: "raw", value: { data: Buffer.from([0xff, 0xfe, 0x00]), stderr: true } },
     });
-    // As no encoder of ours would: fields in another order, one that is not known, a line that is not UTF-8.
+    // None of our encoders writes this: fields in another order, one that is not known, a line that is not UTF-8.
     const odd = Buffer.from([0xf8, 0x3f, 0x05, 0x12, 0x03, 0x0a, 0x01, 0xff]);
     const broken = Buffer.from([0xff, 0xff]);
     const events = [Buffer.from(TerminalEvent.encode(raw).finish()), odd, broken, Buffer.alloc(0)];
@@ -378,7 +378,7 @@ describe("output of a job that a server has given up", () => {
     live(harness).ends(1_001, 14);
     harness.watcher.connected();
     expect(readAgain(harness)).toEqual({ printed: [], atEnd: [outputGap({ job: "j", index: 0n }), complete] });
-    // As a recorder sees it that comes to the second server.
+    // A recorder that first connects to the second server sees the same.
     expect(readAgain(play())).toEqual({ printed: [], atEnd: [outputGap({ job: "j", index: 0n }), complete] });
   });
 

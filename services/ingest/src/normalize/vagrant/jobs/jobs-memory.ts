@@ -14,9 +14,9 @@ export type KnownJob = {
   reported: ReportedFacts;
   /** Undefined: it is final. */
   output: JobOutput | undefined;
-  /** As answered last. */
+  /** The run as answered last. */
   ran?: Ran | undefined;
-  /** As answered last, of a job that is not over. */
+  /** The detail as answered last, for a job that is not over. */
   detail?: JobDetail | undefined;
 };
 

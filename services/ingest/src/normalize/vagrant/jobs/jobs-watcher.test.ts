@@ -80,7 +80,7 @@ describe("a list of jobs", () => {
       described,
     ]);
     expect(factsOf(harness.record)[2]?.detail?.value).toMatchObject({ state: "WAITING", command: "up" });
-    // Who knows it from a description alone knows its state.
+    // A watcher that knows the job from a description alone knows its state.
     const other = play({ describeEvery: 2 });
     other.list(1_000, job("a", { state: "WAITING", assigned: 900 }));
     const after = resumed({ ...other, record: other.record.slice(-1) });
@@ -184,7 +184,7 @@ describe("what can't be read", () => {
     expect(harness.list(5_000, job("j", running), job("k", running))).toEqual([frame(...startedFacts("j"))]);
     expect(harness.list(5_000, job("", running), job("k", running), job("j", running))).toEqual([unreadable]);
     expect(harness.stream("k").bytes(6_000, broken)).toEqual([unreadable]);
-    // Of a job that was told to be unreadable nothing else is told.
+    // Nothing else is recorded about a job that was recorded as unreadable.
     expect(harness.stream("").prints(6_000, lines(0, 2))).toEqual([]);
     expect(
       harness.record.flatMap((seen) =>

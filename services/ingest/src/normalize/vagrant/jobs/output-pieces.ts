@@ -24,7 +24,7 @@ export const maskAfter: NonNullable<WatchOptions["maskAfter"]> = (type, bytes, t
 export type MaskedEvent = {
   readonly bytes: Uint8Array;
   readonly redacted: number;
-  /** As it is masked without an event before it; absent: the same. */
+  /** The piece as it is masked without an event before it; absent: the same. */
   readonly alone?: Uint8Array;
 };
 

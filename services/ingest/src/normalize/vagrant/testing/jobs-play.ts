@@ -95,7 +95,7 @@ export function play(
   const watcher = new JobsWatcher({ ...masks, settings: {}, textTtl }, options);
   const record: ObservationOutcome[] = [];
   const look: Play["look"] = (at, what) => {
-    // As it came over the wire.
+    // The observation is encoded and decoded, as on its way over the wire.
     const seen = outcomesOf(
       watcher.observe("jobs", Observation.decode(Observation.encode({ result: what }).finish()), timestampOfMs(at)),
     );
@@ -223,7 +223,7 @@ export function factsOf(record: readonly ObservationOutcome[]): readonly Fact[] 
   return record.flatMap((seen) => (seen.what === "frame" ? seen.facts : []));
 }
 
-/** As the log would give it back. */
+/** The events that the log would give back. */
 export function eventsOf(record: readonly ObservationOutcome[]): Event[] {
   let ordinal = 0n;
   return record.flatMap((seen) => {

@@ -155,7 +155,7 @@ export function intervalsOf(
   ]);
 }
 
-/** As the log would give it back, all of it. */
+/** All events that the log would give back. */
 export function eventsOf(record: readonly ObservationOutcome[]): Event[] {
   return framesOf(record).map(({ facts: [fact], original, observedAt }, index) =>
     Event.decode(

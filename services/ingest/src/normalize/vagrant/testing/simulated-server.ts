@@ -27,7 +27,10 @@ export type SimulatedServer = {
   readonly list: () => void;
   /** The connection is lost, and made anew. */
   readonly reconnect: () => void;
-  /** As long as no job is over, so that who looks at it can't know: it goes on with its jobs, and without their output. */
+  /**
+   * Allowed only while no job is over, so that an observer can't notice: it goes on with its jobs, and without their
+   * output.
+   */
   readonly restart: () => void;
   /** All jobs come to their ends, and all streams to theirs. */
   readonly drain: () => void;
@@ -137,7 +140,7 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
       stream.replay = output.length - window;
     }
     const buffered = stream.replay > 0;
-    // Who is a window behind goes on with the newest one.
+    // A reader that is a window behind goes on with the newest one.
     if (stream.at % windowSize === 0 && !buffered) stream.at = Math.max(stream.at, Math.min(window, output.length));
     if (isOver(of) && !buffered) return false;
     const end = stream.at + Math.min(most, buffered ? stream.replay : windowSize - (stream.at % windowSize));

@@ -4,7 +4,7 @@ import { readConsistently } from "../../../db/read.ts";
 import type { Collection, CollectionScope, Item } from "../../states/collection.ts";
 import { jobsIn } from "./jobs-in.ts";
 
-/** As many as a Vagrant server itself remembers. */
+/** The number of jobs that a Vagrant server itself remembers. */
 const maxJobs = 10_000;
 /** The limit for all messages together, because callers put them into one message. */
 const maxBytes = 64 * 1024 * 1024;
