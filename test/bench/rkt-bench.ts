@@ -1,5 +1,5 @@
 import type { FakeCall } from "@tapedeck/fakes/rkt/calls";
-import { readPolls } from "@tapedeck/fakes/rkt/polls";
+import { type Poll, readPolls } from "@tapedeck/fakes/rkt/polls";
 import type { InventoryKind, RecordedUpstream } from "@tapedeck/fakes/rkt/recording";
 import { type FakeRkt, type FakeRktOptions, startFakeRkt } from "@tapedeck/fakes/rkt/server";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
@@ -12,6 +12,7 @@ import { openTestLog, spillFolder } from "../faults/processes.ts";
 import { sourceEvents } from "../faults/recorded-events.ts";
 import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
 import { metric } from "./ingest-bench.ts";
+import { Looks } from "./rkt-looks.ts";
 
 export const kinds = ["pods", "images"] as const;
 
@@ -27,6 +28,10 @@ export type Host = AsyncDisposable & {
   readonly fake: FakeRkt;
   /** Rows of the recording. */
   readonly rows: { readonly [K in InventoryKind]: number };
+  /** The rows of the pods. */
+  readonly pods: readonly Poll<"pods">[];
+  /** Which rows of the pods were taken in by whom. */
+  readonly looks: Looks;
   /**
    * The row (from 1) that the last observation had been given at that moment; 0: none yet. A row that is given again
    * stays the same.
@@ -48,10 +53,14 @@ export async function startHost(name: string, recording: RecordedUpstream, optio
     images: [],
   };
   const held: { [K in InventoryKind]?: { readonly row: number; readonly open: () => void } } = {};
+  const looks = new Looks();
   const fake = await startFakeRkt({ recording, repeatOnReconnect: true, ...options, lie: noted });
 
   function noted(call: FakeCall) {
-    if (call.rpc === "ListPods") answered.pods.push({ at: Date.now(), before: fake.played.pods });
+    if (call.rpc === "ListPods") {
+      answered.pods.push({ at: Date.now(), before: fake.played.pods });
+      looks.asked(call.peer, { told: fake.played.pods, answers: fake.polls.pods });
+    }
     if (call.rpc === "ListImages") answered.images.push({ at: Date.now(), before: fake.played.images });
     if (call.rpc === "InspectPod" || call.rpc === "InspectImage") {
       host.onInspect?.();
@@ -65,6 +74,8 @@ export async function startHost(name: string, recording: RecordedUpstream, optio
     source: sourceName({ workspace: "default", developer: name, project: "host", upstream: "rkt" }),
     fake,
     rows,
+    pods,
+    looks,
     rowAt(kind, { seconds, nanos }) {
       const ms = Number(seconds) * 1_000 + nanos / 1_000_000;
       const next = answered[kind].find(({ at }) => at - clockMs > ms);

@@ -33,7 +33,7 @@ it("when another log replaces the gateway's, every reader gets an error and the 
 
   const connection = await connect({ servers: stack.parts.nats.url });
   await (await jetstreamManager(connection)).streams.delete("TAPEDECK");
-  await (await openLog(connection, { syncKnown: true }))[Symbol.asyncDispose]();
+  await (await openLog(connection, { syncKnown: true, timeoutMs: 20_000 }))[Symbol.asyncDispose]();
   await connection.close();
 
   const refusal = await overGrpc;

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer as httpServer } from "node:http";
 import { createServer as http2Server } from "node:http2";
 import { type AddressInfo, createServer, type Server } from "node:net";
@@ -9,8 +9,9 @@ import { join } from "node:path";
 import { pipeline } from "node:stream";
 import { connect as connectTls, createServer as tlsServer } from "node:tls";
 import { fileURLToPath } from "node:url";
-import { Server as GrpcServer, ServerCredentials } from "@grpc/grpc-js";
+import { credentials, Server as GrpcServer, Metadata, ServerCredentials, status } from "@grpc/grpc-js";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { type TestCertificate, testCertificate } from "@tapedeck/shared/testing/certificates";
@@ -52,6 +53,27 @@ afterAll(async () => {
 });
 
 const portOf = (address: string) => Number(address.split(":").at(-1));
+
+/** Whether the gateway takes no recording with this token. */
+async function isRefused(text: string): Promise<boolean> {
+  const client = new RecorderClient(
+    `localhost:${portOf(stack.grpc)}`,
+    credentials.createSsl(readFileSync(ours.certFile)),
+  );
+  const metadata = new Metadata();
+  metadata.set("authorization", `Bearer ${text}`);
+  const call = client.push(metadata);
+  const code = new Promise<number>((resolve) =>
+    call.on("error", () => {}).on("status", (ended) => resolve(ended.code)),
+  );
+  call.resume();
+  call.end();
+  try {
+    return (await code) === status.UNAUTHENTICATED;
+  } finally {
+    client.close();
+  }
+}
 
 async function token(roles: readonly Role[] = ["recorder"], from = Date.now()) {
   const wish = { name: "dora's", workspace: "acme", roles: [...roles], developer: "dora", lifetimeMs: hour };
@@ -125,6 +147,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
     async () => {
       const { text, revoke } = await token();
       await revoke();
+      await until(() => isRefused(text), { message: "the gateway to know that the token is revoked" });
       return { TAPEDECK_TOKEN: text };
     },
     /reports: this token is not known: it was revoked.*: provide a valid token/,

@@ -22,7 +22,7 @@ export async function startSeededStack(env: Readonly<Record<string, string>> = {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack({ skaffold: [], env: { TAPEDECK_WORKSPACE: "acme", ...env } }));
   const connection = cleanup.adopt(await connect({ servers: stack.parts.nats.url }), (nc) => nc.close());
-  const log = cleanup.use(await openLog(connection, { syncKnown: true }));
+  const log = cleanup.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 }));
   const owned = cleanup.move();
   return {
     stack,

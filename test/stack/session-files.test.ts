@@ -323,7 +323,7 @@ it("an erased session can be imported again, and erased again", async () => {
     sessions: [filed = expect.fail()],
   } = await verifySessionFile(file);
   await using nats = await connect({ servers: target.parts.nats.url });
-  await using log = await openLog(nats, { syncKnown: true });
+  await using log = await openLog(nats, { syncKnown: true, timeoutMs: 20_000 });
   const deps = { nats, log, signal: new AbortController().signal };
   const sessions = async () => JSON.parse((await target.httpCall("GET", "/api/v1/sessions?upstream=vagrant")).body);
   for (let round = 0; round < 2; round++) {

@@ -125,7 +125,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   };
   const gateway = cleanup.use(await startGateway(readGatewayConfig({ env: { ...env, ...addresses } }), logger));
   const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  const log = cleanup.use(await openLog(connection, { syncKnown: true })).reader;
+  const log = cleanup.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 })).reader;
 
   const { developer, project, upstream } = sources[0] ?? { developer: "alice", project: "shop", upstream: "skaffold" };
   const source = sourceName({ workspace: "default", developer, project, upstream });

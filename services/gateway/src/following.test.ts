@@ -30,7 +30,7 @@ let write: ReturnType<typeof testWriter>;
 beforeAll(async () => {
   const nats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
-  const log = stack.use(await openLog(connection, { syncKnown: true }));
+  const log = stack.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 }));
   epoch = log.epoch;
   write = testWriter(log.writer, alice);
   await write.append(3);

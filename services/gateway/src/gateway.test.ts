@@ -57,7 +57,7 @@ async function replaceLog(url: string): Promise<void> {
   const connection = await connect({ servers: url });
   try {
     await (await jetstreamManager(connection)).streams.delete("TAPEDECK");
-    await using _ = await openLog(connection, { syncKnown: true });
+    await using _ = await openLog(connection, { syncKnown: true, timeoutMs: 20_000 });
   } finally {
     await connection.close();
   }

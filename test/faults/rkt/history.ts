@@ -1,27 +1,13 @@
-import type { InventoryKind } from "@tapedeck/fakes/rkt/recording";
-import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { expect } from "vitest";
-import { type Host, kinds } from "../../bench/rkt-bench.ts";
+import { kinds } from "../../bench/rkt-bench.ts";
 import { holes, kindsOf, sessionsOf } from "../recorded-events.ts";
-
-type RecordedFact = {
-  /** The pod or image; "" for a description of the host. */
-  readonly item: string;
-  /** The part that must be the same regardless of kills. */
-  readonly lasting: object;
-  readonly summary: string;
-  /** Rows of the recording: observed after the first, and at the second. */
-  readonly after: number | undefined;
-  readonly seen: number;
-  /** Observed in an answer, not inferred from its absence. */
-  readonly isListed: boolean;
-};
-
-export type History = { readonly events: readonly RecordedEvent[]; readonly host: Host };
+import { knowableFacts } from "./held-back.ts";
+import { type History, type RecordedFact, recordedFacts } from "./recorded-facts.ts";
 
 /**
- * Holds what was recorded of a host while ingest was killed to what was recorded undisturbed, for each pod and each image.
+ * Holds what was recorded of a host while ingest was killed to what was recorded undisturbed, for each pod and each image,
+ * as far as an ingest could know it (see `knowableFacts`).
  * Aside: when it was observed and recorded, where the interval may only be wider; counted in rows of the recording, since
  * the two runs had different times. And in the order of a channel only what was listed, and seen in the same row: what one
  * answer alone does not prove is told with the next one, which is a later one if the recorder was killed with the first
@@ -36,7 +22,8 @@ export function sameHistory(calm: History, wild: History): void {
   for (const kind of ["session.ended", "upstream.unreadable"])
     expect(wild.events.filter(({ event }) => event.kind === kind)).toEqual([]);
   for (const kind of kinds) {
-    const [before, after] = [toldOf(calm, kind), toldOf(wild, kind)];
+    const after = recordedFacts(wild, kind);
+    const before = knowableFacts(recordedFacts(calm, kind), after, wild.host);
     const title = `${name}: ${kind}`;
     expect(itemsOf(after), title).toEqual(itemsOf(before));
     for (const [item, pairs] of paired(before, after)) {
@@ -89,52 +76,4 @@ function paired(
     return [item, all.flatMap((one, index) => (same[index] ? [[one, same[index]] as const] : []))] as const;
   });
   return new Map(pairs);
-}
-
-function toldOf({ events, host }: History, kind: InventoryKind): readonly RecordedFact[] {
-  const own = wholeDescriptions(events.flatMap(({ event }) => (event.channel === kind ? [event] : [])));
-  const listed = new Set(own.filter(({ original }) => original !== undefined).map(frameOf));
-  return own.map((event) => ({
-    item: event.subject.split("/")[0] ?? "",
-    lasting: lastingOf(event),
-    summary: event.summary,
-    after: event.not_before && host.rowAt(kind, event.not_before),
-    seen: event.observed_at === undefined ? 0 : host.rowAt(kind, event.observed_at),
-    isListed: listed.has(frameOf(event)),
-  }));
-}
-
-function frameOf({ session, frame_ordinal }: Event): string {
-  return `${session}.${frame_ordinal}`;
-}
-
-function lastingOf(event: Event): object {
-  const { kind, subject, part, outcome, error, summary, time_source, occurred_at, inferred, detail } = event;
-  const { operation, redacted, original, observed_at } = event;
-  const isObserved =
-    time_source === TimeSource.TIME_SOURCE_OBSERVED ||
-    (occurred_at?.seconds === observed_at?.seconds && occurred_at?.nanos === observed_at?.nanos);
-  return {
-    ...{ kind, subject, part, outcome, error, summary, time_source, inferred, detail, operation, redacted },
-    occurred_at: isObserved ? "observed" : occurred_at,
-    original: original && { type: original.type, bytes: original.bytes.toString("base64") },
-  };
-}
-
-/** A description that a kill cut off comes to nothing: all of it is given again. */
-function wholeDescriptions(events: readonly Event[]): readonly Event[] {
-  const torn = new Set<Event>();
-  let parts: Event[] = [];
-  for (const event of events) {
-    if (event.detail?.$case !== "host") continue;
-    const { part, parts: all } = event.detail.value;
-    if (part === 0) {
-      for (const one of parts) torn.add(one);
-      parts = [];
-    }
-    parts.push(event);
-    if (parts.length === all) parts = [];
-  }
-  for (const one of parts) torn.add(one);
-  return events.filter((event) => !torn.has(event));
 }

@@ -12,3 +12,8 @@ test.each([1, 2, 3, 4, 5, 6])(
     await rktKillsLeaveNoTrace({ faults: some });
   },
 );
+
+test("a given up preparation of which no ingest lives to record a second answer is recorded as a removal", async () => {
+  const some = Array.from({ length: 20 }, () => "both" as const);
+  await rktKillsLeaveNoTrace({ faults: some, folders: ["03-prepare-aborted"] });
+});

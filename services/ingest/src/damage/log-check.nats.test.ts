@@ -21,7 +21,7 @@ async function harness(textTtl?: number) {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());
   const nc = stack.adopt(await connect({ servers: nats.url }), (connection) => connection.close());
-  const log = stack.use(await openLog(nc, { syncKnown: true }));
+  const log = stack.use(await openLog(nc, { syncKnown: true, timeoutMs: 20_000 }));
   const ends = stack.use(await openEnds(nc, { epoch: log.epoch, everyMs: 1 }));
   const jsm = await jetstreamManager(nc);
   const numbers = new Numbering(source, undefined, textTtl === undefined ? undefined : { textTtl, channels: ["v2"] });

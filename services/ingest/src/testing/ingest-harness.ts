@@ -14,7 +14,7 @@ export const skaffoldSource = (developer: string, project = "shop"): SourceName 
 /** Reads the log beside whoever writes it. */
 export async function openLogReader(natsUrl: string) {
   const nats = await connect({ servers: natsUrl, maxReconnectAttempts: -1, reconnectTimeWait: 50 });
-  const log: Log = await openLog(nats, { syncKnown: true });
+  const log: Log = await openLog(nats, { syncKnown: true, timeoutMs: 20_000 });
   return {
     log,
     nats,

@@ -20,7 +20,7 @@ export async function stage() {
   await using stack = new AsyncDisposableStack();
   const nats: TestNats = stack.use(await startTestNats());
   const connection = stack.adopt(await connect({ servers: nats.url, maxReconnectAttempts: -1 }), (nc) => nc.close());
-  const log: Log = stack.use(await openLog(connection));
+  const log: Log = stack.use(await openLog(connection, { timeoutMs: 20_000 }));
   const database = stack.use(await freshDatabase(migrated));
   const config: QueryConfig = {
     grpc: { host: "127.0.0.1", port: 0 },

@@ -23,7 +23,7 @@ let log: Log;
 beforeAll(async () => {
   nats = await startTestNats();
   nc = await connect({ servers: nats.url });
-  log = await openLog(nc, { syncKnown: true });
+  log = await openLog(nc, { syncKnown: true, timeoutMs: 20_000 });
 });
 
 afterAll(async () => {
