@@ -1,5 +1,6 @@
+import { setImmediate } from "node:timers/promises";
 import { credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
-import { State } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { LogEntry, State } from "@tapedeck/proto/skaffold/v1/skaffold";
 import {
   type ControlAnswer,
   ControlCall,
@@ -14,6 +15,7 @@ import { sourceName } from "@tapedeck/shared/source";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { silentConnection } from "@tapedeck/shared/testing/silent-connection";
 import { until } from "@tapedeck/shared/testing/until";
+import { timestampNow, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../config.ts";
 import { type Ingest, startIngest } from "../ingest.ts";
@@ -375,4 +377,27 @@ test("a connection that asks for nothing in a while is closed", async () => {
   await using hasty = await startLimited({ TAPEDECK_LIMITS_ARRIVAL: "100ms" });
   using silent = await silentConnection(hasty.addresses.grpc);
   await until(silent.isOver, { message: "it to be closed" });
+});
+
+test("what an upstream repeats is sorted even if ingest is held up meanwhile", async () => {
+  using tap = push();
+  tap.hello("Held Up");
+  await tap.welcome();
+  const at = timestampNow();
+  const [later, earlier] = [2_000, 1_000].map((ms) =>
+    Buffer.from(LogEntry.encode(LogEntry.fromPartial({ timestamp: timestampOfMs(ms), entry: `${ms}` })).finish()),
+  ) as [Buffer, Buffer];
+  const send = async (index: bigint, bytes: Buffer) => {
+    tap.item(index, { $case: "frame", value: { channel: "v1", bytes, more: false } }, "C1", at);
+    // The client writes to its socket at the end of this turn.
+    await setImmediate();
+  };
+  tap.item(1n, dialled, "C1", at);
+  await send(2n, later);
+  for (let turn = 0; turn < 100; turn += 1) await setImmediate();
+  await send(3n, earlier);
+  for (const end = performance.now() + 400; performance.now() < end; );
+  tap.end();
+  await tap.ended();
+  expect(framesOf(await logReader.events(skaffoldSource("held-up")), "v1")).toEqual([earlier, later]);
 });

@@ -31,6 +31,7 @@ import { type Examined, examineUnheard, type LastHeard } from "./lost/unheard-so
 import { PushResponses } from "./push-responses.ts";
 import { observedPublisher } from "./session/publish-observed.ts";
 import { openSessionRecorder, type SessionRecorder, type SessionRecorderListener } from "./session/session-recorder.ts";
+import { within } from "./within.ts";
 
 /** What recording needs, all of it on NATS. */
 export type Store = {
@@ -469,13 +470,4 @@ function notReady(message: string, cause?: unknown): TapedeckError {
 /** A tap can do nothing about a lost race. It pushes again, and then the log tells how far it got. */
 function toPushError(cause: unknown, source: SourceName): unknown {
   return cause instanceof LostRaceError ? notReady(`${source} was written by another recorder`, cause) : cause;
-}
-
-/** Undefined if nothing has come in that time. */
-function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-  // Kept cheap, because an import waits here for each of its items.
-  return new Promise((resolve, reject) => {
-    const late = setTimeout(resolve, ms, undefined);
-    promise.then(resolve, reject).finally(() => clearTimeout(late));
-  });
 }
