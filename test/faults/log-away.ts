@@ -1,6 +1,6 @@
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { type IngestBench, ingestBench, metric, sentFrames } from "../bench/ingest-bench.ts";
+import { type IngestBench, ingestBench, metric, sentFrames } from "../harness/ingest-bench.ts";
 import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 import type { ServiceProcess } from "./service-process.ts";
 

@@ -5,7 +5,7 @@ import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/r
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { sentFrames } from "../bench/ingest-bench.ts";
+import { sentFrames } from "../harness/ingest-bench.ts";
 import { comesAndGoes, ended, pushBench } from "./push-network.ts";
 import { framesOf } from "./recorded-events.ts";
 

@@ -16,7 +16,7 @@ import { connect } from "nats";
 import { type RunningCli, startCli } from "tapedeck/testing/cli";
 import { urlOf } from "tapedeck/testing/recorder";
 import { expect, inject } from "vitest";
-import { sentFrames } from "../bench/ingest-bench.ts";
+import { sentFrames } from "../harness/ingest-bench.ts";
 import { type FaultyNetwork, faultyNetwork, type Weather } from "./faulty-network.ts";
 import { openTestLog } from "./processes.ts";
 import { framesOf, gapsOf, holes, kindsOf, lasting, sourceEvents } from "./recorded-events.ts";

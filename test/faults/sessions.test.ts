@@ -6,7 +6,7 @@ import type { RecordingTimes } from "@tapedeck/ingest/record/recorder";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { ingestBench, sentFrames } from "../bench/ingest-bench.ts";
+import { ingestBench, sentFrames } from "../harness/ingest-bench.ts";
 import { skaffoldClient } from "../skaffold/client.ts";
 import { startStack } from "../stack/stack.ts";
 import { spillFolder } from "./processes.ts";

@@ -5,7 +5,7 @@ import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { ingestBench, logs, sentFrames } from "../bench/ingest-bench.ts";
+import { ingestBench, logs, sentFrames } from "../harness/ingest-bench.ts";
 import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 
 const folder = "01-dev-success-3-artifacts-5-iterations";

@@ -11,7 +11,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { type Seeded, seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { type Host, kinds, pollsLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
+import { type Host, kinds, pollsLater, type RktBench, recorded, rktBench, startHost } from "../../harness/rkt-bench.ts";
 import type { ServiceProcess } from "../service-process.ts";
 import { gapsIn, sameHistory } from "./history.ts";
 import type { History } from "./recorded-facts.ts";

@@ -6,8 +6,16 @@ import { channelFilter, eventSubject, streamName } from "@tapedeck/shared/log/su
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, test } from "vitest";
-import { logs } from "../../bench/ingest-bench.ts";
-import { failed, type Host, pollsLater, type RktBench, recorded, rktBench, startHost } from "../../bench/rkt-bench.ts";
+import { logs } from "../../harness/ingest-bench.ts";
+import {
+  failed,
+  type Host,
+  pollsLater,
+  type RktBench,
+  recorded,
+  rktBench,
+  startHost,
+} from "../../harness/rkt-bench.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
 
 const all = Array.from({ length: 3_000 }, (_, index) => runningPod(index));

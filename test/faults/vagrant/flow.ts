@@ -4,7 +4,7 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { at, type BenchOptions, type VagrantHost, vagrantBench } from "../../bench/vagrant-bench.ts";
+import { at, type BenchOptions, type VagrantHost, vagrantBench } from "../../harness/vagrant-bench.ts";
 import { outputOf } from "../../vagrant/output.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
 import { type Fault, strike } from "./strike.ts";

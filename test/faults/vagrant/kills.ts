@@ -6,7 +6,13 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { at, type BenchOptions, type VagrantBench, type VagrantHost, vagrantBench } from "../../bench/vagrant-bench.ts";
+import {
+  at,
+  type BenchOptions,
+  type VagrantBench,
+  type VagrantHost,
+  vagrantBench,
+} from "../../harness/vagrant-bench.ts";
 import { expectLastingFacts, isInDoubt, jobsIn } from "../../vagrant/facts.ts";
 import { streamItemsIn } from "../../vagrant/output.ts";
 import { holes } from "../recorded-events.ts";

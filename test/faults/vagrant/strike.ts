@@ -1,4 +1,4 @@
-import type { VagrantBench } from "../../bench/vagrant-bench.ts";
+import type { VagrantBench } from "../../harness/vagrant-bench.ts";
 
 /**
  * What is done while something happens on fake servers, each on all of them at once; `steps` lets more happen:
