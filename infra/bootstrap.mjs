@@ -1,5 +1,6 @@
-// What `npm start`, `npm test`, `npm run test:long` and `npm run check` need before anything is installed. Plain JavaScript
-// without dependencies: it runs on the machine's own Node (20 or newer); all that follows runs on the Node 24 that npm installs.
+// What `npm start`, `npm test`, `npm run test:long`, `npm run check` and `npm run bench` need before anything is installed.
+// Plain JavaScript without dependencies: it runs on the machine's own Node (20 or newer); all that follows runs on the
+// Node 24 that npm installs.
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
@@ -191,6 +192,10 @@ const commands = {
     await prepare();
     console.log("long tests (vitest)");
     vitest(["--mode", "long", ...args]);
+  },
+  bench: async (args) => {
+    await prepare();
+    become(node, [join(root, "test", "bench", "main.ts"), ...args]);
   },
 };
 

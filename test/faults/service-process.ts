@@ -16,6 +16,8 @@ export type ServiceProcess = AsyncDisposable & {
   kill(signal?: NodeJS.Signals): Promise<void>;
   /** Starts it again on the ports that it had; resolves when it says that it is ready. */
   start(): Promise<void>;
+  /** The answer of what `execArgv` has loaded into the process. */
+  ask(message: string): Promise<unknown>;
 };
 
 const { resolve } = createRequire(import.meta.url);
@@ -34,6 +36,7 @@ type Ready = { readonly type: string; readonly message?: string; readonly addres
 export async function startServiceProcess(
   name: ServiceName,
   env: Readonly<Record<string, string>>,
+  execArgv: readonly string[] = [],
 ): Promise<ServiceProcess> {
   const logged: string[] = [];
   let addresses: Readonly<Record<string, string>> = {};
@@ -41,7 +44,7 @@ export async function startServiceProcess(
 
   async function launch(): Promise<void> {
     const started = fork(resolve(`@tapedeck/${name}/main`), {
-      execArgv: [],
+      execArgv: [...execArgv],
       stdio: ["ignore", "ignore", "pipe", "ipc"],
       env: { ...inherited(), ...env, ...portSettings() },
     });
@@ -94,6 +97,12 @@ export async function startServiceProcess(
     },
     logged,
     kill,
+    async ask(message) {
+      if (child === undefined) throw new Error(`${name} does not run`);
+      const answer = once(child, "message");
+      child.send(message);
+      return (await answer)[0];
+    },
     async start() {
       // Its dependencies may be away too, and its port may be in use for a moment: a supervisor would try again.
       const launched = () => launch().then(() => true);

@@ -1,0 +1,118 @@
+import { chmod, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { findNatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
+import { startPostgres } from "@tapedeck/infra/local/postgres";
+import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import { connect, type NatsConnection } from "nats";
+import { type ServiceName, type ServiceProcess, startServiceProcess } from "../../faults/service-process.ts";
+import type * as idleProcess from "../workers/idle.ts";
+import type { Bench } from "./bench.ts";
+import type { Processes } from "./processor-time.ts";
+import { startWorker } from "./worker.ts";
+
+/** Servers as in production (every message and every commit on disk), and the services that a part needs. */
+export type Stack = AsyncDisposable & {
+  readonly nats: { readonly url: string; readonly connection: NatsConnection };
+  readonly log: Log;
+  /** A connection string. */
+  readonly database: string;
+  readonly services: Readonly<Partial<Record<ServiceName, ServiceProcess>>>;
+  /** Gateway, "host:port". */
+  readonly grpc: string;
+  readonly http: string;
+  /** Ids of all that is Tapedeck's: services and servers. */
+  readonly processes: Processes;
+  /** A Node process that does nothing. */
+  readonly idlePid: number;
+  /** The longest time in ms that each service's event loop was held since the last call, and that of an idle process. */
+  readonly loopHolds: () => Promise<Readonly<Record<string, number>>>;
+};
+
+export type StackOptions = {
+  readonly services: readonly ServiceName[];
+  readonly sources?: readonly StackSource[];
+  readonly env?: Readonly<Record<string, string>>;
+};
+
+export type StackSource = { readonly developer: string; readonly address: string };
+
+const root = fileURLToPath(new URL("../../../", import.meta.url));
+const loopReport = new URL("loop-report.mjs", import.meta.url).href;
+
+/** How durable the stack's servers are, for the table. */
+export const durability = "NATS sync_interval: always; Postgres fsync: on, synchronous_commit: on";
+
+/** On free ports and with a fresh data folder. Services start in the order in which they need each other. */
+export async function startStack(bench: Bench, options: StackOptions): Promise<Stack> {
+  await using cleanup = new AsyncDisposableStack();
+  const folder = await bench.newFolder("data");
+  await chmod(folder, 0o711); // started by root, Postgres runs as another user
+  const binary = await findNatsServer({ root, log: () => {} });
+  const [nats, postgres] = await Promise.all([
+    startNatsServer({ binary, dataDir: join(folder, "nats"), port: 0, syncAlways: true }),
+    startPostgres({ dataDir: join(folder, "postgres"), port: 0, persistent: false, fsync: true }),
+  ]);
+  cleanup.use(nats);
+  cleanup.use(postgres);
+  await postgres.ensureDatabase("tapedeck");
+  const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
+  const log = cleanup.use(await openLog(connection, { syncKnown: true }));
+  await mkdir(join(folder, "spill"));
+  const database = postgres.url("tapedeck");
+  const env = {
+    TAPEDECK_NATS_URL: nats.url,
+    TAPEDECK_POSTGRES_URL: database,
+    TAPEDECK_SERVICES_KEY: "bench",
+    TAPEDECK_SOURCES: JSON.stringify((options.sources ?? []).map((source) => ({ project: "shop", ...source }))),
+    TAPEDECK_INGEST_SPILL_DIR: join(folder, "spill"),
+    ...options.env,
+  };
+  const services = await startServices(cleanup, bench, options.services, env);
+  const idle = cleanup.use(await startWorker<typeof idleProcess>(new URL("../workers/idle.ts", import.meta.url)));
+  const owned = cleanup.move();
+  return {
+    ...{ nats: { url: nats.url, connection }, log, database, services, idlePid: idle.pid },
+    grpc: services.gateway?.addresses.grpc ?? "",
+    http: services.gateway?.addresses.http ?? "",
+    processes: {
+      ...Object.fromEntries(Object.entries(services).map(([name, { pid }]) => [name, pid])),
+      ...{ nats: nats.pid, postgres: postgres.pid },
+    },
+    async loopHolds() {
+      const held = Object.entries(services).map(async ([name, service]) => [name, await service.ask("loop")] as const);
+      const holds = Object.fromEntries(await Promise.all(held)) as Record<string, number>;
+      return { ...holds, idle: await idle.call("loopHold") };
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+type Services = Partial<Record<ServiceName, ServiceProcess>>;
+
+async function startServices(
+  cleanup: AsyncDisposableStack,
+  { part, options: { profileFolder } }: Bench,
+  names: readonly ServiceName[],
+  env: Readonly<Record<string, string>>,
+): Promise<Services> {
+  const services: Services = {};
+  const start = async (name: ServiceName, more: Readonly<Record<string, string>> = {}) => {
+    if (!names.includes(name)) return;
+    const profile = profileFolder === undefined ? [] : profiling(profileFolder, `${part}-${name}`);
+    const service = await startServiceProcess(name, { ...env, ...more }, ["--import", loopReport, ...profile]);
+    // Node writes a profile only when it ends in an orderly way.
+    cleanup.adopt(service, (each) => each.kill(profileFolder === undefined ? "SIGKILL" : "SIGTERM"));
+    services[name] = service;
+  };
+  await Promise.all([start("ingest"), start("query")]);
+  await start("gateway", {
+    TAPEDECK_QUERY_ADDRESS: services.query?.addresses.grpc ?? "127.0.0.1:1",
+    TAPEDECK_INGEST_ADDRESS: services.ingest?.addresses.grpc ?? "127.0.0.1:1",
+  });
+  return services;
+}
+
+function profiling(folder: string, name: string): string[] {
+  return ["--cpu-prof", `--cpu-prof-dir=${folder}`, `--cpu-prof-name=${name}-${Date.now()}.cpuprofile`];
+}

@@ -1,0 +1,23 @@
+import type { Answer } from "./worker.ts";
+
+/** The program of a worker: loads one module and calls its functions as the parent asks. */
+type Call = { readonly id: number; readonly name: string; readonly given: readonly unknown[] };
+
+const module: Record<string, (...given: readonly unknown[]) => unknown> = await import(process.argv[2] ?? "");
+
+const answer = (message: Answer) => process.send?.(message);
+
+process.on("message", ({ id, name, given }: Call) => {
+  run(name, given).then(
+    (result) => answer({ id, result }),
+    (error: unknown) => answer({ id, error: error instanceof Error ? error.message : String(error) }),
+  );
+});
+process.on("disconnect", () => process.exit());
+answer({ ready: true });
+
+async function run(name: string, given: readonly unknown[]): Promise<unknown> {
+  const called = module[name];
+  if (called === undefined) throw new Error(`there is no ${name}`);
+  return await called(...given);
+}

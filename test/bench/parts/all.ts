@@ -1,0 +1,11 @@
+import type { Bench } from "../frame/bench.ts";
+import { fanout } from "./fanout.ts";
+import { ingest } from "./ingest.ts";
+import { replay } from "./replay.ts";
+import { state } from "./state.ts";
+
+/** The parts by the names with which they are chosen. */
+export const parts = { ingest, replay, fanout, state } satisfies Record<string, (bench: Bench) => Promise<void>>;
+
+export type PartName = keyof typeof parts;
+export const partNames = Object.keys(parts) as readonly PartName[];

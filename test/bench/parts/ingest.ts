@@ -1,0 +1,190 @@
+import { sourceName } from "@tapedeck/shared/source";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { until } from "@tapedeck/shared/testing/until";
+import { latencies } from "../frame/arrivals.ts";
+import type { Bench } from "../frame/bench.ts";
+import { LoopHolds } from "../frame/loop-holds.ts";
+import { percentiles } from "../frame/percentiles.ts";
+import { cores, perSecond, sampled, value } from "../frame/sample.ts";
+import { type Stack, startStack } from "../frame/stack.ts";
+import { subscribeMessage } from "../frame/web-socket.ts";
+import { startWorker, type Worker } from "../frame/worker.ts";
+import type * as logObserver from "../workers/log-observer.ts";
+import type * as rawLog from "../workers/raw-log.ts";
+import type * as skaffold from "../workers/skaffold.ts";
+import type * as sockets from "../workers/sockets.ts";
+
+type Upstreams = Worker<typeof skaffold>;
+type Observer = Worker<typeof logObserver>;
+type Raw = Worker<typeof rawLog>;
+
+/** Frames that a connection begins with: after them each frame is recorded at once, and no longer held for sorting. */
+const opening = 50;
+
+export async function ingest(bench: Bench): Promise<void> {
+  await catchUp(bench);
+  await paced(bench, { sources: 1, perSecond: 1_000, subscribers: 50 });
+  await paced(bench, { sources: bench.scaled(200, 4), perSecond: bench.scaled(2_000, 40), subscribers: 0 });
+}
+
+/** One Skaffold says as fast as it is read. */
+async function catchUp(bench: Bench): Promise<void> {
+  await using cleanup = new AsyncDisposableStack();
+  const { runs, warmUps, size } = bench.options;
+  const frames = Math.min(size, 30_000);
+  const upstreams = cleanup.use(await startUpstreams());
+  const addresses = await upstreams.call("start", 1, opening + frames * (runs + warmUps));
+  const stack = cleanup.use(await startStack(bench, { services: ["ingest"], sources: sourcesOf(addresses) }));
+  await connected(upstreams, 1);
+  await upstreams.call("playTo", opening);
+  let recorded = await recordedTo(stack, opening);
+  const raw = cleanup.use(await startRaw());
+  const processes = { ...stack.processes, generator: upstreams.pid };
+  const holds = new LoopHolds(stack);
+  let said = opening;
+  let recordedEvents = 0;
+  let isLoaded = false;
+  await bench.compare({
+    figures: [
+      {
+        ...{ name: "ingest, catch-up of one source", unit: "events/s" },
+        calibration: "raw publishes of the same events in record batches",
+        of: perSecond,
+        targets: [
+          { of: "ratio", atLeast: 0.6 },
+          { of: "value", atLeast: 40_000 },
+        ],
+      },
+    ],
+    clients: ["generator", "publisher"],
+    run: () =>
+      holds.during(() =>
+        sampled(processes, async () => {
+          const before = recorded.events;
+          said += frames;
+          await upstreams.call("playTo", said);
+          recorded = await recordedTo(stack, said);
+          recordedEvents = recorded.events - before;
+          return { count: recordedEvents };
+        }),
+      ),
+    async calibrate() {
+      if (!isLoaded) await raw.call("load", stack.nats.url, recordedEvents);
+      isLoaded = true;
+      return sampled({ nats: stack.processes.nats ?? 0, publisher: raw.pid }, async () => ({
+        count: await raw.call("publish", recordedEvents),
+      }));
+    },
+  });
+  holds.report(bench, "ingest, catch-up");
+}
+
+type Pace = { readonly sources: number; readonly perSecond: number; readonly subscribers: number };
+
+/** Latencies at a rate that is far from the limit. */
+async function paced(bench: Bench, { sources, perSecond: rate, subscribers }: Pace): Promise<void> {
+  await using cleanup = new AsyncDisposableStack();
+  const { runs, warmUps } = bench.options;
+  const seconds = bench.scaled(5_000, 500) / 1_000;
+  const upstreams = cleanup.use(await startUpstreams());
+  const framesOfEach = opening + Math.ceil(((rate * seconds) / sources) * (runs + warmUps) + 10);
+  const addresses = await upstreams.call("start", sources, framesOfEach);
+  const stack = cleanup.use(
+    await startStack(bench, { services: ["ingest", "query", "gateway"], sources: sourcesOf(addresses) }),
+  );
+  const observer = cleanup.use(await startObserver(stack));
+  await settle(upstreams, observer, sources);
+  const raw = cleanup.use(await startRaw());
+  await raw.call("load", stack.nats.url, 1_000);
+  const readers = cleanup.use(await startWorker<typeof sockets>(new URL("../workers/sockets.ts", import.meta.url)));
+  if (subscribers > 0)
+    await readers.call("subscribe", { http: stack.http, count: subscribers, messages: [subscribeMessage("now")] });
+  const processes = { ...stack.processes, generator: upstreams.pid, observer: observer.pid, readers: readers.pid };
+  const mine = Object.keys(stack.processes);
+  const holds = new LoopHolds(stack);
+  const title =
+    sources === 1
+      ? `ingest at ${rate}/s with query and ${subscribers} subscribers`
+      : `ingest, ${sources} sources at ${rate / sources}/s each`;
+  const isOne = sources === 1;
+  const calibration = "raw publishes at the same rate, to the acknowledgement";
+  await bench.compare({
+    figures: [
+      {
+        ...{ name: `${title}: upstream to log, p50`, unit: "ms", calibration, of: value("p50") },
+        targets: isOne ? [{ of: "value", atMost: 2 }] : [],
+      },
+      {
+        ...{ name: `${title}: upstream to log, p99`, unit: "ms", calibration, of: value("p99") },
+        targets: [{ of: "value", atMost: isOne ? 10 : 25 }],
+      },
+      {
+        ...{ name: `${title}: all processes`, unit: "cores", calibration: "the same: publisher and log's server" },
+        of: cores(mine),
+        against: cores(["nats", "publisher"]),
+        targets: [{ of: "value", atMost: isOne ? 0.6 : 1 }],
+      },
+    ],
+    clients: ["generator", "observer", "readers", "publisher"],
+    run: () =>
+      holds.during(() =>
+        sampled(processes, async () => {
+          const { emitted, count, wallMs } = await upstreams.call("pace", rate, seconds);
+          await observer.call("sawFrames", count);
+          const took = latencies(emitted, await observer.call("take"));
+          if (took.length !== count) throw new Error(`${took.length} of ${count} frames were recorded`);
+          return { count, wallMs, values: percentiles(took) };
+        }),
+      ),
+    calibrate: () =>
+      sampled({ nats: stack.processes.nats ?? 0, publisher: raw.pid }, async () => {
+        const { due, acknowledged } = await raw.call("pace", rate, seconds);
+        const took = latencies(due, acknowledged);
+        return { count: took.length, values: percentiles(took) };
+      }),
+  });
+  holds.report(bench, title);
+}
+
+export const startUpstreams = (): Promise<Upstreams> =>
+  startWorker<typeof skaffold>(new URL("../workers/skaffold.ts", import.meta.url));
+
+const startRaw = (): Promise<Raw> => startWorker<typeof rawLog>(new URL("../workers/raw-log.ts", import.meta.url));
+
+export async function startObserver({ nats }: Stack): Promise<Observer> {
+  const observer = await startWorker<typeof logObserver>(new URL("../workers/log-observer.ts", import.meta.url));
+  await observer.call("observe", nats.url);
+  return observer;
+}
+
+export const sourcesOf = (addresses: readonly string[]) =>
+  addresses.map((address, index) => ({ developer: `dev-${index}`, address }));
+
+/** Every source is connected, and its opening is in the log. */
+export async function settle(upstreams: Upstreams, observer: Observer, sources: number): Promise<void> {
+  await connected(upstreams, sources);
+  await upstreams.call("playTo", opening);
+  await observer.call("sawFrames", opening * sources);
+  await observer.call("take");
+}
+
+async function connected(upstreams: Upstreams, sources: number): Promise<void> {
+  const isConnected = async () => (await upstreams.call("listeners")) === 2 * sources;
+  await until(isConnected, { message: "all sources to be connected" });
+}
+
+/**
+ * Resolves with the number of events when exactly so many frames of the only source are in the log. Asks the log for its
+ * last message only, because a reader of all events would take time from what is measured.
+ */
+async function recordedTo({ log }: Stack, frames: number): Promise<{ readonly events: number }> {
+  const source = sourceName({ workspace: "default", developer: "dev-0", project: "shop", upstream: "skaffold" });
+  const sum = ({ v1 = 0, v2 = 0 }: Readonly<Record<string, number>>) => v1 + v2;
+  for (;;) {
+    const cursor = (await log.writer.lastOf(source))?.mark.cursor;
+    const seen = sum(cursor?.frames ?? {});
+    if (seen > frames) throw new Error(`${seen} frames were recorded, and only ${frames} said`);
+    if (seen === frames) return { events: sum(cursor?.ordinals ?? {}) };
+    await delay(5);
+  }
+}

@@ -1,0 +1,51 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { type WebSocket, WebSocketServer } from "ws";
+
+/** A server of the package ws with nothing of Tapedeck in it. */
+
+let server: WebSocketServer | undefined;
+
+/** Resolves with "host:port". */
+export async function start(): Promise<string> {
+  server = new WebSocketServer({ port: 0, host: "127.0.0.1", perMessageDeflate: false, backlog: 1_024 });
+  await once(server, "listening");
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Who connects next gets so many events: each is rendered by JSON.stringify from a ready object and sent by itself. */
+export async function stringifyToNext(texts: readonly string[], count: number): Promise<void> {
+  const objects = texts.map((text) => JSON.parse(text) as object);
+  (server as WebSocketServer).once("connection", (socket) => {
+    stringify(socket, objects, count).catch(() => socket.terminate());
+  });
+}
+
+/** Sends each event to all who are connected; each is one buffer that all sockets share. */
+export async function broadcast(texts: readonly string[], count: number): Promise<void> {
+  const payloads = texts.map((text) => Buffer.from(text));
+  for (let index = 0; index < count; index++) {
+    const payload = payloads[index % payloads.length] as Buffer;
+    for (const socket of (server as WebSocketServer).clients) socket.send(payload, { binary: false });
+    // A turn for each event, so that sockets can write; nobody is far behind.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+export const connected = (): number => server?.clients.size ?? 0;
+
+/** Resident memory in MiB, after what is garbage has gone. */
+export function memory(): number {
+  globalThis.gc?.();
+  return process.memoryUsage().rss / 1024 / 1024;
+}
+
+const mostUnread = 1024 * 1024;
+
+async function stringify(socket: WebSocket, objects: readonly object[], count: number): Promise<void> {
+  for (let index = 0; index < count; index++) {
+    const text = JSON.stringify(objects[index % objects.length]);
+    if (socket.bufferedAmount < mostUnread) socket.send(text);
+    else await new Promise((resolve) => socket.send(text, resolve));
+  }
+}
