@@ -30,6 +30,9 @@ export type Comparison = {
   readonly clients?: readonly string[];
   readonly notes?: readonly string[];
   readonly deadlineMs?: number;
+  /** Instead of the scale's, for what is the same every time or takes long. */
+  readonly runs?: number;
+  readonly warmUps?: number;
 };
 
 /** From this part of a core on, a client or generator may be what limits the figure. */
@@ -65,7 +68,7 @@ export class Bench {
     let error: string | undefined;
     try {
       await within(deadlineMs, async (signal) => {
-        const { runs, warmUps } = this.options;
+        const { runs, warmUps } = { ...this.options, ...comparison };
         for (let count = 0; count < warmUps + runs && !signal.aborted; count++) {
           const [sample, calibration] = [await comparison.run(), await comparison.calibrate()];
           if (count < warmUps || signal.aborted) continue;

@@ -2,7 +2,7 @@ import type { Bench } from "./bench.ts";
 import type { Sample } from "./sample.ts";
 import type { Stack } from "./stack.ts";
 
-/** The longest that a service may keep others waiting. */
+/** The longest that a service may keep others waiting. The measure itself has a resolution of 5 ms. */
 const mostMs = 25;
 
 /** Collects how long each service's event loop was held during the runs of a part. */

@@ -33,6 +33,8 @@ export type StackOptions = {
   readonly services: readonly ServiceName[];
   readonly sources?: readonly StackSource[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Nothing is loaded into the services, so that their idle time is their own; `loopHolds` can't be asked. */
+  readonly bare?: boolean;
 };
 
 export type StackSource = { readonly developer: string; readonly address: string };
@@ -68,7 +70,7 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
     TAPEDECK_INGEST_SPILL_DIR: join(folder, "spill"),
     ...options.env,
   };
-  const services = await startServices(cleanup, bench, options.services, env);
+  const services = await startServices(cleanup, bench, options, env);
   const idle = cleanup.use(await startWorker<typeof idleProcess>(new URL("../workers/idle.ts", import.meta.url)));
   const owned = cleanup.move();
   return {
@@ -93,14 +95,17 @@ type Services = Partial<Record<ServiceName, ServiceProcess>>;
 async function startServices(
   cleanup: AsyncDisposableStack,
   { part, options: { profileFolder } }: Bench,
-  names: readonly ServiceName[],
+  { services: names, bare = false }: StackOptions,
   env: Readonly<Record<string, string>>,
 ): Promise<Services> {
   const services: Services = {};
   const start = async (name: ServiceName, more: Readonly<Record<string, string>> = {}) => {
     if (!names.includes(name)) return;
     const profile = profileFolder === undefined ? [] : profiling(profileFolder, `${part}-${name}`);
-    const service = await startServiceProcess(name, { ...env, ...more }, ["--import", loopReport, ...profile]);
+    const service = await startServiceProcess(name, { ...env, ...more }, [
+      ...(bare ? [] : ["--import", loopReport]),
+      ...profile,
+    ]);
     // Node writes a profile only when it ends in an orderly way.
     cleanup.adopt(service, (each) => each.kill(profileFolder === undefined ? "SIGKILL" : "SIGTERM"));
     services[name] = service;

@@ -1,6 +1,5 @@
 import { sourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { until } from "@tapedeck/shared/testing/until";
 import { latencies } from "../frame/arrivals.ts";
 import type { Bench } from "../frame/bench.ts";
 import { LoopHolds } from "../frame/loop-holds.ts";
@@ -8,18 +7,9 @@ import { percentiles } from "../frame/percentiles.ts";
 import { cores, perSecond, sampled, value } from "../frame/sample.ts";
 import { type Stack, startStack } from "../frame/stack.ts";
 import { subscribeMessage } from "../frame/web-socket.ts";
-import { startWorker, type Worker } from "../frame/worker.ts";
-import type * as logObserver from "../workers/log-observer.ts";
-import type * as rawLog from "../workers/raw-log.ts";
-import type * as skaffold from "../workers/skaffold.ts";
+import { startWorker } from "../frame/worker.ts";
 import type * as sockets from "../workers/sockets.ts";
-
-type Upstreams = Worker<typeof skaffold>;
-type Observer = Worker<typeof logObserver>;
-type Raw = Worker<typeof rawLog>;
-
-/** Frames that a connection begins with: after them each frame is recorded at once, and no longer held for sorting. */
-const opening = 50;
+import { connected, opening, settle, sourcesOf, startObserver, startRaw, startUpstreams } from "./upstreams.ts";
 
 export async function ingest(bench: Bench): Promise<void> {
   await catchUp(bench);
@@ -144,33 +134,6 @@ async function paced(bench: Bench, { sources, perSecond: rate, subscribers }: Pa
       }),
   });
   holds.report(bench, title);
-}
-
-export const startUpstreams = (): Promise<Upstreams> =>
-  startWorker<typeof skaffold>(new URL("../workers/skaffold.ts", import.meta.url));
-
-const startRaw = (): Promise<Raw> => startWorker<typeof rawLog>(new URL("../workers/raw-log.ts", import.meta.url));
-
-export async function startObserver({ nats }: Stack): Promise<Observer> {
-  const observer = await startWorker<typeof logObserver>(new URL("../workers/log-observer.ts", import.meta.url));
-  await observer.call("observe", nats.url);
-  return observer;
-}
-
-export const sourcesOf = (addresses: readonly string[]) =>
-  addresses.map((address, index) => ({ developer: `dev-${index}`, address }));
-
-/** Every source is connected, and its opening is in the log. */
-export async function settle(upstreams: Upstreams, observer: Observer, sources: number): Promise<void> {
-  await connected(upstreams, sources);
-  await upstreams.call("playTo", opening);
-  await observer.call("sawFrames", opening * sources);
-  await observer.call("take");
-}
-
-async function connected(upstreams: Upstreams, sources: number): Promise<void> {
-  const isConnected = async () => (await upstreams.call("listeners")) === 2 * sources;
-  await until(isConnected, { message: "all sources to be connected" });
 }
 
 /**

@@ -1,14 +1,10 @@
 import type { Bench } from "../frame/bench.ts";
 import { tablesCaughtUp } from "../frame/caught-up.ts";
-import { LoopHolds } from "../frame/loop-holds.ts";
-import { percentiles } from "../frame/percentiles.ts";
-import type { Target } from "../frame/row.ts";
-import { sampled, value } from "../frame/sample.ts";
+import { RequestTimes } from "../frame/requests.ts";
 import { seed } from "../frame/seed.ts";
 import { startStack } from "../frame/stack.ts";
 import { startWorker } from "../frame/worker.ts";
 import type * as grpcStream from "../workers/grpc-stream.ts";
-import type * as requests from "../workers/requests.ts";
 
 const getState = "/proto.SkaffoldService/GetState";
 
@@ -19,42 +15,25 @@ export async function state(bench: Bench): Promise<void> {
   const { source, positionAt } = await seed(bench, stack.log, "alice", bench.options.size);
   await tablesCaughtUp(stack);
   const grpc = cleanup.use(await startWorker<typeof grpcStream>(new URL("../workers/grpc-stream.ts", import.meta.url)));
-  const http = cleanup.use(await startWorker<typeof requests>(new URL("../workers/requests.ts", import.meta.url)));
-  const clients = { "gRPC client": grpc.pid, "HTTP client": http.pid };
-  const holds = new LoopHolds(stack);
-  const positions = Array.from({ length: 500 }, (_, index) => positionAt(spreadOver(index)));
-  const overGrpc = (heads: readonly Record<string, string>[]) => (count: number) =>
+  const times = cleanup.use(await RequestTimes.start(bench, stack, { "gRPC client": grpc.pid }));
+  const { state: found } = await times.body<{ state: { v1?: { buildState?: object } } }>(
+    `/api/v1/state?${new URLSearchParams({ source })}`,
+  );
+  if (found.v1?.buildState === undefined) throw new Error("the state is empty");
+  const overGrpc = (heads: readonly Readonly<Record<string, string>>[]) => (count: number) =>
     grpc.call("unaryTimes", stack.grpc, getState, heads, count);
-  const overHttp = (urls: readonly string[]) => (count: number) => http.call("httpTimes", urls, count);
-  const url = (more: Record<string, string>) =>
-    `http://${stack.http}/api/v1/state?${new URLSearchParams({ source, ...more })}`;
-
-  const measure = (name: string, ask: (count: number) => Promise<Float64Array>, count: number, atMost: number) =>
-    bench.compare({
-      figures: (["p50", "p99"] as const).map((part) => ({
-        ...{ name: `${name}, ${part}`, unit: "ms", calibration: "one Postgres round trip", of: value(part) },
-        targets: part === "p99" ? ([{ of: "value", atMost }] satisfies Target[]) : [],
-      })),
-      clients: Object.keys(clients),
-      run: () =>
-        holds.during(() =>
-          sampled({ ...stack.processes, ...clients }, async () => ({ count, values: percentiles(await ask(count)) })),
-        ),
-      calibrate: () =>
-        sampled({ postgres: stack.processes.postgres ?? 0, "HTTP client": http.pid }, async () => {
-          const times = await http.call("sqlTimes", stack.database, "select 1", count);
-          return { count, values: percentiles(times) };
-        }),
-    });
-
-  const many = bench.scaled(500, 10);
-  const some = bench.scaled(100, 5);
-  await measure("GetState now, gRPC", overGrpc([{ "tapedeck-source": source }]), many, 3);
-  await measure("GetState now, HTTP", overHttp([url({})]), many, 3);
+  const path = (more: Readonly<Record<string, string>>) => `/api/v1/state?${new URLSearchParams({ source, ...more })}`;
+  const positions = Array.from({ length: 500 }, (_, index) => positionAt(spreadOver(index)));
   const heads = positions.map((at) => ({ "tapedeck-source": source, "tapedeck-at": at }));
-  await measure("GetState at a random position, gRPC", overGrpc(heads), some, 30);
-  await measure("GetState at a random position, HTTP", overHttp(positions.map((at) => url({ at }))), some, 30);
-  holds.report(bench, "state");
+  const now = { count: bench.scaled(500, 5), atMost: 3 };
+  const past = { count: bench.scaled(100, 3), atMost: 30 };
+
+  await times.measure({ name: "GetState now, gRPC", ask: overGrpc([{ "tapedeck-source": source }]), ...now });
+  await times.measure({ name: "GetState now, HTTP", ask: times.http([path({})]), ...now });
+  await times.measure({ name: "GetState at a random position, gRPC", ask: overGrpc(heads), ...past });
+  const paths = positions.map((at) => path({ at }));
+  await times.measure({ name: "GetState at a random position, HTTP", ask: times.http(paths), ...past });
+  times.report("state");
 }
 
 /** Evenly spread and in no order: the fractional parts of multiples of the golden ratio. Never the very beginning. */

@@ -12,6 +12,8 @@ const subject = "bench.raw";
 let nats: NatsConnection;
 let bodies: readonly Uint8Array[] = [];
 let lastSeq = 0;
+/** Events of all paces so far: each has a number of its own. */
+let paced = 0;
 
 /** Takes the bytes of this many events from the log, as they are stored there. */
 export async function load(url: string, count: number): Promise<number> {
@@ -53,13 +55,14 @@ export async function pace(perSecond: number, seconds: number): Promise<{ due: S
     }
     const pack = nextPack(sent, ready);
     for (let index = 0; index < pack.length; index++) {
-      due.see("raw", sent + index, start + ((sent + index) * 1_000) / perSecond);
+      due.see("raw v1", paced + sent + index, start + ((sent + index) * 1_000) / perSecond);
     }
     await publishPack(pack);
     const at = now();
-    for (let index = 0; index < pack.length; index++) acknowledged.see("raw", sent + index, at);
+    for (let index = 0; index < pack.length; index++) acknowledged.see("raw v1", paced + sent + index, at);
     sent += pack.length;
   }
+  paced += total;
   return { due: due.take(), acknowledged: acknowledged.take() };
 }
 

@@ -64,11 +64,11 @@ export async function arrived(count: number): Promise<{ count: number; bytes: nu
   return { count: events, bytes };
 }
 
-/** Waits for so many events, and gives up after a time: resolves with how many have come. */
-export async function arrivedWithin(count: number, ms: number): Promise<number> {
-  const late = new Promise<void>((resolve) => setTimeout(resolve, ms));
-  await Promise.race([arrived(count), late]);
-  return events;
+/** Waits for so many frames that are timed, and gives up after a time: resolves with how many have come. */
+export async function framesWithin(count: number, ms: number): Promise<number> {
+  const end = now() + ms;
+  while (log.count < count && now() < end) await new Promise((resolve) => setTimeout(resolve, 5));
+  return log.count;
 }
 
 export function reset(): void {
@@ -78,7 +78,6 @@ export function reset(): void {
   log.take();
 }
 
-export const eventsSoFar = (): number => events;
 export const sightings = (): Sightings => log.take();
 /** The first events since `reset`, as text. */
 export const firstEvents = (): readonly string[] => samples;

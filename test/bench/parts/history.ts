@@ -1,0 +1,45 @@
+import type { Bench } from "../frame/bench.ts";
+import { tablesCaughtUp } from "../frame/caught-up.ts";
+import { RequestTimes } from "../frame/requests.ts";
+import { seed } from "../frame/seed.ts";
+import { startStack } from "../frame/stack.ts";
+
+/** The newest events that match, out of a log with as many as the size says, of ten sources. */
+export async function history(bench: Bench): Promise<void> {
+  await using cleanup = new AsyncDisposableStack();
+  const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));
+  const sources = 10;
+  for (let index = 0; index < sources; index++) {
+    await seed(bench, stack.log, `dev-${index}`, Math.ceil(bench.options.size / sources));
+  }
+  await tablesCaughtUp(stack);
+  const times = cleanup.use(await RequestTimes.start(bench, stack));
+  await checkAnswers(times);
+  const count = bench.scaled(100, 3);
+  for (const [name, filter] of Object.entries(filters)) {
+    const path = `/api/v1/events?last=50${filter}`;
+    const ask = times.http([path]);
+    await times.measure({ name: `/events?last=50, ${name}`, ask, count, atMost: 20 });
+  }
+  times.report("history");
+}
+
+/** The questions mean something: the first matches as many as are asked for, the last none. */
+async function checkAnswers(times: RequestTimes): Promise<void> {
+  const found = async (filter = "") => {
+    const { items } = await times.body<{ items: readonly unknown[] }>(`/api/v1/events?last=50${filter}`);
+    return items.length;
+  };
+  const [all, some] = [await found(), await found(filters["the oldest source"])];
+  if (all !== 50 || some !== 50) throw new Error(`${all} and ${some} events were found, not 50 each`);
+}
+
+/** From those that match much to those that match nothing. */
+const filters: Readonly<Record<string, string>> = {
+  "no filter": "",
+  "a kind that is frequent": "&kind=log.written",
+  "a kind that is rare": "&kind=loop.succeeded",
+  "a source's failures": "&developer=dev-3&outcome=failed",
+  "the oldest source": "&developer=dev-0",
+  "a subject that nobody has": "&subject=nobody",
+};

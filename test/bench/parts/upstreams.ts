@@ -1,0 +1,43 @@
+import { until } from "@tapedeck/shared/testing/until";
+import type { Stack } from "../frame/stack.ts";
+import { startWorker, type Worker } from "../frame/worker.ts";
+import type * as logObserver from "../workers/log-observer.ts";
+import type * as rawLog from "../workers/raw-log.ts";
+import type * as skaffold from "../workers/skaffold.ts";
+
+/** What the parts with upstreams share: fakes, an observer of the log, and raw publishes as their calibration. */
+
+type Upstreams = Worker<typeof skaffold>;
+type Observer = Worker<typeof logObserver>;
+type Raw = Worker<typeof rawLog>;
+
+/** Frames that a connection begins with: after them each frame is recorded at once, and no longer held for sorting. */
+export const opening = 50;
+
+export const startUpstreams = (): Promise<Upstreams> =>
+  startWorker<typeof skaffold>(new URL("../workers/skaffold.ts", import.meta.url));
+
+export const startRaw = (): Promise<Raw> =>
+  startWorker<typeof rawLog>(new URL("../workers/raw-log.ts", import.meta.url));
+
+export async function startObserver({ nats }: Stack): Promise<Observer> {
+  const observer = await startWorker<typeof logObserver>(new URL("../workers/log-observer.ts", import.meta.url));
+  await observer.call("observe", nats.url);
+  return observer;
+}
+
+export const sourcesOf = (addresses: readonly string[]) =>
+  addresses.map((address, index) => ({ developer: `dev-${index}`, address }));
+
+/** Every source is connected, and its opening is in the log. */
+export async function settle(upstreams: Upstreams, observer: Observer, sources: number): Promise<void> {
+  await connected(upstreams, sources);
+  await upstreams.call("playTo", opening);
+  await observer.call("sawFrames", opening * sources);
+  await observer.call("take");
+}
+
+export async function connected(upstreams: Upstreams, sources: number): Promise<void> {
+  const isConnected = async () => (await upstreams.call("listeners")) === 2 * sources;
+  await until(isConnected, { message: "all sources to be connected" });
+}

@@ -1,0 +1,42 @@
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { jetstream } from "@nats-io/jetstream";
+import { connect } from "nats";
+import { WebSocketServer } from "ws";
+
+/** A consumer of raw record batches that sends each event on over bare ws: what a live delivery costs at the least. */
+
+let server: WebSocketServer;
+/** Of how many sockets one gets each event; the others get others. */
+let oneOf = 1;
+let sent = 0;
+const text = "x".repeat(400);
+
+/** Resolves with "host:port". The batches are those of raw-log.ts. */
+export async function start(url: string): Promise<string> {
+  server = new WebSocketServer({ port: 0, host: "127.0.0.1", perMessageDeflate: false, backlog: 1_024 });
+  await once(server, "listening");
+  const nats = await connect({ servers: url });
+  const consumer = await jetstream(nats).consumers.get("RAW");
+  const messages = await consumer.consume({ max_messages: 1_000 });
+  const read = async () => {
+    for await (const { data } of messages) deliver(data);
+  };
+  read().catch(() => process.exit(1));
+  return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+export function deliverToOneOf(count: number): void {
+  oneOf = count;
+}
+
+function deliver(pack: Uint8Array): void {
+  const bytes = Buffer.from(pack.buffer, pack.byteOffset, pack.byteLength);
+  for (let at = 0; at < bytes.length; at += 4 + bytes.readUInt32BE(at)) {
+    const event = `{"source":"default/raw/shop/skaffold","channel":"v1","frameOrdinal":"${sent}","part":0,"text":"${text}"}`;
+    const message = Buffer.from(`{"type":"event","id":"a","position":"-","event":${event}}`);
+    let index = 0;
+    for (const socket of server.clients) if (index++ % oneOf === sent % oneOf) socket.send(message, { binary: false });
+    sent++;
+  }
+}

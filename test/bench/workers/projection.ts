@@ -1,0 +1,45 @@
+import { openDatabase } from "@tapedeck/query/db/database";
+import { migrate } from "@tapedeck/query/db/migrate";
+import { rebuild } from "@tapedeck/query/projecting/rebuild";
+import { projectUntil } from "@tapedeck/query/testing/run-projection";
+import { views } from "@tapedeck/query/views/views";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { connect, type NatsConnection } from "nats";
+
+/** Query's projection without its service: what turns the log into tables, and what only reads the log. */
+
+let nats: NatsConnection;
+let log: Awaited<ReturnType<typeof openLog>>;
+
+export async function open(url: string): Promise<number> {
+  nats = await connect({ servers: url });
+  log = await openLog(nats, { create: false, syncKnown: true });
+  return (await log.reader.bounds()).lastSeq;
+}
+
+/** Makes the tables, so that a run does not begin with that. */
+export async function prepare(database: string): Promise<void> {
+  await using opened = openDatabase({ url: database, connections: 2 });
+  await migrate(opened);
+}
+
+/** Resolves when the tables reflect the log to this sequence. */
+export async function project(database: string, until: number): Promise<void> {
+  await projectUntil(database, log.reader, until);
+}
+
+/** Builds the tables anew beside those that are there, and swaps them in. */
+export async function rebuildAll(database: string): Promise<void> {
+  const { signal } = new AbortController();
+  const done = await rebuild({ databaseUrl: database, log: log.reader, views: views({ textRows: false }), signal });
+  if (!done) throw new Error("the rebuild ended before its swap");
+}
+
+/** Reads the log's messages as its server delivers them and does nothing with them. Resolves with their number. */
+export async function readOnly(): Promise<number> {
+  const signal = AbortSignal.timeout(600_000);
+  const { lastSeq } = await log.reader.bounds();
+  let count = 0;
+  for await (const _ of log.stored({ afterSeq: 0, subjects: [] }, lastSeq, signal)) count++;
+  return count;
+}
