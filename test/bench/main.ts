@@ -5,9 +5,10 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Bench } from "./frame/bench.ts";
 import { type Options, readOptions, UsageError, usage } from "./frame/options.ts";
+import { machineMs, ownMs } from "./frame/processor-time.ts";
 import type { Row } from "./frame/row.ts";
 import { durability } from "./frame/stack.ts";
-import { benchTable, flatness, short } from "./frame/table.ts";
+import { benchTable, flatness, number, short } from "./frame/table.ts";
 import { parts } from "./parts/all.ts";
 
 /** `npm run bench`: measures, prints a table and writes JSON. */
@@ -34,6 +35,7 @@ async function run(options: Options): Promise<void> {
   console.log(`${machine.cores} × ${machine.model}, Node ${machine.node}. ${durability}.\n`);
 
   const rows: Row[] = [];
+  const [machineBefore, ownBefore] = [machineMs(), ownMs()];
   for (const size of options.sizes) {
     for (const name of options.parts) {
       process.stdout.write(`${name} (${short(size)}) … `);
@@ -51,8 +53,18 @@ async function run(options: Options): Promise<void> {
   const file = resolve(options.out ?? join(results, `${stamp}.json`));
   mkdirSync(dirname(file), { recursive: true });
   const minutes = (Date.now() - startedAt.getTime()) / 60_000;
-  const report = { startedAt, minutes, machine, durability, options, scale, rows };
+  const othersMs = machineMs() - machineBefore - (ownMs() - ownBefore);
+  const othersCores = Math.max(0, othersMs / (Date.now() - startedAt.getTime()));
+  const report = { startedAt, minutes, machine, othersCores, durability, options, scale, rows };
   writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
   console.log(`\n${minutes.toFixed(1)} min. All runs: ${file}`);
+  console.log(
+    `Other programs took ${number(othersCores)} of ${machine.cores} cores meanwhile${notQuiet(othersCores)}.`,
+  );
   if (options.profile) console.log(`Profiles of the services: ${profileFolder}`);
+}
+
+/** Ratios bear some company, because both of a pair have it; times and absolute figures do not. */
+function notQuiet(othersCores: number): string {
+  return othersCores > 0.1 ? ": do not take these figures for those of this machine" : "";
 }

@@ -39,6 +39,7 @@ export async function startServiceProcess(
   execArgv: readonly string[] = [],
 ): Promise<ServiceProcess> {
   const logged: string[] = [];
+  let asked: Promise<unknown> = Promise.resolve();
   let addresses: Readonly<Record<string, string>> = {};
   let child: ChildProcess | undefined;
 
@@ -97,11 +98,15 @@ export async function startServiceProcess(
     },
     logged,
     kill,
-    async ask(message) {
-      if (child === undefined) throw new Error(`${name} does not run`);
-      const answer = once(child, "message");
-      child.send(message);
-      return (await answer)[0];
+    ask(message) {
+      // Answers do not say what they answer, so the next question waits for the last one's.
+      asked = asked.then(async () => {
+        if (child === undefined) throw new Error(`${name} does not run`);
+        const answer = once(child, "message");
+        child.send(message);
+        return (await answer)[0];
+      });
+      return asked;
     },
     async start() {
       // Its dependencies may be away too, and its port may be in use for a moment: a supervisor would try again.

@@ -1,7 +1,9 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
+import type { Postgres } from "@tapedeck/infra/local/postgres";
 import { type Figure, type Row, spread, verdictOf } from "./row.ts";
 import type { Sample } from "./sample.ts";
+import type { Stack } from "./stack-type.ts";
 
 /** How much is measured. */
 export type Scale = {
@@ -17,6 +19,10 @@ export type Scale = {
 export type BenchOptions = Scale & {
   readonly folder: string;
   readonly profileFolder?: string;
+  /** A server for all stacks, each with a database of its own; for tests. Default: each stack has its own. */
+  readonly postgres?: Postgres;
+  /** For tests too: what parts without upstreams use instead of a stack of their own. Each part has its own sources. */
+  readonly readers?: Stack;
   /** Called with every line as soon as it is measured. */
   readonly onRow?: (row: Row) => void;
 };
@@ -54,6 +60,11 @@ export class Bench {
   /** A count that a short bench makes smaller. */
   scaled(count: number, least = 1): number {
     return Math.max(least, Math.round(count * this.options.effort));
+  }
+
+  /** Every path once, for tests: what differs only in its numbers is left out. */
+  get isTiny(): boolean {
+    return this.options.effort < 0.1;
   }
 
   newFolder(name: string): Promise<string> {

@@ -17,6 +17,18 @@ export function since(before: ProcessorTimes, now: ProcessorTimes): ProcessorTim
   return Object.fromEntries(Object.entries(now).map(([name, ms]) => [name, ms - (before[name] ?? 0)]));
 }
 
+/** What all programs of the machine have used since it was started, in ms. */
+export function machineMs(): number {
+  // user, nice, system, then idle and waiting for disks, then interrupts.
+  const [user = 0, nice = 0, system = 0, , , hard = 0, soft = 0] = readOrEmpty("/proc/stat")
+    .split("\n", 1)
+    .flatMap((line) => line.split(/\s+/).slice(1).map(Number));
+  return (user + nice + system + hard + soft) * msPerTick;
+}
+
+/** Processor time of this process and of all that it has started, in ms. */
+export const ownMs = (): number => ofTree(process.pid);
+
 /** Resident memory in MiB; 0 for a process that is gone. */
 export function residentMiB(pid: number): number {
   const kib = /^VmRSS:\s+(\d+)/m.exec(readOrEmpty(`/proc/${pid}/status`))?.[1];

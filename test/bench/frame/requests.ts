@@ -56,7 +56,7 @@ export class RequestTimes implements AsyncDisposable {
   async measure({ name, ask, count, atMost }: Question): Promise<void> {
     const { processes } = this.#stack;
     const calibration = "one Postgres round trip";
-    const warmUp = Math.min(count, 3);
+    const warmUp = Math.min(count, 2);
     await this.#bench.compare({
       figures: [
         { ...{ name: `${name}, p50`, unit: "ms", calibration }, of: value("p50"), targets: [] },
@@ -92,4 +92,4 @@ export class RequestTimes implements AsyncDisposable {
 }
 
 /** About how long one run may take. */
-const mostMs = 3_000;
+const mostMs = 1_500;

@@ -1,33 +1,16 @@
+import { randomBytes } from "node:crypto";
 import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findNatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { startPostgres } from "@tapedeck/infra/local/postgres";
-import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
-import { connect, type NatsConnection } from "nats";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { connect } from "nats";
 import { type ServiceName, type ServiceProcess, startServiceProcess } from "../../faults/service-process.ts";
 import type * as idleProcess from "../workers/idle.ts";
 import type { Bench } from "./bench.ts";
-import type { Processes } from "./processor-time.ts";
+import type { Stack } from "./stack-type.ts";
 import { startWorker } from "./worker.ts";
-
-/** Servers as in production (every message and every commit on disk), and the services that a part needs. */
-export type Stack = AsyncDisposable & {
-  readonly nats: { readonly url: string; readonly connection: NatsConnection };
-  readonly log: Log;
-  /** A connection string. */
-  readonly database: string;
-  readonly services: Readonly<Partial<Record<ServiceName, ServiceProcess>>>;
-  /** Gateway, "host:port". */
-  readonly grpc: string;
-  readonly http: string;
-  /** Ids of all that is Tapedeck's: services and servers. */
-  readonly processes: Processes;
-  /** A Node process that does nothing. */
-  readonly idlePid: number;
-  /** The longest time in ms that each service's event loop was held since the last call, and that of an idle process. */
-  readonly loopHolds: () => Promise<Readonly<Record<string, number>>>;
-};
 
 export type StackOptions = {
   readonly services: readonly ServiceName[];
@@ -39,6 +22,8 @@ export type StackOptions = {
 
 export type StackSource = { readonly developer: string; readonly address: string };
 
+export type { Stack };
+
 const root = fileURLToPath(new URL("../../../", import.meta.url));
 const loopReport = new URL("loop-report.mjs", import.meta.url).href;
 
@@ -47,21 +32,24 @@ export const durability = "NATS sync_interval: always; Postgres fsync: on, synch
 
 /** On free ports and with a fresh data folder. Services start in the order in which they need each other. */
 export async function startStack(bench: Bench, options: StackOptions): Promise<Stack> {
+  const { readers } = bench.options;
+  if (readers !== undefined && options.services.join() === "query,gateway") {
+    return { ...readers, [Symbol.asyncDispose]: async () => {} };
+  }
   await using cleanup = new AsyncDisposableStack();
   const folder = await bench.newFolder("data");
   await chmod(folder, 0o711); // started by root, Postgres runs as another user
   const binary = await findNatsServer({ root, log: () => {} });
-  const [nats, postgres] = await Promise.all([
-    startNatsServer({ binary, dataDir: join(folder, "nats"), port: 0, syncAlways: true }),
-    startPostgres({ dataDir: join(folder, "postgres"), port: 0, persistent: false, fsync: true }),
-  ]);
-  cleanup.use(nats);
-  cleanup.use(postgres);
-  await postgres.ensureDatabase("tapedeck");
+  const nats = cleanup.use(await startNatsServer({ binary, dataDir: join(folder, "nats"), port: 0, syncAlways: true }));
+  const postgres =
+    bench.options.postgres ??
+    cleanup.use(await startPostgres({ dataDir: join(folder, "postgres"), port: 0, persistent: false, fsync: true }));
+  const name = `tapedeck_${randomBytes(6).toString("hex")}`;
+  await postgres.ensureDatabase(name);
   const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
   const log = cleanup.use(await openLog(connection, { syncKnown: true }));
   await mkdir(join(folder, "spill"));
-  const database = postgres.url("tapedeck");
+  const database = postgres.url(name);
   const env = {
     TAPEDECK_NATS_URL: nats.url,
     TAPEDECK_POSTGRES_URL: database,

@@ -1,3 +1,4 @@
+import { flushCompileCache } from "node:module";
 import type { Answer } from "./worker.ts";
 
 /** The program of a worker: loads one module and calls its functions as the parent asks. */
@@ -15,6 +16,8 @@ process.on("message", ({ id, name, given }: Call) => {
 });
 process.on("disconnect", () => process.exit());
 answer({ ready: true });
+// Node would store its compile cache only at exit, which a worker that is killed never reaches.
+flushCompileCache();
 
 async function run(name: string, given: readonly unknown[]): Promise<unknown> {
   const called = module[name];

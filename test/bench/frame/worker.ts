@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from "node:child_process";
+import { type ChildProcess, fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 
@@ -55,6 +55,11 @@ export async function startWorker<Module extends Functions>(module: URL, cores?:
     },
     [Symbol.asyncDispose]: () => end(child),
   };
+}
+
+/** Binds a process that runs already, with all its threads. */
+export function pin(pid: number, cores: string): void {
+  spawnSync("taskset", ["-a", "-c", "-p", cores, String(pid)]);
 }
 
 /** Linux's taskset becomes the program that it starts, so the process id and the channel to the parent stay. */

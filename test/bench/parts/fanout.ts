@@ -15,7 +15,7 @@ export async function fanout(bench: Bench): Promise<void> {
   const subscribers = bench.scaled(1_000, 20);
   const events = bench.scaled(300, 20);
   const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));
-  const seeder = await Seeder.begin(bench, stack.log, "alice");
+  const seeder = await Seeder.begin(bench, stack.log, bench.part);
   const { source } = await seeder.write(400);
   await tablesCaughtUp(stack);
   const worker = () => startWorker<typeof sockets>(new URL("../workers/sockets.ts", import.meta.url));

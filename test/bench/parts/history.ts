@@ -10,7 +10,7 @@ export async function history(bench: Bench): Promise<void> {
   const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));
   const sources = 10;
   for (let index = 0; index < sources; index++) {
-    await seed(bench, stack.log, `dev-${index}`, Math.ceil(bench.options.size / sources));
+    await seed(bench, stack.log, `history-${index}`, Math.max(60, Math.ceil(bench.options.size / sources)));
   }
   await tablesCaughtUp(stack);
   const times = cleanup.use(await RequestTimes.start(bench, stack));
@@ -39,7 +39,7 @@ const filters: Readonly<Record<string, string>> = {
   "no filter": "",
   "a kind that is frequent": "&kind=log.written",
   "a kind that is rare": "&kind=loop.succeeded",
-  "a source's failures": "&developer=dev-3&outcome=failed",
-  "the oldest source": "&developer=dev-0",
+  "a source's failures": "&developer=history-3&outcome=failed",
+  "the oldest source": "&developer=history-0",
   "a subject that nobody has": "&subject=nobody",
 };

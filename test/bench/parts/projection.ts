@@ -14,7 +14,7 @@ const batch = 1_000;
 export async function projection(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack(bench, { services: [] }));
-  const { events } = await seed(bench, stack.log, "alice", bench.options.size);
+  const { events } = await seed(bench, stack.log, bench.part, bench.options.size);
   const projector = cleanup.use(
     await startWorker<typeof projecting>(new URL("../workers/projection.ts", import.meta.url)),
   );
@@ -117,12 +117,14 @@ async function anew(bench: Bench, stack: Stack, projector: Projector, { events, 
 
 /** A database of that name, empty or as a copy; one that is there goes. */
 async function newDatabase({ database }: Stack, name: string, template?: string): Promise<string> {
+  const url = new URL(database);
+  // Other stacks may be on the same server.
+  const own = (of: string) => `${url.pathname.slice(1)}_${of}`;
   const admin = new Client(database);
   await admin.connect();
-  await admin.query(`drop database if exists ${name} with (force)`);
-  await admin.query(`create database ${name}${template === undefined ? "" : ` template ${template}`}`);
+  await admin.query(`drop database if exists ${own(name)} with (force)`);
+  await admin.query(`create database ${own(name)}${template === undefined ? "" : ` template ${own(template)}`}`);
   await admin.end();
-  const url = new URL(database);
-  url.pathname = `/${name}`;
+  url.pathname = `/${own(name)}`;
   return url.href;
 }

@@ -17,14 +17,13 @@ import type * as sockets from "../workers/sockets.ts";
 /** One client reads a whole session, over each API. */
 export async function replay(bench: Bench): Promise<void> {
   await using stack = await startStack(bench, { services: ["query", "gateway"] });
-  const seeded = await seed(bench, stack.log, "alice", bench.options.size);
+  const seeded = await seed(bench, stack.log, bench.part, bench.options.size);
   await tablesCaughtUp(stack);
   const holds = new LoopHolds(stack);
-  for (const [channel, path] of Object.entries(grpcMethods)) {
-    await overGrpc(bench, stack, holds, seeded, channel as "v1" | "v2", path);
-  }
-  await overWebSocket(bench, stack, holds, seeded);
-  for (const [name, about] of Object.entries(httpFormats)) await overHttp(bench, stack, holds, seeded, name, about);
+  const scene = { bench, stack, holds, seeded };
+  await overGrpc(scene);
+  await overWebSocket(scene);
+  await overHttp(scene);
   holds.report(bench, "replay");
   bench.add(
     {
@@ -42,51 +41,48 @@ const jsonTargets = [
   { of: "value", atLeast: 80_000 },
 ] as const;
 
-async function overGrpc(
-  bench: Bench,
-  stack: Stack,
-  holds: LoopHolds,
-  { source, frames }: SeededSource,
-  channel: "v1" | "v2",
-  path: string,
-): Promise<void> {
+type Scene = {
+  readonly bench: Bench;
+  readonly stack: Stack;
+  readonly holds: LoopHolds;
+  readonly seeded: SeededSource;
+};
+
+async function overGrpc({ bench, stack, holds, seeded: { source, frames } }: Scene): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const client = cleanup.use(
     await startWorker<typeof grpcStream>(new URL("../workers/grpc-stream.ts", import.meta.url)),
   );
   const bare = cleanup.use(await startWorker<typeof bareGrpc>(new URL("../workers/bare-grpc.ts", import.meta.url)));
   const address = await bare.call("start");
-  const count = frames[channel];
-  await bench.compare({
-    figures: [
-      {
-        ...{ name: `replay, gRPC ${channel}, one client`, unit: "messages/s", of: perSecond },
-        calibration: "bare grpc-js server, same bytes, same client",
-        targets: [{ of: "ratio", atLeast: 0.8 }],
+  for (const channel of ["v1", "v2"] as const) {
+    const [path, count] = [grpcMethods[channel], frames[channel]];
+    await bench.compare({
+      figures: [
+        {
+          ...{ name: `replay, gRPC ${channel}, one client`, unit: "messages/s", of: perSecond },
+          calibration: "bare grpc-js server, same bytes, same client",
+          targets: [{ of: "ratio", atLeast: 0.8 }],
+        },
+      ],
+      clients: ["client"],
+      run: () =>
+        holds.during(() =>
+          sampled({ ...stack.processes, client: client.pid }, () =>
+            client.call("read", stack.grpc, path, { "tapedeck-source": source }, count),
+          ),
+        ),
+      async calibrate() {
+        await bare.call("serve", await client.call("firstMessages"), count);
+        return sampled({ server: bare.pid, client: client.pid }, () =>
+          client.call("read", address, "/bench.Bare/Read", {}, count),
+        );
       },
-    ],
-    clients: ["client"],
-    run: () =>
-      holds.during(() =>
-        sampled({ ...stack.processes, client: client.pid }, async () => {
-          const { first, ...ran } = await client.call("read", stack.grpc, path, { "tapedeck-source": source }, count);
-          await bare.call("serve", first, count);
-          return ran;
-        }),
-      ),
-    calibrate: () =>
-      sampled({ server: bare.pid, client: client.pid }, () =>
-        client.call("read", address, "/bench.Bare/Read", {}, count),
-      ),
-  });
+    });
+  }
 }
 
-async function overWebSocket(
-  bench: Bench,
-  stack: Stack,
-  holds: LoopHolds,
-  { source, events }: SeededSource,
-): Promise<void> {
+async function overWebSocket({ bench, stack, holds, seeded: { source, events } }: Scene): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const client = cleanup.use(await startWorker<typeof sockets>(new URL("../workers/sockets.ts", import.meta.url)));
   const bare = cleanup.use(
@@ -123,42 +119,37 @@ const httpFormats: Readonly<Record<string, HttpFormat>> = {
   NDJSON: { accept: "application/x-ndjson", around: ["", "\n"] },
 };
 
-async function overHttp(
-  bench: Bench,
-  stack: Stack,
-  holds: LoopHolds,
-  { source, events }: SeededSource,
-  name: string,
-  { accept, around }: HttpFormat,
-): Promise<void> {
+async function overHttp({ bench, stack, holds, seeded: { source, events } }: Scene): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const client = cleanup.use(
     await startWorker<typeof httpStream>(new URL("../workers/http-stream.ts", import.meta.url)),
   );
   const bare = cleanup.use(await startWorker<typeof bareHttp>(new URL("../workers/bare-http.ts", import.meta.url)));
   const address = await bare.call("start");
-  const url = `http://${stack.http}/api/v1/stream?${new URLSearchParams({ after: "start", source })}`;
-  const page = await fetch(
-    `http://${stack.http}/api/v1/events?${new URLSearchParams({ after: "start", source, limit: "1000" })}`,
-  );
+  const [url, from] = [`http://${stack.http}/api/v1`, new URLSearchParams({ after: "start", source })];
+  const page = await fetch(`${url}/events?${from}&limit=1000`);
   const { items } = (await page.json()) as { items: readonly { position: string }[] };
   const texts = items.map((event) => JSON.stringify({ type: "event", position: event.position, event }));
-  await bare.call("serve", texts, events, around);
-  await bench.compare({
-    figures: [
-      {
-        ...{ name: `replay, ${name}, full JSON`, unit: "messages/s", of: perSecond, targets: jsonTargets },
-        calibration: "JSON.stringify of ready objects, bare socket write, uncorked",
-      },
-    ],
-    clients: ["client"],
-    run: () =>
-      holds.during(() =>
-        sampled({ ...stack.processes, client: client.pid }, () => client.call("read", url, accept, events)),
-      ),
-    calibrate: () =>
-      sampled({ server: bare.pid, client: client.pid }, () =>
-        client.call("read", `http://${address}/`, accept, events),
-      ),
-  });
+  for (const [name, { accept, around }] of Object.entries(httpFormats)) {
+    await bare.call("serve", texts, events, around);
+    await bench.compare({
+      figures: [
+        {
+          ...{ name: `replay, ${name}, full JSON`, unit: "messages/s", of: perSecond, targets: jsonTargets },
+          calibration: "JSON.stringify of ready objects, bare socket write, uncorked",
+        },
+      ],
+      clients: ["client"],
+      run: () =>
+        holds.during(() =>
+          sampled({ ...stack.processes, client: client.pid }, () =>
+            client.call("read", `${url}/stream?${from}`, accept, events),
+          ),
+        ),
+      calibrate: () =>
+        sampled({ server: bare.pid, client: client.pid }, () =>
+          client.call("read", `http://${address}/`, accept, events),
+        ),
+    });
+  }
 }

@@ -12,7 +12,7 @@ const getState = "/proto.SkaffoldService/GetState";
 export async function state(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));
-  const { source, positionAt } = await seed(bench, stack.log, "alice", bench.options.size);
+  const { source, positionAt } = await seed(bench, stack.log, bench.part, bench.options.size);
   await tablesCaughtUp(stack);
   const grpc = cleanup.use(await startWorker<typeof grpcStream>(new URL("../workers/grpc-stream.ts", import.meta.url)));
   const times = cleanup.use(await RequestTimes.start(bench, stack, { "gRPC client": grpc.pid }));

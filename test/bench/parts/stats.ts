@@ -11,7 +11,7 @@ const bound = 100;
 export async function stats(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));
-  await seed(bench, stack.log, "alice", 400);
+  await seed(bench, stack.log, bench.part, 400);
   await tablesCaughtUp(stack);
   await insertBuilds(stack.database, bench.options.size);
   const times = cleanup.use(await RequestTimes.start(bench, stack));

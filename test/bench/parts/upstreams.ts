@@ -14,8 +14,9 @@ type Raw = Worker<typeof rawLog>;
 /** Frames that a connection begins with: after them each frame is recorded at once, and no longer held for sorting. */
 export const opening = 50;
 
-export const startUpstreams = (): Promise<Upstreams> =>
-  startWorker<typeof skaffold>(new URL("../workers/skaffold.ts", import.meta.url));
+/** `cores`: those on which it has to stay. */
+export const startUpstreams = (cores?: string): Promise<Upstreams> =>
+  startWorker<typeof skaffold>(new URL("../workers/skaffold.ts", import.meta.url), cores);
 
 export const startRaw = (): Promise<Raw> =>
   startWorker<typeof rawLog>(new URL("../workers/raw-log.ts", import.meta.url));

@@ -2,13 +2,13 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { jetstream } from "@nats-io/jetstream";
 import { connect } from "nats";
-import { WebSocketServer } from "ws";
+import { type WebSocket, WebSocketServer } from "ws";
 
 /** A consumer of raw record batches that sends each event on over bare ws: what a live delivery costs at the least. */
 
 let server: WebSocketServer;
-/** Of how many sockets one gets each event; the others get others. */
-let oneOf = 1;
+/** Each event goes to one group of sockets, in turns. */
+let groups: readonly (readonly WebSocket[])[] = [];
 let sent = 0;
 const text = "x".repeat(400);
 
@@ -26,8 +26,10 @@ export async function start(url: string): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
+/** From now on one of so many sockets gets each event: all that are connected are put into groups. */
 export function deliverToOneOf(count: number): void {
-  oneOf = count;
+  const sockets = [...server.clients];
+  groups = Array.from({ length: count }, (_, group) => sockets.filter((_socket, index) => index % count === group));
 }
 
 function deliver(pack: Uint8Array): void {
@@ -35,8 +37,7 @@ function deliver(pack: Uint8Array): void {
   for (let at = 0; at < bytes.length; at += 4 + bytes.readUInt32BE(at)) {
     const event = `{"source":"default/raw/shop/skaffold","channel":"v1","frameOrdinal":"${sent}","part":0,"text":"${text}"}`;
     const message = Buffer.from(`{"type":"event","id":"a","position":"-","event":${event}}`);
-    let index = 0;
-    for (const socket of server.clients) if (index++ % oneOf === sent % oneOf) socket.send(message, { binary: false });
+    for (const socket of groups[sent % groups.length] ?? []) socket.send(message, { binary: false });
     sent++;
   }
 }

@@ -5,8 +5,12 @@ import { now } from "../frame/arrivals.ts";
 
 const asIs = (bytes: Buffer) => bytes;
 const keptMessages = 2_000;
+let first: Buffer[] = [];
 
-/** Reads until so many messages have come, and leaves. `first`: some of them, for a calibration. */
+/** Some messages of the last `read`, for a calibration. */
+export const firstMessages = (): readonly Buffer[] => first;
+
+/** Reads until so many messages have come, and leaves. */
 export async function read(address: string, path: string, head: Readonly<Record<string, string>>, count: number) {
   const client = new Client(address, credentials.createInsecure(), {
     "grpc.max_receive_message_length": -1,
@@ -15,7 +19,7 @@ export async function read(address: string, path: string, head: Readonly<Record<
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(head)) metadata.set(name, value);
   const start = now();
-  const first: Buffer[] = [];
+  first = [];
   let [messages, bytes] = [0, 0];
   const call = client.makeServerStreamRequest(path, asIs, asIs, Buffer.alloc(0), metadata);
   const { promise, resolve, reject } = Promise.withResolvers<number>();
@@ -28,7 +32,7 @@ export async function read(address: string, path: string, head: Readonly<Record<
   call.on("error", reject);
   call.on("end", () => reject(new Error(`the stream ended after ${messages} of ${count} messages`)));
   try {
-    return { wallMs: await promise, count: messages, bytes, first };
+    return { wallMs: await promise, count: messages, bytes };
   } finally {
     call.cancel();
     client.close();

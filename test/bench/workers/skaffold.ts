@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type RecordedMessage, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
@@ -61,9 +63,47 @@ export async function pace(perSecond: number, seconds: number): Promise<Emitted>
   return { emitted: log.take(), count: total, wallMs: now() - start };
 }
 
-/** Frames so far, of all fakes. */
-export function saidSoFar(): number {
-  return said.reduce((sum, each) => sum + each, 0);
+/** `waitedMs`: the part of it in which the process neither worked nor waited for a core, so it waited for its readers. */
+export type Loop = { readonly count: number; readonly wallMs: number; readonly waitedMs: number };
+
+/** A dev loop: before each frame the process works, as a build does between two messages. `rounds`: see roundsIn. */
+export async function loop(count: number, rounds: number): Promise<Loop> {
+  const fake = fakes[0] as FakeSkaffold;
+  const before = { at: now(), busyMs: onCoreOrQueuedMs() };
+  for (let done = 0; done < count; done++) {
+    work(rounds);
+    await say(fake, 0, (said[0] ?? 0) + 1);
+    // Sockets are written to and read from between two frames.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  const wallMs = now() - before.at;
+  return { count, wallMs, waitedMs: Math.max(0, wallMs - (onCoreOrQueuedMs() - before.busyMs)) };
+}
+
+const block = Buffer.alloc(4_096);
+
+/** A fixed amount of work, and not a fixed time: it takes longer when others take the core. */
+export function work(times: number): void {
+  for (let round = 0; round < times; round++) createHash("sha256").update(block).digest();
+}
+
+/** How many rounds of work take so many ms of a core. Asked once for all whose loops are to be compared. */
+export function roundsIn(ms: number): number {
+  work(1_000);
+  const { on } = mainThreadMs();
+  work(1_000);
+  return Math.max(1, Math.round((1_000 * ms) / (mainThreadMs().on - on)));
+}
+
+function onCoreOrQueuedMs(): number {
+  const { on, queued } = mainThreadMs();
+  return on + queued;
+}
+
+/** The kernel counts the time on a core, and the time ready to run without one. */
+function mainThreadMs(): { readonly on: number; readonly queued: number } {
+  const [on = 0, queued = 0] = readFileSync("/proc/thread-self/schedstat", "utf8").split(" ").map(Number);
+  return { on: on / 1_000_000, queued: queued / 1_000_000 };
 }
 
 export function listeners(): number {

@@ -82,6 +82,11 @@ export const sightings = (): Sightings => log.take();
 /** The first events since `reset`, as text. */
 export const firstEvents = (): readonly string[] => samples;
 
+/** From now on nothing is read from any socket. */
+export function stall(): void {
+  for (const socket of open) socket.pause();
+}
+
 export function closeAll(): void {
   for (const socket of open) socket.destroy();
   open = [];

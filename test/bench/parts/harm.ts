@@ -1,0 +1,100 @@
+import { availableParallelism } from "node:os";
+import type { Bench } from "../frame/bench.ts";
+import type { Target } from "../frame/row.ts";
+import { sampled, value } from "../frame/sample.ts";
+import { type Stack, startStack } from "../frame/stack.ts";
+import { subscribeMessage } from "../frame/web-socket.ts";
+import { pin, startWorker, type Worker } from "../frame/worker.ts";
+import type * as skaffold from "../workers/skaffold.ts";
+import type { Loop } from "../workers/skaffold.ts";
+import type * as sockets from "../workers/sockets.ts";
+import { opening, settle, sourcesOf, startObserver, startUpstreams } from "./upstreams.ts";
+
+/** What a dev loop takes longer because it is recorded and read, whoever reads and however slowly. */
+export async function harm(bench: Bench): Promise<void> {
+  await loops(bench, false);
+  // On one core everybody takes time from everybody, and there is nothing to tell apart.
+  if (availableParallelism() > 1 && !bench.isTiny) await loops(bench, true);
+}
+
+/** Work before each frame. */
+const busyMs = 2;
+
+type Readers = { readonly name: string; readonly count: number; readonly stalled?: boolean };
+
+/** `pinned`: the upstream has a core to itself, so that only waiting could make it slower. */
+async function loops(bench: Bench, pinned: boolean): Promise<void> {
+  await using cleanup = new AsyncDisposableStack();
+  const { runs, warmUps } = bench.options;
+  const frames = bench.scaled(300, 20);
+  const groups: readonly Readers[] = [
+    { name: "no subscriber", count: 0 },
+    { name: "1 subscriber", count: 1 },
+    { name: `${bench.scaled(100, 5)} subscribers`, count: bench.scaled(100, 5) },
+    { name: "5 stalled subscribers", count: 5, stalled: true },
+  ];
+  const needed = opening + frames * (runs + warmUps) * groups.length;
+  const upstreams = cleanup.use(await startUpstreams(pinned ? "0" : undefined));
+  const alone = cleanup.use(await startUpstreams(pinned ? "0" : undefined));
+  const sources = sourcesOf(await upstreams.call("start", 1, needed));
+  await alone.call("start", 1, needed);
+  const rounds = await alone.call("roundsIn", busyMs);
+  const stack = cleanup.use(await startStack(bench, { services: ["ingest", "query", "gateway"], sources }));
+  if (pinned) for (const pid of Object.values(stack.processes)) pin(pid, others);
+  const observer = await startObserver(stack);
+  await settle(upstreams, observer, 1);
+  await observer[Symbol.asyncDispose]();
+  const module = new URL("../workers/sockets.ts", import.meta.url);
+  const readers = cleanup.use(await startWorker<typeof sockets>(module, pinned ? others : undefined));
+  const scene = { upstreams, alone, readers, frames, rounds, pinned };
+  for (const group of groups) await measure(bench, stack, scene, group);
+}
+
+const others = `1-${availableParallelism() - 1}`;
+
+type Scene = {
+  readonly upstreams: Worker<typeof skaffold>;
+  readonly alone: Worker<typeof skaffold>;
+  readonly readers: Worker<typeof sockets>;
+  readonly frames: number;
+  readonly rounds: number;
+  readonly pinned: boolean;
+};
+
+async function measure(
+  bench: Bench,
+  stack: Stack,
+  { upstreams, alone, readers, frames, rounds, pinned }: Scene,
+  { name, count, stalled = false }: Readers,
+): Promise<void> {
+  await readers.call("closeAll");
+  if (count > 0) {
+    // From the start, so that those who stall have something that they do not read.
+    const messages = [subscribeMessage(stalled ? "start" : "now")];
+    await readers.call("subscribe", { http: stack.http, count, messages });
+  }
+  if (stalled) await readers.call("stall");
+  const title = `a dev loop of ${frames} frames, ${name}${pinned ? ", upstream on a core of its own" : ""}`;
+  const calibration = "the same loop of an upstream that nobody reads";
+  const slower: readonly Target[] = pinned ? [{ of: "ratio", atMost: 1.05 }] : [];
+  const ran = ({ waitedMs, ...loop }: Loop) => ({ ...loop, values: { waited: (waitedMs / loop.wallMs) * 100 } });
+  await bench.compare({
+    figures: [
+      { name: title, unit: "ms", calibration, of: ({ wallMs }) => wallMs, targets: slower },
+      {
+        ...{ name: `${title}: waiting for readers`, unit: "% of the loop", calibration, of: value("waited") },
+        targets: [{ of: "value", atMost: 5 }],
+      },
+    ],
+    clients: ["readers"],
+    run: () =>
+      sampled({ ...stack.processes, upstream: upstreams.pid, readers: readers.pid }, async () => {
+        await readers.call("reset");
+        const done = await upstreams.call("loop", frames, rounds);
+        // What one loop has left to do must not slow the next one.
+        if (count > 0 && !stalled) await readers.call("arrived", frames * count);
+        return ran(done);
+      }),
+    calibrate: () => sampled({ upstream: alone.pid }, async () => ran(await alone.call("loop", frames, rounds))),
+  });
+}
