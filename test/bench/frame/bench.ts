@@ -127,6 +127,7 @@ function rowOf(
   const calibrationRuns = calibrated.map(figure.against ?? figure.of);
   const ratios = runs.map((run, index) => run / (calibrationRuns[index] ?? Number.NaN));
   const share = (sample: Sample, name: string) => (sample.cpuMs[name] ?? 0) / sample.wallMs;
+  const perEvent = (sample: Sample, name: string) => ((sample.cpuMs[name] ?? 0) / sample.count) * 1_000;
   const [cores, calibrationCores] = [medians(measured, share), medians(calibrated, share)];
   const limits = (where: string, samples: readonly Sample[], used: Readonly<Record<string, number>>) => {
     if (spread(samples.map(({ wallMs }) => wallMs)).median < shortestMs) return [];
@@ -140,7 +141,8 @@ function rowOf(
     verdict: failed === undefined ? verdictOf(figure.targets, spread(runs).median, spread(ratios).median) : "failed",
     ...{ runs, calibrationRuns, ratios, cores, calibrationCores },
     counts: measured.map(({ count }) => count),
-    cpuPerEvent: medians(measured, (sample, name) => ((sample.cpuMs[name] ?? 0) / sample.count) * 1_000),
+    cpuPerEvent: medians(measured, perEvent),
+    calibrationCpuPerEvent: medians(calibrated, perEvent),
     clients,
     wallMs: measured.map(({ wallMs }) => wallMs),
     notes: [...notes, ...limits("figure", measured, cores), ...limits("calibration", calibrated, calibrationCores)],

@@ -94,7 +94,7 @@ test("latencies pair frames of the same source, channel and number", () => {
 
 test("processor time is that of the process, the work of its children included", async () => {
   const module = new URL("../workers/skaffold.ts", import.meta.url);
-  await using worker = await startWorker<typeof import("../workers/skaffold.ts")>(module);
+  const worker = await startWorker<typeof import("../workers/skaffold.ts")>(module);
   const processes = { worker: worker.pid, here: process.pid };
   const before = readProcessorTimes(processes);
   const [start, rounds] = [performance.now(), await worker.call("roundsIn", 300)];
@@ -103,6 +103,8 @@ test("processor time is that of the process, the work of its children included",
   expect(took).toBeGreaterThanOrEqual(200);
   expect(took).toBeLessThanOrEqual(performance.now() - start + 20);
   expect(here).toBeGreaterThanOrEqual(took);
+  await worker[Symbol.asyncDispose]();
+  expect(since(before, readProcessorTimes({ here: process.pid })).here).toBeGreaterThanOrEqual(took);
 });
 
 test("figures at several sizes are flat or not", () => {
@@ -132,6 +134,15 @@ test("a worker's failure is the caller's", async () => {
 
 const emptyRow = {
   ...{ part: "part", figure: "reads", unit: "ms", calibration: "", targets: [], verdict: "no target" as const },
-  ...{ calibrationRuns: [1], ratios: [1], counts: [1], wallMs: [1], cpuPerEvent: {}, cores: {}, calibrationCores: {} },
+  ...{
+    calibrationRuns: [1],
+    ratios: [1],
+    counts: [1],
+    wallMs: [1],
+    cpuPerEvent: {},
+    calibrationCpuPerEvent: {},
+    cores: {},
+    calibrationCores: {},
+  },
   ...{ clients: [], notes: [] },
 };

@@ -37,8 +37,12 @@ export function residentMiB(pid: number): number {
 
 /** A child that has ended counts through its parent, which has waited for it. */
 function ofTree(pid: number): number {
-  const children = childrenOf(pid);
-  return children.reduce((sum, child) => sum + ofTree(child), ofProcess(pid));
+  return treeOf(pid).reduce((sum, each) => sum + ofProcess(each), 0);
+}
+
+/** A process and all that it has started and that still run. */
+export function treeOf(pid: number): number[] {
+  return [pid, ...childrenOf(pid).flatMap(treeOf)];
 }
 
 function childrenOf(pid: number): number[] {

@@ -38,6 +38,7 @@ export type Row = {
   readonly wallMs: readonly number[];
   /** Medians over the runs: µs of processor time per event by process, and the part of one core that each used. */
   readonly cpuPerEvent: Readonly<Record<string, number>>;
+  readonly calibrationCpuPerEvent: Readonly<Record<string, number>>;
   readonly cores: Readonly<Record<string, number>>;
   readonly calibrationCores: Readonly<Record<string, number>>;
   /** Which of these processes are the bench's own. */

@@ -1,14 +1,17 @@
 import { availableParallelism } from "node:os";
 import type { Bench } from "../frame/bench.ts";
+import { tablesCaughtUp } from "../frame/caught-up.ts";
+import { treeOf } from "../frame/processor-time.ts";
 import type { Target } from "../frame/row.ts";
 import { sampled, value } from "../frame/sample.ts";
+import { seed } from "../frame/seed.ts";
 import { type Stack, startStack } from "../frame/stack.ts";
 import { subscribeMessage } from "../frame/web-socket.ts";
 import { pin, startWorker, type Worker } from "../frame/worker.ts";
 import type * as skaffold from "../workers/skaffold.ts";
 import type { Loop } from "../workers/skaffold.ts";
 import type * as sockets from "../workers/sockets.ts";
-import { opening, settle, sourcesOf, startObserver, startUpstreams } from "./upstreams.ts";
+import { opening, recordedTo, settle, sourcesOf, startObserver, startUpstreams } from "./upstreams.ts";
 
 /** What a dev loop takes longer because it is recorded and read, whoever reads and however slowly. */
 export async function harm(bench: Bench): Promise<void> {
@@ -40,7 +43,10 @@ async function loops(bench: Bench, pinned: boolean): Promise<void> {
   await alone.call("start", 1, needed);
   const rounds = await alone.call("roundsIn", busyMs);
   const stack = cleanup.use(await startStack(bench, { services: ["ingest", "query", "gateway"], sources }));
-  if (pinned) for (const pid of Object.values(stack.processes)) pin(pid, others);
+  // More than the kernel takes for a socket that is not read.
+  await seed(bench, stack.log, bench.part, bench.scaled(20_000, 200));
+  await tablesCaughtUp(stack);
+  if (pinned) for (const pid of Object.values(stack.processes).flatMap(treeOf)) pin(pid, others);
   const observer = await startObserver(stack);
   await settle(upstreams, observer, 1);
   await observer[Symbol.asyncDispose]();
@@ -68,12 +74,8 @@ async function measure(
   { name, count, stalled = false }: Readers,
 ): Promise<void> {
   await readers.call("closeAll");
-  if (count > 0) {
-    // From the start, so that those who stall have something that they do not read.
-    const messages = [subscribeMessage(stalled ? "start" : "now")];
-    await readers.call("subscribe", { http: stack.http, count, messages });
-  }
-  if (stalled) await readers.call("stall");
+  if (stalled) await readers.call("subscribeAndStall", stack.http, count, subscribeMessage("start"));
+  else if (count > 0) await readers.call("subscribe", { http: stack.http, count, messages: [subscribeMessage("now")] });
   const title = `a dev loop of ${frames} frames, ${name}${pinned ? ", upstream on a core of its own" : ""}`;
   const calibration = "the same loop of an upstream that nobody reads";
   const slower: readonly Target[] = pinned ? [{ of: "ratio", atMost: 1.05 }] : [];
@@ -92,9 +94,12 @@ async function measure(
         await readers.call("reset");
         const done = await upstreams.call("loop", frames, rounds);
         // What one loop has left to do must not slow the next one.
+        await recordedTo(stack, await upstreams.call("saidSoFar"));
         if (count > 0 && !stalled) await readers.call("arrived", frames * count);
         return ran(done);
       }),
     calibrate: () => sampled({ upstream: alone.pid }, async () => ran(await alone.call("loop", frames, rounds))),
   });
+  const read = stalled ? await readers.call("mostBytesRead") : 0;
+  if (read > 256 * 1_024) throw new Error(`a subscriber that should stall has read ${read} bytes`);
 }

@@ -1,15 +1,22 @@
-import { sourceName } from "@tapedeck/shared/source";
-import { delay } from "@tapedeck/shared/sync/delay";
 import { latencies } from "../frame/arrivals.ts";
 import type { Bench } from "../frame/bench.ts";
 import { LoopHolds } from "../frame/loop-holds.ts";
 import { percentiles } from "../frame/percentiles.ts";
 import { cores, perSecond, sampled, value } from "../frame/sample.ts";
-import { type Stack, startStack } from "../frame/stack.ts";
+import { startStack } from "../frame/stack.ts";
 import { subscribeMessage } from "../frame/web-socket.ts";
 import { startWorker } from "../frame/worker.ts";
 import type * as sockets from "../workers/sockets.ts";
-import { connected, opening, settle, sourcesOf, startObserver, startRaw, startUpstreams } from "./upstreams.ts";
+import {
+  connected,
+  opening,
+  recordedTo,
+  settle,
+  sourcesOf,
+  startObserver,
+  startRaw,
+  startUpstreams,
+} from "./upstreams.ts";
 
 export async function ingest(bench: Bench): Promise<void> {
   await catchUp(bench);
@@ -135,20 +142,4 @@ async function paced(bench: Bench, { sources, perSecond: rate, subscribers }: Pa
       }),
   });
   holds.report(bench, title);
-}
-
-/**
- * Resolves with the number of events when exactly so many frames of the only source are in the log. Asks the log for its
- * last message only, because a reader of all events would take time from what is measured.
- */
-async function recordedTo({ log }: Stack, frames: number): Promise<{ readonly events: number }> {
-  const source = sourceName({ workspace: "default", developer: "dev-0", project: "shop", upstream: "skaffold" });
-  const sum = ({ v1 = 0, v2 = 0 }: Readonly<Record<string, number>>) => v1 + v2;
-  for (;;) {
-    const cursor = (await log.writer.lastOf(source))?.mark.cursor;
-    const seen = sum(cursor?.frames ?? {});
-    if (seen > frames) throw new Error(`${seen} frames were recorded, and only ${frames} said`);
-    if (seen === frames) return { events: sum(cursor?.ordinals ?? {}) };
-    await delay(5);
-  }
 }

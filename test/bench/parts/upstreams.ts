@@ -1,3 +1,5 @@
+import { sourceName } from "@tapedeck/shared/source";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { until } from "@tapedeck/shared/testing/until";
 import type { Stack } from "../frame/stack.ts";
 import { startWorker, type Worker } from "../frame/worker.ts";
@@ -41,4 +43,20 @@ export async function settle(upstreams: Upstreams, observer: Observer, sources: 
 export async function connected(upstreams: Upstreams, sources: number): Promise<void> {
   const isConnected = async () => (await upstreams.call("listeners")) === 2 * sources;
   await until(isConnected, { message: "all sources to be connected" });
+}
+
+/**
+ * Resolves with the number of events when exactly so many frames of the first source are in the log. Asks the log for its
+ * last message only, because a reader of all events would take time from what is measured.
+ */
+export async function recordedTo({ log }: Stack, frames: number): Promise<{ readonly events: number }> {
+  const source = sourceName({ workspace: "default", developer: "dev-0", project: "shop", upstream: "skaffold" });
+  const sum = ({ v1 = 0, v2 = 0 }: Readonly<Record<string, number>>) => v1 + v2;
+  for (;;) {
+    const cursor = (await log.writer.lastOf(source))?.mark.cursor;
+    const seen = sum(cursor?.frames ?? {});
+    if (seen > frames) throw new Error(`${seen} frames were recorded, and only ${frames} said`);
+    if (seen === frames) return { events: sum(cursor?.ordinals ?? {}) };
+    await delay(5);
+  }
 }

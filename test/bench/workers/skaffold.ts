@@ -106,6 +106,9 @@ function mainThreadMs(): { readonly on: number; readonly queued: number } {
   return { on: on / 1_000_000, queued: queued / 1_000_000 };
 }
 
+/** Frames of the first fake so far. */
+export const saidSoFar = (): number => said[0] ?? 0;
+
 export function listeners(): number {
   return fakes.reduce((sum, { health }) => sum + health.v1.listeners + health.v2.listeners, 0);
 }

@@ -82,10 +82,17 @@ export const sightings = (): Sightings => log.take();
 /** The first events since `reset`, as text. */
 export const firstEvents = (): readonly string[] => samples;
 
-/** From now on nothing is read from any socket. */
-export function stall(): void {
-  for (const socket of open) socket.pause();
+/** Sockets that ask for everything there is and read nothing of it. */
+export async function subscribeAndStall(http: string, count: number, message: string): Promise<void> {
+  for (let index = 0; index < count; index++) {
+    const socket = await openWebSocket(http, "/api/v1/ws", () => {}, message);
+    socket.pause();
+    open.push(socket);
+  }
 }
+
+/** The most that any socket has read. */
+export const mostBytesRead = (): number => Math.max(0, ...open.map(({ bytesRead }) => bytesRead));
 
 export function closeAll(): void {
   for (const socket of open) socket.destroy();
