@@ -1,8 +1,6 @@
-import { openDatabase } from "@tapedeck/query/db/database";
 import { migrate } from "@tapedeck/query/db/migrate";
-import { rebuild } from "@tapedeck/query/projecting/rebuild";
+import { openDatabase, rebuild } from "@tapedeck/query/for-cli/maintain";
 import { projectUntil } from "@tapedeck/query/testing/run-projection";
-import { views } from "@tapedeck/query/views/views";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { connect, type NatsConnection } from "nats";
 
@@ -31,7 +29,7 @@ export async function project(database: string, until: number): Promise<void> {
 /** Builds the tables anew beside those that are there, and swaps them in. */
 export async function rebuildAll(database: string): Promise<void> {
   const { signal } = new AbortController();
-  const done = await rebuild({ databaseUrl: database, log: log.reader, views: views({ textRows: false }), signal });
+  const done = await rebuild({ databaseUrl: database, log: log.reader, textRows: false, signal });
   if (!done) throw new Error("the rebuild ended before its swap");
 }
 
