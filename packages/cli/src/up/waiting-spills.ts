@@ -1,5 +1,6 @@
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { leftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
 import { type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import type { GrpcTarget } from "../gateway-address.ts";
 import { pushWaiting } from "../record/waiting.ts";
@@ -29,14 +30,18 @@ export async function takeWaitingSpills({ home, to, target, say, signal }: TakeW
   }
 }
 
-/** How many spills wait there: all, or those that this machine's Tapedeck at that address takes. */
-export async function countWaitingSpills(home: string, to?: string): Promise<number> {
-  const orphans = await orphanedSpills(home);
-  return (to === undefined ? orphans : orphans.filter(isMeantFor(to))).length;
+/**
+ * How many recordings wait there: all, or those that this machine's Tapedeck at that address takes. A killed tap may have left
+ * an event log file, or a spill, or both.
+ */
+export async function countWaiting(home: string, to?: string): Promise<number> {
+  const waiting = [...(await orphanedSpills(home)), ...(await leftEventLogs(home))];
+  const taken = to === undefined ? waiting : waiting.filter(isMeantFor(to));
+  return new Set(taken.map(({ hello }) => hello.tap)).size;
 }
 
 /** However loopback is written. A spill that does not say whom it is meant for is this machine's. */
-function isMeantFor(own: string): (orphan: OrphanedSpill) => boolean {
+function isMeantFor(own: string): (waiting: Pick<OrphanedSpill, "to">) => boolean {
   return ({ to }) => {
     const [, host = "", port] = /^(.*):(\d+)$/.exec(to ?? "") ?? [];
     return to === undefined || to === own || (isLoopback(host) && own.endsWith(`:${port}`));

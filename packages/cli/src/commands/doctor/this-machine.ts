@@ -6,7 +6,7 @@ import { bytesText } from "../../display/durations.ts";
 import { loginName } from "../../record/labels.ts";
 import { projectName } from "../../record/project-name.ts";
 import { spillHome } from "../../record/spill-home.ts";
-import { countWaitingSpills } from "../../up/waiting-spills.ts";
+import { countWaiting } from "../../up/waiting-spills.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 
 const leastNode = 20;
@@ -64,7 +64,7 @@ export function checkNames(env: NodeJS.ProcessEnv, folder: string): Finding {
 
 export async function checkSpill(env: NodeJS.ProcessEnv): Promise<Finding> {
   const home = spillHome(env);
-  const waiting = await countWaitingSpills(home);
+  const waiting = await countWaiting(home);
   if (waiting === 0) return ok("spill", "no recordings wait");
   const runs = waiting === 1 ? "1 recording waits" : `${waiting} recordings wait`;
   return warn("spill", `${runs} in ${home}`, "start Tapedeck, or run `tapedeck record --waiting`");

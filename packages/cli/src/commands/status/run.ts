@@ -9,7 +9,7 @@ import { statusColour } from "../../display/status-colour.ts";
 import { table } from "../../display/table.ts";
 import { spillHome } from "../../record/spill-home.ts";
 import { type RunningUp, runningUp } from "../../up/lock.ts";
-import { countWaitingSpills } from "../../up/waiting-spills.ts";
+import { countWaiting } from "../../up/waiting-spills.ts";
 
 export type StatusOptions = { readonly url?: string; readonly json?: boolean; readonly data: string };
 
@@ -121,7 +121,7 @@ async function healthOf(running: RunningUp | undefined, gateway: string): Promis
     spillBytes: sumOf(ingest.metrics, "tapedeck_ingest_spill_bytes"),
     queryLag: sumOf(query.metrics, "tapedeck_query_lag_events"),
     foldDrift: sumOf(query.metrics, "tapedeck_query_fold_drift_total"),
-    waitingSpills: await countWaitingSpills(spillHome(process.env)),
+    waitingSpills: await countWaiting(spillHome(process.env)),
     problems: [...here, ...fromGateway],
     warnings: [...new Set([...ingest.warnings, ...reported.warnings])],
   };

@@ -56,6 +56,9 @@ it("takes the event log file that a killed `run` has left, whole and once, and r
   const { note, file } = await leaveEventLog(`127.0.0.1:${port}`);
   expect(readdirSync(home)).toContain(note);
   expect(readFileSync(file, "utf8")).not.toBe("");
+  const doctor = startCli(["doctor"], { cwd, env: { TAPEDECK_SPILL: home } });
+  await doctor.ended;
+  expect(doctor.stdout()).toContain("1 recording waits");
 
   const up = await startUp({
     cwd,

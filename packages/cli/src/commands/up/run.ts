@@ -23,7 +23,7 @@ import {
   type UpSettings,
   type UpSource,
 } from "../../up/settings.ts";
-import { countWaitingSpills, takeWaitingSpills } from "../../up/waiting-spills.ts";
+import { countWaiting, takeWaitingSpills } from "../../up/waiting-spills.ts";
 import { type ChildService, startChildService } from "./child-service.ts";
 import { startDemo } from "./demo.ts";
 import { forgetOld, pauseUnwatched } from "./demo-care.ts";
@@ -85,7 +85,7 @@ export async function up(options: UpOptions): Promise<void> {
       sources: sources.map(welcomeSource),
       analystUrl: postgres === undefined ? undefined : analystUrl(postgres, secrets),
       program: programName(),
-      waiting: await countWaitingSpills(home, gateway.grpc),
+      waiting: await countWaiting(home, gateway.grpc),
     }),
   );
 

@@ -12,7 +12,7 @@ import { noteOwner } from "../../spill/ownership.ts";
 import { openSpill } from "../../spill/spill.ts";
 import { orphanedSpills } from "../../spill/spill-folder.ts";
 import { endOf } from "./event-log-offsets.ts";
-import { endLeftEventLogs, takeLeftEventLogs } from "./left-event-logs.ts";
+import { endLeftEventLogs, leftEventLogs, takeLeftEventLogs } from "./left-event-logs.ts";
 import { OwnEventLog } from "./own-event-log.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tapedeck-left-"));
@@ -108,4 +108,17 @@ test("a file that can't be read stays for the next one", async () => {
   const before = readdirSync(home).sort();
   await takeLeftEventLogs(home, never);
   expect(readdirSync(home).sort()).toEqual(before);
+});
+
+test("those that wait are the ones that a killed tap left and that contain something", async () => {
+  const { home, begin } = harness();
+  const projects = async () => (await leftEventLogs(home)).map(({ hello }) => hello.project);
+  const log = begin("shop");
+  begin("empty").leave(endOf(join(home, "nothing")));
+  writeEventLog(log.path, load("12-skaffold-build-one-shot"));
+  expect(await projects(), "while its tap lives").toEqual([]);
+  log.leave(endOf(log.path));
+  expect(await projects()).toEqual(["shop"]);
+  await takeLeftEventLogs(home, never);
+  expect(await projects()).toEqual([]);
 });

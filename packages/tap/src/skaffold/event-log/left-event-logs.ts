@@ -53,6 +53,18 @@ export async function endLeftEventLogs(home: string, file: string): Promise<void
   }
 }
 
+/** The event log files of killed taps in which something has not been recorded yet. Never rejects. */
+export async function leftEventLogs(home: string): Promise<readonly EventLogNote[]> {
+  const names = await readdir(home).catch(() => []);
+  return names
+    .filter((one) => one.endsWith(noteSuffix))
+    .flatMap((name) => {
+      const path = join(home, name);
+      const note = readOwned<EventLogNote>(path);
+      return note === undefined || hasOwner(path, note) || !new EventLogTail(note.file, note).hasMore ? [] : [note];
+    });
+}
+
 /** Undefined if its tap lives, or if another process has claimed it. */
 function claimNote(path: string): Disposable | undefined {
   const note = readOwned<EventLogNote>(path);
