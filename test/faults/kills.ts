@@ -192,8 +192,13 @@ async function compare(stack: Processes, recording: RecordedUpstream, calm: Play
   expect(kept, name).toEqual(isLossy ? said.filter((frame) => kept.includes(frame)) : said);
   const aside = {
     ...(isLossy && { lossyChannel: "logs" }),
-    // Other clients' control calls show only in GetState, so when they are noticed depends on when that was asked.
-    sampled: [...(recording.calls.length > 0 ? ["auto_trigger"] : []), ...(isLossy ? ["gaps"] : [])],
+    // What shows only in GetState (other clients' control calls, states that change without an event) is noticed when
+    // that is asked.
+    sampled: [
+      ...(recording.calls.length > 0 ? ["auto_trigger"] : []),
+      ...(isLossy ? ["gaps"] : []),
+      ...(changesSilently(recording) ? silentColumns : []),
+    ],
   };
   const [tablesBefore, tablesAfter] = [
     await lastingTables(stack.database, calm.source, aside),
@@ -201,6 +206,20 @@ async function compare(stack: Processes, recording: RecordedUpstream, calm: Play
   ];
   expect(tablesAfter, name).toEqual(tablesBefore);
 }
+
+/**
+ * An old version resets its state when a loop begins, without an event: after the last event, and without a control call,
+ * it answers more than one.
+ */
+function changesSilently({ states, messages, calls }: RecordedUpstream): boolean {
+  if (calls.length > 0) return false;
+  return (["v1", "v2"] as const).some((api) => {
+    const last = states.filter((state) => state.api === api && state.seenBefore === messages[api].length);
+    return new Set(last.map(({ json }) => JSON.stringify(json))).size > 1;
+  });
+}
+
+const silentColumns = ["skaffold_artifacts.status", "skaffold_phases.status", "skaffold_phases.status_code"];
 
 /** Once each, in order, all that the log has of the filter. */
 async function sawTheLog(stack: Processes, { seen }: Subscriber<ReceivedEvent>, filter: Filter): Promise<void> {

@@ -27,7 +27,8 @@ export type TableRows = Readonly<Record<string, readonly string[]>>;
 
 /**
  * What must be the same in the tables whatever was killed, for one source, as sorted texts. Sessions count only as the
- * how manieth; what Tapedeck itself says (channel "tapedeck") is left out, and so is a channel that may have gaps.
+ * how manieth; what Tapedeck itself says (channel "tapedeck") is left out, and so are a channel that may have gaps and
+ * columns that are `sampled`: "column" in all tables, "table.column" in one.
  */
 export async function lastingTables(
   url: string,
@@ -64,7 +65,8 @@ function lastingText(
   sessions: readonly { readonly session: string }[],
   sampled: readonly string[],
 ): string {
-  const out = [...(aside["*"] ?? []), ...(aside[table] ?? []), ...sampled];
+  const ownSampled = sampled.flatMap((name) => (name.startsWith(`${table}.`) ? [name.slice(table.length + 1)] : []));
+  const out = [...(aside["*"] ?? []), ...(aside[table] ?? []), ...sampled, ...ownSampled];
   const text = JSON.stringify(row, (name, value) => (out.includes(name) ? undefined : (value as unknown)));
   const developer = source.split("/")[1] ?? "";
   return sessions

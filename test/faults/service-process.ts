@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 
 export type ServiceName = "ingest" | "query" | "gateway";
@@ -22,7 +23,7 @@ export type ServiceProcess = AsyncDisposable & {
 
 const { resolve } = createRequire(import.meta.url);
 
-/** By what `addresses` calls them; at the first start the kernel chooses. */
+/** By what `addresses` calls them. Each start listens on the same ones. */
 const ports: Readonly<Record<ServiceName, readonly string[]>> = {
   ingest: ["grpc", "health"],
   query: ["grpc", "health"],
@@ -41,13 +42,14 @@ export async function startServiceProcess(
   const logged: string[] = [];
   let asked: Promise<unknown> = Promise.resolve();
   let addresses: Readonly<Record<string, string>> = {};
+  const portSettings = await ownPorts(name);
   let child: ChildProcess | undefined;
 
   async function launch(): Promise<void> {
     const started = fork(resolve(`@tapedeck/${name}/main`), {
       execArgv: [...execArgv],
       stdio: ["ignore", "ignore", "pipe", "ipc"],
-      env: { ...inherited(), ...env, ...portSettings() },
+      env: { ...inherited(), ...env, ...portSettings },
     });
     child = started;
     keep(started);
@@ -60,15 +62,6 @@ export async function startServiceProcess(
       await gone(started);
       throw new Error(`${name} did not start: ${message.message}\n${logged.slice(-5).join("\n")}`);
     }
-  }
-
-  function portSettings(): Record<string, string> {
-    return Object.fromEntries(
-      ports[name].map((kind) => {
-        const port = addresses[kind]?.split(":").at(-1) ?? "0";
-        return [`TAPEDECK_${name}_${kind}_PORT`.toUpperCase(), port];
-      }),
-    );
   }
 
   function keep({ stderr }: ChildProcess): void {
@@ -115,6 +108,13 @@ export async function startServiceProcess(
     },
     [Symbol.asyncDispose]: () => kill(),
   };
+}
+
+/** Of its own, so that nobody gets them while it is gone. */
+async function ownPorts(name: ServiceName): Promise<Record<string, string>> {
+  const settings: Record<string, string> = {};
+  for (const kind of ports[name]) settings[`TAPEDECK_${name}_${kind}_PORT`.toUpperCase()] = String(await ownPort());
+  return settings;
 }
 
 function inherited(): NodeJS.ProcessEnv {

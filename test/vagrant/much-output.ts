@@ -9,6 +9,9 @@ import { startVagrantStack } from "./stack.ts";
 /** The server keeps no more than 5,248 for a reader that is slower. */
 const step = 2_000;
 
+/** A job with 100,000 pieces is a minute's work on a quiet machine. */
+const deadlineMs = 500_000;
+
 /** A job with so many pieces of output is recorded whole and served whole, in order: to who follows it, and afterwards. */
 export async function muchOutputIsWhole(count: number): Promise<void> {
   await using on = await startVagrantStack();
@@ -19,15 +22,15 @@ export async function muchOutputIsWhole(count: number): Promise<void> {
   const live = on.client.job(job);
   const isRead = () => fake.fullStreams() === 0;
   for (let from = 0; from < count; from += step) {
-    await until(isRead, { message: `what was written before ${from} to be read` });
+    await until(isRead, { message: `what was written before ${from} to be read`, deadlineMs });
     fake.jobs.write(
       job,
       Array.from({ length: step }, (_, index) => line(String(from + index))),
     );
   }
-  await until(isRead, { message: "all to be read" });
+  await until(isRead, { message: "all to be read", deadlineMs });
   fake.jobs.complete(job, commandResult({ run_result: true }));
-  await on.waitForState(job, Job_State.SUCCESS);
+  await on.waitForState(job, Job_State.SUCCESS, deadlineMs);
   const late = on.client.job(job);
   for (const reader of [live, late]) {
     expect(await reader.end).toMatchObject({ code: 0 });

@@ -28,7 +28,7 @@ export type VagrantStack = AsyncDisposable & {
   /** Waits for an event of this kind, about this. */
   readonly waitForEvent: (kind: string, subject?: string) => Promise<Event>;
   /** Waits until the API gives the job in this state; gives it. */
-  readonly waitForState: (job: string, state: Job_State) => Promise<Job>;
+  readonly waitForState: (job: string, state: Job_State, deadlineMs?: number) => Promise<Job>;
   /** The server has told so many terminal events of this job, and they are recorded. */
   readonly waitForOutput: (job: string, events: number) => Promise<void>;
 };
@@ -84,7 +84,7 @@ export async function startVagrantStack(
           (await events()).find((event) => event.kind === kind && (subject === undefined || event.subject === subject)),
         { message: `${kind} of ${subject ?? "anything"}` },
       ),
-    waitForState: (id, state) =>
+    waitForState: (id, state, deadlineMs = 90_000) =>
       until(
         async () => {
           const { code, message, bytes } = await services.client.ask("GetJob", jobRequest(id));
@@ -93,7 +93,7 @@ export async function startVagrantStack(
           if (job.state !== state) throw new Error(`it is ${job_StateToJSON(job.state)}`);
           return job;
         },
-        { message: `job ${id} to be ${job_StateToJSON(state)}` },
+        { message: `job ${id} to be ${job_StateToJSON(state)}`, deadlineMs },
       ),
     async waitForOutput(job, count) {
       const written = async () =>
