@@ -170,6 +170,13 @@ it("a bookmark is never ahead of an event that was not given, whoever reads at w
     return { got, filter, done: read() };
   });
   await writing;
+  // Who caught up only now has had no reason for a bookmark yet.
+  const haveBookmarks = async () => {
+    if (readers.every(({ got }) => seqs(got, "bookmark").length > 0)) return true;
+    await on.bob.append(1);
+    return false;
+  };
+  await until(haveBookmarks, { message: "a bookmark for each reader" });
   const { lastSeq } = await on.reader.bounds();
   const all = await Array.fromAsync(on.reader.history({ afterSeq: 0, subjects: [] }, lastSeq, on.over.signal));
   for (const { got, filter } of readers) {
@@ -179,7 +186,6 @@ it("a bookmark is never ahead of an event that was not given, whoever reads at w
     expect(seqs(got, "event")).toEqual(wanted);
     const inOrder = seqs(got);
     expect(inOrder).toEqual([...inOrder].sort((a, b) => a - b));
-    expect(seqs(got, "bookmark").length).toBeGreaterThan(0);
   }
   on.over.abort();
   await Promise.all(readers.map(({ done }) => done));
