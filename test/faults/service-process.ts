@@ -110,7 +110,7 @@ export async function startServiceProcess(
   };
 }
 
-/** Of its own, so that nobody gets them while it is gone. */
+/** Ports that nobody else gets while the service is gone. */
 async function ownPorts(name: ServiceName): Promise<Record<string, string>> {
   const settings: Record<string, string> = {};
   for (const kind of ports[name]) settings[`TAPEDECK_${name}_${kind}_PORT`.toUpperCase()] = String(await ownPort());

@@ -71,7 +71,7 @@ function withSpread({ median, low, high }: Spread): string {
   return `${number(median)} (${number(low)}–${number(high)})`;
 }
 
-/** Of Tapedeck and its servers together; the JSON has each process. */
+/** The processor time of Tapedeck and its servers together; the JSON has each process. */
 function perEvent({ cpuPerEvent, clients }: Row): string {
   const measured = Object.entries(cpuPerEvent).filter(([name]) => !clients.includes(name));
   return measured.length === 0 ? "" : number(measured.reduce((sum, [, us]) => sum + us, 0));

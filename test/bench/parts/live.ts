@@ -21,7 +21,7 @@ export async function live(bench: Bench): Promise<void> {
 
 type Group = {
   readonly subscribers: number;
-  /** Of how many sources each subscriber wants one. */
+  /** Each subscriber wants one of so many sources. */
   readonly sources: number;
   readonly targets: Readonly<Record<"p50" | "p99", readonly Target[]>>;
 };

@@ -13,7 +13,7 @@ export async function start(): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** Who connects next gets so many events: each is rendered by JSON.stringify from a ready object and sent by itself. */
+/** The next client gets so many events: each is rendered by JSON.stringify from a ready object and sent by itself. */
 export async function stringifyToNext(texts: readonly string[], count: number): Promise<void> {
   const objects = texts.map((text) => JSON.parse(text) as object);
   (server as WebSocketServer).once("connection", (socket) => {

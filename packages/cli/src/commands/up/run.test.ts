@@ -181,7 +181,7 @@ describe("tapedeck up", { timeout: 300_000 }, () => {
     expect(await run.ended).toBe(0);
     await until(async () => (await sessionsOf("carla/blog"))[0]?.endedAt, { message: "carla's run" });
 
-    // Who asks once is told to try again while the gateway has not found the restarted NATS.
+    // A single request is refused with "try again" while the gateway has not found the restarted NATS.
     const all = await until(
       async () => {
         const asked = ask(...follow, "--no-follow", "--json");

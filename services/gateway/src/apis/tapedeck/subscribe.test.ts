@@ -170,7 +170,7 @@ it("a bookmark is never ahead of an event that was not given, whoever reads at w
     return { got, filter, done: read() };
   });
   await writing;
-  // Who caught up only now has had no reason for a bookmark yet.
+  // A reader that caught up only now has had no reason for a bookmark yet.
   const haveBookmarks = async () => {
     if (readers.every(({ got }) => seqs(got, "bookmark").length > 0)) return true;
     await on.bob.append(1);
