@@ -1,0 +1,32 @@
+import { recordedAndServed, type Scenario } from "./recorded-and-served.ts";
+
+/** Those that `recordings.test.ts` leaves. */
+const recordings: Readonly<Record<string, Scenario>> = {
+  "02-fast-and-skipped-states": { compared: { ListPods: 12, InspectPod: 11, ListImages: 1 } },
+  "05-app-exit-codes": { compared: { ListPods: 11, InspectPod: 12, ListImages: 3 }, runs: 10 },
+  // Nothing was done to the host while it was looked at.
+  "06-filters": { compared: { ListPods: 38, InspectPod: 7, ListImages: 25, InspectImage: 1 }, events: [] },
+  // The worker was removed and fetched again three times between looks, or missing in one; then it was removed for good.
+  "11-image-cache": {
+    compared: { ListImages: 7 },
+    events: [
+      "IMAGE_IMPORTED sim.example/stage1 import_timestamp 1795188538 version=0.2.0",
+      "IMAGE_IMPORTED sim.example/tools/sidecar import_timestamp 1795188540 version=latest",
+      "IMAGE_REMOVED sim.example/worker look 8 version=1.2.0",
+    ],
+  },
+  // No preparation was ever aborted.
+  "14-false-aborted-prepare": {
+    compared: { ListPods: 4 },
+    events: [
+      "POD_PREPARED 77e8-f428 created_at 1795188590",
+      "POD_PREPARED 34ef-5236 created_at 1795188591 inferred=true",
+      "POD_STARTED 34ef-5236 started_at 1795188591 inferred=true",
+      "APP_STARTED 34ef-5236/batch started_at 1795188591 inferred=true",
+      "APP_EXITED 34ef-5236/batch look 5 exit_code=4",
+      "POD_EXITED 34ef-5236 look 5",
+    ],
+  },
+};
+
+for (const [name, scenario] of Object.entries(recordings)) recordedAndServed(name, scenario);
