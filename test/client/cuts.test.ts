@@ -1,5 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import type { Client, Message, SubscriptionOptions, WebSocketClass } from "@tapedeck/client";
+import { seqIn } from "@tapedeck/shared/testing/positions";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
@@ -73,8 +74,7 @@ test("readers get each event once and in order, however often their connections 
     }
   }
   await restarting;
-  const due = ({ wants }: Wanted) =>
-    written.filter(wants).map(({ id, position }) => ({ id, seq: Number(position.split("-")[1]) }));
+  const due = ({ wants }: Wanted) => written.filter(wants).map(({ id, position }) => ({ id, seq: seqIn(position) }));
   const eventsOf = (received: readonly Message[]) => received.filter(({ type }) => type === "event");
   await until(() => readers.every((reader) => eventsOf(reader.received).length >= due(reader).length), {
     message: "everybody to have everything",

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { startedAt } from "@tapedeck/query/testing/scenario";
+import { seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { collect, type RunningCli } from "tapedeck/testing/cli";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -92,7 +93,7 @@ it("the first example prints failing builds as they fail", async () => {
 
 it("the deploy example handles every deploy once, also after a restart", async () => {
   const writer = harness.writer("bob");
-  const seqOf = (position: string) => Number(position.split("-")[1] ?? 0);
+  const seqOf = (position: string) => seqIn(position);
   const kept = async () => seqOf(await readFile(join(folder, "position.txt"), "utf8").catch(() => ""));
   const times: string[] = [];
   for (const count of [3, 2, 4]) {

@@ -8,6 +8,7 @@ import {
   TapedeckError,
   type WebSocketClass,
 } from "@tapedeck/client";
+import { seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect as connectNats } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -246,7 +247,7 @@ describe("a refusal by the gateway is thrown", () => {
       code: "invalid_argument",
       field: "filter.kinds",
     });
-    expect(await refused(tapedeck.events({ after: "zzzzzz-1" }))).toMatchObject({ code: "position_foreign" });
+    expect(await refused(tapedeck.events({ after: "1100-zzzzzz" }))).toMatchObject({ code: "position_foreign" });
     const future = await refused(tapedeck.events({ after: harness.seeded.at(9_999_999) }));
     expect(future).toMatchObject({ code: "position_future", latest: expect.stringContaining("-") });
     const ambiguous = await refused(tapedeck.subscribe({ state: true }));
@@ -351,7 +352,7 @@ it("events that are no longer kept cause an error, or are reported and skipped",
   const [first, , third] = built;
   const asked = { developers: ["zoe"], kinds: ["build.*"], after: first?.position ?? "" } as const;
   const connection = await connectNats({ servers: harness.seeded.stack.parts.nats.url });
-  const seq = Number(third?.position.split("-")[1]) + 1;
+  const seq = seqIn(third?.position) + 1;
   await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq });
   await connection.close();
   await expect(following(tapedeck.events(asked)).ended).rejects.toMatchObject({

@@ -4,8 +4,10 @@ import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/r
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import type { SourceName } from "@tapedeck/shared/source";
+import { eventPosition } from "@tapedeck/shared/testing/positions";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { Client } from "pg";
@@ -70,7 +72,12 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
   );
   const listened = wild[0] as Playing;
   const events = cleanup.use(
-    eventsSubscriber(stack.grpc, "/proto.v2.SkaffoldV2Service/Events", listened.source, `${stack.log.epoch}-0`),
+    eventsSubscriber(
+      stack.grpc,
+      "/proto.v2.SkaffoldV2Service/Events",
+      listened.source,
+      eventPosition(stack.log.epoch, 0),
+    ),
   );
 
   const frames = () => wild.reduce((sum, { fake: { played } }) => sum + played.v1 + played.v2 + played.logs, 0);
@@ -102,7 +109,7 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
   // They were cut indeed.
   for (const { connections } of [socket, events]) expect(connections()).toBeGreaterThan(killsOfEach);
   console.log(
-    `kills: ${victims.length} (${victims.join(" ")}), ${total} frames, ${(await stack.log.bounds()).lastSeq} events in the log, ` +
+    `kills: ${victims.length} (${victims.join(" ")}), ${total} frames, ${sequenceOf((await stack.log.bounds()).lastOffset)} events in the log, ` +
       `${socket.seen.length} seen over ${socket.connections()} sockets`,
   );
 
@@ -152,8 +159,8 @@ async function recordedToTheEnd(stack: Processes, tapes: readonly Playing[]): Pr
     await fake.end("kill");
     await until(async () => kindsOf(await events()).includes("session.ended"), { message: `the end of ${source}` });
   }
-  const { lastSeq } = await stack.log.bounds();
-  await until(async () => (await foldedUpTo(stack.database)) >= lastSeq, { message: `the tables to reach ${lastSeq}` });
+  const { lastOffset } = await stack.log.bounds();
+  await until(async () => (await foldedUpTo(stack.database)) >= lastOffset, { message: "the tables to reach the end" });
 }
 
 function describes(events: readonly RecordedEvent[], api: string): boolean {
@@ -223,15 +230,15 @@ const silentColumns = ["skaffold_artifacts.status", "skaffold_phases.status", "s
 
 /** Once each, in order, all that the log has of the filter. */
 async function sawTheLog(stack: Processes, { seen }: Subscriber<ReceivedEvent>, filter: Filter): Promise<void> {
-  const { lastSeq } = await stack.log.bounds();
+  const { lastOffset } = await stack.log.bounds();
   const expected: { position: string; id: string }[] = [];
-  for await (const { event, seq } of stack.log.history(
-    { afterSeq: 0, subjects: [] },
-    lastSeq,
+  for await (const { event, offset } of stack.log.history(
+    { afterOffset: logStart, subjects: [] },
+    lastOffset,
     AbortSignal.timeout(60_000),
   )) {
     if (matches(filter, event))
-      expected.push({ position: formatPosition({ epoch: stack.log.epoch, seq }), id: event.id });
+      expected.push({ position: formatPosition({ epoch: stack.log.epoch, offset }), id: event.id });
   }
   const last = expected.at(-1)?.position;
   await until(() => seen.at(-1)?.position === last, { message: `the subscriber to see ${last}` });

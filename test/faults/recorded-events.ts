@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { logStart, mayHoldEvents } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 
@@ -12,10 +13,10 @@ export function sourceEvents(log: LogReader, source: SourceName): () => Promise<
   const subjects = [sourceFilter(source)];
   return async () => {
     const last = await log.lastMatch(subjects);
-    const afterSeq = seen.at(-1)?.seq ?? 0;
-    if (last > afterSeq) {
+    const afterOffset = seen.at(-1)?.offset ?? logStart;
+    if (mayHoldEvents(afterOffset, last)) {
       const signal = AbortSignal.timeout(30_000);
-      for await (const recorded of log.history({ afterSeq, subjects }, last, signal)) seen.push(recorded);
+      for await (const recorded of log.history({ afterOffset, subjects }, last, signal)) seen.push(recorded);
     }
     return seen;
   };

@@ -1,4 +1,5 @@
 import { startedAt } from "@tapedeck/query/testing/scenario";
+import { seqIn } from "@tapedeck/shared/testing/positions";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
   type ApiHarness,
@@ -32,7 +33,7 @@ describe("the JSON of the API's resources", () => {
   it("a source", async () => {
     const { body, headers } = await get("sources?developer=alice");
     expect(headers["content-type"]).toContain("application/json");
-    expect(body).toEqual({ items: [expect.anything()], position: harness.on.at(harness.lastSeq) });
+    expect(body).toEqual({ items: [expect.anything()], position: harness.on.endAt(harness.lastSeq) });
     expect(body.items[0]).toEqual({
       source: "acme/alice/shop/skaffold",
       workspace: "acme",
@@ -145,7 +146,7 @@ describe("the JSON of the API's resources", () => {
       session: "01A2",
       sessionEnded: false,
       notHeardSince: null,
-      position: harness.on.at(harness.lastSeq),
+      position: harness.on.endAt(harness.lastSeq),
       at: null,
       upstream: "skaffold",
       state: { v1: { buildState: { artifacts: { web: "Complete" } } }, v2: { forwardedPorts: {} } },
@@ -182,7 +183,7 @@ describe("build durations", () => {
           unknown: "0",
         },
       ],
-      position: harness.on.at(harness.lastSeq),
+      position: harness.on.endAt(harness.lastSeq),
     });
   });
 
@@ -227,7 +228,7 @@ describe("lists", () => {
       page = body.nextPage;
     }
     expect(paged).toEqual(all);
-    const seqOf = (item: Item) => Number(String(item.startPosition).split("-")[1]);
+    const seqOf = (item: Item) => seqIn(String(item.startPosition));
     expect(all.map(seqOf)).toEqual(all.map(seqOf).sort((a, b) => b - a));
   });
 

@@ -50,7 +50,7 @@ describe("events as batches of CloudEvents", () => {
       recordedtime: items[0]?.recordedAt,
       data: items[0],
     });
-    expect(answer.headers["tapedeck-position"]).toBe(harness.on.at(harness.lastSeq));
+    expect(answer.headers["tapedeck-position"]).toBe(harness.on.endAt(harness.lastSeq));
     expect(answer.headers).not.toHaveProperty("link");
   });
 

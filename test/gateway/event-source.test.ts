@@ -2,9 +2,9 @@ import { readConfig } from "@tapedeck/gateway/config";
 import { type Gateway, startGateway } from "@tapedeck/gateway/gateway";
 import { scenario, write } from "@tapedeck/query/testing/scenario";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
-import { formatPosition } from "@tapedeck/shared/log/position";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { eventPosition } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { EventSource } from "eventsource";
 import { connect } from "nats";
@@ -39,7 +39,7 @@ afterAll(() => cleanup.disposeAsync());
 /** Writes Alice's new events. */
 async function addEvents(): Promise<void> {
   const seqs = await write(log, alice.events.slice(written.length));
-  written = [...written, ...seqs.map((seq) => formatPosition({ epoch: log.epoch, seq }))];
+  written = [...written, ...seqs.map((seq) => eventPosition(log.epoch, seq))];
 }
 
 /** Always at the same address, which the page knows. */

@@ -21,6 +21,7 @@ import { ulid, vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagra
 import { kindNoun, kinds } from "@tapedeck/shared/events/kinds";
 import { outcomeNames } from "@tapedeck/shared/events/names";
 import { type Filter, matches, parseFilter } from "@tapedeck/shared/filter/filter";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
@@ -54,7 +55,7 @@ beforeAll(async () => {
   seededEvents = all.flat();
   for (const events of all) await on.write(events);
   await on.stack.caughtUp();
-  end = on.at((await on.log.reader.bounds()).lastSeq);
+  end = on.endAt(sequenceOf((await on.log.reader.bounds()).lastOffset));
 });
 afterAll(() => cleanup.disposeAsync());
 

@@ -7,6 +7,8 @@ import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { eventToJson } from "@tapedeck/shared/events/json";
+import { offsetOf } from "@tapedeck/shared/log/offset";
+import { parsePosition } from "@tapedeck/shared/log/position";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { document, expectIs, type Parameter, type ParameterSchema, schemaOf } from "../stack/answer-schemas.ts";
 import { type Stack, startStack } from "../stack/stack.ts";
@@ -183,14 +185,14 @@ describe("answers match the document", () => {
   it.each([
     ["/api/v1/events", "after=soon", 400],
     ["/api/v1/state", "source=nobody/nothing", 404],
-    ["/api/v1/events", "after=zzzzzz-1", 409],
-    ["/api/v1/state", "at=zzzzzz-1", 409],
+    ["/api/v1/events", "after=1100-zzzzzz", 409],
+    ["/api/v1/state", "at=1100-zzzzzz", 409],
     ["/api/v1/stream", "after=EPOCH-999999", 416],
     ["/api/v1/sources", "min_position=EPOCH-999999", 416],
     ["/api/v1/tokens", "", 403],
     ["/api/v1/ws", "", 426],
   ])("%s?%s is an error with status %i", async (path, query, expected) => {
-    const { status, body } = await get(`${path}?${query.replace("EPOCH", last.split("-")[0] ?? "")}`);
+    const { status, body } = await get(`${path}?${query.replace("EPOCH", parsePosition(last)?.epoch ?? "")}`);
     expect(status).toBe(expected);
     expectIs(schemaOf(path, status, json), JSON.parse(body));
   });
@@ -211,7 +213,7 @@ describe("an event with every kind of detail matches the document", () => {
     };
     for (const detail of [field.message && filled(field.message), {}]) {
       const bytes = toBinary(event, fromJson(event, { ...whole, [field.jsonName]: detail ?? {} }));
-      const recorded = { seq: 1, recordedAt: new Date(0), subject: "", event: Event.decode(bytes) };
+      const recorded = { offset: offsetOf(1), recordedAt: new Date(0), subject: "", event: Event.decode(bytes) };
       const json = JSON.parse(JSON.stringify(eventToJson(recorded, "e")));
       expectIs("Event", json);
       expectIs(field.message?.name ?? "", json.detail);

@@ -15,6 +15,8 @@ import { rktHost, rktSession } from "@tapedeck/query/testing/rkt-scenario";
 import { scenario, shop } from "@tapedeck/query/testing/scenario";
 import { vagrantSession, vagrantShop } from "@tapedeck/query/testing/vagrant-scenario";
 import { folds } from "@tapedeck/query/views/folds";
+import { endOf } from "@tapedeck/shared/log/offset";
+import { seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -100,7 +102,7 @@ function given({ upstream }: Life, { rows }: GetStateResponse): ReturnType<typeo
   );
 }
 
-const seqOf = (position: string) => Number(position.split("-")[1]);
+const seqOf = (position: string) => seqIn(position);
 
 function getState(request: DeepPartial<GetStateRequest>): Promise<GetStateResponse> {
   return new Promise((resolve, reject) => {
@@ -180,7 +182,7 @@ it("state, then live events, is complete and without repeats at any moment while
   const begin = async (life: Life, how: keyof typeof ways) => {
     const seq = life.seqs[random(life.seqs.length)] ?? 0;
     const [recorded] = await Array.fromAsync(
-      on.log.reader.history({ afterSeq: seq - 1, subjects: [] }, seq, AbortSignal.timeout(60_000)),
+      on.log.reader.history({ afterOffset: endOf(seq - 1), subjects: [] }, endOf(seq), AbortSignal.timeout(60_000)),
     );
     const moment = { position: on.at(seq), time: recorded?.recordedAt.toISOString() ?? "" };
     const reader: Reader = { life, how, events: [], seen: 0 };

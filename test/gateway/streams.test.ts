@@ -122,7 +122,7 @@ describe("Events", () => {
 
   it.each([
     ["beyond the end", () => on.at(99_999), 11, "position_future"],
-    ["of another log", () => "zzzzzz-1", 9, "position_foreign"],
+    ["of another log", () => "1100-zzzzzz", 9, "position_foreign"],
     ["that is none", () => "soon", 3, "invalid_argument"],
   ])("after a position %s are refused", async (_, after, code, reason) => {
     const answer = await new Promise<Parameters<typeof infoOf>[0]>((resolve) => {

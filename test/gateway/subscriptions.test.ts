@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
+import { seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { EventSource } from "eventsource";
 import { Client } from "pg";
@@ -49,7 +50,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-const seqOf = (position: string) => Number(position.split("-")[1]);
+const seqOf = (position: string) => seqIn(position);
 
 async function socket() {
   const ws = new WebSocket(`ws://${on.stack.http}/api/v1/ws`, "tapedeck.v1.json");

@@ -37,6 +37,8 @@ import {
 import { rktHost } from "@tapedeck/query/testing/rkt-scenario";
 import { shop } from "@tapedeck/query/testing/scenario";
 import { vagrantShop } from "@tapedeck/query/testing/vagrant-scenario";
+import { endOf, sequenceOf } from "@tapedeck/shared/log/offset";
+import { seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { skaffoldClient } from "../skaffold/client.ts";
@@ -74,11 +76,11 @@ beforeAll(async () => {
       const source = events[0]?.source ?? "";
       if (!firsts.has(source)) firsts.set(source, on.at(first));
     }
-    const { lastSeq } = await on.log.reader.bounds();
-    const from = { afterSeq: lastSeq - 1, subjects: [] };
-    const [last] = await Array.fromAsync(on.log.reader.history(from, lastSeq, AbortSignal.timeout(60_000)));
+    const lastSeq = sequenceOf((await on.log.reader.bounds()).lastOffset);
+    const from = { afterOffset: endOf(lastSeq - 1), subjects: [] };
+    const [last] = await Array.fromAsync(on.log.reader.history(from, endOf(lastSeq), AbortSignal.timeout(60_000)));
     const recordedAt = last?.recordedAt ?? new Date(0);
-    ends.push({ position: on.at(lastSeq), time: recordedAt.toISOString() });
+    ends.push({ position: on.endAt(lastSeq), time: recordedAt.toISOString() });
     // The next chapter begins at another time.
     await until(() => Date.now() > recordedAt.getTime() + 1, { message: "the next millisecond" });
   }
@@ -345,8 +347,7 @@ describe.each([...skaffold, ...rkt, ...vagrant, ...states, ...lists])("$name", (
   });
 
   it("refuses positions that the log lacks and invalid moments, and takes a future time as now", async () => {
-    const [epoch, seq] = latest.split("-");
-    const moments = [`${epoch}-${Number(seq) + 1}`, "zzzzzz-1", "yesterday", "2999-01-01T00:00:00Z"];
+    const moments = [on.at(seqIn(latest) + 1), "1100-zzzzzz", "yesterday", "2999-01-01T00:00:00Z"];
     expect(await Promise.all(moments.map((at) => ask(access, at)))).toEqual([
       { refused: "position_future", latest },
       { refused: "position_foreign" },

@@ -5,6 +5,7 @@ import {
   ListPodsRequest,
   ListPodsResponse,
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import type { RktAnswer, RktClient } from "./client.ts";
 
@@ -16,7 +17,7 @@ export type PositionedAnswer = {
   readonly answer: RktAnswer;
   /** The position as the answer gave it, and its sequence. */
   readonly position: string;
-  readonly seq: number;
+  readonly offset: Offset;
 };
 
 /** Everything there is to ask about the pods, or about the images, of a host that only ever has one pod. */
@@ -38,7 +39,7 @@ export async function answersNow(
   for (const [rpc, request] of calls) {
     const { answer, position: own } = await client.askWhere(rpc, request);
     if (own !== "") position = own;
-    places.push({ channel, rpc, request, answer, position, seq: parsePosition(position)?.seq ?? 0 });
+    places.push({ channel, rpc, request, answer, position, offset: parsePosition(position)?.offset ?? logStart });
   }
   return places;
 }

@@ -95,10 +95,10 @@ function testsOf(name: string, scenario: Scenario): void {
   if (name === "01-full-lifecycle")
     it("answers about a past position as it did then", async () => {
       const log = await stack.events();
-      for (const { rpc, request, answer, seq, position, channel } of places) {
+      for (const { rpc, request, answer, offset, position, channel } of places) {
         expect(await client.ask(rpc, request, { "tapedeck-at": position })).toEqual(answer);
         // Looks are 10 ms apart, and a time means all that was recorded until then.
-        const last = log.findLast((one) => one.seq <= seq && [channel, "tapedeck"].includes(one.event.channel));
+        const last = log.findLast((one) => one.offset <= offset && [channel, "tapedeck"].includes(one.event.channel));
         const at = new Date((last?.recordedAt.getTime() ?? 0) + 2).toISOString();
         expect(await client.ask(rpc, request, { "tapedeck-at": at }), at).toEqual(answer);
       }

@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { credentials, Server as GrpcServer, Metadata, ServerCredentials, status } from "@grpc/grpc-js";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { logStart } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { type TestCertificate, testCertificate } from "@tapedeck/shared/testing/certificates";
@@ -262,7 +263,11 @@ async function framesInLog(): Promise<readonly Buffer[]> {
   const subjects = [sourceFilter(source)];
   const frames: Buffer[] = [];
   const last = await stack.log.lastMatch(subjects);
-  for await (const { event } of stack.log.history({ afterSeq: 0, subjects }, last, new AbortController().signal)) {
+  for await (const { event } of stack.log.history(
+    { afterOffset: logStart, subjects },
+    last,
+    new AbortController().signal,
+  )) {
     if (event.channel === "v1" && event.original) frames.push(event.original.bytes);
   }
   return frames;

@@ -3,6 +3,8 @@ import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/r
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { LogEntry, State } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { justBefore, type Offset } from "@tapedeck/shared/log/offset";
+import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import { type Logger, silentLogger } from "@tapedeck/shared/service/logger";
 import type { Api } from "@tapedeck/shared/skaffold/methods";
 import { sourceName } from "@tapedeck/shared/source";
@@ -53,10 +55,11 @@ it("the drift check reports a deviating GetState once, and answers as Skaffold d
   }
   expect(await on.count("drift", source)).toBeGreaterThanOrEqual(2);
   const { position } = await testState();
-  for (const { seq } of await adopted(on.stack)) {
-    const [epoch] = position.split("-");
-    expect((await testState(`${epoch}-${seq - 1}`)).status).toBe("Not Started");
-    expect((await testState(`${epoch}-${seq}`)).status).toBe("Failed");
+  for (const { offset } of await adopted(on.stack)) {
+    const epoch = parsePosition(position)?.epoch ?? "";
+    const at = (place: Offset) => formatPosition({ epoch, offset: place });
+    expect((await testState(at(justBefore(offset)))).status).toBe("Not Started");
+    expect((await testState(at(offset))).status).toBe("Failed");
   }
   const session = (await on.stack.events()).find(({ event }) => event.kind === "session.started")?.event.session;
   const differences = ["v1 testState: Skaffold says Failed, its events Not Started"];

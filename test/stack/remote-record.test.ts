@@ -7,6 +7,7 @@ import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { UserIntentRequest } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { logStart } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { testCertificate } from "@tapedeck/shared/testing/certificates";
@@ -77,7 +78,8 @@ async function events(developer: string, project: string): Promise<readonly Even
   const found: Event[] = [];
   const over = new AbortController();
   const last = await stack.log.lastMatch(subjects);
-  for await (const { event } of stack.log.history({ afterSeq: 0, subjects }, last, over.signal)) found.push(event);
+  for await (const { event } of stack.log.history({ afterOffset: logStart, subjects }, last, over.signal))
+    found.push(event);
   return found;
 }
 

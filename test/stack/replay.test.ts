@@ -3,6 +3,8 @@ import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { SkaffoldServer } from "@tapedeck/gateway/for-cli/skaffold-server";
+import { logStart } from "@tapedeck/shared/log/offset";
+import { formatPosition } from "@tapedeck/shared/log/position";
 import { exportSessions } from "tapedeck/commands/export/run";
 import { play } from "tapedeck/commands/replay/play";
 import { recordedSession } from "tapedeck/commands/replay/recorded-session";
@@ -55,7 +57,10 @@ describe("a replayed session", () => {
     const at = tape.events[39]?.event;
     // The same events, folded by query from the log.
     const recorded = (await stack.events()).find(({ event }) => event.id === at?.id);
-    const then = await stack.httpCall("GET", `/v1/state?at=${stack.log.epoch}-${recorded?.seq}`);
+    const then = await stack.httpCall(
+      "GET",
+      `/v1/state?at=${formatPosition({ epoch: stack.log.epoch, offset: recorded?.offset ?? logStart })}`,
+    );
     const now = await httpCall(served.http, "GET", "/v1/state");
     expect(JSON.parse(now.body)).toEqual(JSON.parse(then.body));
   });

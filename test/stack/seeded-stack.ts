@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { write } from "@tapedeck/query/testing/scenario";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
-import { formatPosition } from "@tapedeck/shared/log/position";
+import { endPosition, eventPosition } from "@tapedeck/shared/testing/positions";
 import { connect } from "nats";
 import { type Stack, startStack } from "./stack.ts";
 
@@ -13,8 +13,10 @@ export type SeededStack = AsyncDisposable & {
   write(events: readonly Event[]): Promise<number[]>;
   /** Writes events and waits until query has folded them; resolves with their sequences. */
   seed(events: readonly Event[]): Promise<number[]>;
-  /** The position of a sequence, as clients see it. */
+  /** The position of the event in a message, as clients see it. */
   at(seq: number): string;
+  /** The position after a whole message: how far the log, the tables or a reader have come. */
+  endAt(seq: number): string;
 };
 
 /** The callers' workspace is `acme`, as in the scenarios. */
@@ -33,7 +35,8 @@ export async function startSeededStack(env: Readonly<Record<string, string>> = {
       await stack.caughtUp();
       return seqs;
     },
-    at: (seq) => formatPosition({ epoch: log.epoch, seq }),
+    at: (seq) => eventPosition(log.epoch, seq),
+    endAt: (seq) => endPosition(log.epoch, seq),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -10,6 +10,7 @@ import { type Query, startQuery } from "@tapedeck/query/query";
 import { migrated } from "@tapedeck/query/testing/migrated";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { logStart, mayHoldEvents } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { createLogger, type Logger, silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
@@ -137,16 +138,16 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const events = async () => {
     const subjects = [sourceFilter(source)];
     const last = await log.lastMatch(subjects);
-    const afterSeq = seen.at(-1)?.seq ?? 0;
-    if (last > afterSeq) {
+    const afterOffset = seen.at(-1)?.offset ?? logStart;
+    if (mayHoldEvents(afterOffset, last)) {
       const over = new AbortController();
-      for await (const recorded of log.history({ afterSeq, subjects }, last, over.signal)) seen.push(recorded);
+      for await (const recorded of log.history({ afterOffset, subjects }, last, over.signal)) seen.push(recorded);
     }
     return seen;
   };
   const caughtUp = async () => {
-    const { lastSeq } = await log.bounds();
-    await until(() => query.position >= lastSeq, { message: `query to reach ${lastSeq}` });
+    const { lastOffset } = await log.bounds();
+    await until(() => query.position >= lastOffset, { message: "query to reach the log's end" });
   };
   const frames = (recorded: readonly RecordedEvent[]) => {
     const session = recorded.findLast(({ event }) => event.kind === "session.started")?.event.session;

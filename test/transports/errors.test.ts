@@ -45,9 +45,9 @@ const ofAlice = { sources: ["alice/shop"] };
 describe.each(transports)("over $name", (transport) => {
   it.each<[code: string, grpc: number, http: number, asked: Asked, details: Partial<ErrorBody>]>([
     ["position_future", 11, 416, { after: "FUTURE" }, { field: "after", latest: "LAST" }],
-    ["position_foreign", 9, 409, { after: "zzzzzz-1" }, { field: "after" }],
+    ["position_foreign", 9, 409, { after: "1100-zzzzzz" }, { field: "after" }],
     ["position_future", 11, 416, { state: true, after: "FUTURE", filter: ofAlice }, { field: "after", latest: "LAST" }],
-    ["position_foreign", 9, 409, { state: true, after: "zzzzzz-1", filter: ofAlice }, { field: "after" }],
+    ["position_foreign", 9, 409, { state: true, after: "1100-zzzzzz", filter: ofAlice }, { field: "after" }],
     ["unknown_source", 5, 404, { state: true, filter: { sources: ["nobody/shop"] } }, {}],
     ["unknown_session", 5, 404, { state: true, filter: { ...ofAlice, sessions: ["01ZZ"] } }, {}],
     ["before_first", 5, 404, { state: true, after: "FIRST", filter: ofAlice }, { earliest: "ALICE" }],

@@ -1,3 +1,4 @@
+import { eventPosition } from "@tapedeck/shared/testing/positions";
 import { describe, expect, it } from "vitest";
 import { type Due, wrongWith } from "./history.ts";
 import type { Message } from "./transport.ts";
@@ -6,10 +7,10 @@ const due: readonly Due[] = [1, 3, 4, 7].map((seq) => ({ seq, id: `e${seq}` }));
 
 const event = (seq: number, id = `e${seq}`): Message => ({
   type: "event",
-  position: `abc-${seq}`,
+  position: eventPosition("abc", seq),
   event: { id, kind: "build.started", source: "acme/alice/shop/skaffold" },
 });
-const mark = (seq: number): Message => ({ type: "bookmark", position: `abc-${seq}` });
+const mark = (seq: number): Message => ({ type: "bookmark", position: eventPosition("abc", seq) });
 
 describe("the history checker", () => {
   it("accepts the due events in order, once each, with marks between them", () => {
@@ -18,20 +19,16 @@ describe("the history checker", () => {
 
   it.each([
     ["one is missing", [event(1), event(4), event(7)], "e3 at 3 is missing"],
-    ["one came twice", [event(1), event(3), event(3), event(4), event(7)], "e3 at abc-3 came twice"],
-    ["two are in the wrong order", [event(1), event(4), event(3), event(7)], "e3 at abc-3 came after e4 at abc-4"],
+    ["one came twice", [event(1), event(3), event(3), event(4), event(7)], "e3 at 113 came twice"],
+    ["two are in the wrong order", [event(1), event(4), event(3), event(7)], "e3 at 113 came after e4 at 114"],
     [
       "one is not for this reader",
       [event(1), event(2), event(3), event(4), event(7)],
-      "e2 at abc-2 is not for this reader",
+      "e2 at 112 is not for this reader",
     ],
-    [
-      "a bookmark ran ahead",
-      [event(1), mark(3), event(3), event(4), event(7)],
-      "e3 at abc-3 came after bookmark at abc-3",
-    ],
-    ["a mark goes back", [event(1), event(3), mark(2), event(4), event(7)], "bookmark at abc-2 is behind e3 at abc-3"],
-    ["a position is another's", [event(1), event(3), event(5, "e4"), event(7)], "e4 at abc-5 stands at 4"],
+    ["a bookmark ran ahead", [event(1), mark(3), event(3), event(4), event(7)], "e3 at 113 came after bookmark at 113"],
+    ["a mark goes back", [event(1), event(3), mark(2), event(4), event(7)], "bookmark at 112 is behind e3 at 113"],
+    ["a position is another's", [event(1), event(3), event(5, "e4"), event(7)], "e4 at 115 stands at 4"],
   ])("detects that %s", (_, received, expected) => {
     expect(wrongWith(received, due)).toContain(expected);
   });

@@ -1,4 +1,4 @@
-import { parsePosition } from "@tapedeck/shared/log/position";
+import { seqIn } from "@tapedeck/shared/testing/positions";
 import type { Message } from "./transport.ts";
 
 /** An event that a reader has to get. */
@@ -16,7 +16,7 @@ export function wrongWith(received: readonly Message[], due: readonly Due[]): st
   let lastSeq = 0;
   let by = "the start";
   for (const { type, position, event } of received) {
-    const seq = parsePosition(position)?.seq ?? Number.NaN;
+    const seq = seqIn(position);
     const what = event === undefined ? `${type} at ${position}` : `${event.id} at ${position}`;
     if (event === undefined) {
       if (!(seq >= lastSeq)) wrong.push(`${what} is behind ${by}`);

@@ -4,6 +4,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
+import { seqIn } from "@tapedeck/shared/testing/positions";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { expect } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
@@ -118,7 +119,7 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
       }
       await writing;
       const end = written.at(-1)?.seq ?? 0;
-      const isAtEnd = ({ type, position }: Message) => type === "caught_up" && Number(position.split("-")[1]) >= end;
+      const isAtEnd = ({ type, position }: Message) => type === "caught_up" && seqIn(position) >= end;
       while (!(await read(Number.POSITIVE_INFINITY, undefined, isAtEnd)));
       return {
         received,

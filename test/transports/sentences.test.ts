@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
+import { seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
@@ -61,7 +62,7 @@ const isComplete = ({ type }: Message) => type === "complete";
 const quiet: AskedFilter = { kinds: ["session.*", "loop.*", "build.*", "deploy.*", "source.*"] };
 const ids = (wanted: (event: Event) => boolean) => recorded.flatMap(({ event }) => (wanted(event) ? [event.id] : []));
 const isQuiet = ({ kind }: Event) => kind !== "log.written";
-const seqOf = ({ position }: Message) => Number(position.split("-")[1]);
+const seqOf = ({ position }: Message) => seqIn(position);
 
 describe.each(transports)("a subscription over $name", (transport) => {
   const read = (asked: Parameters<typeof readUntil>[2], isLast = isCaughtUp as Parameters<typeof readUntil>[3]) =>

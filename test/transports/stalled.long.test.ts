@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { scenario } from "@tapedeck/query/testing/scenario";
+import { seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import { startSeededStack } from "../stack/seeded-stack.ts";
@@ -91,7 +92,7 @@ test("a reader that stops reading costs little, slows down nobody, and gets ever
     `${fast.length} readers at most ${behind} behind; ${ofEach} KiB for each of ${stalled.length} that stalled`,
   );
   for (const { name, filter, received, failure } of [...fast, ...stalled]) {
-    const start = Number(received[0]?.position.split("-")[1]);
+    const start = seqIn(received[0]?.position);
     const wanted = dueOf(filter).filter(({ seq }) => seq > start);
     expect({ name, filter, failure: failure(), wrong: wrongWith(received, wanted).slice(0, 5) }).toEqual({
       name,
@@ -120,7 +121,7 @@ function reader(
   const run = async () => {
     for await (const message of transport.read(endpoint, { filter }, signal)) {
       received.push(message);
-      seq = Number(message.position.split("-")[1]);
+      seq = seqIn(message.position);
       await isStalled?.promise;
     }
   };

@@ -107,8 +107,8 @@ describe.each(Object.entries(samples))("%s, recorded and served again", (name, s
       const then = await on.client.ask(row.rpc, row.request, { "tapedeck-at": answer.position });
       expect(then, `row ${row.n}`).toEqual(answer);
     }
-    const seqs = places.map(({ answer }) => parsePosition(answer.position)?.seq ?? 0);
-    expect(seqs).toEqual(seqs.toSorted((a, b) => a - b));
+    const offsets = places.map(({ answer }) => parsePosition(answer.position)?.offset ?? 0);
+    expect(offsets).toEqual(offsets.toSorted((a, b) => a - b));
     const different = (rpc: string) =>
       new Set(places.flatMap(({ row, answer }) => (row.rpc === rpc ? [answer.bytes.toString("base64")] : []))).size;
     expect(different("_ListJobs")).toBe(3);

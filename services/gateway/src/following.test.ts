@@ -3,6 +3,7 @@ import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { eventPosition, seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -114,15 +115,15 @@ describe("the WebSocket", () => {
     await until(() => reader.events().length >= history + 2, { message: "two live events" });
     const ordinals = reader.events().map(({ event }) => Number(event?.ordinal));
     expect(ordinals).toEqual(ordinals.map((_, index) => index + 1));
-    const positions = reader.events().map(({ position }) => Number(position?.split("-")[1]));
+    const positions = reader.events().map(({ position }) => seqIn(position));
     expect(positions).toEqual([...positions].sort((a, b) => a - b));
   });
 
   it("resumes after any position, once each", async () => {
     using reader = await client();
-    reader.send({ type: "subscribe", id: "a", after: `${epoch}-2`, filter: { developers: ["alice"] } });
+    reader.send({ type: "subscribe", id: "a", after: eventPosition(epoch, 2), filter: { developers: ["alice"] } });
     await until(() => reader.got.some(({ type }) => type === "caught_up"), { message: "caught_up" });
-    expect(reader.events()[0]).toMatchObject({ position: `${epoch}-3` });
+    expect(reader.events()[0]).toMatchObject({ position: eventPosition(epoch, 3) });
   });
 
   it("carries several subscriptions with filters of their own", async () => {
@@ -160,7 +161,7 @@ describe("the WebSocket", () => {
       { type: "subscribe", id: "a", after: "yesterday" },
       { code: "invalid_argument", field: "after" },
     ],
-    [{ type: "subscribe", id: "a", after: "zzzzzz-1" }, { code: "position_foreign" }],
+    [{ type: "subscribe", id: "a", after: eventPosition("zzzzzz", 1) }, { code: "position_foreign" }],
     [
       { type: "subscribe", id: "a", filter: { kinds: ["nope.*"] } },
       { code: "invalid_argument", field: "filter.kinds" },
@@ -178,9 +179,12 @@ describe("the WebSocket", () => {
 
   it("says where the log ends to a position beyond it", async () => {
     using reader = await client();
-    reader.send({ type: "subscribe", id: "a", after: `${epoch}-999999` });
+    reader.send({ type: "subscribe", id: "a", after: eventPosition(epoch, 999_999) });
     await until(() => reader.got.length > 0, { message: "an answer" });
-    expect(reader.got[0]?.error).toMatchObject({ code: "position_future", latest: expect.stringMatching(/-\d+$/) });
+    expect(reader.got[0]?.error).toMatchObject({
+      code: "position_future",
+      latest: expect.stringMatching(/sf-[a-z0-9]{6}$/),
+    });
   });
 
   it.each([
@@ -259,12 +263,16 @@ describe("GET /api/v1/stream", () => {
   it("sends its headers at once, also when nothing happens", async () => {
     const over = new AbortController();
     const response = await fetch(`http://${http}/api/v1/stream?after=now`, { signal: over.signal });
-    expect(response.headers.get("tapedeck-position")).toMatch(new RegExp(`^${epoch}-\\d+$`));
+    expect(response.headers.get("tapedeck-position")).toMatch(new RegExp(`sf-${epoch}$`));
     over.abort();
   });
 
   it("ends with complete at `until`", async () => {
-    const all = await lines(`/api/v1/stream?after=start&until=${epoch}-3`, "application/x-ndjson", () => false);
+    const all = await lines(
+      `/api/v1/stream?after=start&until=${eventPosition(epoch, 3)}`,
+      "application/x-ndjson",
+      () => false,
+    );
     expect(all.map((line) => (JSON.parse(line) as Message).type)).toEqual(["event", "event", "event", "complete"]);
   });
 });

@@ -2,6 +2,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
+import { beyondAll } from "@tapedeck/shared/log/offset";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import type { NatsConnection } from "nats";
@@ -96,7 +97,7 @@ class BackgroundLogLink implements LogLink {
     void this.#watchConnection(log.nats);
     this.#opened.resolve();
     // Yields no event, and throws when the log is replaced by another one.
-    const from = { afterSeq: Number.MAX_SAFE_INTEGER, subjects: [nothing] };
+    const from = { afterOffset: beyondAll, subjects: [nothing] };
     for await (const _ of log.reader.follow(from, { signal: this.#closing.signal }));
   }
 

@@ -2,11 +2,12 @@ import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { type EraseResponse, MaintainService } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { QueryService, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
+import type { Sequence } from "@tapedeck/shared/log/offset";
 
 /** Maintenance calls to ingest and query. Every failure is a TapedeckError; a service that is away is `not_ready`. */
 export type MaintainClient = AsyncDisposable & {
   erase(
-    session: { readonly source: string; readonly session: string; readonly afterSeq: number },
+    session: { readonly source: string; readonly session: string; readonly afterSeq: Sequence },
     signal: AbortSignal,
   ): AsyncIterable<EraseResponse>;
   rebuild(signal: AbortSignal): AsyncIterable<RebuildResponse>;

@@ -1,4 +1,5 @@
 import { startNatsServer } from "@tapedeck/infra/local/nats-server";
+import { logStart } from "@tapedeck/shared/log/offset";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
@@ -27,7 +28,9 @@ test("a log that knows nobody for a while is away, not gone", async () => {
   await until(() => refusals > 6 || store.nats.isClosed(), { message: "the connection to be refused again and again" });
   await stranger.stop();
   const again = await start("right", first.port);
-  await until(async () => (await store.log.reader.bounds()).lastSeq === 0, { message: "the log to be there again" });
+  await until(async () => (await store.log.reader.bounds()).lastOffset === logStart, {
+    message: "the log to be there again",
+  });
   expect(store.nats.isClosed()).toBe(false);
   await again.stop();
 });

@@ -1,3 +1,4 @@
+import { messagesBetween, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { Counter, createMetrics, Gauge, Histogram, type Registry } from "@tapedeck/shared/service/metrics";
 import type { Projected } from "./projecting/project.ts";
 
@@ -9,8 +10,8 @@ export type QueryMetrics = {
   readonly failed: () => void;
 };
 
-/** `logEnd`: the log's last position, or undefined while it is unknown; `position`: that of the tables. */
-export function queryMetrics(position: () => number, logEnd: () => Promise<number | undefined>): QueryMetrics {
+/** `logEnd`: the log's end, or undefined while it is unknown; `position`: that of the tables. */
+export function queryMetrics(position: () => Offset, logEnd: () => Promise<Offset | undefined>): QueryMetrics {
   const registry = createMetrics("query");
   const registers = [registry];
   const events = new Counter({ name: "tapedeck_query_events_total", help: "Events applied to the tables.", registers });
@@ -45,19 +46,19 @@ export function queryMetrics(position: () => number, logEnd: () => Promise<numbe
   });
   new Gauge({
     name: "tapedeck_query_position",
-    help: "The position that the tables reflect.",
+    help: "The number of the log's message that the tables reflect.",
     registers,
     collect() {
-      this.set(position());
+      this.set(sequenceOf(position()));
     },
   });
   new Gauge({
     name: "tapedeck_query_lag_events",
-    help: "The distance from the tables' position to the log's end.",
+    help: "How many messages of the log the tables are behind.",
     registers,
     async collect() {
       const end = await logEnd();
-      if (end !== undefined) this.set(Math.max(0, end - position()));
+      if (end !== undefined) this.set(Math.max(0, messagesBetween(position(), end)));
     },
   });
   return {

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { startPostgres } from "@tapedeck/infra/local/postgres";
+import { offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { until } from "@tapedeck/shared/testing/until";
@@ -31,8 +32,8 @@ async function refusal(on: Stage): Promise<void> {
 
 describe("refuses tables that are not this log's", () => {
   it.each([
-    ["another log", { epoch: "other1", position: 1 }, /follows another log .*tapedeck rebuild/],
-    ["beyond the log's end", { position: 1_000 }, /beyond the log's end .*tapedeck new-epoch/],
+    ["another log", { epoch: "other1", position: offsetOf(1) }, /follows another log .*tapedeck rebuild/],
+    ["beyond the log's end", { position: offsetOf(1_000) }, /beyond the log's end .*tapedeck new-epoch/],
   ])("%s", async (_what, checkpoint, message) => {
     await using on = await stage();
     const [position = 0] = await on.write([scenario().add({ kind: "source.added" })]);
@@ -62,11 +63,13 @@ it("refuses a log that lost its end and has grown past the tables since", async 
   const file = join(on.nats.streamFolder("TAPEDECK"), "1.blk");
   await truncate(file, Math.floor((await stat(file)).size * 0.65));
   await on.nats.restart();
-  const end = await until(async () => (await on.log.reader.bounds()).lastSeq, { message: "the log to be back" });
+  const end = await until(async () => sequenceOf((await on.log.reader.bounds()).lastOffset), {
+    message: "the log to be back",
+  });
   expect(end).toBeLessThan(10);
   await on.write(Array.from({ length: 12 }, () => script.add({ kind: "source.checkpoint" })));
   await expect(refusal(on)).rejects.toThrow(
-    `the database is at position ${on.at(10)}, but position ${on.at(end + 1)} was given to another event since, so the log has lost events: bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+    `the database is at position ${on.endAt(10)}, but position ${on.at(end + 1)} was given to another event since, so the log has lost events: bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   // Once all agree on a new epoch: tables of a log that is no more are dropped, and made from what is there.
   expect(await forgetForeignTables(on.databaseUrl, on.log.reader)).toBe(true);
@@ -172,7 +175,7 @@ it("one query projects; the standby answers, and takes over", async () => {
   using ask = queryClient(second.address);
   // The standby may be behind by more than an answer waits.
   const answer = () => ask.readState({ source: script.source, min_position: on.at(written) });
-  expect((await until(answer, { message: "the standby's answer" })).head?.position).toBe(on.at(written));
+  expect((await until(answer, { message: "the standby's answer" })).head?.position).toBe(on.endAt(written));
   await first[Symbol.asyncDispose]();
   const [next = 0] = await on.write([script.add({ kind: "source.checkpoint" })]);
   await reaches(second, next);
@@ -224,7 +227,7 @@ it("removes the sessions that ended before a position, and no others", async () 
   const last = (await on.write(script.events)).at(-1) ?? 0;
   await reaches(query, last);
 
-  expect(await forgetSessions(on.databaseUrl, last + 1)).toBe(1);
+  expect(await forgetSessions(on.databaseUrl, offsetOf(last + 1))).toBe(1);
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
   for (const table of ["sessions", "operations", "events", "fold_states", "skaffold_artifacts"]) {
     const { rows } = await sql`select distinct session from ${sql.table(table)} where session <> ''`.execute(
@@ -232,7 +235,7 @@ it("removes the sessions that ended before a position, and no others", async () 
     );
     expect(rows).toEqual([{ session: "2-current" }]);
   }
-  expect(await forgetSessions(on.databaseUrl, last + 1)).toBe(0);
+  expect(await forgetSessions(on.databaseUrl, offsetOf(last + 1))).toBe(0);
 });
 
 it("has rows for text only on request, and then for all earlier text", async () => {

@@ -1,4 +1,5 @@
 import { LogConnector } from "@tapedeck/shared/log/connect-log";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -23,7 +24,7 @@ export type Query = AsyncDisposable & {
   readonly address: string;
   readonly addresses: Readonly<Record<"grpc" | "health", string>>;
   /** The position that the tables reflect. */
-  readonly position: number;
+  readonly position: Offset;
   /** Rejects for an error that does not go away by itself; the message is one sentence for people. */
   readonly failed: Promise<never>;
 };
@@ -40,7 +41,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const reads = stack.use(openDatabase({ url: config.databaseUrl, statementTimeoutMs: config.patienceMs }));
   const metrics = queryMetrics(
     () => progress.position,
-    async () => (await readiness.openLog?.reader.bounds().catch(() => undefined))?.lastSeq,
+    async () => (await readiness.openLog?.reader.bounds().catch(() => undefined))?.lastOffset,
   );
   const readiness = new Readiness(reads, metrics);
   const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds };

@@ -6,6 +6,7 @@ import { startQuery } from "@tapedeck/query/query";
 import { migrated } from "@tapedeck/query/testing/migrated";
 import { projectUntil } from "@tapedeck/query/testing/run-projection";
 import { contents, rktOrder } from "@tapedeck/query/testing/tables";
+import { endOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { type Seeded, seeded } from "@tapedeck/shared/testing/seeded";
@@ -106,8 +107,8 @@ export async function rktKillsLeaveNoTrace({ faults, folders = scenarios }: Kill
     expect(gapsIn(history.events).length).toBeLessThanOrEqual(patience[folders[index] ?? ""] ? 1 : 0);
     sameHistory(history, { host, events: await bench.events(host) });
   }
-  const { lastSeq } = await bench.log.bounds();
-  await until(() => query.position >= lastSeq, { message: "query to have folded all" });
+  const lastSeq = sequenceOf((await bench.log.bounds()).lastOffset);
+  await until(() => query.position >= endOf(lastSeq), { message: "query to have folded all" });
   await sameTables(bench, database.url, lastSeq);
   console.log(`rkt kills: ${faults.join(" ")}; ${wild.length} hosts, ${lastSeq} events in the log`);
 }

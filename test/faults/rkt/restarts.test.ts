@@ -2,6 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
 import type { InventoryKind } from "@tapedeck/fakes/rkt/recording";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { channelFilter, eventSubject, streamName } from "@tapedeck/shared/log/subjects";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
@@ -48,7 +49,7 @@ test("a large host is described in parts and again after a thousand events, so a
   await until(async () => (await described(bench, host)).length === 2, { message: "a second description" });
   await recorded(ingest);
   await ingest.kill();
-  const seq = (await described(bench, host)).at(-1)?.[0]?.seq ?? 0;
+  const seq = sequenceOf((await described(bench, host)).at(-1)?.[0]?.offset ?? logStart);
   await using nats = await connect({ servers: bench.nats.url });
   const manager = await jetstreamManager(nats);
   const { purged } = await manager.streams.purge(streamName, { filter: channelFilter(host.source, "pods"), seq });

@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
 import type { Playback } from "@tapedeck/fakes/vagrant/playback";
 import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/vagrant/recording";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
@@ -68,7 +69,9 @@ export async function vagrantKillsLeaveNoTrace({ faults, ...options }: KillsOpti
     );
     await readings[index]?.expectWhole();
   }
-  console.log(`vagrant kills: ${faults.join(" ")}; ${(await bench.log.bounds()).lastSeq} events in the log`);
+  console.log(
+    `vagrant kills: ${faults.join(" ")}; ${sequenceOf((await bench.log.bounds()).lastOffset)} events in the log`,
+  );
 }
 
 /** Both jobs are over, all of their output is recorded, and so is what the targets are in the end. */

@@ -9,7 +9,7 @@ import {
   TapedeckClient,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { largestPage } from "@tapedeck/shared/largest-page";
-import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
+import { positionBefore } from "@tapedeck/shared/log/position";
 import { CommandError } from "../command-error.ts";
 import { shortSource } from "../display/source-name.ts";
 import type { GrpcTarget } from "../gateway-address.ts";
@@ -94,7 +94,7 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
     },
     async *events({ session, source, start_position }, until) {
       const request = EventsRequest.fromPartial({
-        after: justBefore(start_position),
+        after: positionBefore(start_position) ?? "start",
         until,
         filter: { sources: [source], sessions: [session] },
         original: true,
@@ -148,12 +148,6 @@ function chosenOf(items: readonly Session[], wanted: readonly string[], source: 
 
 function of(source: string | undefined): string {
   return source === undefined ? "" : ` of ${source}`;
-}
-
-/** Reading begins after a position, and the session begins at this one. */
-function justBefore(position: string): string {
-  const { epoch, seq } = parsePosition(position) ?? { epoch: "", seq: 1 };
-  return epoch === "" ? "start" : formatPosition({ epoch, seq: seq - 1 });
 }
 
 function worded({ code, details, message }: ServiceError, name: string): CommandError {

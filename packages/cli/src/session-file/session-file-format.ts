@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { decodeEvent, encodeEvent } from "@tapedeck/shared/events/codec";
 import { eventToJson } from "@tapedeck/shared/events/json";
-import { parsePosition } from "@tapedeck/shared/log/position";
+import { logStart } from "@tapedeck/shared/log/offset";
 import { parseSourceName } from "@tapedeck/shared/source";
 import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
@@ -66,11 +66,10 @@ export function headerLine(fields: Omit<SessionFileHeader, "format" | "version">
  * already.
  */
 export function eventLine({ position, recordedAt, event }: ExportedEvent): string {
-  const { epoch, seq } = parsePosition(position) ?? { epoch: "", seq: 0 };
   const { original } = event;
   const rest = original === undefined ? event : { ...event, original: { ...original, bytes: Buffer.alloc(0) } };
-  const json = eventToJson({ seq, recordedAt, subject: "", event }, epoch, { original: true });
-  return JSON.stringify({ ...json, proto: Buffer.from(encodeEvent(rest)).toString("base64") });
+  const json = eventToJson({ offset: logStart, recordedAt, subject: "", event }, "", { original: true });
+  return JSON.stringify({ ...json, position, proto: Buffer.from(encodeEvent(rest)).toString("base64") });
 }
 
 export function endLine(fields: Omit<SessionFileEnd, "format">): string {

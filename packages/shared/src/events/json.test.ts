@@ -1,12 +1,13 @@
 import { Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, test } from "vitest";
 import type { RecordedEvent } from "../log/log.ts";
+import { offsetOf } from "../log/offset.ts";
 import { eventToJson } from "./json.ts";
 
 const at = (seconds: number, nanos: number) => ({ seconds: BigInt(seconds), nanos });
 
 const recorded = (event: Partial<Event>): RecordedEvent => ({
-  seq: 42,
+  offset: offsetOf(10_482),
   recordedAt: new Date("2026-11-20T17:00:00.120Z"),
   subject: "",
   event: Event.fromPartial({
@@ -26,7 +27,7 @@ const json = (event: Partial<Event>, options?: { original?: boolean }) =>
   JSON.parse(JSON.stringify(eventToJson(recorded(event), "t3k9x2", options)));
 
 const identity = {
-  position: "t3k9x2-42",
+  position: "383600-t3k9x2",
   recordedAt: "2026-11-20T17:00:00.120Z",
   id: "s.v1.7",
   source: "acme/alice/shop/skaffold",

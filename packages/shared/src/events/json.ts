@@ -12,12 +12,12 @@ type WireTime = { readonly seconds: bigint; readonly nanos: number };
  * 64-bit numbers as strings; unknown and empty fields are omitted, except for the identity of the event.
  */
 export function eventToJson(
-  { seq, recordedAt, event }: RecordedEvent,
+  { offset, recordedAt, event }: RecordedEvent,
   epoch: string,
   options: { original?: boolean } = {},
 ) {
   return {
-    position: formatPosition({ epoch, seq }),
+    position: formatPosition({ epoch, offset }),
     recordedAt: timeToJson(timestampFromDate(recordedAt)),
     id: event.id,
     source: event.source,

@@ -1,5 +1,6 @@
 import { type Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { decodeTime } from "ulid";
+import { logStart } from "../log/offset.ts";
 import { eventToJson } from "./json.ts";
 
 /** The session whose events are checked, as it was recorded there. */
@@ -159,7 +160,7 @@ function fields(event: Event): string | undefined {
   if (!wordForm.test(original.type)) return `${quoted(original.type)} is not the name of a message`;
   if (!wordForm.test(operation?.kind ?? "")) return `${quoted(operation?.kind ?? "")} is not a kind of operation`;
   try {
-    eventToJson({ seq: 1, recordedAt: new Date(0), subject: "", event }, "x");
+    eventToJson({ offset: logStart, recordedAt: new Date(0), subject: "", event }, "x");
     return undefined;
   } catch (cause) {
     return cause instanceof Error ? cause.message : String(cause);

@@ -1,10 +1,11 @@
 import { expect, it } from "vitest";
+import { offsetOf } from "../log/offset.ts";
 import { parseWhen } from "./time.ts";
 
 it.each([
   ["start", { type: "start" }],
   ["now", { type: "now" }],
-  ["t3k9x2-10482", { type: "position", position: { epoch: "t3k9x2", seq: 10482 } }],
+  ["383600-t3k9x2", { type: "position", position: { epoch: "t3k9x2", offset: offsetOf(10_482) } }],
   ["2026-11-20T17:00:00Z", { type: "time", time: new Date(Date.UTC(2026, 10, 20, 17)) }],
   ["2026-11-20T17:00Z", { type: "time", time: new Date(Date.UTC(2026, 10, 20, 17)) }],
   ["2026-11-20t18:00:00.123456789+01:00", { type: "time", time: new Date(Date.UTC(2026, 10, 20, 17, 0, 0, 123)) }],

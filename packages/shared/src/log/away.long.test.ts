@@ -6,6 +6,8 @@ import { testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { openLog } from "./jetstream.ts";
+import type { RecordedEvent } from "./log.ts";
+import { logStart, sequenceOf } from "./offset.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const awayMs = 60_000;
@@ -18,17 +20,17 @@ test("the log works normally a few seconds after a minute of outage", async () =
   const writer = testWriter(log.writer, alice);
   await writer.append(500);
   const abort = new AbortController();
-  const read = (events: AsyncIterable<{ readonly seq: number }>, pace?: () => Promise<unknown>) => {
+  const read = (events: AsyncIterable<RecordedEvent>, pace?: () => Promise<unknown>) => {
     const seen: number[] = [];
     const done = (async () => {
-      for await (const { seq } of events) {
-        seen.push(seq);
+      for await (const { offset } of events) {
+        seen.push(sequenceOf(offset));
         await pace?.();
       }
     })();
     return { seen, done };
   };
-  const follow = () => log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal });
+  const follow = () => log.reader.follow({ afterOffset: logStart, subjects: [] }, { signal: abort.signal });
   const gone = Promise.withResolvers<void>();
   const live = read(follow());
   const inHistory = read(follow(), () => gone.promise);

@@ -6,6 +6,7 @@ import { testMessage } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { BackupError, backUpLog, restoreLog, type Snapshot } from "./backup.ts";
 import { openLog } from "./jetstream.ts";
+import { endOf, logStart, offsetOf, sequenceOf } from "./offset.ts";
 import { belongsToLog } from "./position.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
@@ -29,8 +30,10 @@ async function harness() {
     },
     async everything() {
       await using log = await open();
-      const { lastSeq } = await log.reader.bounds();
-      const events = await Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: [] }, lastSeq, never));
+      const { lastOffset } = await log.reader.bounds();
+      const events = await Array.fromAsync(
+        log.reader.history({ afterOffset: logStart, subjects: [] }, lastOffset, never),
+      );
       return { epoch: log.epoch, formerEpochs: log.reader.formerEpochs, events };
     },
     async backUp(): Promise<{ snapshot: Snapshot; pieces: Uint8Array[] }> {
@@ -61,8 +64,9 @@ describe("a log restored from a backup", () => {
     expect(after.events).toEqual(before.events);
     expect(restored).toEqual({ epoch: after.epoch, lastSeq: 300, formerEpochs: [{ epoch: first, lastSeq: 300 }] });
     expect(after.epoch).not.toBe(first);
-    const isKnown = (epoch: string, seq: number) => belongsToLog(after, { epoch, seq });
+    const isKnown = (epoch: string, seq: number) => belongsToLog(after, { epoch, offset: offsetOf(seq) });
     expect([isKnown(first, 1), isKnown(first, 300), isKnown(first, 301)]).toEqual([true, true, false]);
+    expect(belongsToLog(after, { epoch: first, offset: endOf(300) })).toBe(true);
     expect([isKnown(after.epoch, 400), isKnown("zzzzzz", 1)]).toEqual([true, false]);
   });
 
@@ -77,7 +81,7 @@ describe("a log restored from a backup", () => {
     await on.lose();
     await restoreLog(on.nc, two.snapshot, given(two.pieces));
     const { formerEpochs, events } = await on.everything();
-    expect(events.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5]);
+    expect(events.map(({ offset }) => sequenceOf(offset))).toEqual([1, 2, 3, 4, 5]);
     expect(formerEpochs).toEqual([
       { epoch: first, lastSeq: 3 },
       { epoch: second, lastSeq: 5 },

@@ -1,6 +1,7 @@
 import { JetStreamApiError, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection } from "nats";
 import { epochKey, epochOf, type FormerEpoch, formerEpochsKey, formerEpochsOf, newEpoch } from "./epoch.ts";
+import type { Sequence } from "./offset.ts";
 import { streamName } from "./subjects.ts";
 
 /** NATS' description of a stream in a snapshot; kept beside the bytes, as `nats stream backup` does. */
@@ -8,7 +9,7 @@ export type Snapshot = { readonly config: StreamConfig; readonly state: StreamIn
 
 export type Restored = {
   readonly epoch: string;
-  readonly lastSeq: number;
+  readonly lastSeq: Sequence;
   readonly formerEpochs: readonly FormerEpoch[];
 };
 

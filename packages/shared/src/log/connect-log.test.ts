@@ -5,6 +5,7 @@ import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { type ConnectedLog, connectLog, LogConnector } from "./connect-log.ts";
 import { LogUnusableError } from "./jetstream.ts";
+import { logStart } from "./offset.ts";
 
 function attempts(results: readonly ("ok" | Error)[]) {
   const logger = silentLogger.child({});
@@ -92,7 +93,7 @@ test("a log that is open reports each message that is no event", async () => {
     await log?.nats.request("tapedeck.v1.acme.alice.shop.skaffold.v1.build", text, { timeout: 60_000 });
   }
   const over = new AbortController();
-  const following = log?.reader.follow({ afterSeq: 0, subjects: [] }, over).next();
+  const following = log?.reader.follow({ afterOffset: logStart, subjects: [] }, over).next();
   await until(() => messages("is not an event") === 2, { message: "both to be reported" });
   over.abort();
   await following;

@@ -1,5 +1,6 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection, nuid } from "nats";
+import type { Sequence } from "./offset.ts";
 import { withoutCovered } from "./subject-match.ts";
 
 export type StreamAccess = {
@@ -14,7 +15,7 @@ export type Consumer = { readonly name: string; readonly pendingAtStart: number 
 
 /** A stored message as a consumer delivers it. */
 export type Delivered = {
-  readonly seq: number;
+  readonly seq: Sequence;
   /** 1, 2, 3 … per consumer: a hole means that something was lost on the way. */
   readonly deliverySeq: number;
   readonly recordedAtMs: number;
@@ -29,10 +30,10 @@ export type Delivered = {
 
 const forgetAfterNs = 10_000_000_000;
 
-/** `from`: begins after this sequence, or delivers only the last message of each subject. */
+/** `from`: begins with this message, or delivers only the last message of each subject. */
 export async function addConsumer(
   { jsm, streamName }: StreamAccess,
-  from: number | "last of each subject",
+  from: Sequence | "last of each subject",
   subjects: readonly string[],
 ): Promise<Consumer> {
   const name = nuid.next();
@@ -40,7 +41,7 @@ export async function addConsumer(
     name,
     ack_policy: "none",
     ...(typeof from === "number"
-      ? { deliver_policy: "by_start_sequence", opt_start_seq: from + 1 }
+      ? { deliver_policy: "by_start_sequence", opt_start_seq: from }
       : { deliver_policy: "last_per_subject" }),
     inactive_threshold: forgetAfterNs,
     mem_storage: true,
@@ -95,7 +96,7 @@ function readAnswer(msg: Msg): PullAnswer {
 /** Parses the headers lazily: they cost as much as the event, which is all that most readers need. */
 class DeliveredMessage implements Delivered {
   readonly #msg: Msg;
-  readonly seq: number;
+  readonly seq: Sequence;
   readonly deliverySeq: number;
   readonly recordedAtMs: number;
   readonly pending: number;

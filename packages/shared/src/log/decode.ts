@@ -1,6 +1,7 @@
 import { decodeEvent } from "../events/codec.ts";
 import type { Delivered } from "./consumer.ts";
 import type { RecordedEvent } from "./log.ts";
+import { offsetOf, type Sequence } from "./offset.ts";
 
 export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>) => void;
 
@@ -11,10 +12,10 @@ const maxReported = 1_000;
 
 /** Reports a message that is not an event once and skips it, so that it can't stop all readers. */
 export function decoder(warn: Warn): Decode {
-  const reported = new Set<number>();
+  const reported = new Set<Sequence>();
   return ({ seq, recordedAtMs, subject, data }) => {
     try {
-      return { seq, recordedAt: new Date(recordedAtMs), subject, event: decodeEvent(data) };
+      return { offset: offsetOf(seq), recordedAt: new Date(recordedAtMs), subject, event: decodeEvent(data) };
     } catch (err) {
       if (!reported.has(seq) && reported.size < maxReported) {
         reported.add(seq);

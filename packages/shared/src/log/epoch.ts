@@ -1,4 +1,5 @@
 import type { StreamInfo } from "@nats-io/jetstream";
+import type { Sequence } from "./offset.ts";
 
 /** Key in the stream's metadata. */
 export const epochKey = "tapedeck-epoch";
@@ -7,7 +8,7 @@ export const epochKey = "tapedeck-epoch";
 export const formerEpochsKey = "tapedeck-former-epochs";
 
 /** The epoch of a log before it was restored from a backup, and the backup's last sequence. */
-export type FormerEpoch = { readonly epoch: string; readonly lastSeq: number };
+export type FormerEpoch = { readonly epoch: string; readonly lastSeq: Sequence };
 
 /** Undefined when the stream was not made by Tapedeck. */
 export function epochOf({ config }: Pick<StreamInfo, "config">): string | undefined {

@@ -8,6 +8,7 @@ import { acknowledged, testMessage } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { openLog } from "./jetstream.ts";
+import { endOf, logStart, type Offset, sequenceOf } from "./offset.ts";
 import { streamName } from "./subjects.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
@@ -71,7 +72,7 @@ test("without an answer or a server the outcome is unknown in time, and writing 
     expect((await log.writer.lastOf(alice))?.mark.cursor.ordinals.v1).toBe(expected);
   }
   const all = await Array.fromAsync(
-    log.reader.history({ afterSeq: 0, subjects: [] }, expected, AbortSignal.timeout(60_000)),
+    log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(expected), AbortSignal.timeout(60_000)),
   );
   expect(all.map(({ event }) => Number(event.ordinal))).toEqual(Array.from({ length: expected }, (_, i) => i + 1));
   await nc.close();
@@ -86,7 +87,7 @@ test("a follower continues by itself after kill -9 of the server, without loss o
   const followers = Array.from({ length: 5 }, () => {
     const seen: number[] = [];
     const done = (async () => {
-      const events = log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal });
+      const events = log.reader.follow({ afterOffset: logStart, subjects: [] }, { signal: abort.signal });
       for await (const { event } of events) seen.push(Number(event.ordinal));
     })();
     return { seen, done };
@@ -121,18 +122,18 @@ test("a follower learns how far the log has advanced meanwhile, where nothing is
   const publish = (n: number) => writer.publish(alice, "w1", [testMessage(alice, n)], n - 1);
   await publish(1);
   const abort = new AbortController();
-  const reached: number[] = [];
-  const options = { signal: abort.signal, reached: (seq: number) => void reached.push(seq) };
-  const following = Array.fromAsync(reader.follow({ afterSeq: 0, subjects: [] }, options));
-  await until(() => reached.at(-1) === 1, { message: "the first event" });
+  const reached: Offset[] = [];
+  const options = { signal: abort.signal, reached: (end: Offset) => void reached.push(end) };
+  const following = Array.fromAsync(reader.follow({ afterOffset: logStart, subjects: [] }, options));
+  await until(() => reached.at(-1) === endOf(1), { message: "the first event" });
 
   way.loseAnswers();
   expect(acknowledged(await publish(2))).toBe(2);
   await (await jetstreamManager(direct)).streams.deleteMessage(streamName, 2, true);
   way.cut();
-  await until(() => reached.at(-1) === 2, { message: "the log's end" });
+  await until(() => reached.at(-1) === endOf(2), { message: "the log's end" });
   abort.abort();
-  expect((await following).map(({ seq }) => seq)).toEqual([1]);
+  expect((await following).map(({ offset }) => sequenceOf(offset))).toEqual([1]);
   await Promise.all([direct.close(), lossy.close()]);
 });
 
@@ -143,8 +144,8 @@ test("a follower ends at once when its signal aborts, also while the server is a
   const log = await openLog(nc, { timeoutMs: 2 ** 31 - 1, syncKnown: true });
   const abort = new AbortController();
   await server.stop();
-  const next = log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal }).next();
-  const history = log.reader.history({ afterSeq: 0, subjects: [] }, 10, abort.signal).next();
+  const next = log.reader.follow({ afterOffset: logStart, subjects: [] }, { signal: abort.signal }).next();
+  const history = log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(10), abort.signal).next();
   abort.abort();
   expect(await next).toEqual({ done: true, value: undefined });
   expect(await history).toEqual({ done: true, value: undefined });

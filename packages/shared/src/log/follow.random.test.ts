@@ -6,6 +6,7 @@ import { seeded } from "../testing/seeded.ts";
 import { startTestLog, testSources } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
 import type { RecordedEvent } from "./log.ts";
+import { endOf, type Offset, sequenceOf } from "./offset.ts";
 import { sourceFilter } from "./subjects.ts";
 
 const sources = testSources;
@@ -20,7 +21,7 @@ test("many followers that begin anywhere, at any time and pace, see each event o
   const written: { seq: number; source: SourceName }[] = [];
   const followers: Follower[] = [];
   const running: Promise<void>[] = [];
-  const caughtUp: number[] = [];
+  const caughtUp: Offset[] = [];
   const random = seeded("followers");
   const chance = (part: number) => random.below(1_000) < part * 1_000;
 
@@ -30,8 +31,8 @@ test("many followers that begin anywhere, at any time and pace, see each event o
     const follower: Follower = { want, after, seen: [] };
     const slow = chance(0.2);
     followers.push(follower);
-    const options = { signal: abort.signal, caughtUp: (seq: number) => void caughtUp.push(seq) };
-    const events = log.reader.follow({ afterSeq: after, subjects: want.map(sourceFilter) }, options);
+    const options = { signal: abort.signal, caughtUp: (end: Offset) => void caughtUp.push(end) };
+    const events = log.reader.follow({ afterOffset: endOf(after), subjects: want.map(sourceFilter) }, options);
     running.push(
       (async () => {
         for await (const recorded of events) {
@@ -61,7 +62,7 @@ test("many followers that begin anywhere, at any time and pace, see each event o
   abort.abort();
   await Promise.all(running);
   for (const follower of followers) {
-    expect(follower.seen.map(({ seq }) => seq)).toEqual(wanted(follower).map(({ seq }) => seq));
+    expect(follower.seen.map(({ offset }) => sequenceOf(offset))).toEqual(wanted(follower).map(({ seq }) => seq));
   }
   expect(caughtUp.length).toBe(followers.length);
 });

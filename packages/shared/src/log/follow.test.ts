@@ -8,6 +8,7 @@ import { acknowledged, testMessage, testWriter } from "../testing/log-messages.t
 import { startTestLog, testSources } from "../testing/test-log.ts";
 import { until } from "../testing/until.ts";
 import type { NewMessage } from "./log.ts";
+import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "./offset.ts";
 import { sourceFilter, streamName } from "./subjects.ts";
 
 const sources = testSources;
@@ -20,18 +21,18 @@ test("readers that stop reading block nobody, hold nothing, and miss nothing", a
   const writer = testWriter(log.writer, alice);
   const original = Original.fromPartial({ type: "x", bytes: Buffer.alloc(16 * 1024, 1) });
   const abort = new AbortController();
-  const subscribe = () => log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal });
+  const subscribe = () => log.reader.follow({ afterOffset: logStart, subjects: [] }, { signal: abort.signal });
   // Half of them stop in the live tail, half in the middle of history.
   const live = Array.from({ length: 20 }, subscribe);
   const first = live.map((events) => events.next());
   await writer.append(1);
-  for (const next of first) expect((await next).value?.seq).toBe(1);
+  for (const next of first) expect((await next).value?.offset).toBe(offsetOf(1));
   await writer.append(200, { original });
   collectGarbage();
   const bytes = () => process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed;
   const before = bytes();
   const behind = Array.from({ length: 20 }, subscribe);
-  for (const events of behind) expect((await events.next()).value?.seq).toBe(1);
+  for (const events of behind) expect((await events.next()).value?.offset).toBe(offsetOf(1));
   for (let i = 0; i < 19; i++) await writer.append(200, { original });
   const total = 4_001; // 62 MiB
 
@@ -45,7 +46,7 @@ test("readers that stop reading block nobody, hold nothing, and miss nothing", a
   await until(() => grown() < 16 * 1024 * 1024, { message: "the memory to be as before" });
 
   for (const late of [live[0], behind[0]]) {
-    for (let seq = 2; seq <= total; seq++) expect((await late?.next())?.value?.seq).toBe(seq);
+    for (let seq = 2; seq <= total; seq++) expect((await late?.next())?.value?.offset).toBe(offsetOf(seq));
   }
   abort.abort();
 });
@@ -55,13 +56,13 @@ test("a process that was held up does not take the log for silent", async () => 
   await using log = await startTestLog({ warn: (message) => warnings.push(message) });
   const writer = testWriter(log.writer, alice);
   const abort = new AbortController();
-  const events = log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal });
+  const events = log.reader.follow({ afterOffset: logStart, subjects: [] }, { signal: abort.signal });
   await writer.append(1);
-  expect((await events.next()).value?.seq).toBe(1);
+  expect((await events.next()).value?.offset).toBe(offsetOf(1));
   // The server's heartbeats come meanwhile, and wait to be read.
   for (const start = performance.now(); performance.now() - start < 2_000; );
   await writer.append(1);
-  expect((await events.next()).value?.seq).toBe(2);
+  expect((await events.next()).value?.offset).toBe(offsetOf(2));
   expect(warnings).toEqual([]);
   abort.abort();
 });
@@ -70,15 +71,15 @@ test("a waiting follower learns how far the log has advanced, even without a mat
   await using log = await startTestLog();
   const bob = testWriter(log.writer, sources[1] as SourceName);
   const abort = new AbortController();
-  const reached: number[] = [];
-  const from = { afterSeq: 0, subjects: [sourceFilter(alice)] };
-  const events = log.reader.follow(from, { signal: abort.signal, reached: (seq) => void reached.push(seq) });
+  const reached: Offset[] = [];
+  const from = { afterOffset: logStart, subjects: [sourceFilter(alice)] };
+  const events = log.reader.follow(from, { signal: abort.signal, reached: (end) => void reached.push(end) });
   const first = events.next();
   const last = await bob.append(3);
-  await until(() => reached.at(-1) === last, { message: `sequence ${last} to be reached` });
+  await until(() => reached.at(-1) === endOf(last), { message: `sequence ${last} to be reached` });
   const mine = await testWriter(log.writer, alice).append(1);
-  expect((await first).value?.seq).toBe(mine);
-  expect(reached).not.toContain(mine); // not before it is asked for more
+  expect((await first).value?.offset).toBe(offsetOf(mine));
+  expect(reached).not.toContain(endOf(mine)); // not before it is asked for more
   abort.abort();
 });
 
@@ -86,7 +87,7 @@ test("erased events are not served from memory, not even to a reader in the midd
   await using log = await startTestLog();
   const writer = testWriter(log.writer, alice);
   const abort = new AbortController();
-  const from = { afterSeq: 0, subjects: [sourceFilter(alice)] };
+  const from = { afterOffset: logStart, subjects: [sourceFilter(alice)] };
   const follow = () => {
     const told = Promise.withResolvers<void>();
     const options = { signal: abort.signal, caughtUp: () => told.resolve() };
@@ -98,7 +99,7 @@ test("erased events are not served from memory, not even to a reader in the midd
   await live.caughtUp;
   const end = await writer.append(3, { session: "gone" });
   const kept = await writer.append(1, { session: "kept" });
-  expect((await first).value?.seq).toBe(1);
+  expect((await first).value?.offset).toBe(offsetOf(1));
   await writer.append(1, { session: "gone", channel: "tapedeck", kind: "session.erased" });
   const jsm = await jetstreamManager(log.nc);
   for (let seq = 1; seq <= end; seq++) await jsm.streams.deleteMessage(streamName, seq, true);
@@ -106,9 +107,9 @@ test("erased events are not served from memory, not even to a reader in the midd
 
   const given = async ({ events }: ReturnType<typeof follow>) => {
     const seqs: number[] = [];
-    for await (const { seq } of events) {
-      seqs.push(seq);
-      if (seq === again) return seqs;
+    for await (const { offset } of events) {
+      seqs.push(sequenceOf(offset));
+      if (offset === offsetOf(again)) return seqs;
     }
     return seqs;
   };
@@ -121,10 +122,12 @@ test("expired events are not served from memory", async () => {
   await using log = await startTestLog();
   const over = new AbortController();
   const seen: number[] = [];
-  const caughtUp = Promise.withResolvers<number>();
+  const caughtUp = Promise.withResolvers<Offset>();
   const reading = (async () => {
     const options = { signal: over.signal, caughtUp: caughtUp.resolve };
-    for await (const { seq } of log.reader.follow({ afterSeq: 0, subjects: [] }, options)) seen.push(seq);
+    for await (const { offset } of log.reader.follow({ afterOffset: logStart, subjects: [] }, options)) {
+      seen.push(sequenceOf(offset));
+    }
   })();
   const messages = [1, 2].map((ordinal) => testMessage(alice, ordinal));
   const [first, second] = messages as [NewMessage, NewMessage];
@@ -136,10 +139,11 @@ test("expired events are not served from memory", async () => {
   expect(acknowledged(await publish(second, 1))).toBe(2);
   await until(() => seen.length === 2, { message: "both to be followed" });
 
-  const kept = () => Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: [] }, 2, over.signal));
+  const kept = () =>
+    Array.fromAsync(log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(2), over.signal));
   await until(async () => (await kept()).length === 1, { message: "the log to have dropped the first" });
-  const late = log.reader.follow({ afterSeq: 0, subjects: [] }, over);
-  expect((await late.next()).value).toMatchObject({ seq: 2 });
+  const late = log.reader.follow({ afterOffset: logStart, subjects: [] }, over);
+  expect((await late.next()).value).toMatchObject({ offset: offsetOf(2) });
   over.abort();
   await reading;
 });

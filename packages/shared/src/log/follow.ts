@@ -1,6 +1,7 @@
 import { abortable } from "../sync/abortable.ts";
 import { backoff, delay } from "../sync/delay.ts";
 import type { FollowOptions, LogReader, ReadFrom, RecordedEvent } from "./log.ts";
+import { laterOf, logStart, type Offset } from "./offset.ts";
 import { subjectMatcher } from "./subject-match.ts";
 import type { Tail } from "./tail.ts";
 
@@ -16,17 +17,17 @@ export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "history"> & {
  */
 export async function* followLog(
   { tail, bounds, lastMatch, history }: FollowDeps,
-  { afterSeq, subjects }: ReadFrom,
+  { afterOffset, subjects }: ReadFrom,
   { signal, caughtUp, reached: reportReached }: FollowOptions,
 ): AsyncGenerator<RecordedEvent, void> {
   const matches = subjectMatcher(subjects);
   const retry = backoff(50, 2_000);
   let announce = caughtUp;
-  let logEnd: number | undefined;
-  let done = afterSeq;
+  let logEnd: Offset | undefined;
+  let done = afterOffset;
 
   /** Undefined if the log is away, after a delay. */
-  const ask = async (question: () => Promise<number>): Promise<number | undefined> => {
+  const ask = async (question: () => Promise<Offset>): Promise<Offset | undefined> => {
     try {
       const answer = await abortable(question(), signal);
       retry.reset();
@@ -45,18 +46,18 @@ export async function* followLog(
     }
     // "Caught up" covers everything in the log when the subscription began, even if the tail is behind that.
     if (announce !== undefined && logEnd === undefined) {
-      logEnd = await ask(async () => (await bounds()).lastSeq);
+      logEnd = await ask(async () => (await bounds()).lastOffset);
       continue;
     }
     const { ring, last: reached } = live;
     if (done < ring.floor) {
       const match = await ask(() => lastMatch(subjects));
       if (match === undefined) continue;
-      for await (const recorded of history({ afterSeq: done, subjects }, match, signal)) {
+      for await (const recorded of history({ afterOffset: done, subjects }, match, signal)) {
         yield recorded;
-        done = recorded.seq;
+        done = recorded.offset;
       }
-      if (!signal.aborted) done = Math.max(done, reached);
+      if (!signal.aborted) done = laterOf(done, reached);
       continue;
     }
     let index = ring.indexAfter(done);
@@ -66,10 +67,10 @@ export async function* followLog(
         const isKept = expiresAtMs === undefined || expiresAtMs > Date.now();
         if (recorded !== undefined && isKept) yield recorded;
       }
-      done = entry.seq;
+      done = entry.offset;
     }
     if (done < ring.floor || signal.aborted) continue;
-    done = Math.max(done, tail.now()?.last ?? 0);
+    done = laterOf(done, tail.now()?.last ?? logStart);
     if (announce !== undefined && done >= (logEnd ?? 0)) {
       announce(done);
       announce = undefined;

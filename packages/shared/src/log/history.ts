@@ -3,11 +3,13 @@ import { backoff, delay } from "../sync/delay.ts";
 import type { Semaphore } from "../sync/semaphore.ts";
 import { addConsumer, type Consumer, type Delivered, exceedsMaxBytes, pull, type StreamAccess } from "./consumer.ts";
 import type { Decode, Warn } from "./decode.ts";
-import type { ReadFrom, RecordedEvent } from "./log.ts";
+import type { RecordedEvent } from "./log.ts";
+import type { Sequence } from "./offset.ts";
 
 export type HistoryDeps<T> = StreamAccess & {
   readonly semaphore: Semaphore;
-  readonly lastMatch: (subjects: readonly string[]) => Promise<number>;
+  /** The last message that matches, 0 for none. */
+  readonly lastMatch: (subjects: readonly string[]) => Promise<Sequence>;
   readonly decode: Decode<T>;
   readonly warn: Warn;
 };
@@ -20,35 +22,37 @@ const firstBatch = 64;
 /** A batch that nobody consumes is dropped after this time, and read again when somebody does. */
 const holdMs = 5_000;
 
+/** The messages to read: both inclusive. */
+export type MessageRange = { readonly first: Sequence; readonly last: Sequence; readonly subjects: readonly string[] };
+
 /** See LogReader.history. Reads batch by batch, each in a turn of its own, so a paused reader blocks nobody. */
 export async function* readHistory<T>(
   deps: HistoryDeps<T>,
-  { afterSeq, subjects }: ReadFrom,
-  untilSeq: number,
+  { first, last: end, subjects }: MessageRange,
   signal: AbortSignal,
 ): AsyncGenerator<T, void> {
   const { semaphore, lastMatch, decode, warn } = deps;
   const retry = backoff(50, 2_000);
   let reading: ConsumerProgress | undefined;
-  let done = afterSeq;
+  let next = first;
   let size = firstBatch;
   try {
-    while (done < untilSeq && !signal.aborted) {
+    while (next <= end && !signal.aborted) {
       let batch: Batch;
-      let complete: boolean; // the log holds nothing further: the message at `untilSeq` may be gone
+      let complete: boolean; // the log holds nothing further: the message at `end` may be gone
       const release = await semaphore.acquire(signal);
       if (release === undefined) return;
       try {
-        reading ??= { consumer: await abortable(addConsumer(deps, done, subjects), signal), delivered: 0 };
+        reading ??= { consumer: await abortable(addConsumer(deps, next, subjects), signal), delivered: 0 };
         batch = await readBatch(deps, reading, size, signal);
         // Another reader waits for the turn; keeping this consumer would exceed the number of turns.
         if (semaphore.waiting > 0) reading = forget(deps, reading);
-        const last = batch.messages.at(-1)?.seq ?? done;
-        complete = last >= untilSeq || (batch.drained && (await abortable(lastMatch(subjects), signal)) <= last);
+        const last = batch.messages.at(-1)?.seq ?? next - 1;
+        complete = last >= end || (batch.drained && (await abortable(lastMatch(subjects), signal)) <= last);
       } catch (err) {
         reading = undefined;
         if (err instanceof ForgottenError || signal.aborted) continue;
-        warn("reading history failed; trying again", { afterSeq: done, err });
+        warn("reading history failed; trying again", { next, err });
         release();
         await delay(retry.next(), signal);
         continue;
@@ -60,10 +64,10 @@ export async function* readHistory<T>(
 
       using held = hold(batch.messages);
       for (let message = held.next(); message !== undefined; message = held.next()) {
-        if (message.seq > untilSeq || signal.aborted) return;
+        if (message.seq > end || signal.aborted) return;
         const recorded = decode(message);
         if (recorded !== undefined) yield recorded;
-        done = message.seq;
+        next = message.seq + 1;
       }
       if (held.dropped) reading = forget(deps, reading);
       else if (complete) return;

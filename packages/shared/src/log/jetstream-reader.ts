@@ -5,9 +5,10 @@ import type { Delivered, StreamAccess } from "./consumer.ts";
 import { decoder, type Warn } from "./decode.ts";
 import type { FormerEpoch } from "./epoch.ts";
 import { followLog } from "./follow.ts";
-import { readHistory, readLasts } from "./history.ts";
+import { type MessageRange, readHistory, readLasts } from "./history.ts";
 import { cursorIn } from "./jetstream-writer.ts";
-import type { LogReader, LogSurvey, ReadFrom, StoredMessage } from "./log.ts";
+import type { LogReader, LogSurvey, StoredMessage } from "./log.ts";
+import { endOf, firstMessageAfter, offsetOf, type Sequence, sequenceOf } from "./offset.ts";
 import type { RingLimits } from "./ring.ts";
 import { withoutCovered } from "./subject-match.ts";
 import { everySubject } from "./subjects.ts";
@@ -24,7 +25,7 @@ export type ReaderDeps = StreamAccess & {
 export type JetstreamReader = LogReader &
   LogSurvey & {
     /** Like `history`, but the messages themselves. Omits unreadable and expired messages. */
-    stored(from: ReadFrom, untilSeq: number, signal: AbortSignal): AsyncGenerator<StoredMessage, void>;
+    stored(range: MessageRange, signal: AbortSignal): AsyncGenerator<StoredMessage, void>;
     close(): Promise<void>;
   };
 
@@ -37,17 +38,17 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
 
   const bounds: LogReader["bounds"] = async () => {
     const { state } = await orNotReady(jsm.streams.info(streamName));
-    return { firstSeq: Math.max(1, state.first_seq), lastSeq: state.last_seq };
+    return { firstOffset: offsetOf(Math.max(1, state.first_seq)), lastOffset: endOf(state.last_seq) };
   };
 
   const now: LogReader["now"] = async () => {
     const info = await orNotReady(jsm.streams.info(streamName));
     // The server sends `ts`; only the client's type lacks it.
     const { ts } = info as typeof info & { readonly ts?: string };
-    return { at: ts === undefined ? new Date() : new Date(ts), lastSeq: info.state.last_seq };
+    return { at: ts === undefined ? new Date() : new Date(ts), lastOffset: endOf(info.state.last_seq) };
   };
 
-  const lastMatch: LogReader["lastMatch"] = async (subjects) => {
+  const lastMessage = async (subjects: readonly string[]): Promise<Sequence> => {
     // For all subjects too: the message of the last sequence may be gone, and ">" then finds nothing (2.15.1).
     const lasts = withoutCovered(subjects.length === 0 ? [everySubject] : subjects).map((subject) =>
       jsm.streams.getMessage(streamName, { last_by_subj: subject }),
@@ -55,8 +56,14 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     return Math.max(...(await orNotReady(Promise.all(lasts))).map((message) => message?.seq ?? 0));
   };
 
-  const history: LogReader["history"] = (from, untilSeq, signal) =>
-    readHistory({ ...deps, warn, decode, semaphore: historySemaphore, lastMatch }, from, untilSeq, signal);
+  const lastMatch: LogReader["lastMatch"] = async (subjects) => endOf(await lastMessage(subjects));
+
+  const historyDeps = { ...deps, warn, semaphore: historySemaphore, lastMatch: lastMessage };
+
+  const history: LogReader["history"] = ({ afterOffset, subjects }, untilOffset, signal) => {
+    const range = { first: firstMessageAfter(afterOffset), last: sequenceOf(untilOffset), subjects };
+    return readHistory({ ...historyDeps, decode }, range, signal);
+  };
 
   return {
     epoch,
@@ -65,8 +72,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     now,
     lastMatch,
     history,
-    stored: (from, untilSeq, signal) =>
-      readHistory({ ...deps, warn, decode: storedOf, semaphore: historySemaphore, lastMatch }, from, untilSeq, signal),
+    stored: (range, signal) => readHistory({ ...historyDeps, decode: storedOf }, range, signal),
 
     lastOfEach: (subjects, signal) => readLasts({ ...deps, decode, semaphore: historySemaphore }, subjects, signal),
 
@@ -74,7 +80,8 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
       // The leader also takes a start time here; only the client's type lacks it.
       const ms = Math.min(Math.max(time.getTime(), 0), lastMoment);
       const query = { start_time: new Date(ms).toISOString() } as unknown as MsgRequest;
-      return (await orNotReady(jsm.streams.getMessage(streamName, query)))?.seq;
+      const message = await orNotReady(jsm.streams.getMessage(streamName, query));
+      return message === null ? undefined : offsetOf(message.seq);
     },
 
     follow(from, options) {

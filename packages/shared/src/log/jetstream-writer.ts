@@ -2,6 +2,7 @@ import type { JetStreamManager } from "@nats-io/jetstream";
 import { headers, type MsgHdrs, type NatsConnection, nuid, RequestError } from "nats";
 import type { SourceName } from "../source.ts";
 import type { Cursor, LogWriter, NewMessage, PublishOutcome, WriterMark } from "./log.ts";
+import type { Sequence } from "./offset.ts";
 import { sourceFilter } from "./subjects.ts";
 
 export const largestMessageBytes = Math.floor(7.9 * 1024 * 1024);
@@ -26,7 +27,7 @@ type Deps = {
 
 type PubAck = {
   readonly stream?: string;
-  readonly seq?: number;
+  readonly seq?: Sequence;
   readonly count?: number;
   readonly error?: { readonly code: number; readonly err_code: number; readonly description: string };
 };
@@ -111,7 +112,7 @@ export function jetstreamWriter({ nc, jsm, streamName, timeoutMs }: Deps): LogWr
   }
 }
 
-function expectLast(h: MsgHdrs, source: SourceName, seq: number): void {
+function expectLast(h: MsgHdrs, source: SourceName, seq: Sequence): void {
   h.set("Nats-Expected-Last-Subject-Sequence", String(seq));
   h.set("Nats-Expected-Last-Subject-Sequence-Subject", sourceFilter(source));
 }

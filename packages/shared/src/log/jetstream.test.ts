@@ -10,6 +10,7 @@ import { until } from "../testing/until.ts";
 import { LogUnusableError, type OpenLogOptions, openLog } from "./jetstream.ts";
 import { logContract, take } from "./log.contract.ts";
 import { LogReplacedError } from "./log.ts";
+import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "./offset.ts";
 import { eventSubject, streamName } from "./subjects.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
@@ -90,16 +91,16 @@ describe("unexpected contents", () => {
     const noEvent = () =>
       log.nc.request(eventSubject(alice, "v1", "build.started"), new Uint8Array([255, 255, 255]), { timeout: 60_000 });
     await noEvent();
-    const caughtUp = Promise.withResolvers<number>();
+    const caughtUp = Promise.withResolvers<Offset>();
     const events = log.reader.follow(
-      { afterSeq: 0, subjects: [] },
+      { afterOffset: logStart, subjects: [] },
       { signal: abort.signal, caughtUp: caughtUp.resolve },
     );
     const first = events.next();
     await caughtUp.promise;
     await noEvent();
     acknowledged(await log.writer.publish(alice, "w1", [testMessage(alice, 1)], 2));
-    expect((await first).value?.seq).toBe(3);
+    expect((await first).value?.offset).toBe(offsetOf(3));
     abort.abort();
     expect(new Set(warnings)).toEqual(new Set([1, 2]));
     await expect(writer.append(1)).rejects.toThrow("wrong-sequence");
@@ -110,15 +111,15 @@ describe("unexpected contents", () => {
     await testWriter(log.writer, alice).append(10);
     for (const seq of [4, 9, 10]) await log.streams.deleteMessage(streamName, seq);
     const signal = new AbortController().signal;
-    const left = await Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: [] }, 10, signal));
-    expect(left.map(({ seq }) => seq)).toEqual([1, 2, 3, 5, 6, 7, 8]);
-    const caughtUp = Promise.withResolvers<number>();
+    const left = await Array.fromAsync(log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(10), signal));
+    expect(left.map(({ offset }) => sequenceOf(offset))).toEqual([1, 2, 3, 5, 6, 7, 8]);
+    const caughtUp = Promise.withResolvers<Offset>();
     const abort = new AbortController();
     const options = { signal: abort.signal, caughtUp: caughtUp.resolve };
-    const following = take(log.reader.follow({ afterSeq: 0, subjects: [] }, options), 8);
-    expect(await caughtUp.promise).toBe(10);
+    const following = take(log.reader.follow({ afterOffset: logStart, subjects: [] }, options), 8);
+    expect(await caughtUp.promise).toBe(endOf(10));
     acknowledged(await log.writer.publish(alice, "w1", [testMessage(alice, 11)], 8));
-    expect((await following).at(-1)?.seq).toBe(11);
+    expect((await following).at(-1)?.offset).toBe(offsetOf(11));
     abort.abort();
   });
 
@@ -126,7 +127,7 @@ describe("unexpected contents", () => {
     await using log = await open();
     const text = { ...testMessage(alice, 1, { kind: "log.written" }), ttlSeconds: 1 };
     acknowledged(await log.writer.publish(alice, "w1", [text, testMessage(alice, 2)], 0));
-    await until(async () => (await log.reader.bounds()).firstSeq === 2, { message: "the text to go" });
+    await until(async () => (await log.reader.bounds()).firstOffset === offsetOf(2), { message: "the text to go" });
     expect((await log.writer.lastOf(alice))?.seq).toBe(2);
   });
 
@@ -135,28 +136,29 @@ describe("unexpected contents", () => {
     const text = (ordinal: number) => ({ ...testMessage(alice, ordinal, { kind: "log.written" }), ttlSeconds: 1 });
     const stays = (ordinal: number) => testMessage(alice, ordinal);
     acknowledged(await log.writer.publish(alice, "w1", [text(1), stays(2), text(3), stays(4), text(5), text(6)], 0));
-    await until(async () => (await log.reader.lastMatch([])) === 4, { message: "the text to go" });
-    expect((await log.reader.bounds()).lastSeq).toBe(6);
+    await until(async () => (await log.reader.lastMatch([])) === endOf(4), { message: "the text to go" });
+    expect((await log.reader.bounds()).lastOffset).toBe(endOf(6));
     const signal = AbortSignal.timeout(60_000);
-    for (const [afterSeq, left] of [
+    for (const [after, left] of [
       [0, [2, 4]],
       [2, [4]],
       [5, []],
     ] as const) {
       const read: number[] = [];
-      for await (const { seq } of log.reader.history({ afterSeq, subjects: [] }, 6, signal)) read.push(seq);
+      const from = { afterOffset: endOf(after), subjects: [] };
+      for await (const { offset } of log.reader.history(from, endOf(6), signal)) read.push(sequenceOf(offset));
       expect(read).toEqual(left);
     }
     const followed: number[] = [];
-    const caughtUp = Promise.withResolvers<number>();
+    const caughtUp = Promise.withResolvers<Offset>();
     const following = (async () => {
       const options = { signal, caughtUp: caughtUp.resolve };
-      for await (const { seq } of log.reader.follow({ afterSeq: 1, subjects: [] }, options)) {
-        followed.push(seq);
-        if (seq === 7) return;
+      for await (const { offset } of log.reader.follow({ afterOffset: endOf(1), subjects: [] }, options)) {
+        followed.push(sequenceOf(offset));
+        if (offset === offsetOf(7)) return;
       }
     })();
-    expect(await caughtUp.promise).toBe(6);
+    expect(await caughtUp.promise).toBe(endOf(6));
     acknowledged(await log.writer.publish(alice, "w1", [stays(7)], 4));
     await following;
     expect(followed).toEqual([2, 4, 7]);
@@ -164,9 +166,9 @@ describe("unexpected contents", () => {
 
   test("following ends with an error when the log is recreated", async () => {
     await using log = await open();
-    const caughtUp = Promise.withResolvers<number>();
+    const caughtUp = Promise.withResolvers<Offset>();
     const options = { signal: new AbortController().signal, caughtUp: caughtUp.resolve };
-    const next = log.reader.follow({ afterSeq: 0, subjects: [] }, options).next();
+    const next = log.reader.follow({ afterOffset: logStart, subjects: [] }, options).next();
     const failed = expect(next).rejects.toThrow(LogReplacedError);
     await caughtUp.promise;
     await log.streams.delete(streamName);

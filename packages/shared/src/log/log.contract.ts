@@ -5,6 +5,7 @@ import { sourceName } from "../source.ts";
 import { acknowledged, testMessage, testWriter } from "../testing/log-messages.ts";
 import { until } from "../testing/until.ts";
 import type { LogReader, LogWriter, NewMessage, RecordedEvent } from "./log.ts";
+import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "./offset.ts";
 import { channelFilter, sourceFilter } from "./subjects.ts";
 
 export type LogUnderTest = AsyncDisposable & { readonly writer: LogWriter; readonly reader: LogReader };
@@ -16,7 +17,7 @@ export async function take(events: AsyncIterable<RecordedEvent>, count: number):
   return taken;
 }
 
-const seqs = (events: readonly RecordedEvent[]) => events.map(({ seq }) => seq);
+const seqs = (events: readonly RecordedEvent[]) => events.map(({ offset }) => sequenceOf(offset));
 const upTo = (end: number, from = 1) => Array.from({ length: end - from + 1 }, (_, i) => from + i);
 const never = new AbortController().signal;
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
@@ -28,17 +29,20 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
     test("a source without messages has no last message", async () => {
       await using log = await open();
       expect(await log.writer.lastOf(alice)).toBeUndefined();
-      expect(await log.reader.bounds()).toEqual({ firstSeq: 1, lastSeq: 0 });
+      expect(await log.reader.bounds()).toEqual({ firstOffset: offsetOf(1), lastOffset: logStart });
     });
 
     test("its clock is the clock of its events, even before the first one", async () => {
       await using log = await open();
       const before = await log.reader.now();
-      expect(before.lastSeq).toBe(0);
+      expect(before.lastOffset).toBe(logStart);
       const lastSeq = await testWriter(log.writer, alice).append(1);
-      const [recorded] = await take(log.reader.history({ afterSeq: 0, subjects: [] }, lastSeq, never), 1);
+      const [recorded] = await take(
+        log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(lastSeq), never),
+        1,
+      );
       const after = await log.reader.now();
-      expect(after.lastSeq).toBe(lastSeq);
+      expect(after.lastOffset).toBe(endOf(lastSeq));
       const ms = [before.at, recorded?.recordedAt, after.at].map((time) => time?.getTime() ?? 0);
       expect(ms).toEqual(ms.toSorted((a, b) => a - b));
       // Milliseconds of its own, not ours.
@@ -61,7 +65,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       const messages = upTo(count).map((ordinal) => testMessage(alice, ordinal));
       expect(await log.writer.publish(alice, "w2", messages, 1)).toEqual({ outcome: "wrong-sequence" });
       expect((await log.writer.lastOf(alice))?.mark.writer).toBe("w1");
-      expect(await log.reader.bounds()).toEqual({ firstSeq: 1, lastSeq: 2 });
+      expect(await log.reader.bounds()).toEqual({ firstOffset: offsetOf(1), lastOffset: endOf(2) });
     });
 
     test("sources do not affect each other", async () => {
@@ -100,7 +104,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
     ])("$title cannot be published", async ({ messages }) => {
       await using log = await open();
       await expect(log.writer.publish(alice, "w1", messages, 0)).rejects.toThrow(RangeError);
-      expect((await log.reader.bounds()).lastSeq).toBe(0);
+      expect((await log.reader.bounds()).lastOffset).toBe(logStart);
     });
 
     test("one message of 7.8 MiB fits and is read back", async () => {
@@ -109,7 +113,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       expect(acknowledged(await log.writer.publish(alice, "w1", [message], 0))).toBe(1);
       acknowledged(await log.writer.publish(alice, "w1", [testMessage(alice, 2)], 1));
       expect((await log.writer.lastOf(alice))?.seq).toBe(2);
-      const [first] = await take(log.reader.history({ afterSeq: 0, subjects: [] }, 2, never), 2);
+      const [first] = await take(log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(2), never), 2);
       expect(first && encodeEvent(first.event).byteLength).toBe(message.event.byteLength);
     });
   });
@@ -121,18 +125,18 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       const b = testWriter(log.writer, bob);
       await a.append(3);
       await b.append(2, { channel: "v2" });
-      expect(await log.reader.bounds()).toEqual({ firstSeq: 1, lastSeq: 5 });
-      expect(await log.reader.lastMatch([sourceFilter(alice)])).toBe(3);
-      expect(await log.reader.lastMatch([sourceFilter(alice), channelFilter(bob, "v2")])).toBe(5);
-      expect(await log.reader.lastMatch([channelFilter(bob, "v1")])).toBe(0);
-      expect(await log.reader.lastMatch([])).toBe(5);
-      const third = (await take(log.reader.history({ afterSeq: 0, subjects: [] }, 5, never), 3))[2];
-      expect(await log.reader.firstSince(new Date(0))).toBe(1);
-      expect(await log.reader.firstSince(third?.recordedAt ?? new Date())).toBeLessThanOrEqual(3);
+      expect(await log.reader.bounds()).toEqual({ firstOffset: offsetOf(1), lastOffset: endOf(5) });
+      expect(await log.reader.lastMatch([sourceFilter(alice)])).toBe(endOf(3));
+      expect(await log.reader.lastMatch([sourceFilter(alice), channelFilter(bob, "v2")])).toBe(endOf(5));
+      expect(await log.reader.lastMatch([channelFilter(bob, "v1")])).toBe(endOf(0));
+      expect(await log.reader.lastMatch([])).toBe(endOf(5));
+      const third = (await take(log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(5), never), 3))[2];
+      expect(await log.reader.firstSince(new Date(0))).toBe(offsetOf(1));
+      expect(await log.reader.firstSince(third?.recordedAt ?? new Date())).toBeLessThanOrEqual(offsetOf(3));
       expect(await log.reader.firstSince(new Date(Date.now() + 3_600_000))).toBeUndefined();
       // Further away than a clock of nanoseconds reaches.
       expect(await log.reader.firstSince(new Date("2999-01-01T00:00:00Z"))).toBeUndefined();
-      expect(await log.reader.firstSince(new Date("0001-01-01T00:00:00Z"))).toBe(1);
+      expect(await log.reader.firstSince(new Date("0001-01-01T00:00:00Z"))).toBe(offsetOf(1));
     });
   });
 
@@ -145,21 +149,25 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
         await a.append(10);
         await b.append(5, { channel: "v2", kind: "deploy.started" });
       }
-      const all = seqs(await Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: [] }, 600, never)));
-      expect(all).toEqual(upTo(600));
-      expect(seqs(await Array.fromAsync(log.reader.history({ afterSeq: 100, subjects: [] }, 400, never)))).toEqual(
-        upTo(400, 101),
+      const all = seqs(
+        await Array.fromAsync(log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(600), never)),
       );
+      expect(all).toEqual(upTo(600));
+      expect(
+        seqs(await Array.fromAsync(log.reader.history({ afterOffset: endOf(100), subjects: [] }, endOf(400), never))),
+      ).toEqual(upTo(400, 101));
       const ofBob = await Array.fromAsync(
-        log.reader.history({ afterSeq: 0, subjects: [sourceFilter(bob)] }, 600, never),
+        log.reader.history({ afterOffset: logStart, subjects: [sourceFilter(bob)] }, endOf(600), never),
       );
       expect(ofBob.map(({ event }) => Number(event.ordinal))).toEqual(upTo(200));
       const both = [sourceFilter(bob), channelFilter(bob, "v2"), channelFilter(alice, "v1")];
-      expect(seqs(await Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: both }, 600, never)))).toEqual(
-        upTo(600),
-      );
       expect(
-        await Array.fromAsync(log.reader.history({ afterSeq: 0, subjects: [channelFilter(bob, "v9")] }, 600, never)),
+        seqs(await Array.fromAsync(log.reader.history({ afterOffset: logStart, subjects: both }, endOf(600), never))),
+      ).toEqual(upTo(600));
+      expect(
+        await Array.fromAsync(
+          log.reader.history({ afterOffset: logStart, subjects: [channelFilter(bob, "v9")] }, endOf(600), never),
+        ),
       ).toEqual([]);
     });
 
@@ -168,9 +176,13 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       await testWriter(log.writer, alice).append(1_000);
       const abort = new AbortController();
       let seen = 0;
-      for await (const { seq } of log.reader.history({ afterSeq: 0, subjects: [] }, 1_000, abort.signal)) {
-        seen = seq;
-        if (seq === 10) abort.abort();
+      for await (const { offset } of log.reader.history(
+        { afterOffset: logStart, subjects: [] },
+        endOf(1_000),
+        abort.signal,
+      )) {
+        seen = sequenceOf(offset);
+        if (seen === 10) abort.abort();
       }
       expect(seen).toBe(10);
     });
@@ -184,27 +196,32 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       const abort = new AbortController();
       const told: (number | string)[] = [];
       const reading = (async () => {
-        const options = { signal: abort.signal, caughtUp: (seq: number) => void told.push(`caught up ${seq}`) };
-        for await (const { seq } of log.reader.follow({ afterSeq: 2, subjects: [] }, options)) told.push(seq);
+        const options = { signal: abort.signal, caughtUp: (end: Offset) => void told.push(`caught up ${end}`) };
+        for await (const { offset } of log.reader.follow({ afterOffset: endOf(2), subjects: [] }, options)) {
+          told.push(sequenceOf(offset));
+        }
       })();
-      await until(() => told.includes("caught up 5"), { message: "the follower to catch up" });
+      await until(() => told.includes(`caught up ${endOf(5)}`), { message: "the follower to catch up" });
       await a.append(1);
       await a.append(2);
       await until(() => told.length === 7, { message: "the new events" });
       abort.abort();
       await reading;
-      expect(told).toEqual([3, 4, 5, "caught up 5", 6, 7, 8]);
+      expect(told).toEqual([3, 4, 5, `caught up ${endOf(5)}`, 6, 7, 8]);
     });
 
     test("a follower of an empty log has caught up at once", async () => {
       await using log = await open();
       const abort = new AbortController();
-      const caughtUp = Promise.withResolvers<number>();
+      const caughtUp = Promise.withResolvers<Offset>();
       const first = take(
-        log.reader.follow({ afterSeq: 0, subjects: [] }, { signal: abort.signal, caughtUp: caughtUp.resolve }),
+        log.reader.follow(
+          { afterOffset: logStart, subjects: [] },
+          { signal: abort.signal, caughtUp: caughtUp.resolve },
+        ),
         1,
       );
-      expect(await caughtUp.promise).toBe(0);
+      expect(await caughtUp.promise).toBe(logStart);
       await testWriter(log.writer, alice).append(1);
       expect(seqs(await first)).toEqual([1]);
       abort.abort();
@@ -218,7 +235,7 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       const subjects = [channelFilter(alice, "v2"), sourceFilter(bob)];
       await a.append(2);
       await b.append(2);
-      const reading = take(log.reader.follow({ afterSeq: 0, subjects }, { signal: abort.signal }), 5);
+      const reading = take(log.reader.follow({ afterOffset: logStart, subjects }, { signal: abort.signal }), 5);
       await a.append(2, { channel: "v2" });
       await a.append(2);
       await b.append(1);
@@ -228,9 +245,9 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
     test("waiting for the next event ends when the signal aborts", async () => {
       await using log = await open();
       const abort = new AbortController();
-      const caughtUp = Promise.withResolvers<number>();
+      const caughtUp = Promise.withResolvers<Offset>();
       const options = { signal: abort.signal, caughtUp: caughtUp.resolve };
-      const events = log.reader.follow({ afterSeq: 0, subjects: [] }, options);
+      const events = log.reader.follow({ afterOffset: logStart, subjects: [] }, options);
       const next = events.next();
       await caughtUp.promise;
       abort.abort();

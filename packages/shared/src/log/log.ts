@@ -1,11 +1,12 @@
 import type { Event } from "../events/codec.ts";
 import type { SourceName } from "../source.ts";
 import type { FormerEpoch } from "./epoch.ts";
+import type { Offset, Sequence } from "./offset.ts";
 
 /** An event as read from the log. */
 export type RecordedEvent = {
-  /** Sequence in the stream; with the log's epoch it is the position. */
-  readonly seq: number;
+  /** With the log's epoch it is the position. */
+  readonly offset: Offset;
   /** The log's own time of the message. */
   readonly recordedAt: Date;
   readonly subject: string;
@@ -39,7 +40,7 @@ export type Cursor = {
 };
 
 /** A source's last message, read from the stream's leader. */
-export type LastOfSource = { readonly seq: number; readonly mark: WriterMark };
+export type LastOfSource = { readonly seq: Sequence; readonly mark: WriterMark };
 
 export type NewMessage = {
   readonly subject: string;
@@ -56,7 +57,7 @@ export type NewMessage = {
  * unknown, ask `lastOf` before continuing.
  */
 export type PublishOutcome =
-  | { readonly outcome: "acknowledged"; readonly lastSeq: number }
+  | { readonly outcome: "acknowledged"; readonly lastSeq: Sequence }
   | { readonly outcome: "wrong-sequence" }
   | { readonly outcome: "unknown"; readonly cause: unknown }
   | { readonly outcome: "refused"; readonly cause: unknown };
@@ -74,13 +75,13 @@ export type LogWriter = {
     source: SourceName,
     writer: string,
     messages: readonly NewMessage[],
-    expectedLastSeq: number,
+    expectedLastSeq: Sequence,
   ): Promise<PublishOutcome>;
 };
 
 /** A message as the log stores it, for checks of the log itself. */
 export type StoredMessage = {
-  readonly seq: number;
+  readonly seq: Sequence;
   readonly recordedAtMs: number;
   readonly subject: string;
   /** Undefined if another program wrote the message. */
@@ -90,8 +91,11 @@ export type StoredMessage = {
   readonly data: Uint8Array;
 };
 
+/** Both inclusive. */
+export type LogBounds = { readonly firstOffset: Offset; readonly lastOffset: Offset };
+
 /** Where a read begins and what it is limited to. `subjects` are NATS filter subjects; empty: everything. */
-export type ReadFrom = { readonly afterSeq: number; readonly subjects: readonly string[] };
+export type ReadFrom = { readonly afterOffset: Offset; readonly subjects: readonly string[] };
 
 /**
  * The reading half of the log. What asks once (bounds, now, lastMatch, firstSince) rejects with TapedeckError not_ready when
@@ -102,21 +106,21 @@ export type LogReader = {
   /** The epochs before it was restored; see belongsToLog. */
   readonly formerEpochs: readonly FormerEpoch[];
   /**
-   * First kept sequence (1 on a log that never dropped anything) and last sequence (0 on an empty one), from the
-   * stream's leader. When all was dropped, first is last + 1.
+   * The first kept event (of message 1 on a log that never dropped anything), and the end of the last message (of message
+   * 0 on an empty log), from the stream's leader. When all was dropped, first follows last.
    */
-  bounds(): Promise<{ readonly firstSeq: number; readonly lastSeq: number }>;
-  /** The leader's clock, by which events are recorded, and the last sequence at that moment. */
-  now(): Promise<{ readonly at: Date; readonly lastSeq: number }>;
-  /** Last sequence that matches any of the subjects, from the leader; 0 when none does. */
-  lastMatch(subjects: readonly string[]): Promise<number>;
-  /** First sequence recorded at or after the moment; undefined when none is. */
-  firstSince(time: Date): Promise<number | undefined>;
+  bounds(): Promise<LogBounds>;
+  /** The leader's clock, by which events are recorded, and the end of the log at that moment. */
+  now(): Promise<{ readonly at: Date; readonly lastOffset: Offset }>;
+  /** End of the last message that matches any of the subjects, from the leader; the log's start when none does. */
+  lastMatch(subjects: readonly string[]): Promise<Offset>;
+  /** The first event recorded at or after the moment; undefined when none is. */
+  firstSince(time: Date): Promise<Offset | undefined>;
   /**
-   * Everything after `afterSeq` that matches, in order, once each; ends when `untilSeq` (inclusive) or the log's end
+   * Everything after `afterOffset` that matches, in order, once each; ends when `untilOffset` (inclusive) or the log's end
    * has been passed. Waits while the log is away and goes on by itself; ends early, without an error, when the signal aborts.
    */
-  history(from: ReadFrom, untilSeq: number, signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
+  history(from: ReadFrom, untilOffset: Offset, signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
   /**
    * History, then live, in order, once each, without an end. `caughtUp` is called once, when the live tail is joined, with
    * the log's end of that moment. Waits while the log is away and goes on by itself; ends, without an error, when the
@@ -137,9 +141,9 @@ export type LogSurvey = {
 
 export type FollowOptions = {
   readonly signal: AbortSignal;
-  readonly caughtUp?: (seq: number) => void;
-  /** Called whenever there is nothing more to give now: all that matches up to this sequence was given. */
-  readonly reached?: (seq: number) => void;
+  readonly caughtUp?: (offset: Offset) => void;
+  /** Called whenever there is nothing more to give now: all that matches up to this offset was given. */
+  readonly reached?: (offset: Offset) => void;
 };
 
 /** The stream that the positions belong to no longer exists. */

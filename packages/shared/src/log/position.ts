@@ -1,18 +1,51 @@
 import type { FormerEpoch } from "./epoch.ts";
+import {
+  endOf,
+  indexesPerMessage,
+  indexOf,
+  justBefore,
+  largestSequence,
+  type Offset,
+  offsetOf,
+  sequenceOf,
+} from "./offset.ts";
 
-/** Where an event stands in the log: the log's epoch and the stream's sequence. Written "<epoch>-<sequence>". */
-export type Position = { readonly epoch: string; readonly seq: number };
+/** Where an event stands: its log's epoch, and its offset in the log. */
+export type Position = { readonly epoch: string; readonly offset: Offset };
 
-const written = /^([a-z0-9]{1,16})-(0|[1-9][0-9]{0,15})$/;
-
-export function formatPosition({ epoch, seq }: Position): string {
-  return `${epoch}-${seq}`;
+/**
+ * A position as text: how many digits the sequence has, the sequence, two digits of the index, "-" and the epoch, all
+ * numbers in base 36. So "383600-t3k9x2" is the first event of message 10,482 ("836"). The text sorts byte by byte as the
+ * log does, also among epochs: a restored log goes on with higher sequences. The SQL function `position_text` writes it too.
+ */
+export function formatPosition({ epoch, offset }: Position): string {
+  const sequence = sequenceOf(offset).toString(36);
+  return `${sequence.length}${sequence}${indexOf(offset).toString(36).padStart(2, "0")}-${epoch}`;
 }
+
+const written = /^([1-9])(0|[1-9a-z][0-9a-z]*)([0-9a-z]{2})-([a-z0-9]{1,16})$/;
 
 /** Undefined when the text is not a position. */
 export function parsePosition(text: string): Position | undefined {
-  const match = written.exec(text);
-  return match?.[1] === undefined ? undefined : { epoch: match[1], seq: Number(match[2]) };
+  const [, length = "", digits = "", lastDigits = "", epoch = ""] = written.exec(text) ?? [];
+  const sequence = Number.parseInt(digits, 36);
+  const index = Number.parseInt(lastDigits, 36);
+  const isWritten = digits.length === Number(length) && sequence <= largestSequence && index < indexesPerMessage;
+  return isWritten ? { epoch, offset: offsetOf(sequence, index) } : undefined;
+}
+
+/** The position to read after, so that reading begins with this one; undefined when the text is not a position. */
+export function positionBefore(text: string): string | undefined {
+  const position = parsePosition(text);
+  return position && formatPosition({ ...position, offset: justBefore(position.offset) });
+}
+
+const formerlyWritten = /^[a-z0-9]{6}-(0|[1-9][0-9]{0,15})$/;
+
+/** What to tell who gives a position as earlier versions wrote it ("t3k9x2-10482"); undefined for any other text. */
+export function refusalOfFormer(text: string): string | undefined {
+  if (parsePosition(text) !== undefined || !formerlyWritten.test(text)) return undefined;
+  return `"${text}" is a position of an earlier version, and positions have changed: begin again at "start" or a time`;
 }
 
 /**
@@ -24,5 +57,5 @@ export function belongsToLog(
   position: Position,
 ): boolean {
   if (position.epoch === epoch) return true;
-  return formerEpochs.some((one) => one.epoch === position.epoch && position.seq <= one.lastSeq);
+  return formerEpochs.some((one) => one.epoch === position.epoch && position.offset <= endOf(one.lastSeq));
 }

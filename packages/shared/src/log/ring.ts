@@ -1,10 +1,12 @@
-/** The newest entries in order of sequence, bounded in number and bytes. */
-export type Ring<T extends { readonly seq: number }> = {
+import type { Offset } from "./offset.ts";
+
+/** The newest entries in order of offset, bounded in number and bytes. */
+export type Ring<T extends { readonly offset: Offset }> = {
   push(entry: T, bytes: number): void;
-  /** The ring still holds every pushed entry after this sequence. */
-  readonly floor: number;
-  /** Index of the first entry after a sequence. Indices are stable while entries come and go. */
-  indexAfter(seq: number): number;
+  /** The ring still holds every pushed entry after this offset. */
+  readonly floor: Offset;
+  /** Index of the first entry after an offset. Indices are stable while entries come and go. */
+  indexAfter(offset: Offset): number;
   /** Undefined if the entry is gone or not yet pushed. */
   at(index: number): T | undefined;
   readonly bytes: number;
@@ -12,25 +14,25 @@ export type Ring<T extends { readonly seq: number }> = {
 
 export type RingLimits = { readonly entries: number; readonly bytes: number };
 
-export function ring<T extends { readonly seq: number }>(startAfter: number, limits: RingLimits): Ring<T> {
+export function ring<T extends { readonly offset: Offset }>(startAfter: Offset, limits: RingLimits): Ring<T> {
   return new SlotRing(startAfter, limits);
 }
 
-class SlotRing<T extends { readonly seq: number }> implements Ring<T> {
+class SlotRing<T extends { readonly offset: Offset }> implements Ring<T> {
   readonly #limits: RingLimits;
   readonly #slots: ({ readonly entry: T; readonly bytes: number } | undefined)[];
   #first = 0;
   #end = 0;
-  #floor: number;
+  #floor: Offset;
   #bytes = 0;
 
-  constructor(startAfter: number, limits: RingLimits) {
+  constructor(startAfter: Offset, limits: RingLimits) {
     this.#limits = limits;
     this.#slots = new Array(limits.entries);
     this.#floor = startAfter;
   }
 
-  get floor(): number {
+  get floor(): Offset {
     return this.#floor;
   }
 
@@ -48,12 +50,12 @@ class SlotRing<T extends { readonly seq: number }> implements Ring<T> {
     this.#end++;
   }
 
-  indexAfter(seq: number): number {
+  indexAfter(offset: Offset): number {
     let low = this.#first;
     let high = this.#end;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if ((this.#slot(middle)?.entry.seq ?? 0) > seq) high = middle;
+      if ((this.#slot(middle)?.entry.offset ?? 0) > offset) high = middle;
       else low = middle + 1;
     }
     return low;
@@ -70,7 +72,7 @@ class SlotRing<T extends { readonly seq: number }> implements Ring<T> {
   #dropFirst(): void {
     const oldest = this.#slot(this.#first);
     if (oldest === undefined) return;
-    this.#floor = oldest.entry.seq;
+    this.#floor = oldest.entry.offset;
     this.#bytes -= oldest.bytes;
     this.#slots[this.#first % this.#limits.entries] = undefined;
     this.#first++;

@@ -1,10 +1,11 @@
 import type { NatsConnection } from "nats";
 import { z } from "zod";
 import { delay } from "../sync/delay.ts";
+import type { Sequence } from "./offset.ts";
 import { tablesEndSubject } from "./subjects.ts";
 
-/** How far the tables have come: everything up to this sequence was in the log. */
-export type TablesEnd = { readonly epoch: string; readonly seq: number };
+/** How far the tables have come: everything up to this message was in the log. */
+export type TablesEnd = { readonly epoch: string; readonly seq: Sequence };
 
 export const tablesEndSchema = z.object({ epoch: z.string(), seq: z.number() });
 

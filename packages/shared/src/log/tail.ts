@@ -11,11 +11,12 @@ import {
 import type { Decode, Warn } from "./decode.ts";
 import { epochOf } from "./epoch.ts";
 import { LogReplacedError, type RecordedEvent } from "./log.ts";
+import { endOf, type Offset, offsetOf, type Sequence } from "./offset.ts";
 import { type Ring, type RingLimits, ring } from "./ring.ts";
 
 /** An entry of the ring. Decoded only when a subscriber gets it: most processes follow next to nothing. */
 export class TailEntry {
-  readonly seq: number;
+  readonly offset: Offset;
   /** The subject's tokens, split once for all subscribers. */
   readonly tokens: readonly string[];
   readonly #message: Delivered;
@@ -23,7 +24,7 @@ export class TailEntry {
   #recorded: { readonly value: RecordedEvent | undefined } | undefined;
 
   constructor(message: Delivered, decode: Decode) {
-    this.seq = message.seq;
+    this.offset = offsetOf(message.seq);
     this.tokens = message.subject.split(".");
     this.#message = message;
     this.#decode = decode;
@@ -48,7 +49,7 @@ export class TailEntry {
 /** The one reader of the log's end in a process, shared by all who follow. */
 export type Tail = AsyncDisposable & {
   /** Undefined until the log was reached for the first time. Throws when the log was replaced or closed. */
-  now(): { readonly ring: Ring<TailEntry>; readonly last: number } | undefined;
+  now(): { readonly ring: Ring<TailEntry>; readonly last: Offset } | undefined;
   /** Resolves when there is something new, or the signal aborts. Never rejects. */
   changed(signal: AbortSignal): Promise<void>;
 };
@@ -82,7 +83,8 @@ class LogTail implements Tail {
   readonly #running: Promise<void>;
   readonly #waiting = new Set<() => void>();
   #entries: Ring<TailEntry> | undefined;
-  #last = 0;
+  /** The last message that was read. */
+  #last: Sequence = 0;
   #failed: Error | undefined;
   #wakeIsDue = false;
   #reconnects = new AbortController();
@@ -95,7 +97,7 @@ class LogTail implements Tail {
 
   now(): ReturnType<Tail["now"]> {
     if (this.#failed !== undefined) throw this.#failed;
-    return this.#entries === undefined ? undefined : { ring: this.#entries, last: this.#last };
+    return this.#entries === undefined ? undefined : { ring: this.#entries, last: endOf(this.#last) };
   }
 
   changed(signal: AbortSignal): Promise<void> {
@@ -149,7 +151,7 @@ class LogTail implements Tail {
       } catch (err) {
         if (closing.aborted) break;
         if (err instanceof LogReplacedError) return this.#end(err);
-        warn("following the log was interrupted; trying again", { afterSeq: this.#last, err });
+        warn("following the log was interrupted; trying again", { after: this.#last, err });
       }
       if (performance.now() - started > 10_000) retry.reset();
       await delay(retry.next(), closing);
@@ -169,11 +171,11 @@ class LogTail implements Tail {
     if (epochOf(info) !== epoch || logEnd < this.#last)
       throw new LogReplacedError(`the log ${epoch} was replaced by another one`);
     if (this.#entries === undefined) {
-      this.#entries = ring(logEnd, limits);
+      this.#entries = ring(endOf(logEnd), limits);
       this.#last = logEnd;
     }
     const entries = this.#entries;
-    const consumer = await addConsumer(this.#deps, this.#last, []);
+    const consumer = await addConsumer(this.#deps, this.#last + 1, []);
     // Messages that the log dropped while nobody read will not come.
     if (consumer.pendingAtStart === 0) this.#last = Math.max(this.#last, logEnd);
     this.#wake();

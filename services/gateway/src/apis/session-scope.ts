@@ -1,6 +1,7 @@
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { FollowOptions, LogReader, ReadFrom, RecordedEvent } from "@tapedeck/shared/log/log";
+import { justBefore, laterOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
@@ -21,10 +22,10 @@ export type SessionScope = {
   readonly source: SourceName;
   /** The session that the call names, with which the stream ends. */
   readonly only: Session | undefined;
-  /** Sequence before the first event of the session. */
-  readonly sessionStart: number;
-  /** Sequence after which the stream starts. */
-  readonly afterSeq: number;
+  /** Before the first event of the session. */
+  readonly sessionStart: Offset;
+  /** After which the stream starts. */
+  readonly afterOffset: Offset;
   readonly head: AnswerHead;
 };
 
@@ -38,11 +39,11 @@ export async function sessionScope(
   const source = await resolveSource(query, context, upstream);
   const session = await resolveSession(query, context.workspace, source, context.session);
   const only = context.session === undefined ? undefined : session;
-  const sessionStart = session === undefined ? 0 : positions.own(session.start_position) - 1;
+  const sessionStart = session === undefined ? logStart : justBefore(positions.own(session.start_position));
   const after = context.after === undefined ? sessionStart : await positions.resolveAfter(context.after);
-  const afterSeq = only === undefined ? after : Math.max(after, sessionStart);
-  const head = { position: positions.written(afterSeq), session: session?.session ?? "" };
-  return { source: nameOf(source), only, sessionStart, afterSeq, head };
+  const afterOffset = only === undefined ? after : laterOf(after, sessionStart);
+  const head = { position: positions.written(afterOffset), session: session?.session ?? "" };
+  return { source: nameOf(source), only, sessionStart, afterOffset, head };
 }
 
 /** @throws TapedeckError invalid_argument when a call names a moment that it has no use for */
@@ -65,30 +66,30 @@ export async function* eventsIn(
   const { signal } = options;
   const isOf = (recorded: RecordedEvent) => only === undefined || recorded.event.session === only.session;
   const end = positions.own(only?.end_position ?? "");
-  let done = from.afterSeq;
+  let done = from.afterOffset;
   if (only?.ended !== true) {
     const ends = eventSubject(source, "tapedeck", "session.ended");
     const subjects = only === undefined ? from.subjects : [...from.subjects, ends];
     const until = due === undefined ? signal : AbortSignal.any([signal, due]);
     for await (const recorded of log().follow({ ...from, subjects }, { ...options, signal: until })) {
       if (only !== undefined && isOver(recorded, only.session, end)) return;
-      done = recorded.seq;
+      done = recorded.offset;
       if (isOf(recorded) && recorded.event.channel !== "tapedeck") yield recorded;
     }
     if (signal.aborted) return;
   }
-  const last = only?.ended === true ? end : await positions.lastSeq();
-  for await (const recorded of log().history({ ...from, afterSeq: done }, last, signal)) {
+  const last = only?.ended === true ? end : await positions.lastOffset();
+  for await (const recorded of log().history({ ...from, afterOffset: done }, last, signal)) {
     if (isOf(recorded)) yield recorded;
   }
 }
 
 /**
  * Whether the named session, which was running at the call, has ended: by its own end, or by an event of a later session.
- * Ends up to `lastSeq`, its last event at the call, do not count: the session was found again after them.
+ * Ends up to `lastOffset`, its last event at the call, do not count: the session was found again after them.
  */
-function isOver({ seq, event }: RecordedEvent, session: string, lastSeq: number): boolean {
-  if (seq <= lastSeq) return false;
+function isOver({ offset, event }: RecordedEvent, session: string, lastOffset: Offset): boolean {
+  if (offset <= lastOffset) return false;
   if (event.session === session) return event.kind === "session.ended" || event.kind === "session.lost";
   return event.session > session;
 }

@@ -1,3 +1,4 @@
+import { endOf, type Offset, offsetOf, type Sequence } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -22,7 +23,7 @@ export type DamageState = {
   /** Events that the log has lost, as far as it was checked. */
   readonly lost: ReadonlyMap<SourceName, number>;
   /** How far the last check of the whole log came, and how long it took. */
-  readonly checkedSeq: number;
+  readonly checkedSeq: Sequence;
   readonly seconds: number;
 };
 
@@ -90,10 +91,11 @@ export class DamageWatch implements AsyncDisposable {
   async #record(hole: Hole): Promise<void> {
     const { epoch, recordFact, logger } = this.#options;
     const { source, session, after, before, missing } = hole;
-    const position = (seq: number | undefined) => (seq === undefined ? "" : formatPosition({ epoch, seq }));
+    const position = (seq: Sequence | undefined, offsetIn: (seq: Sequence) => Offset) =>
+      seq === undefined ? "" : formatPosition({ epoch, offset: offsetIn(seq) });
     const ordinals = missing.map(({ channel, first, last }) => ({ channel, first: BigInt(first), last: BigInt(last) }));
     const events = BigInt(eventsOf(hole));
-    const lost = { after: position(after), before: position(before), ordinals, events };
+    const lost = { after: position(after, endOf), before: position(before, offsetOf), ordinals, events };
     logger.error({ source, session, ...lost, ordinals: missing, events: Number(events) }, "the log has lost events");
     await recordFact(source, session, lostFromLog(lost));
   }

@@ -7,7 +7,9 @@ import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { openLog } from "@tapedeck/shared/log/jetstream";
+import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import { endOf, logStart, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
+import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import { endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
 import { reportTablesEnd, type TablesEnd } from "@tapedeck/shared/log/tables-end";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
@@ -106,7 +108,7 @@ function lostIn({ session, detail }: Event) {
   return { session, after: seqIn(lost?.after), before: seqIn(lost?.before), ordinals, events: Number(lost?.events) };
 }
 
-const seqIn = (position = "") => Number(position.split("-")[1] ?? 0);
+const seqIn = (position = "") => sequenceOf(parsePosition(position)?.offset ?? logStart);
 
 const damages: Readonly<Record<string, (folder: string) => Promise<void>>> = {
   "a flipped byte": (folder) => flip(join(folder, "1.blk"), 900_000),
@@ -162,7 +164,7 @@ it.each(Object.keys(damages))(
     }
 
     await using again = await ingestOn(nats);
-    const { lastSeq } = await logReader.log.reader.bounds();
+    const lastSeq = await lastMessage(logReader.log);
     expect(await again.checked(lastSeq)).toEqual(expect.arrayContaining(missing));
     expect([...(await gapsOf(logReader, alice)), ...(await gapsOf(logReader, bob))]).toEqual(told);
   },
@@ -193,7 +195,7 @@ it.each(["the last message", "the last file"])(
     else await flip(last, -300);
     await nats.restart();
     await using logReader = await openLogReader(nats.url);
-    expect((await logReader.log.reader.bounds()).lastSeq).toBe(300);
+    expect(await lastMessage(logReader.log)).toBe(300);
     await using _ = await ingestOn(nats);
     const gaps = await until(
       async () => {
@@ -214,11 +216,11 @@ it("a log that lost its end is refused: no position is given twice", async () =>
   await truncate(join(nats.streamFolder("TAPEDECK"), "3.blk"), 700_000);
   await nats.restart();
   await using logReader = await openLogReader(nats.url);
-  const { lastSeq } = await logReader.log.reader.bounds();
+  const lastSeq = await lastMessage(logReader.log);
   expect(lastSeq).toBeLessThan(300);
   await using ingest = await ingestOn(nats);
   await expect(ingest.failed).rejects.toThrow(
-    `the log ends at position ${logReader.log.epoch}-${lastSeq}, but positions up to ${logReader.log.epoch}-300 were given: it has lost events. Bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+    `the log ends at position ${endText(logReader.log, lastSeq)}, but positions up to ${endText(logReader.log, 300)} were given: it has lost events. Bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   await until(async () => (await ingest.ready()).status === 503, { message: "it not to be ready" });
 });
@@ -241,20 +243,20 @@ it("so is one that loses its end while ingest runs: it records nothing more, and
   await fake.playUntil({ v1: 20 });
   const frames = async () => framesOf(await logReader.events(alice), "v1").length;
   await until(async () => (await frames()) === 20, { message: "the frames to be recorded" });
-  const { lastSeq } = await logReader.log.reader.bounds();
+  const lastSeq = await lastMessage(logReader.log);
   await cutInHalf(nats);
   await fake.playUntil({ v1: 30 });
-  const left = await until(async () => (await logReader.log.reader.bounds()).lastSeq, {
+  const left = await until(() => lastMessage(logReader.log), {
     message: "the log to be back",
   });
-  const why = `the log ends at position ${logReader.log.epoch}-${left}, but positions up to ${logReader.log.epoch}-${lastSeq} were given`;
+  const why = `the log ends at position ${endText(logReader.log, left)}, but positions up to ${endText(logReader.log, lastSeq)} were given`;
   const isTold = async () => {
     const { status, checks } = await ingest.ready();
     return status === 503 && checks.log?.startsWith(why);
   };
   await until(isTold, { message: "it to be said" });
   expect(await pushRefusal(ingest.addresses.grpc)).toMatchObject({ code: 14, details: expect.stringContaining(why) });
-  expect((await logReader.log.reader.bounds()).lastSeq).toBe(left);
+  expect(await lastMessage(logReader.log)).toBe(left);
 });
 
 /** What another developer's tap is told. */
@@ -284,10 +286,10 @@ it("so is one that lost what ingest itself had recorded", async () => {
     const frames = async () => framesOf(await logReader.events(alice), "v1").length;
     await until(async () => (await frames()) === 20, { message: "the frames to be recorded" });
   }
-  const { lastSeq } = await logReader.log.reader.bounds();
+  const lastSeq = await lastMessage(logReader.log);
   await cutInHalf(nats);
   await using ingest = await ingestOn(nats);
-  await expect(ingest.failed).rejects.toThrow(`but positions up to ${logReader.log.epoch}-${lastSeq} were given`);
+  await expect(ingest.failed).rejects.toThrow(`but positions up to ${endText(logReader.log, lastSeq)} were given`);
 });
 
 it.each(["is asked", "has told before"])("so is one that ends before query's tables, which %s", async (what) => {
@@ -310,7 +312,7 @@ it.each(["is asked", "has told before"])("so is one that ends before query's tab
   };
   await until(isBack, { message: "the connection to be back" });
   await using ingest = await ingestOn(nats);
-  await expect(ingest.failed).rejects.toThrow(`but positions up to ${log.epoch}-20 were given`);
+  await expect(ingest.failed).rejects.toThrow(`but positions up to ${endText(log, 20)} were given`);
   telling[Symbol.dispose]();
   await nc.close();
 });
@@ -319,4 +321,12 @@ async function lastTold(nc: NatsConnection): Promise<number | undefined> {
   const { streams } = await jetstreamManager(nc);
   const told = await streams.getMessage(endsStream, { last_by_subj: tablesEndSubject });
   return told?.json<TablesEnd>().seq;
+}
+
+async function lastMessage({ reader }: Pick<Log, "reader">): Promise<Sequence> {
+  return sequenceOf((await reader.bounds()).lastOffset);
+}
+
+function endText({ epoch }: Pick<Log, "epoch">, seq: Sequence): string {
+  return formatPosition({ epoch, offset: endOf(seq) });
 }

@@ -6,6 +6,7 @@ import {
   type StreamExpectations,
 } from "@nats-io/jetstream";
 import type { Cursor } from "@tapedeck/shared/log/log";
+import { endOf, type Sequence } from "@tapedeck/shared/log/offset";
 import { endSubject, endsRoot, endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
 import { type TablesEnd, tablesEndSchema } from "@tapedeck/shared/log/tables-end";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -14,7 +15,7 @@ import type { NatsConnection } from "nats";
 import { z } from "zod";
 
 /** How far a source has come: its last message that is known to have been in the log. */
-export type SourceEnd = { readonly epoch: string; readonly seq: number; readonly cursor: Cursor };
+export type SourceEnd = { readonly epoch: string; readonly seq: Sequence; readonly cursor: Cursor };
 
 /**
  * How far the log and each source have come, kept outside the log: when its files are damaged it can't tell itself that
@@ -23,21 +24,21 @@ export type SourceEnd = { readonly epoch: string; readonly seq: number; readonly
  */
 export type LogEnds = AsyncDisposable & {
   /** It is in the log. Written soon, and at the end. */
-  reached(source: SourceName, seq: number, cursor: Cursor): void;
+  reached(source: SourceName, seq: Sequence, cursor: Cursor): void;
   /** By what is kept and by what this process has seen. Rejects when NATS can't be asked. */
   endOf(source: SourceName): Promise<SourceEnd | undefined>;
   /** Every source's. Rejects when NATS can't be asked. */
   all(): Promise<ReadonlyMap<SourceName, SourceEnd>>;
   /** The last sequence that is known to have been given in this epoch, query's tables included; 0 for none. Rejects as `all`. */
-  lastSeq(): Promise<number>;
+  lastSeq(): Promise<Sequence>;
   /** What a query has told that was stored; undefined: none ever has. Rejects as `all`. */
   tables(): Promise<TablesEnd | undefined>;
   /** Query has said it just now. */
   heard(end: TablesEnd): void;
   /** The first sequence that the log has on purpose: `otherwise`, from now on, where nobody has said. Rejects when NATS can't be asked. */
-  firstSeq(otherwise: number): Promise<number>;
+  firstSeq(otherwise: Sequence): Promise<Sequence>;
   /** Everything before it may be missing from now on. */
-  dropBefore(seq: number): Promise<void>;
+  dropBefore(seq: Sequence): Promise<void>;
 };
 
 export type LogEndsOptions = { readonly epoch: string; readonly replicas?: number; readonly everyMs?: number };
@@ -82,7 +83,7 @@ class Ends implements LogEnds {
     this.#everyMs = everyMs;
   }
 
-  reached(source: SourceName, seq: number, cursor: Cursor): void {
+  reached(source: SourceName, seq: Sequence, cursor: Cursor): void {
     this.#known.set(source, { epoch: this.#epoch, seq, cursor });
     if (this.#given !== undefined) this.#given = Math.max(this.#given, seq);
     this.#unwritten.add(source);
@@ -110,7 +111,7 @@ class Ends implements LogEnds {
     }
   }
 
-  async lastSeq(): Promise<number> {
+  async lastSeq(): Promise<Sequence> {
     if (this.#given === undefined) {
       const ends = [...(await this.all()).values()];
       this.#given = Math.max(0, ...ends.flatMap(({ epoch, seq }) => (epoch === this.#epoch ? [seq] : [])));
@@ -131,7 +132,7 @@ class Ends implements LogEnds {
     return end?.epoch === this.#epoch ? end.seq : 0;
   }
 
-  async firstSeq(otherwise: number): Promise<number> {
+  async firstSeq(otherwise: Sequence): Promise<Sequence> {
     const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: firstSubject });
     const said = message === null ? undefined : parsed(message.data, firstSchema);
     if (said !== undefined) return said.seq;
@@ -140,11 +141,11 @@ class Ends implements LogEnds {
     return otherwise;
   }
 
-  async dropBefore(seq: number): Promise<void> {
+  async dropBefore(seq: Sequence): Promise<void> {
     await this.#sayFirst(seq, {});
   }
 
-  async #sayFirst(seq: number, expect: Partial<StreamExpectations>): Promise<void> {
+  async #sayFirst(seq: Sequence, expect: Partial<StreamExpectations>): Promise<void> {
     await jetstream(this.#nc).publish(firstSubject, JSON.stringify({ epoch: this.#epoch, seq }), { expect });
   }
 

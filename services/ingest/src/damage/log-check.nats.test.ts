@@ -42,12 +42,12 @@ async function harness(textTtl?: number) {
     check({
       log: {
         ...log,
-        async *stored({ afterSeq, subjects }, untilSeq, signal) {
-          if (afterSeq === 0) {
-            yield* log.stored({ afterSeq, subjects }, 1, signal);
+        async *stored({ first, last, subjects }, signal) {
+          if (first === 1) {
+            yield* log.stored({ first, last: 1, subjects }, signal);
             await meanwhile();
           }
-          yield* log.stored({ afterSeq: Math.max(afterSeq, 1), subjects }, untilSeq, signal);
+          yield* log.stored({ first: Math.max(first, 2), last, subjects }, signal);
         },
       },
     });

@@ -1,6 +1,7 @@
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { StoredMessage } from "@tapedeck/shared/log/log";
+import { type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -22,7 +23,7 @@ export type LogCheckResult = {
   /** Events that are known to be lost, by gaps that stand in the log. */
   readonly reported: ReadonlyMap<SourceName, number>;
   readonly messages: number;
-  readonly lastSeq: number;
+  readonly lastSeq: Sequence;
 };
 
 export type Dropped = "nothing" | "oldest" | "anywhere";
@@ -37,7 +38,7 @@ const stride = 100;
 export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult | undefined> {
   const { log, ends, rate, signal } = options;
   const known = await ends.all();
-  const { firstSeq } = await log.reader.bounds();
+  const { firstSeq } = await messagesOf(log);
   await ends.firstSeq(firstSeq);
   const sources = new Map<SourceName, SourceHoles>();
   const holesOf = (source: SourceName) => {
@@ -47,10 +48,10 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
   };
   const began = performance.now();
   let messages = 0;
-  let done = 0;
+  let done: Sequence = 0;
   // A mark precedes the removal of what it erases, so every mark has been read when the end is reached.
-  for (let { lastSeq } = await log.reader.bounds(); done < lastSeq; { lastSeq } = await log.reader.bounds()) {
-    for await (const stored of log.stored({ afterSeq: done, subjects: [] }, lastSeq, signal)) {
+  for (let { lastSeq } = await messagesOf(log); done < lastSeq; { lastSeq } = await messagesOf(log)) {
+    for await (const stored of log.stored({ first: done + 1, last: lastSeq, subjects: [] }, signal)) {
       scan(stored, holesOf);
       messages++;
       if (messages % stride > 0) continue;
@@ -70,16 +71,18 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
   };
 }
 
+/** The log's first and last message. */
+async function messagesOf({ reader }: LogCheckOptions["log"]) {
+  const { firstOffset, lastOffset } = await reader.bounds();
+  return { firstSeq: sequenceOf(firstOffset), lastSeq: sequenceOf(lastOffset) };
+}
+
 /**
  * What stands before it may be gone on purpose, by what is known when all is read: things are dropped meanwhile.
  * `seenFirst`: the log's first sequence when the look began.
  */
-async function firstOnPurpose({ log, ends, dropped }: LogCheckOptions, seenFirst: number): Promise<number> {
-  const [said, { firstSeq, lastSeq }, what] = await Promise.all([
-    ends.firstSeq(seenFirst),
-    log.reader.bounds(),
-    dropped(),
-  ]);
+async function firstOnPurpose({ log, ends, dropped }: LogCheckOptions, seenFirst: Sequence): Promise<Sequence> {
+  const [said, { firstSeq, lastSeq }, what] = await Promise.all([ends.firstSeq(seenFirst), messagesOf(log), dropped()]);
   const first = what === "anywhere" ? lastSeq + 1 : what === "oldest" || firstSeq > seenFirst ? firstSeq : 1;
   // Limits may be taken away later, and what they dropped is missing then still.
   if (what !== "nothing" && first > said) await ends.dropBefore(first);

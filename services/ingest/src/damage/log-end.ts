@@ -1,4 +1,5 @@
 import { type Log, LogUnusableError } from "@tapedeck/shared/log/jetstream";
+import { endOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import type { LogEnds } from "./ends.ts";
 
@@ -11,9 +12,9 @@ export async function assertLogEnd(
   ends: Pick<LogEnds, "lastSeq">,
 ): Promise<void> {
   const given = await ends.lastSeq();
-  const { lastSeq } = await reader.bounds();
-  if (lastSeq >= given) return;
-  const [end, last] = [lastSeq, given].map((seq) => formatPosition({ epoch, seq }));
+  const { lastOffset } = await reader.bounds();
+  if (sequenceOf(lastOffset) >= given) return;
+  const [end, last] = [lastOffset, endOf(given)].map((offset) => formatPosition({ epoch, offset }));
   throw new LogUnusableError(
     `the log ends at position ${end}, but positions up to ${last} were given: it has lost events. Bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );

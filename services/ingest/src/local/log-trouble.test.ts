@@ -2,6 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { endOf, offsetOf } from "@tapedeck/shared/log/offset";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
@@ -59,7 +60,7 @@ test("a log that is deleted is an error in ingest's log, told once, and ingest i
 test("what the log refuses is told once, and again when it had been well in between", async () => {
   const logger = silentLogger.child({});
   const error = vi.spyOn(logger, "error");
-  const bounds = vi.fn(async () => ({ firstSeq: 1, lastSeq: 1 }));
+  const bounds = vi.fn(async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1) }));
   using trouble = new LogTrouble({ bounds, logger });
   const full = { outcome: "refused", cause: new Error("the log refused: insufficient storage") } as const;
   const met = async (published: Parameters<typeof trouble.met>[0]) => {
@@ -80,7 +81,7 @@ test("what the log refuses is told once, and again when it had been well in betw
   expect(error).toHaveBeenCalledTimes(2);
 });
 
-const bounds = async () => ({ firstSeq: 1, lastSeq: 1 });
+const bounds = async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1) });
 const unanswered = { outcome: "unknown", cause: new Error("timeout") } as const;
 
 /** A disk without room, as it was when a publish was not answered; nobody publishes any more. */

@@ -1,6 +1,7 @@
 import type { RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import { logStart } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { createLogger, silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
@@ -24,7 +25,8 @@ export async function openLogReader(natsUrl: string) {
       const until = await log.reader.lastMatch(subjects);
       const events: Event[] = [];
       const signal = AbortSignal.timeout(60_000);
-      for await (const { event } of log.reader.history({ afterSeq: 0, subjects }, until, signal)) events.push(event);
+      for await (const { event } of log.reader.history({ afterOffset: logStart, subjects }, until, signal))
+        events.push(event);
       return events;
     },
     [Symbol.asyncDispose]: async () => {

@@ -1,5 +1,6 @@
 import { State } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { sourceName } from "@tapedeck/shared/source";
+import { eventPosition } from "@tapedeck/shared/testing/positions";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Query } from "../query.ts";
 import { queryClient } from "../testing/client.ts";
@@ -95,7 +96,7 @@ async function artifacts(request: Parameters<typeof ask.readState>[0]) {
 describe("ReadState", () => {
   it("returns the state of the newest session, with the position that it reflects", async () => {
     expect(await artifacts({ source })).toMatchObject({
-      position: on.at(end),
+      position: on.endAt(end),
       source,
       session: "A2",
       session_ended: false,
@@ -124,7 +125,7 @@ describe("ReadState", () => {
 
   it("accepts a time as a position", async () => {
     const { position } = await artifacts({ source, at: new Date().toISOString() });
-    expect(position).toBe(on.at(end));
+    expect(position).toBe(on.endAt(end));
     await expect(ask.readState({ source, at: new Date(0).toISOString() })).rejects.toMatchObject({
       code: "before_first",
     });
@@ -146,11 +147,11 @@ describe("ReadState", () => {
       () => ({ source, session: "A2", at: at("build.started") }),
       { code: "before_first" },
     ],
-    ["a position of another log", () => ({ source, at: "other-1" }), { code: "position_foreign" }],
+    ["a position of another log", () => ({ source, at: eventPosition("other1", 1) }), { code: "position_foreign" }],
     [
       "a position beyond the end",
       () => ({ source, at: on.at(end + 1) }),
-      { code: "position_future", details: { latest: () => on.at(end) } },
+      { code: "position_future", details: { latest: () => on.endAt(end) } },
     ],
     ["no position", () => ({ source, at: "yesterday" }), { code: "invalid_argument", details: { field: "at" } }],
     [
@@ -172,7 +173,7 @@ describe("ReadState", () => {
 describe("ListSources", () => {
   it("returns the newest first, with the status of each", async () => {
     const { items, position } = await ask.listSources();
-    expect(position).toBe(on.at(end));
+    expect(position).toBe(on.endAt(end));
     expect(items.map((item) => [item.developer, item.status, item.current_session])).toEqual([
       ["dave", "waiting", ""],
       ["bob", "lost", "B1"],
@@ -329,11 +330,11 @@ it.each<[string, (min_position: string) => Promise<{ readonly position: string }
   ["BuildStats", (min_position) => ask.buildStats({ min_position })],
 ])("%s waits for what is in the log and not yet in the tables", async (_, answer) => {
   const [written = 0] = await on.write([known.add({ kind: "source.checkpoint" })]);
-  expect(await answer(on.at(written))).toMatchObject({ position: on.at(written) });
-  expect(await ask.position()).toMatchObject({ position: on.at(written), log_position: on.at(written) });
+  expect(await answer(on.endAt(written))).toMatchObject({ position: on.endAt(written) });
+  expect(await ask.position()).toMatchObject({ position: on.endAt(written), log_position: on.endAt(written) });
   await expect(answer(on.at(written + 1))).rejects.toMatchObject({
     code: "position_future",
-    details: { field: "min_position", latest: on.at(written) },
+    details: { field: "min_position", latest: on.endAt(written) },
   });
   end = written;
 });

@@ -85,7 +85,7 @@ export async function buildStats(deps: ApiDeps, request: BuildStatsRequest): Pro
         canceled: BigInt(row.canceled),
         unknown: BigInt(row.unknown),
       })),
-      position: formatPosition({ epoch: checkpoint.epoch, seq: checkpoint.position }),
+      position: formatPosition({ epoch: checkpoint.epoch, offset: checkpoint.position }),
     };
   });
 }

@@ -29,8 +29,8 @@ function collectionsOf(folds: Folds): ReadonlyMap<string, UpstreamCollection> {
 /** A part of a session's folded state. */
 function stateCollection(fold: Fold, itemsOf: (state: unknown) => readonly Item[]): Collection {
   return {
-    async open(tx, { session, seq, keyPrefix }, { log }) {
-      const base = session && (await nearestState(tx, fold, session, seq));
+    async open(tx, { session, offset, keyPrefix }, { log }) {
+      const base = session && (await nearestState(tx, fold, session, offset));
       return async (signal) => {
         const state = session && base ? await foldFrom(log, fold, session, base, signal) : fold.initial;
         return itemsOf(state).filter(({ key }) => key.startsWith(keyPrefix));

@@ -1,3 +1,4 @@
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { type RawBuilder, sql } from "kysely";
 
 /**
@@ -5,7 +6,7 @@ import { type RawBuilder, sql } from "kysely";
  * earlier data directory and so resume an earlier session. In a log whose beginning was removed it is the newest session.
  * Null: the source has none.
  */
-export function currentSession(source: RawBuilder<unknown>, at: number): RawBuilder<string | null> {
+export function currentSession(source: RawBuilder<unknown>, at: Offset): RawBuilder<string | null> {
   return sql<string | null>`coalesce(
     (select begun.session from events as begun join sessions as known on known.session = begun.session
      where begun.source = ${source} and begun.channel = 'tapedeck' and begun.position <= ${at}

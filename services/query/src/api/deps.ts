@@ -1,3 +1,4 @@
+import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Progress } from "../projecting/progress.ts";
 import type { CollectionDeps } from "../views/states/collection.ts";
 import type { Folds } from "../views/states/fold.ts";
@@ -9,7 +10,7 @@ export type ApiDeps = CollectionDeps & {
 };
 
 /** See rebuild; `onProgress` receives the position that the new tables have reached. */
-export type RebuildTables = (signal: AbortSignal, onProgress: (position: number) => void) => Promise<boolean>;
+export type RebuildTables = (signal: AbortSignal, onProgress: (position: Offset) => void) => Promise<boolean>;
 
 export type CallScope = {
   /** Aborts when the caller is gone or the call's time is up. */

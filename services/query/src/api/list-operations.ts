@@ -1,5 +1,6 @@
 import type { ListOperationsResponse } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
 import { timestampOf } from "../db/moment.ts";
@@ -40,7 +41,7 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
     return {
       items: listed.rows.map((row) => operation(row, epoch, at ?? checkpoint.position)),
       next_page: listed.next_page,
-      position: formatPosition({ epoch, seq: at ?? checkpoint.position }),
+      position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
     };
   });
 }
@@ -51,7 +52,7 @@ function subjects(names: readonly string[]): Condition | undefined {
   return own && sql`(${own} or ${anyOf(sql`t.instance`, names)})`;
 }
 
-function operation(row: OperationRow, epoch: string, at: number) {
+function operation(row: OperationRow, epoch: string, at: Offset) {
   const isOver = row.end_position !== null && row.end_position <= at;
   return {
     id: row.id,
@@ -68,8 +69,8 @@ function operation(row: OperationRow, epoch: string, at: number) {
     error_code: isOver ? row.error_code : "",
     error: isOver ? row.error : "",
     cache_hit: row.cache_hit,
-    start_position: formatPosition({ epoch, seq: row.start_position }),
-    end_position: isOver ? formatPosition({ epoch, seq: row.end_position ?? 0 }) : "",
+    start_position: formatPosition({ epoch, offset: row.start_position }),
+    end_position: isOver ? formatPosition({ epoch, offset: row.end_position ?? logStart }) : "",
     platform: row.platform,
     instance: row.instance,
     exit_code: isOver && row.exit_code !== null ? row.exit_code : undefined,

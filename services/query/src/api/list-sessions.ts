@@ -1,5 +1,6 @@
 import type { ListSessionsResponse } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
 import { timestampOf } from "../db/moment.ts";
@@ -41,14 +42,14 @@ export async function listSessions(deps: ApiDeps, request: ListRequest): Promise
         started_at: timestampOf(row.started_at, row.started_ns),
         ended_at: timestampOf(row.ended_at, row.ended_ns),
         end_reason: row.end_reason,
-        start_position: formatPosition({ epoch, seq: row.start_position }),
-        end_position: formatPosition({ epoch, seq: row.end_position ?? row.last_position }),
+        start_position: formatPosition({ epoch, offset: row.start_position }),
+        end_position: formatPosition({ epoch, offset: row.end_position ?? row.last_position }),
         upstream_version: row.upstream_version,
         gaps: row.gaps,
         ended: row.end_position !== null,
       })),
       next_page: listed.next_page,
-      position: formatPosition({ epoch, seq: at ?? checkpoint.position }),
+      position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
     };
   });
 }
@@ -59,7 +60,7 @@ function now(conditions: readonly (Condition | undefined)[], limit: number) {
 }
 
 /** The sessions as they stood. A session may have ended or been resumed since. */
-function then(conditions: readonly (Condition | undefined)[], limit: number, at: number) {
+function then(conditions: readonly (Condition | undefined)[], limit: number, at: Offset) {
   return sql<SessionRow>`
     select t.*, coalesce(last.position, t.start_position) as last_position, greatest(0, lost.gaps)::int as gaps,
       ended.position as end_position, case when ended.time_source <> 'interval' then ended.occurred_at end as ended_at,

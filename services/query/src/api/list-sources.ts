@@ -1,5 +1,6 @@
 import type { ListSourcesResponse } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
 import { timestampOf } from "../db/moment.ts";
@@ -40,21 +41,21 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
         status: row.status,
         current_session: row.current_session ?? "",
         last_event_at: timestampOf(row.last_event_at, row.last_event_ns),
-        last_position: formatPosition({ epoch, seq: row.last_position }),
+        last_position: formatPosition({ epoch, offset: row.last_position }),
         developer_name: row.developer_name,
         project_name: row.project_name,
-        first_position: formatPosition({ epoch, seq: row.first_position }),
+        first_position: formatPosition({ epoch, offset: row.first_position }),
         address: row.address,
         gaps: row.gaps,
         not_heard_since: timestampOf(row.status === "lost" ? row.not_heard_since : null, 0),
       })),
       next_page: listed.next_page,
-      position: formatPosition({ epoch, seq: at ?? checkpoint.position }),
+      position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
     };
   });
 }
 
-function now(conditions: readonly (Condition | undefined)[], limit: number, checkpoint: number) {
+function now(conditions: readonly (Condition | undefined)[], limit: number, checkpoint: Offset) {
   return sql<Row>`
     select t.*, ${currentSession(sql`t.source`, checkpoint)} as current_session, (t.gaps + coalesce(lost.gaps, 0))::int as gaps
     from sources t
@@ -67,7 +68,7 @@ function now(conditions: readonly (Condition | undefined)[], limit: number, chec
  * The sources as they stood. Columns that change are read from the events. The last event is the last one that has a row:
  * text and mirrors have none.
  */
-function then(conditions: readonly (Condition | undefined)[], limit: number, at: number) {
+function then(conditions: readonly (Condition | undefined)[], limit: number, at: Offset) {
   return sql<Row>`
     select t.*, ${currentSession(sql`t.source`, at)} as current_session,
       greatest(0, coalesce(lost.gaps, 0))::int as gaps, stood.status, stood.not_heard_since,

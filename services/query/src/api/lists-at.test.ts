@@ -1,6 +1,7 @@
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { ListRequest as Request } from "@tapedeck/proto/tapedeck/v1/query";
 import type { LogReader } from "@tapedeck/shared/log/log";
+import { endOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
@@ -28,19 +29,21 @@ it("lists as of a position equal the lists of tables that end there", async () =
   await using partial = openDatabase({ url: growing.url });
   for (let position = 1 + random(150); position < end; position += 1 + random(300)) {
     await projectUntil(growing.url, upTo(on.log.reader, position), position);
-    expect(await lists(on, whole, on.at(position))).toEqual(await lists(on, partial, ""));
+    expect(await lists(on, whole, on.endAt(position))).toEqual(await lists(on, partial, ""));
   }
 });
 
 /** The log as if it ended there, so that tables end there, too, however many events are taken at once. */
-function upTo(log: LogReader, position: number): LogReader {
+function upTo(log: LogReader, seq: Sequence): LogReader {
   return {
     ...log,
-    async *follow(from, { signal }) {
+    async *follow(from, { signal, reached }) {
       for await (const recorded of log.follow(from, { signal })) {
-        if (recorded.seq > position) return;
+        if (recorded.offset > endOf(seq)) return;
         yield recorded;
-        if (recorded.seq === position) return;
+        if (sequenceOf(recorded.offset) < seq) continue;
+        reached?.(endOf(seq));
+        return;
       }
     },
   };

@@ -1,14 +1,15 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { largestPage } from "@tapedeck/shared/largest-page";
+import { beyondAll, type Offset, storedOffset } from "@tapedeck/shared/log/offset";
 
 const defaultLimit = 100;
 
 /** Lists start at the newest item. A page starts before the last position of the previous page. */
-export type Page = { readonly before: number; readonly limit: number };
+export type Page = { readonly before: Offset; readonly limit: number };
 
 export function pageOf({ limit, page }: { readonly limit: number; readonly page: string }): Page {
   return {
-    before: page === "" ? Number.MAX_SAFE_INTEGER : positionIn(page),
+    before: page === "" ? beyondAll : positionIn(page),
     limit: Math.min(limit || defaultLimit, largestPage),
   };
 }
@@ -17,7 +18,7 @@ export function pageOf({ limit, page }: { readonly limit: number; readonly page:
 export function cut<Row>(
   rows: readonly Row[],
   { limit }: Page,
-  positionOf: (row: Row) => number,
+  positionOf: (row: Row) => Offset,
 ): { readonly rows: readonly Row[]; readonly next_page: string } {
   const kept = rows.slice(0, limit);
   const last = kept.at(-1);
@@ -25,14 +26,14 @@ export function cut<Row>(
   return { rows: kept, next_page };
 }
 
-function tokenFor(position: number): string {
-  return Buffer.from(`before ${position}`).toString("base64url");
+function tokenFor(position: Offset): string {
+  return Buffer.from(`older than ${position}`).toString("base64url");
 }
 
-function positionIn(page: string): number {
-  const found = /^before (\d{1,15})$/.exec(Buffer.from(page, "base64url").toString())?.[1];
+function positionIn(page: string): Offset {
+  const found = /^older than (\d{1,16})$/.exec(Buffer.from(page, "base64url").toString())?.[1];
   if (found === undefined) {
     throw invalidArgument(`page "${page}" is not the next page of a list`, "page");
   }
-  return Number(found);
+  return storedOffset(Number(found));
 }

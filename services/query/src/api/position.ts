@@ -8,9 +8,9 @@ export async function position({ database, log }: ApiDeps, _request: PositionReq
   const checkpoint = await readConsistently(database(), async (_tx, found) => found);
   if (checkpoint === undefined) throw notProjected();
   const { epoch } = checkpoint;
-  const { lastSeq } = await askLog(() => log().bounds());
+  const { lastOffset } = await askLog(() => log().bounds());
   return {
-    position: formatPosition({ epoch, seq: checkpoint.position }),
-    log_position: formatPosition({ epoch, seq: lastSeq }),
+    position: formatPosition({ epoch, offset: checkpoint.position }),
+    log_position: formatPosition({ epoch, offset: lastOffset }),
   };
 }

@@ -1,6 +1,7 @@
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
-import { belongsToLog, formatPosition, parsePosition } from "@tapedeck/shared/log/position";
+import { justBefore, type Offset } from "@tapedeck/shared/log/offset";
+import { belongsToLog, formatPosition, parsePosition, refusalOfFormer } from "@tapedeck/shared/log/position";
 import { readCheckpoint } from "../projecting/checkpoint.ts";
 import type { ApiDeps } from "./deps.ts";
 
@@ -8,65 +9,67 @@ import type { ApiDeps } from "./deps.ts";
 const waitMs = 2_000;
 
 /**
- * Resolves `at` (a position or a time) to a sequence and waits until the tables have reached it. Undefined: `at` is empty,
+ * Resolves `at` (a position or a time) to an offset and waits until the tables have reached it. Undefined: `at` is empty,
  * which means now.
  * @throws TapedeckError invalid_argument, position_foreign, position_future, not_ready
  */
-export async function reachAt(deps: ApiDeps, at: string): Promise<number | undefined> {
+export async function reachAt(deps: ApiDeps, at: string): Promise<Offset | undefined> {
   if (at === "") return undefined;
-  const seq = parsePosition(at) === undefined ? await seqAtTime(deps, at) : await seqOf(deps, at, "at");
-  await reach(deps, seq, "at");
-  return seq;
+  const offset = parsePosition(at) === undefined ? await offsetAtTime(deps, at) : await offsetIn(deps, at, "at");
+  await reach(deps, offset, "at");
+  return offset;
 }
 
 /** Waits until the tables reflect the position; empty: does not wait. */
 export async function reachMinimum(deps: ApiDeps, minimum: string): Promise<void> {
-  if (minimum !== "") await reach(deps, await seqOf(deps, minimum, "min_position"), "min_position");
+  if (minimum !== "") await reach(deps, await offsetIn(deps, minimum, "min_position"), "min_position");
 }
 
-async function seqOf(deps: ApiDeps, text: string, field: string): Promise<number> {
+async function offsetIn(deps: ApiDeps, text: string, field: string): Promise<Offset> {
   const position = parsePosition(text);
-  if (position === undefined) throw invalidArgument(`"${text}" is not a position`, field);
+  if (position === undefined) throw invalidArgument(refusalOfFormer(text) ?? `"${text}" is not a position`, field);
   const { epoch } = await checkpointOf(deps);
   if (position.epoch !== epoch && !belongsToLog(deps.log(), position)) {
     throw new TapedeckError("position_foreign", `position ${text} is from another log: this one is ${epoch}`, {
       field,
     });
   }
-  return position.seq;
+  return position.offset;
 }
 
-/** The last sequence recorded at or before the moment. */
-async function seqAtTime({ log }: ApiDeps, text: string): Promise<number> {
+/** The last offset recorded at or before the moment. */
+async function offsetAtTime({ log }: ApiDeps, text: string): Promise<Offset> {
   const when = parseWhen(text);
   if (when?.type !== "time") {
+    const refusal = refusalOfFormer(text);
+    if (refusal !== undefined) throw invalidArgument(`at ${refusal}`, "at");
     const message = `at "${text}" is neither a position nor a time (RFC 3339, with a zone)`;
     throw invalidArgument(message, "at");
   }
   const reader = log();
   // Recording times have millisecond precision.
   const next = await askLog(() => reader.firstSince(new Date(when.time.getTime() + 1)));
-  return next === undefined ? (await askLog(() => reader.bounds())).lastSeq : next - 1;
+  return next === undefined ? (await askLog(() => reader.bounds())).lastOffset : justBefore(next);
 }
 
-async function reach(deps: ApiDeps, seq: number, field: string): Promise<void> {
+async function reach(deps: ApiDeps, offset: Offset, field: string): Promise<void> {
   const { epoch, position } = await checkpointOf(deps);
-  if (position >= seq) return;
-  const { lastSeq } = await askLog(() => deps.log().bounds());
-  if (seq > lastSeq) {
-    const latest = formatPosition({ epoch, seq: lastSeq });
-    const message = `position ${formatPosition({ epoch, seq })} is beyond the log's end ${latest}`;
+  if (position >= offset) return;
+  const { lastOffset } = await askLog(() => deps.log().bounds());
+  if (offset > lastOffset) {
+    const latest = formatPosition({ epoch, offset: lastOffset });
+    const message = `position ${formatPosition({ epoch, offset })} is beyond the log's end ${latest}`;
     throw new TapedeckError("position_future", message, { field, latest });
   }
-  if (await deps.progress.reached(seq, waitMs)) return;
+  if (await deps.progress.reached(offset, waitMs)) return;
   throw new TapedeckError(
     "not_ready",
-    `the tables are at ${formatPosition({ epoch, seq: deps.progress.position })} and have not reached ${formatPosition({ epoch, seq })} yet: try again in a moment`,
+    `the tables are at ${formatPosition({ epoch, offset: deps.progress.position })} and have not reached ${formatPosition({ epoch, offset })} yet: try again in a moment`,
     { field },
   );
 }
 
-async function checkpointOf({ database }: ApiDeps): Promise<{ readonly epoch: string; readonly position: number }> {
+async function checkpointOf({ database }: ApiDeps): Promise<{ readonly epoch: string; readonly position: Offset }> {
   const checkpoint = await readCheckpoint(database().db);
   if (checkpoint === undefined) throw notProjected();
   return checkpoint;

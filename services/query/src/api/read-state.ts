@@ -1,5 +1,6 @@
 import type { ReadStateRequest, ReadStateResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition, type Position } from "@tapedeck/shared/log/position";
 import type { SourceName } from "@tapedeck/shared/source";
 import { sourceParts } from "@tapedeck/shared/source";
@@ -29,7 +30,7 @@ export async function* readState(
     if (checkpoint === undefined) throw notProjected();
     const scope = await scopeOf(tx, request, collection.upstream, {
       epoch: checkpoint.epoch,
-      seq: at ?? checkpoint.position,
+      offset: at ?? checkpoint.position,
     });
     return {
       scope,
@@ -47,8 +48,8 @@ export async function* readState(
     not_heard_since: timestampOf(silentSince, 0),
   };
   yield { body: { $case: "head", value: head } };
-  for await (const { key, bytes, seq } of items) {
-    const reported = seq === undefined ? position : formatPosition({ epoch: scope.epoch, seq });
+  for await (const { key, bytes, offset } of items) {
+    const reported = offset === undefined ? position : formatPosition({ epoch: scope.epoch, offset });
     yield { body: { $case: "row", value: { position: reported, key, bytes: Buffer.from(bytes) } } };
   }
 }
@@ -61,7 +62,7 @@ async function scopeOf(
 ): Promise<CollectionScope> {
   const source = await sourceOf(tx, request, upstream);
   assertBegun(source.first_position, position, source.source);
-  const session = await sessionOf(tx, request.session, source, position.seq);
+  const session = await sessionOf(tx, request.session, source, position.offset);
   if (session !== undefined) assertBegun(session.start_position, position, `session ${session.session}`);
   return { ...position, source, session, isSessionNamed: request.session !== "", keyPrefix: request.key_prefix };
 }
@@ -81,17 +82,17 @@ async function sourceOf(tx: Tx, { workspace, source }: ReadStateRequest, upstrea
 }
 
 /** The session that is named, or the current one at the position. */
-async function sessionOf(tx: Tx, session: string, source: SourceRow, seq: number): Promise<SessionRow | undefined> {
+async function sessionOf(tx: Tx, session: string, source: SourceRow, offset: Offset): Promise<SessionRow | undefined> {
   const query = tx.selectFrom("sessions").selectAll().where("source", "=", source.source);
   if (session === "") {
-    return query.where("session", "=", currentSession(sql`${source.source}`, seq)).executeTakeFirst();
+    return query.where("session", "=", currentSession(sql`${source.source}`, offset)).executeTakeFirst();
   }
   const row = await query.where("session", "=", text(session)).executeTakeFirst();
   if (row === undefined) throw new TapedeckError("unknown_session", `${source.source} has no session "${session}"`);
   return row;
 }
 
-async function hadEnded(tx: Tx, session: SessionRow | undefined, at: number | undefined): Promise<boolean> {
+async function hadEnded(tx: Tx, session: SessionRow | undefined, at: Offset | undefined): Promise<boolean> {
   if (session === undefined) return false;
   if (at === undefined) return session.end_position !== null;
   const { rows } = await sql<{ kind: string }>`
@@ -104,19 +105,19 @@ async function hadEnded(tx: Tx, session: SessionRow | undefined, at: number | un
 /** Since when the source is silent. Null for a session that is not its current one: that one is known to its end. */
 async function notHeardSince(
   tx: Tx,
-  { source: { source, status, not_heard_since }, session, seq }: CollectionScope,
-  at: number | undefined,
+  { source: { source, status, not_heard_since }, session, offset }: CollectionScope,
+  at: Offset | undefined,
 ): Promise<string | null> {
   const { rows: current } = await sql<{ session: string | null }>`
-    select ${currentSession(sql`${source}`, seq)} as session`.execute(tx);
+    select ${currentSession(sql`${source}`, offset)} as session`.execute(tx);
   if (session === undefined || current[0]?.session !== session.session) return null;
   if (at === undefined) return status === "lost" ? not_heard_since : null;
   const { rows } = await sql<Pick<SourceRow, "not_heard_since">>`${sourceAt(sql`${source}`, at)}`.execute(tx);
   return rows[0]?.not_heard_since ?? null;
 }
 
-function assertBegun(first: number, { epoch, seq }: Position, what: string): void {
-  if (first <= seq) return;
-  const earliest = formatPosition({ epoch, seq: first });
+function assertBegun(first: Offset, { epoch, offset }: Position, what: string): void {
+  if (first <= offset) return;
+  const earliest = formatPosition({ epoch, offset: first });
   throw new TapedeckError("before_first", `${what} begins at ${earliest}`, { field: "at", earliest });
 }

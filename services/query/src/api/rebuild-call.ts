@@ -1,5 +1,6 @@
 import type { RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { AlreadyProjectedError } from "../db/lock.ts";
 import type { ApiDeps, RebuildTables } from "./deps.ts";
@@ -13,11 +14,11 @@ export async function* rebuildCall(
   rebuild: RebuildTables,
   signal: AbortSignal,
 ): AsyncGenerator<RebuildResponse, void> {
-  const { firstSeq, lastSeq } = await log().bounds();
-  const range = { first: BigInt(firstSeq), last: BigInt(lastSeq) };
+  const { firstOffset, lastOffset } = await log().bounds();
+  const range = { first: BigInt(sequenceOf(firstOffset)), last: BigInt(sequenceOf(lastOffset)) };
   let reached = 0n;
   const rebuilding = rebuild(signal, (position) => {
-    reached = BigInt(position);
+    reached = BigInt(sequenceOf(position));
   }).catch((cause: unknown) => {
     if (!(cause instanceof AlreadyProjectedError)) throw cause;
     throw new TapedeckError("limit_exceeded", "the tables are being rebuilt already: wait for that", {}, { cause });

@@ -1,10 +1,11 @@
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { type RawBuilder, sql } from "kysely";
 
 /**
  * The status of a source at a position, read from the events: a row of `status`, and of `not_heard_since` if the source
  * was lost. `source` is the column or text that names it.
  */
-export function sourceAt(source: RawBuilder<unknown>, at: number): RawBuilder<unknown> {
+export function sourceAt(source: RawBuilder<unknown>, at: Offset): RawBuilder<unknown> {
   const own = sql`source = ${source} and channel = 'tapedeck' and position <= ${at}`;
   return sql`
     select how.status, case when how.status = 'lost' then since.moment end as not_heard_since

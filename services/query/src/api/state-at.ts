@@ -2,6 +2,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { kinds } from "@tapedeck/shared/events/kinds";
 import { recordedNouns } from "@tapedeck/shared/events/upcast";
 import type { LogReader } from "@tapedeck/shared/log/log";
+import { earlierOf, firstMessageAfter, justBefore, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -11,10 +12,10 @@ import { type Fold, isState } from "../views/states/fold.ts";
 import { askLog } from "./reach.ts";
 
 /** A stored state, and the range of the log that leads from it to the requested position. */
-export type Base = { readonly state: unknown; readonly after: number; readonly until: number };
+export type Base = { readonly state: unknown; readonly after: Offset; readonly until: Offset };
 
 /** The stored state of a session that is nearest before the position. */
-export async function nearestState(tx: Tx, fold: Fold, session: SessionRow, at: number): Promise<Base> {
+export async function nearestState(tx: Tx, fold: Fold, session: SessionRow, at: Offset): Promise<Base> {
   const live = await tx
     .selectFrom("fold_states")
     .select(["position", "state"])
@@ -33,8 +34,8 @@ export async function nearestState(tx: Tx, fold: Fold, session: SessionRow, at: 
     .orderBy("position", "desc")
     .limit(1)
     .executeTakeFirst();
-  const until = Math.min(at, session.last_position);
-  if (snapshot === undefined) return { state: fold.initial, after: session.start_position - 1, until };
+  const until = earlierOf(at, session.last_position);
+  if (snapshot === undefined) return { state: fold.initial, after: justBefore(session.start_position), until };
   return { state: JSON.parse(snapshot.state), after: snapshot.position, until };
 }
 
@@ -52,11 +53,11 @@ export async function foldFrom(
   if (base.after >= base.until) return base.state;
   const reader = log();
   return askLog(async () => {
-    const { firstSeq } = await reader.bounds();
+    const { firstOffset } = await reader.bounds();
     // The first event needed is not text, so only a limit on the whole log can have removed it.
-    if (firstSeq > base.after + 1) throw expired(reader.epoch, firstSeq);
+    if (sequenceOf(firstOffset) > firstMessageAfter(base.after)) throw expired(reader.epoch, firstOffset);
     let state = base.state;
-    const from = { afterSeq: base.after, subjects: stateSubjects(source as SourceName) };
+    const from = { afterOffset: base.after, subjects: stateSubjects(source as SourceName) };
     for await (const { event } of reader.history(from, base.until, signal)) {
       if (event.session === session && isState(event.kind)) state = fold.evolve(state, event);
     }
@@ -71,8 +72,8 @@ function stateSubjects(source: SourceName): string[] {
   return [...nouns].map((noun) => sourceFilter(source).replace(/>$/, `*.${noun}`));
 }
 
-function expired(epoch: string, firstSeq: number): TapedeckError {
-  const earliest = formatPosition({ epoch, seq: firstSeq });
+function expired(epoch: string, firstOffset: Offset): TapedeckError {
+  const earliest = formatPosition({ epoch, offset: firstOffset });
   return new TapedeckError("out_of_range", `the log keeps nothing before ${earliest} any more`, {
     field: "at",
     earliest,

@@ -43,19 +43,19 @@ it("state at any position is the fold of the session's events up to it", async (
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
   expect((await rows(database, "snapshots")).length).toBeGreaterThan(2);
 
-  const recorded = events.map((event, index) => ({ event, seq: positions[index] ?? 0 }));
+  const recorded = events.map((event, index) => ({ event, offset: positions[index] ?? 0 }));
   const erased = new Set(events.filter(({ kind }) => kind === "session.erased").map(({ session }) => session));
   const kept = recorded.filter(({ event }) => event.source.startsWith("acme/") && !erased.has(event.session));
   const fold = (of: Event, at: number) =>
     recorded
-      .filter(({ event, seq }) => event.session === of.session && seq <= at)
+      .filter(({ event, offset }) => event.session === of.session && offset <= at)
       .reduce((state, { event }) => evolve(state, event), initialState);
 
   const inSession = kept.filter(({ event }) => event.session !== "");
   await fc.assert(
     fc.asyncProperty(fc.nat(inSession.length - 1), fc.nat(end), async (index, further) => {
-      const { event, seq } = inSession[index] ?? expect.fail();
-      const at = Math.min(end, seq + (further % 40));
+      const { event, offset } = inSession[index] ?? expect.fail();
+      const at = Math.min(end, offset + (further % 40));
       const request = { source: event.source, session: event.session, at: on.at(at) };
       const state = fold(event, at);
       const v1 = await ask.readState(request);

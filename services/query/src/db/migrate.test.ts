@@ -1,3 +1,4 @@
+import { storedOffset } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
@@ -32,14 +33,14 @@ it("a database from before rkt answers at once, and is rebuilt from the log", as
   const projection = "sources.1 sessions.1 events.1 operations.1 states.1 skaffold.1";
   await old.db
     .insertInto("checkpoint")
-    .values({ name: "log", projection, epoch: on.log.epoch, position: end })
+    .values({ name: "log", projection, epoch: on.log.epoch, position: storedOffset(end) })
     .execute();
 
   await using query = await on.startQuery();
   using ask = queryClient(query.address);
   // A busy database may let its first reader come again.
   const { position } = await until(() => ask.listOperations(), { message: "an answer" });
-  expect(position).toBe(on.at(end));
+  expect(position).toBe(on.endAt(end));
   const isRebuilt = async () => expect(await contents(on.databaseUrl)).toEqual(expected) ?? true;
   await until(isRebuilt, { message: "the tables to be rebuilt" });
   expect((await readCheckpoint(old.db))?.projection).not.toBe(projection);

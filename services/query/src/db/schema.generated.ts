@@ -29,6 +29,7 @@ export interface BuildTimes {
   skaffold_version: string | null;
   source: string | null;
   start_position: number | null;
+  start_position_text: string | null;
   started_at: string | null;
   workspace: string | null;
 }
@@ -76,6 +77,7 @@ export interface CommandTimes {
   session: string | null;
   source: string | null;
   start_position: number | null;
+  start_position_text: string | null;
   started_at: string | null;
   vagrant_version: string | null;
   workspace: string | null;
@@ -132,6 +134,7 @@ export interface Loops {
   developer: string | null;
   duration_ms: number | null;
   end_position: number | null;
+  end_position_text: string | null;
   ended_at: string | null;
   ended_ns: number | null;
   error: string | null;
@@ -146,6 +149,7 @@ export interface Loops {
   session: string | null;
   source: string | null;
   start_position: number | null;
+  start_position_text: string | null;
   started_at: string | null;
   started_ns: number | null;
   upstream: string | null;

@@ -1,12 +1,21 @@
+import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Selectable } from "kysely";
 import type { columnTypes, DB } from "./schema.generated.ts";
 
 /**
  * The tables and views as kysely sees them. The migrations are the home of every column and say what it holds; its type
- * is generated from the migrated database. Positions are the sequence part (the epoch is in `checkpoint`). Timestamps are
+ * is generated from the migrated database. Positions are offsets in the log (the epoch is in `checkpoint`). Timestamps are
  * RFC 3339 text in UTC with six decimals; timestamptz holds no nanoseconds, so `*_ns` has the last three digits.
  */
-export type Schema = Omit<DB, keyof Refinements> & Refinements;
+export type Schema = {
+  readonly [Name in keyof DB]: Positioned<Name extends keyof Refinements ? Refinements[Name] : DB[Name]>;
+};
+
+/** The columns of positions. Only the log's own offsets can be written there. */
+type Positioned<Columns> = {
+  [Name in keyof Columns]: Name extends "position" | `${string}_position` ? AsOffset<Columns[Name]> : Columns[Name];
+};
+type AsOffset<Column> = Column extends number ? Offset : Column;
 
 export type TableName = keyof typeof columnTypes;
 export type RowOf<Name extends keyof Schema> = Readonly<Selectable<Schema[Name]>>;

@@ -1,4 +1,5 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { laterOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
 import type { CheckpointRow } from "../db/schema.ts";
@@ -8,7 +9,7 @@ import { lockCheckpoint, moveCheckpoint } from "./checkpoint.ts";
 
 export type Applied = {
   /** The new checkpoint. */
-  readonly position: number;
+  readonly position: Offset;
   readonly events: number;
 };
 
@@ -18,7 +19,7 @@ export class CheckpointMovedError extends Error {
 }
 
 /** The checkpoint that a batch continues from. No event of the log is between `after` and the batch's first event. */
-export type BatchStart = { readonly after: number; readonly epoch: string; readonly projection: string };
+export type BatchStart = { readonly after: Offset; readonly epoch: string; readonly projection: string };
 
 /**
  * Applies the new events of the batch and moves the checkpoint, in the given transaction.
@@ -32,12 +33,13 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, s
   if (checkpoint.epoch !== start.epoch || checkpoint.projection !== start.projection) {
     throw new CheckpointMovedError("the tables are another projection's");
   }
-  const fresh = batch.events.filter(({ seq }) => seq > checkpoint.position);
-  const position = Math.max(checkpoint.position, batch.events.at(-1)?.seq ?? 0, batch.caughtUp ?? 0);
+  const fresh = batch.events.filter(({ offset }) => offset > checkpoint.position);
+  const given = laterOf(batch.events.at(-1)?.offset ?? logStart, batch.reached ?? logStart);
+  const position = laterOf(checkpoint.position, given);
   if (fresh.length > 0) {
     const erased = erasures(fresh);
     await erase(tx, views, [...erased.keys()]);
-    const kept = fresh.filter(({ event, seq }) => seq >= (erased.get(event.session) ?? 0));
+    const kept = fresh.filter(({ event, offset }) => offset >= (erased.get(event.session) ?? 0));
     for (const view of views) {
       // What is known about a source stays, whether or not the mark comes in the same batch.
       const events = view.sessionTables.length === 0 ? fresh : kept;
@@ -54,13 +56,13 @@ function appliedTo({ recorded_until_ms }: CheckpointRow, fresh: readonly Recorde
   const last = fresh.at(-1);
   if (last === undefined) return {};
   const latest = fresh.reduce((ms, { recordedAt }) => Math.max(ms, recordedAt.getTime()), recorded_until_ms ?? 0);
-  return { applied_position: last.seq, recorded_until_ms: latest };
+  return { applied_position: last.offset, recorded_until_ms: latest };
 }
 
 /** The sessions that this batch erases, with the positions of the marks. */
-function erasures(events: readonly RecordedEvent[]): Map<string, number> {
+function erasures(events: readonly RecordedEvent[]): Map<string, Offset> {
   const marks = events.filter(({ event }) => event.kind === "session.erased");
-  return new Map(marks.map(({ event, seq }) => [event.subject || event.session, seq]));
+  return new Map(marks.map(({ event, offset }) => [event.subject || event.session, offset]));
 }
 
 /** Removes every row of these sessions. */

@@ -1,10 +1,16 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { endOf, type Offset, offsetOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { expect, it } from "vitest";
 import { scenario } from "../testing/scenario.ts";
-import { batches } from "./batches.ts";
+import { type Batch, batches } from "./batches.ts";
 
 const event = scenario().add({ kind: "source.added" });
-const recorded = (seq: number): RecordedEvent => ({ event, seq, recordedAt: new Date(0), subject: "" });
+const recorded = (seq: Sequence): RecordedEvent => ({
+  event,
+  offset: offsetOf(seq),
+  recordedAt: new Date(0),
+  subject: "",
+});
 const open = new AbortController().signal;
 
 it("reads ahead by one batch at most, and loses nothing", async () => {
@@ -18,22 +24,30 @@ it("reads ahead by one batch at most, and loses nothing", async () => {
   const seqs: number[] = [];
   for await (const { events } of batches(stream, { events: 10, bytes: 1_000 }, open)) {
     expect(events.length).toBeLessThanOrEqual(10);
-    seqs.push(...events.map(({ seq }) => seq));
+    seqs.push(...events.map(({ offset }) => sequenceOf(offset)));
     expect(given).toBeLessThanOrEqual(seqs.length + 11);
   }
   expect(seqs).toEqual(Array.from({ length: 100 }, (_, index) => index + 1));
 });
 
-it("reports that the stream has caught up, also without an event", async () => {
-  async function* stream(caughtUp: (position: number) => void) {
-    caughtUp(7);
-    await new Promise<void>(() => {});
+it("reports how far the stream has come, once, also without an event", async () => {
+  async function* stream(reached: (offset: Offset) => void) {
+    reached(endOf(7));
     yield recorded(8);
+    reached(endOf(8));
+    reached(endOf(8));
+    await told.promise;
+    reached(endOf(8));
+    yield recorded(9);
+    await new Promise<void>(() => {});
   }
+  const told = Promise.withResolvers<void>();
+  const given: Batch[] = [];
   for await (const batch of batches(stream, { events: 10, bytes: 1_000 }, open)) {
-    expect(batch).toEqual({ events: [], caughtUp: 7 });
-    break;
+    if (given.push(batch) === 2) break;
+    told.resolve();
   }
+  expect(given).toEqual([{ events: [recorded(8)], reached: endOf(8) }, { events: [recorded(9)] }]);
 });
 
 it("yields the events before a failure of the stream, then throws its error", async () => {
@@ -44,7 +58,7 @@ it("yields the events before a failure of the stream, then throws its error", as
   const seqs: number[] = [];
   const read = async () => {
     for await (const { events } of batches(stream, { events: 10, bytes: 1_000 }, open)) {
-      seqs.push(...events.map(({ seq }) => seq));
+      seqs.push(...events.map(({ offset }) => sequenceOf(offset)));
     }
   };
   await expect(read()).rejects.toThrow("broken");

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 
 export type BatchLimits = {
   readonly events: number;
@@ -11,12 +12,12 @@ export const defaultLimits: BatchLimits = { events: 1_000, bytes: 8 * 1024 * 102
 
 export type Batch = {
   readonly events: readonly RecordedEvent[];
-  /** All events up to this position were yielded, with this batch. It may lie behind the log's last remaining event. */
-  readonly caughtUp?: number;
+  /** All events up to here were yielded, with this batch: the whole message of the last one, or more. */
+  readonly reached?: Offset;
 };
 
-/** Opens the stream, which calls `caughtUp` with the position that it has reached. */
-export type OpenStream = (caughtUp: (position: number) => void) => AsyncIterable<RecordedEvent>;
+/** Opens the stream, which calls `reached` whenever it has yielded all that there is up to an offset. */
+export type OpenStream = (reached: (offset: Offset) => void) => AsyncIterable<RecordedEvent>;
 
 /**
  * Cuts a stream into batches: whatever came while the last batch was processed, up to the limits. So nothing waits while
@@ -58,7 +59,8 @@ class BatchBuffer {
   readonly #emptied = new Gate();
   #events: RecordedEvent[] = [];
   #bytes = 0;
-  #caughtUp: number | undefined;
+  #reached: Offset | undefined;
+  #told: Offset = logStart;
   #end: StreamEnd | undefined;
 
   constructor(limits: BatchLimits, signal: AbortSignal) {
@@ -67,7 +69,7 @@ class BatchBuffer {
   }
 
   get hasBatch(): boolean {
-    return this.#events.length > 0 || this.#caughtUp !== undefined;
+    return this.#events.length > 0 || this.#reached !== undefined;
   }
 
   get end(): StreamEnd | undefined {
@@ -77,8 +79,10 @@ class BatchBuffer {
   /** Reads the stream to its end, and pauses while the buffer is full. */
   async fill(open: OpenStream): Promise<void> {
     try {
-      const stream = open((position) => {
-        this.#caughtUp = position;
+      const stream = open((offset) => {
+        if (offset <= this.#told) return;
+        this.#told = offset;
+        this.#reached = offset;
         this.#filled.open();
       });
       for await (const recorded of stream) {
@@ -96,10 +100,10 @@ class BatchBuffer {
   }
 
   take(): Batch {
-    const batch = { events: this.#events, ...(this.#caughtUp !== undefined && { caughtUp: this.#caughtUp }) };
+    const batch = { events: this.#events, ...(this.#reached !== undefined && { reached: this.#reached }) };
     this.#events = [];
     this.#bytes = 0;
-    this.#caughtUp = undefined;
+    this.#reached = undefined;
     this.#emptied.open();
     return batch;
   }

@@ -1,5 +1,6 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
-import { belongsToLog } from "@tapedeck/shared/log/position";
+import { endOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
+import { belongsToLog, formatPosition } from "@tapedeck/shared/log/position";
 import type { Kysely } from "kysely";
 import type { Tx } from "../db/database.ts";
 import type { CheckpointRow, Schema } from "../db/schema.ts";
@@ -20,7 +21,7 @@ const whatToDo =
 
 /** Creates the checkpoint of a fresh set of tables: before the first event. */
 export async function beginCheckpoint(db: Kysely<Schema>, projection: string, epoch: string): Promise<CheckpointRow> {
-  const row = { name, projection, epoch, position: 0, applied_position: null, recorded_until_ms: null };
+  const row = { name, projection, epoch, position: logStart, applied_position: null, recorded_until_ms: null };
   await db
     .insertInto("checkpoint")
     .values(row)
@@ -49,26 +50,27 @@ export async function moveCheckpoint(
  */
 export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, log: LogReader): Promise<CheckpointRow> {
   const { epoch, position } = checkpoint;
-  if (!belongsToLog(log, { epoch, seq: position })) {
+  const at = (offset: Offset) => formatPosition({ epoch, offset });
+  if (!belongsToLog(log, { epoch, offset: position })) {
     const beyond = log.formerEpochs.find((one) => one.epoch === epoch);
     const reason =
       beyond === undefined
         ? `the database follows another log (${epoch}; this one is ${log.epoch})`
-        : `the database is at position ${epoch}-${position}, beyond the end ${epoch}-${beyond.lastSeq} of the backup that the log was restored from`;
+        : `the database is at position ${at(position)}, beyond the end ${at(endOf(beyond.lastSeq))} of the backup that the log was restored from`;
     throw new ForeignCheckpointError(
       `${reason}: run \`tapedeck rebuild\` to make its tables from this log, or \`tapedeck restore\` to bring the old log back.`,
     );
   }
-  const { lastSeq } = await log.bounds();
-  if (position > lastSeq) {
+  const { lastOffset } = await log.bounds();
+  if (position > lastOffset) {
     throw new ForeignCheckpointError(
-      `the database is at position ${epoch}-${position}, beyond the log's end ${epoch}-${lastSeq}, so the log has lost events: ${whatToDo}`,
+      `the database is at position ${at(position)}, beyond the log's end ${at(lastOffset)}, so the log has lost events: ${whatToDo}`,
     );
   }
   const other = await reassignedPosition(checkpoint, log);
   if (other !== undefined) {
     throw new ForeignCheckpointError(
-      `the database is at position ${epoch}-${position}, but position ${epoch}-${other} was given to another event since, so the log has lost events: ${whatToDo}`,
+      `the database is at position ${at(position)}, but position ${at(other)} was given to another event since, so the log has lost events: ${whatToDo}`,
     );
   }
   if (epoch === log.epoch) return checkpoint;
@@ -88,7 +90,7 @@ export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, l
 async function reassignedPosition(
   { applied_position, recorded_until_ms }: CheckpointRow,
   log: LogReader,
-): Promise<number | undefined> {
+): Promise<Offset | undefined> {
   if (applied_position === null || recorded_until_ms === null) return undefined;
   const later = await log.firstSince(new Date(recorded_until_ms + 1));
   return later !== undefined && later <= applied_position ? later : undefined;

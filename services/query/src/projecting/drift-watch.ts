@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import type { LogReader } from "@tapedeck/shared/log/log";
+import { messagesBefore } from "@tapedeck/shared/log/offset";
 import { adoptSubject, channelFilter, eventSubject, everyObservedSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -101,8 +102,8 @@ export class DriftWatch implements AsyncDisposable {
   async #stateAtRest({ source, session, ...answer }: Observed, fold: Fold): Promise<unknown> {
     const { database, log, progress } = this.#options;
     const reader = log();
-    const { lastSeq } = await reader.bounds();
-    if (!(await abortable(progress.reached(lastSeq, patienceMs), this.#stop.signal))) return undefined;
+    const { lastOffset } = await reader.bounds();
+    if (!(await abortable(progress.reached(lastOffset, patienceMs), this.#stop.signal))) return undefined;
     const row = await readConsistently(database(), (tx) =>
       tx
         .selectFrom("fold_states")
@@ -123,11 +124,12 @@ export class DriftWatch implements AsyncDisposable {
   async #lastRelevantEvent(reader: LogReader, source: SourceName, fold: Fold): Promise<Event | undefined> {
     const calls = eventSubject(source, "tapedeck", "control.requested");
     const subjects = [...fold.channels.map((channel) => channelFilter(source, channel)), calls];
-    const seq = await reader.lastMatch(subjects);
-    if (seq === 0) return undefined;
+    const offset = await reader.lastMatch(subjects);
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(patienceMs)]);
-    for await (const { event } of reader.history({ afterSeq: seq - 1, subjects }, seq, signal)) return event;
-    return undefined;
+    let last: Event | undefined;
+    const from = { afterOffset: messagesBefore(offset, 1), subjects };
+    for await (const { event } of reader.history(from, offset, signal)) last = event;
+    return last;
   }
 
   /** Logs the same differences of a session once. */

@@ -1,3 +1,4 @@
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { openDatabase } from "../db/database.ts";
 import { views } from "../views/views.ts";
 import { erase } from "./apply-batch.ts";
@@ -7,15 +8,15 @@ import { lockCheckpoint } from "./checkpoint.ts";
  * Removes the rows of sessions that ended before a sequence, for a log that keeps only its end (the demo's). Returns how
  * many sessions it removed. Locks the checkpoint, so no batch is applied meanwhile.
  */
-export async function forgetSessions(databaseUrl: string, beforeSeq: number): Promise<number> {
+export async function forgetSessions(databaseUrl: string, beforeOffset: Offset): Promise<number> {
   await using database = openDatabase({ url: databaseUrl, connections: 1 });
   return await database.db.transaction().execute(async (tx) => {
     await lockCheckpoint(tx);
     const old = await tx
       .selectFrom("sessions")
       .select("session")
-      .where("end_position", "<", beforeSeq)
-      .where("last_position", "<", beforeSeq)
+      .where("end_position", "<", beforeOffset)
+      .where("last_position", "<", beforeOffset)
       .execute();
     await erase(
       tx,

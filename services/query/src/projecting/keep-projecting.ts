@@ -1,5 +1,6 @@
 import type { ConnectedLog } from "@tapedeck/shared/log/connect-log";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
+import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { reportTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
@@ -97,7 +98,7 @@ async function projectOnce(
   const { reader } = log;
   try {
     const checkpoint = await readCheckpoint(database.db);
-    progress.advance(checkpoint?.position ?? 0);
+    progress.advance(checkpoint?.position ?? logStart);
     if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
       logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
       observer.waits("the tables are rebuilt from the log, because this version makes them otherwise");
@@ -107,7 +108,7 @@ async function projectOnce(
     let epoch = checkpoint?.epoch ?? reader.epoch;
     const work = withTables(database, async function* (connection, held) {
       // Before the log is read: if it has lost its end, ingest must not assign these positions again.
-      using _telling = reportTablesEnd(log.nats, () => ({ epoch, seq: progress.position }));
+      using _telling = reportTablesEnd(log.nats, () => ({ epoch, seq: sequenceOf(progress.position) }));
       yield* project({ connection, log: reader, views, limits, signal: AbortSignal.any([signal, held]) });
     });
     for await (const applied of work) {

@@ -1,14 +1,15 @@
+import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 /** The position that the tables have reached, for callers that wait for one. */
 export class Progress {
-  #position = 0;
-  readonly #waiting = new Set<{ readonly position: number; readonly resolve: (reached: boolean) => void }>();
+  #position: Offset = logStart;
+  readonly #waiting = new Set<{ readonly position: Offset; readonly resolve: (reached: boolean) => void }>();
 
-  get position(): number {
+  get position(): Offset {
     return this.#position;
   }
 
   /** The position may also be a smaller one: tables may be restored from a backup. */
-  advance(position: number): void {
+  advance(position: Offset): void {
     this.#position = position;
     for (const waiter of this.#waiting) {
       if (waiter.position > position) continue;
@@ -18,7 +19,7 @@ export class Progress {
   }
 
   /** Resolves with true when the tables reach the position within the time, else with false. */
-  reached(position: number, timeoutMs: number): Promise<boolean> {
+  reached(position: Offset, timeoutMs: number): Promise<boolean> {
     if (position <= this.#position) return Promise.resolve(true);
     return new Promise((resolve) => {
       const timer = setTimeout(() => {

@@ -1,3 +1,4 @@
+import { endOf, logStart, offsetOf, sequenceOf, storedOffset } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
 import { until } from "@tapedeck/shared/testing/until";
@@ -52,14 +53,14 @@ it("changes nothing when events are delivered again", async () => {
   await projectUntil(database.url, on.log.reader, end);
   await using tables = openDatabase({ url: database.url });
   const events = await Array.fromAsync(
-    on.log.reader.history({ afterSeq: 0, subjects: [] }, end, new AbortController().signal),
+    on.log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(end), new AbortController().signal),
   );
   const { epoch = "", projection = "" } = (await readCheckpoint(tables.db)) ?? {};
   const again = { events: events.slice(-1_000) };
   const applied = await tables.db
     .transaction()
-    .execute((tx) => applyBatch(tx, views({ textRows: false }), again, { after: 0, epoch, projection }));
-  expect(applied).toMatchObject({ events: 0, position: end });
+    .execute((tx) => applyBatch(tx, views({ textRows: false }), again, { after: logStart, epoch, projection }));
+  expect(applied).toMatchObject({ events: 0, position: endOf(end) });
   expect(await contents(database.url)).toEqual(expected);
 });
 
@@ -68,14 +69,20 @@ it("keeps the latest recording time when the log's clock is set back", async () 
   await projectUntil(database.url, on.log.reader, end);
   await using tables = openDatabase({ url: database.url });
   const [last] = await Array.fromAsync(
-    on.log.reader.history({ afterSeq: end - 1, subjects: [] }, end, new AbortController().signal),
+    on.log.reader.history({ afterOffset: endOf(end - 1), subjects: [] }, endOf(end), new AbortController().signal),
   );
   const before = await readCheckpoint(tables.db);
   if (last === undefined || before === undefined) throw new Error("nothing was projected");
-  expect(before).toMatchObject({ applied_position: end, recorded_until_ms: last.recordedAt.getTime() });
-  const next = { ...last, seq: end + 1, recordedAt: new Date(last.recordedAt.getTime() - 60_000) };
-  await tables.db.transaction().execute((tx) => applyBatch(tx, [], { events: [next] }, { after: end, ...before }));
-  expect(await readCheckpoint(tables.db)).toEqual({ ...before, position: end + 1, applied_position: end + 1 });
+  expect(before).toMatchObject({ applied_position: offsetOf(end), recorded_until_ms: last.recordedAt.getTime() });
+  const next = { ...last, offset: offsetOf(end + 1), recordedAt: new Date(last.recordedAt.getTime() - 60_000) };
+  await tables.db
+    .transaction()
+    .execute((tx) => applyBatch(tx, [], { events: [next] }, { ...before, after: endOf(end) }));
+  expect(await readCheckpoint(tables.db)).toEqual({
+    ...before,
+    position: offsetOf(end + 1),
+    applied_position: offsetOf(end + 1),
+  });
 });
 
 it(`writes the same tables when query is killed repeatedly (seed ${seed})`, async () => {
@@ -92,7 +99,9 @@ async function projectUnderKills(databaseUrl: string): Promise<number> {
   await using tables = openDatabase({ url: databaseUrl, connections: 1 });
   const position = async () => {
     const [row] = await rows(tables, "checkpoint").catch(() => []);
-    return Number(row?.position ?? 0);
+    const offset = storedOffset(Number(row?.position ?? 0));
+    const seq = sequenceOf(offset);
+    return offset === endOf(seq) ? seq : seq - 1; // whole messages
   };
   const inSmallBatches = { ...on, config: { ...on.config, databaseUrl, batchEvents: 40 } };
   let kills = 0;

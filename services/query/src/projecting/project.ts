@@ -1,4 +1,5 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Kysely } from "kysely";
 import type { Schema } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
@@ -36,8 +37,8 @@ export async function* project(options: Project): AsyncGenerator<Projected, void
 
   const left = new AbortController();
   const ended = AbortSignal.any([signal, left.signal]);
-  const follow = (caughtUp: (position: number) => void) =>
-    log.follow({ afterSeq: after, subjects: [] }, { signal: ended, caughtUp });
+  const follow = (reached: (offset: Offset) => void) =>
+    log.follow({ afterOffset: after, subjects: [] }, { signal: ended, reached });
   try {
     for await (const batch of batches(follow, limits, ended)) {
       const start = { after, epoch: log.epoch, projection };

@@ -1,3 +1,5 @@
+import { endOf, type Offset, offsetOf } from "@tapedeck/shared/log/offset";
+import { parsePosition } from "@tapedeck/shared/log/position";
 import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { until } from "@tapedeck/shared/testing/until";
@@ -38,7 +40,7 @@ it("builds the same tables from the log, beside a query that keeps following", a
   let end = 0;
   while (later.length > 0) {
     end = (await on.write(later.splice(0, 50), 50)).at(-1) ?? 0;
-    told.push(Number((await ask.position()).position.split("-")[1]));
+    told.push(parsePosition((await ask.position()).position)?.offset ?? -1);
   }
   await rebuilt;
   expect(told).toEqual(told.toSorted((a, b) => a - b));
@@ -66,7 +68,7 @@ it("continues an interrupted rebuild", async ({ signal }) => {
   };
   const first = new AbortController();
   const stopped = (one: AbortController) =>
-    rebuild({ ...options, signal: one.signal, onProgress: ({ position }) => position > 500 && one.abort() });
+    rebuild({ ...options, signal: one.signal, onProgress: ({ position }) => position > endOf(500) && one.abort() });
   expect(await stopped(first)).toBe(false);
   expect(await schemas(on.databaseUrl)).toEqual(["tapedeck", "tapedeck_rebuild"]);
 
@@ -78,10 +80,10 @@ it("continues an interrupted rebuild", async ({ signal }) => {
   );
   await expect(Array.fromAsync(call)).rejects.toMatchObject({ code: "not_ready" });
 
-  const positions: number[] = [];
+  const positions: Offset[] = [];
   const swapped = await rebuild({ ...options, signal, onProgress: ({ position }) => positions.push(position) });
   expect(swapped).toBe(true);
-  expect(positions[0]).toBeGreaterThan(500);
+  expect(positions[0]).toBeGreaterThan(endOf(500));
   expect(await contents(on.databaseUrl)).toEqual(expected);
 });
 
@@ -107,7 +109,10 @@ it("replaces the tables of another log", async ({ signal }) => {
   await projectUntil(on.databaseUrl, on.log.reader, end);
   const expected = await contents(on.databaseUrl);
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
-  await database.db.updateTable("checkpoint").set({ epoch: "gone", position: 1_000_000 }).execute();
+  await database.db
+    .updateTable("checkpoint")
+    .set({ epoch: "gone", position: offsetOf(1_000_000) })
+    .execute();
   await rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal });
   expect(await contents(on.databaseUrl)).toEqual(expected);
 });

@@ -1,4 +1,5 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import { letReadersIn } from "../db/access/grants.ts";
 import { type Database, liveSchema, openDatabase } from "../db/database.ts";
@@ -33,7 +34,7 @@ export type Rebuild = {
 export async function rebuild(options: Rebuild): Promise<boolean> {
   const { log, views, signal, onProgress = () => {} } = options;
   await using shadow = openDatabase({ url: options.databaseUrl, schema: shadowSchema, connections: 3 });
-  const { lastSeq: goal } = await log.bounds();
+  const { lastOffset: goal } = await log.bounds();
   const work = withTables(shadow, async function* (connection, held) {
     await prepare(shadow, log, views);
     await letReadersIn(shadow);
@@ -55,17 +56,17 @@ async function prepare(shadow: Database, log: LogReader, views: readonly View[])
   const { rows } = await sql<{ there: boolean }>`
     select to_regclass(${`${shadowSchema}.checkpoint`}) is not null as there`.execute(shadow.db);
   const checkpoint = rows[0]?.there === true ? await readCheckpoint(shadow.db) : undefined;
-  const { lastSeq } = await log.bounds();
+  const { lastOffset } = await log.bounds();
   const isReusable =
     checkpoint?.epoch === log.epoch &&
     checkpoint.projection === projectionVersion(views) &&
-    checkpoint.position <= lastSeq;
+    checkpoint.position <= lastOffset;
   if (!isReusable) await dropSchema(shadow, shadowSchema);
   await migrate(shadow);
 }
 
 /** False when the live tables follow the same log and are ahead. */
-async function swap({ db }: Database, position: number): Promise<boolean> {
+async function swap({ db }: Database, position: Offset): Promise<boolean> {
   const swapped = await db.transaction().execute(async (tx) => {
     const { rows: there } = await sql<{ there: boolean }>`
       select to_regclass(${`${liveSchema}.checkpoint`}) is not null as there`.execute(tx);

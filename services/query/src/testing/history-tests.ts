@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ReadStateRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { endOf } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
@@ -99,7 +100,7 @@ export function testHistory({ source, order, spoiled, tell }: HistoryOptions): (
 /** What the handlers of the API need to read a history. */
 export function readDeps({ on, end }: History, database: Database) {
   const progress = new Progress();
-  progress.advance(end);
+  progress.advance(endOf(end));
   return { database: () => database, log: () => on.log.reader, progress, folds };
 }
 

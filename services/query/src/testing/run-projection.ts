@@ -1,4 +1,5 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
+import { endOf, type Sequence } from "@tapedeck/shared/log/offset";
 import { openDatabase } from "../db/database.ts";
 import { withTables } from "../db/lock.ts";
 import { migrate } from "../db/migrate.ts";
@@ -7,11 +8,11 @@ import { project } from "../projecting/project.ts";
 import type { View } from "../views/view.ts";
 import { views } from "../views/views.ts";
 
-/** Projects until the tables reach the position. */
+/** Projects until the tables hold the message. */
 export async function projectUntil(
   url: string,
   log: LogReader,
-  position: number,
+  seq: Sequence,
   options: { readonly limits?: BatchLimits; readonly textRows?: boolean; readonly views?: readonly View[] } = {},
 ): Promise<void> {
   await using database = openDatabase({ url, connections: 2 });
@@ -22,6 +23,6 @@ export async function projectUntil(
   const work = withTables(database, (connection) =>
     project({ connection, log, views: all, signal: left.signal, ...(limits && { limits }) }),
   );
-  for await (const applied of work) if (applied.position >= position) break;
+  for await (const applied of work) if (applied.position >= endOf(seq)) break;
   left.abort();
 }

@@ -267,7 +267,7 @@ export function timestamp(ms: number, nanos = 0) {
   return { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1_000) * 1_000_000) + nanos };
 }
 
-/** Appends events to the log in their order. Resolves with the position of each. */
+/** Appends events to the log in their order. Resolves with the sequence of each. */
 export async function write(log: Log, events: readonly Event[], batch = 500): Promise<number[]> {
   const positions: number[] = [];
   for (const run of runs(events, batch)) {

@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import { endOf, offsetOf, type Sequence } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { settingsReader } from "@tapedeck/shared/service/settings";
@@ -42,9 +43,12 @@ export async function stage() {
     log,
     databaseUrl: database.url,
     config,
-    /** Resolves with the position of each event. */
+    /** Resolves with the sequence of each event. */
     write: (events: readonly Event[], batch?: number) => write(log, events, batch),
-    at: (seq: number) => formatPosition({ epoch: log.epoch, seq }),
+    /** The position of the event in a message. */
+    at: (seq: Sequence) => formatPosition({ epoch: log.epoch, offset: offsetOf(seq) }),
+    /** The position after a whole message: how far the tables or the log have come. */
+    endAt: (seq: Sequence) => formatPosition({ epoch: log.epoch, offset: endOf(seq) }),
     startQuery: (more: Partial<QueryConfig> = {}) => startQuery({ ...config, ...more }, silentLogger),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
@@ -52,6 +56,6 @@ export async function stage() {
 
 export type Stage = Awaited<ReturnType<typeof stage>>;
 
-export async function reaches(query: Query, position: number): Promise<void> {
-  await until(() => query.position >= position, { message: `query to be at ${position}` });
+export async function reaches(query: Query, seq: Sequence): Promise<void> {
+  await until(() => query.position >= endOf(seq), { message: `query to be at message ${seq}` });
 }

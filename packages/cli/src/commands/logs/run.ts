@@ -1,5 +1,6 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 import { connect, TapedeckError } from "@tapedeck/client";
+import { positionBefore } from "@tapedeck/shared/log/position";
 import { type Api, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 import { TextLines } from "./text-lines.ts";
@@ -44,7 +45,7 @@ export async function logs(options: LogsOptions): Promise<void> {
   const { since, until, follow = false } = options;
   // `-f` follows the source into its next session.
   const filter = since === undefined && !follow ? { sessions: [session.session] } : { sources: [session.source] };
-  const after = since ?? justBefore(session);
+  const after = since ?? positionBefore(session.startPosition) ?? "start";
   const last = new LastLines(options.last);
   const text = new TextLines();
   const stop = new AbortController();
@@ -75,12 +76,6 @@ async function sessionOf(api: Api, { source, session }: LogsOptions): Promise<Se
   const [found] = items;
   if (found === undefined) throw new CommandError("there is no such session: see `tapedeck sessions`.");
   return found;
-}
-
-/** Reading begins after a position, and the session begins at its own. */
-function justBefore({ startPosition }: Session): string {
-  const [, epoch = "", seq = "1"] = /^(.*)-(\d+)$/.exec(startPosition) ?? [];
-  return epoch === "" ? "start" : `${epoch}-${Math.max(0, Number(seq) - 1)}`;
 }
 
 /** Whether it is of what was asked for; each thing that is said has to fit. */

@@ -1,4 +1,5 @@
 import { renewEpoch } from "@tapedeck/shared/log/backup";
+import { endOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { CommandError } from "../../command-error.ts";
 import { forgetTables } from "../../maintain/forget-tables.ts";
@@ -14,7 +15,7 @@ export async function startNewEpoch({ data, yes = false }: NewEpochOptions): Pro
   await using machine = await openStoppedMachine(data);
   const { epoch, lastSeq, formerEpochs } = await renewEpoch(machine.nats);
   const forgotten = await forgetTables(machine.nats, machine.databaseUrl);
-  const last = formatPosition({ epoch: formerEpochs.at(-1)?.epoch ?? "", seq: lastSeq });
+  const last = formatPosition({ epoch: formerEpochs.at(-1)?.epoch ?? "", offset: endOf(lastSeq) });
   console.log(`the log continues as epoch ${epoch}; positions up to ${last} remain valid, later ones are refused`);
   console.log("after the next start, session.gap events report what is known to be lost");
   if (forgotten) console.log("the tables are ahead of the log: they are rebuilt at the next start");

@@ -1,5 +1,6 @@
 import { rebuild } from "@tapedeck/query/for-cli/maintain";
 import { querySettings } from "@tapedeck/query/for-cli/settings";
+import { justBefore, messagesBetween } from "@tapedeck/shared/log/offset";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
@@ -18,22 +19,24 @@ export async function rebuildTables(options: RebuildOptions, progressTo: Progres
   const file = configFile === undefined ? undefined : loadSettingsFile(configFile);
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
-  const { firstSeq, lastSeq } = await reader.bounds();
-  const all = Math.max(1, lastSeq - firstSeq + 1);
+  const { firstOffset, lastOffset } = await reader.bounds();
+  const begin = justBefore(firstOffset);
+  const all = messagesBetween(begin, lastOffset);
   const started = performance.now();
-  using progress = new Progress({ what: "rebuild", unit: "events", total: all, ...progressTo });
+  using progress = new Progress({ what: "rebuild", unit: "events", total: Math.max(1, all), ...progressTo });
   const swapped = await rebuild({
     databaseUrl: machine.databaseUrl,
     log: reader,
     textRows: querySettings(settingsReader({ env: process.env, file })).textRows,
     signal: stop.signal,
     // The log grows while it is read.
-    onProgress: ({ position }) => progress.reached(Math.min(all, Math.max(0, position - firstSeq + 1))),
+    onProgress: ({ position }) =>
+      progress.reached(Math.min(Math.max(1, all), Math.max(0, messagesBetween(begin, position)))),
   });
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   if (!swapped) console.log("stopped: the tables are unchanged, and the next rebuild continues from here");
-  else console.log(`rebuilt the tables from ${lastSeq - firstSeq + 1} events (${seconds} s)`);
+  else console.log(`rebuilt the tables from ${all} events (${seconds} s)`);
 }
 
 async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo): Promise<void> {

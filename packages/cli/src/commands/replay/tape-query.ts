@@ -3,6 +3,7 @@ import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { isState, skaffoldFold } from "@tapedeck/query/for-cli/skaffold-fold";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
+import { justBefore, offsetOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sourceParts } from "@tapedeck/shared/source";
 import type { Tape } from "./tape.ts";
@@ -23,12 +24,12 @@ class TapeQuery implements QueryClient {
 
   async readState({ collection = "", at: moment = "" }: Parameters<QueryClient["readState"]>[0]) {
     const { source, session, events } = this.#tape;
-    const seq = await this.#seqAt(moment);
+    const count = await this.#countAt(moment);
     const itemsOf = skaffoldFold.collections[collection.replace(/^skaffold\./, "")];
     if (itemsOf === undefined) return onlySkaffold();
-    const session_ended = events.slice(0, seq).some(({ event: { kind } }) => ends.includes(kind));
-    const head = { position: this.#positionOf(seq), source, session, session_ended };
-    return { head, rows: itemsOf(this.#state.at(seq)).map(({ key, bytes }) => ({ key, bytes })) };
+    const session_ended = events.slice(0, count).some(({ event: { kind } }) => ends.includes(kind));
+    const head = { position: this.#positionOf(count), source, session, session_ended };
+    return { head, rows: itemsOf(this.#state.at(count)).map(({ key, bytes }) => ({ key, bytes })) };
   }
 
   async listSources({ sources = [], developers = [], projects = [] }: Parameters<QueryClient["listSources"]>[0]) {
@@ -61,17 +62,18 @@ class TapeQuery implements QueryClient {
 
   async [Symbol.asyncDispose](): Promise<void> {}
 
-  async #seqAt(text: string): Promise<number> {
+  /** How many events had been played. */
+  async #countAt(text: string): Promise<number> {
     const { played, reader } = this.#tape;
     const when = parseWhen(text);
-    if (when?.type === "position") return Math.min(when.position.seq, played);
+    if (when?.type === "position") return Math.min(sequenceOf(when.position.offset), played);
     if (when?.type !== "time") return played;
     const next = await reader.firstSince(new Date(when.time.getTime() + 1));
-    return next === undefined ? this.#tape.played : next - 1;
+    return next === undefined ? this.#tape.played : sequenceOf(justBefore(next));
   }
 
-  #positionOf(seq: number): string {
-    return formatPosition({ epoch: this.#tape.reader.epoch, seq });
+  #positionOf(seq: Sequence): string {
+    return formatPosition({ epoch: this.#tape.reader.epoch, offset: offsetOf(seq) });
   }
 
   #page<Item>(items: Item[]) {
@@ -123,22 +125,22 @@ async function onlySkaffold(): Promise<never> {
 /** The state of Skaffold after so many events, folded on from where it was asked for last, if that is not behind. */
 class FoldedTape {
   readonly #events: Tape["events"];
-  #last: { readonly state: SkaffoldState; readonly seq: number } = start;
+  #last: { readonly state: SkaffoldState; readonly count: number } = start;
 
   constructor({ events }: Tape) {
     this.#events = events;
   }
 
-  at(seq: number): SkaffoldState {
-    let { state, seq: done } = seq >= this.#last.seq ? this.#last : start;
-    for (const { event } of this.#events.slice(done, seq)) {
+  at(count: number): SkaffoldState {
+    let { state, count: done } = count >= this.#last.count ? this.#last : start;
+    for (const { event } of this.#events.slice(done, count)) {
       if (isState(event.kind)) state = skaffoldFold.evolve(state, event);
       done++;
     }
-    if (done > this.#last.seq) this.#last = { state, seq: done };
+    if (done > this.#last.count) this.#last = { state, count: done };
     return state;
   }
 }
 
 type SkaffoldState = typeof skaffoldFold.initial;
-const start = { state: skaffoldFold.initial, seq: 0 };
+const start = { state: skaffoldFold.initial, count: 0 };

@@ -1,4 +1,5 @@
 import { Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
+import { eventPosition } from "@tapedeck/shared/testing/positions";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { expect, it } from "vitest";
 import { tapeOf } from "./tape.ts";
@@ -35,6 +36,6 @@ it("has at a time what happened then and before, as far as it was played", async
   tape.next();
   tape.next();
   expect(await Promise.all([999, 1_000, 1_999, 2_000, 3_000].map(positionAt))).toEqual([
-    ...["replay-0", "replay-1", "replay-1", "replay-2", "replay-2"],
+    ...[...[0, 1, 1, 2, 2].map((seq) => eventPosition("replay", seq))],
   ]);
 });

@@ -1,5 +1,6 @@
 import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import type { FollowOptions, LogReader, ReadFrom, RecordedEvent } from "@tapedeck/shared/log/log";
+import { endOf, laterOf, logStart, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { subjectMatcher } from "@tapedeck/shared/log/subject-match";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -26,7 +27,7 @@ export function tapeOf(events: readonly Event[]): Tape {
   const times = upstreamTimes(events);
   const recorded = events.map(
     (event, index): RecordedEvent => ({
-      seq: index + 1,
+      offset: offsetOf(index + 1),
       recordedAt: new Date(times[index] ?? 0),
       subject: eventSubject(source, event.channel, event.kind),
       event,
@@ -76,39 +77,39 @@ class TapeReader implements LogReader {
   }
 
   async bounds() {
-    return { firstSeq: 1, lastSeq: this.#tape.played };
+    return { firstOffset: offsetOf(1), lastOffset: endOf(this.#tape.played) };
   }
 
   async now() {
-    return { at: new Date(), lastSeq: this.#tape.played };
+    return { at: new Date(), lastOffset: endOf(this.#tape.played) };
   }
 
-  async lastMatch(subjects: readonly string[]): Promise<number> {
+  async lastMatch(subjects: readonly string[]): Promise<Offset> {
     const matches = subjectMatcher(subjects);
-    return this.#played().findLast(({ subject }) => matches(subject.split(".")))?.seq ?? 0;
+    return this.#played().findLast(({ subject }) => matches(subject.split(".")))?.offset ?? logStart;
   }
 
-  async firstSince(time: Date): Promise<number | undefined> {
-    return this.#played().find(({ recordedAt }) => recordedAt >= time)?.seq;
+  async firstSince(time: Date): Promise<Offset | undefined> {
+    return this.#played().find(({ recordedAt }) => recordedAt >= time)?.offset;
   }
 
-  async *history({ afterSeq, subjects }: ReadFrom, untilSeq: number, signal: AbortSignal) {
+  async *history({ afterOffset, subjects }: ReadFrom, untilOffset: Offset, signal: AbortSignal) {
     const matches = subjectMatcher(subjects);
     const { events, played } = this.#tape;
-    for (const one of events.slice(afterSeq, Math.min(untilSeq, played))) {
+    for (const one of events.slice(sequenceOf(afterOffset), Math.min(sequenceOf(untilOffset), played))) {
       if (signal.aborted) return;
       if (matches(one.subject.split("."))) yield one;
     }
   }
 
   async *follow(from: ReadFrom, { signal, caughtUp, reached }: FollowOptions) {
-    let done = from.afterSeq;
+    let done = from.afterOffset;
     let announce = caughtUp;
     while (!signal.aborted) {
       const changed = this.#changed.next();
-      const end = this.#tape.played;
-      yield* this.history({ ...from, afterSeq: done }, end, signal);
-      done = Math.max(done, end);
+      const end = endOf(this.#tape.played);
+      yield* this.history({ ...from, afterOffset: done }, end, signal);
+      done = laterOf(done, end);
       announce?.(done);
       announce = undefined;
       reached?.(done);

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { backUpLog, type Restored, restoreLog, type Snapshot } from "@tapedeck/shared/log/backup";
+import { endOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { endsStream, streamName } from "@tapedeck/shared/log/subjects";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
@@ -53,7 +54,7 @@ function printResult({ state }: Snapshot, { epoch, lastSeq, formerEpochs }: Rest
   const last = formerEpochs.at(-1);
   console.log(`restored ${state.messages} events; the log continues as epoch ${epoch}`);
   if (last === undefined) return;
-  const end = formatPosition({ epoch: last.epoch, seq: lastSeq });
+  const end = formatPosition({ epoch: last.epoch, offset: endOf(lastSeq) });
   console.log(`positions up to ${end} remain valid; later ones of epoch ${last.epoch} are refused`);
 }
 

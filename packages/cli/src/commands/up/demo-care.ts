@@ -3,6 +3,7 @@ import { openEnds } from "@tapedeck/ingest/for-cli/maintain";
 import { forgetSessions } from "@tapedeck/query/for-cli/maintain";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
+import { beyondAll, earlierOf, logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { streamName } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
@@ -68,10 +69,13 @@ export async function forgetOld(options: ForgetOld): Promise<void> {
   const jsm = await jetstreamManager(connection);
   const forget = async () => {
     const recent = await reader.firstSince(new Date(Date.now() - keepMs));
-    const keep = Math.min(recent ?? Number.POSITIVE_INFINITY, await firstOfCurrentSessions(reader, signal));
-    if (!Number.isFinite(keep) || keep <= 1) return;
-    await ends.dropBefore(keep);
-    await jsm.streams.purge(streamName, { seq: keep });
+    const current = await firstOfCurrentSessions(reader, signal);
+    if (current === undefined) return;
+    const keep = earlierOf(recent ?? beyondAll, current);
+    const seq = sequenceOf(keep);
+    if (seq <= 1) return;
+    await ends.dropBefore(seq);
+    await jsm.streams.purge(streamName, { seq });
     if (databaseUrl !== undefined) await forgetSessions(databaseUrl, keep);
   };
   // NATS may be away: the next time will do.
@@ -79,12 +83,13 @@ export async function forgetOld(options: ForgetOld): Promise<void> {
 }
 
 /** Start of the oldest current session of any source. (A request to the gateway would count as a viewer.) */
-async function firstOfCurrentSessions(reader: LogReader, signal: AbortSignal): Promise<number> {
-  const starts = new Map<string, number>();
-  const { lastSeq } = await reader.bounds();
-  const from = { afterSeq: 0, subjects: [`tapedeck.v1.${demoWorkspace}.*.*.*.tapedeck.session`] };
-  for await (const { event, seq } of reader.history(from, lastSeq, signal)) {
-    if (event.kind === "session.started") starts.set(event.source, seq);
+async function firstOfCurrentSessions(reader: LogReader, signal: AbortSignal): Promise<Offset | undefined> {
+  const starts = new Map<string, Offset>();
+  const { lastOffset } = await reader.bounds();
+  const from = { afterOffset: logStart, subjects: [`tapedeck.v1.${demoWorkspace}.*.*.*.tapedeck.session`] };
+  for await (const { event, offset } of reader.history(from, lastOffset, signal)) {
+    if (event.kind === "session.started") starts.set(event.source, offset);
   }
-  return starts.size === 0 ? Number.NaN : Math.min(...starts.values());
+  const [first, ...others] = starts.values();
+  return first && others.reduce(earlierOf, first);
 }

@@ -1,4 +1,5 @@
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
@@ -30,8 +31,10 @@ it("the demo forgets what is old, but nothing of a session that goes on", async 
   const care = { nats: { url: nats.url, user: "u", password: "p" }, signal: stop.signal, everyMs: 5 };
   const kept = forgetOld({ ...care, keepMs: 3_600_000 });
   const forgot = forgetOld({ ...care, keepMs: 0 });
-  await until(async () => (await log.reader.bounds()).firstSeq === current, { message: "the old session to go" });
+  await until(async () => sequenceOf((await log.reader.bounds()).firstOffset) === current, {
+    message: "the old session to go",
+  });
   stop.abort();
   await Promise.all([kept, forgot]);
-  expect((await log.reader.bounds()).firstSeq).toBe(current);
+  expect(sequenceOf((await log.reader.bounds()).firstOffset)).toBe(current);
 });

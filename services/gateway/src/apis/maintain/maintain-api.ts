@@ -1,5 +1,6 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { backUpLog, type Snapshot } from "@tapedeck/shared/log/backup";
+import { justBefore, sequenceOf } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
@@ -62,7 +63,8 @@ export function maintainApi({ query, services, nats, audit }: MaintainDeps): Mai
       const [found] = items;
       if (found === undefined) throw new TapedeckError("unknown_session", `there is no session "${session}"`);
       const { source } = found;
-      const afterSeq = Math.max(0, (parsePosition(found.start_position)?.seq ?? 1) - 1);
+      const start = parsePosition(found.start_position);
+      const afterSeq = start === undefined ? 0 : sequenceOf(justBefore(start.offset));
       const progress = async function* () {
         let removed = 0;
         try {

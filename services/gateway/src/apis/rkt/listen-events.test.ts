@@ -51,7 +51,7 @@ describe("what is told", () => {
     const { got, head } = await listen();
     await until(() => got.length === 4, { message: "history" });
     expect(got).toEqual([["a", "b"], ["c"], ["i"], ["d", "e"]]);
-    expect(head).toEqual({ position: on.position(1), session });
+    expect(head).toEqual({ position: on.endPosition(1), session });
     await on.add(pod("f", 13), pod("g", 13));
     await until(() => got.length === 5, { message: "what is live" });
     await on.add(pod("h", 14, { session: "01B" }));

@@ -38,7 +38,7 @@ export async function* listenEvents(
   const over = AbortSignal.any([signal, left.signal]);
   try {
     await untilMoment(filter.since_time, over);
-    const { source, afterSeq } = scope;
+    const { source, afterOffset } = scope;
     const subjects = [
       eventSubject(source, "pods", "pod.started"),
       eventSubject(source, "pods", "app.started"),
@@ -47,7 +47,7 @@ export async function* listenEvents(
     const due = abortsAt(filter.until_time, over);
     const batch = new ObservationBatch();
     const events = followWithPauses(
-      (options) => eventsIn(deps, scope, { afterSeq, subjects }, { ...options, due }),
+      (options) => eventsIn(deps, scope, { afterOffset, subjects }, { ...options, due }),
       over,
     );
     for await (const recorded of events) {

@@ -1,6 +1,15 @@
 import type { GetLogsRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import {
+  earlierOf,
+  justBefore,
+  laterOf,
+  logStart,
+  messagesBefore,
+  type Offset,
+  type Sequence,
+} from "@tapedeck/shared/log/offset";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";
@@ -20,7 +29,7 @@ export type LogsRequest = {
   readonly pod: LogPod;
   readonly request: GetLogsRequest;
   /** The log's end when the call was accepted. */
-  readonly lastSeq: number;
+  readonly lastOffset: Offset;
 };
 
 /** The largest answer. Twice as much is held while its lines are selected. */
@@ -59,11 +68,11 @@ class PodLogReader {
   readonly #signal: AbortSignal;
   readonly #subjects: readonly string[];
   /** Sequence at which recorded lines end and live ones begin. */
-  readonly #endSeq: number;
+  readonly #endOffset: Offset;
   /** A line of the pod was read, whether or not it was selected. */
   #hasLines = false;
 
-  constructor(deps: PodLogsDeps, { scope, pod, request, lastSeq }: LogsRequest, signal: AbortSignal) {
+  constructor(deps: PodLogsDeps, { scope, pod, request, lastOffset }: LogsRequest, signal: AbortSignal) {
     this.#deps = deps;
     this.#scope = scope;
     this.#pod = pod;
@@ -71,13 +80,13 @@ class PodLogReader {
     this.#signal = signal;
     this.#subjects = [eventSubject(scope.source, "logs", "log.written")];
     const isEnded = scope.only?.ended === true;
-    this.#endSeq = isEnded ? Math.min(lastSeq, deps.positions.own(scope.only.end_position)) : lastSeq;
+    this.#endOffset = isEnded ? earlierOf(lastOffset, deps.positions.own(scope.only.end_position)) : lastOffset;
   }
 
   async *messages(): AsyncGenerator<Uint8Array, void> {
     yield* this.#recorded();
     if (!this.#request.follow || this.#signal.aborted) return;
-    const from = { afterSeq: this.#endSeq, subjects: this.#subjects };
+    const from = { afterOffset: this.#endOffset, subjects: this.#subjects };
     for await (const recorded of eventsIn(this.#deps, this.#scope, from, { signal: this.#signal })) {
       const line = this.#lineOf(recorded);
       if (line !== undefined) yield line.bytes;
@@ -105,18 +114,22 @@ class PodLogReader {
     if (since_time === 0n && count > 0) return this.#lastLines(count);
     const earliest = new Date(Number(since_time) * 1_000 - clockSlackMs);
     const firstSince = () => this.#deps.log().firstSince(earliest);
-    const first = since_time === 0n ? 0 : ((await firstSince()) ?? this.#endSeq + 1);
-    const { lines } = await this.#linesAfter(Math.max(this.#scope.afterSeq, first - 1), Number.POSITIVE_INFINITY);
+    const first = since_time === 0n ? logStart : await firstSince();
+    if (first === undefined) return [];
+    const { lines } = await this.#linesAfter(
+      laterOf(this.#scope.afterOffset, justBefore(first)),
+      Number.POSITIVE_INFINITY,
+    );
     return lines;
   }
 
   /** Searches as /api/v1/events does for the newest N. */
   async #lastLines(count: number): Promise<readonly LogLine[]> {
-    const { afterSeq } = this.#scope;
+    const { afterOffset } = this.#scope;
     for (let window = firstWindow; ; window *= 8) {
-      const begin = Math.max(afterSeq, this.#endSeq - window);
+      const begin = laterOf(afterOffset, messagesBefore(this.#endOffset, window));
       const { lines, begun } = await this.#linesAfter(begin, count);
-      if (begin === afterSeq || this.#signal.aborted) return lines;
+      if (begin === afterOffset || this.#signal.aborted) return lines;
       // The lines of one app are recorded in order. Those of several apps are not when some were reported late, but no
       // line before the window is later than the window's beginning.
       const isComplete = this.#request.app_name !== "" || (lines[0]?.at ?? 0) >= begun;
@@ -124,8 +137,8 @@ class PodLogReader {
     }
   }
 
-  /** The last `most` lines by time after a sequence. `begun`: when the first event was recorded, in microseconds. */
-  async #linesAfter(afterSeq: number, most: number): Promise<{ lines: readonly LogLine[]; begun: number }> {
+  /** The last `most` lines by time after an offset. `begun`: when the first event was recorded, in microseconds. */
+  async #linesAfter(afterOffset: Offset, most: number): Promise<{ lines: readonly LogLine[]; begun: number }> {
     let kept: LogLine[] = [];
     let bytes = 0;
     let begun: number | undefined;
@@ -133,7 +146,7 @@ class PodLogReader {
       kept = kept.toSorted((a, b) => a.at - b.at).slice(Math.max(0, kept.length - most));
       bytes = kept.reduce((sum, line) => sum + line.bytes.byteLength, 0);
     };
-    for await (const recorded of this.#recordedAfter(afterSeq)) {
+    for await (const recorded of this.#recordedAfter(afterOffset)) {
       begun ??= (recorded.recordedAt.getTime() + 1) * 1_000;
       const line = this.#lineOf(recorded);
       if (line === undefined) continue;
@@ -146,10 +159,10 @@ class PodLogReader {
     return { lines: kept, begun: begun ?? 0 };
   }
 
-  async *#recordedAfter(afterSeq: number): AsyncGenerator<RecordedEvent, void> {
-    if (this.#endSeq <= afterSeq) return;
+  async *#recordedAfter(afterOffset: Offset): AsyncGenerator<RecordedEvent, void> {
+    if (this.#endOffset <= afterOffset) return;
     const { only } = this.#scope;
-    const history = this.#deps.log().history({ afterSeq, subjects: this.#subjects }, this.#endSeq, this.#signal);
+    const history = this.#deps.log().history({ afterOffset, subjects: this.#subjects }, this.#endOffset, this.#signal);
     for await (const recorded of history) {
       if (only === undefined || recorded.event.session === only.session) yield recorded;
     }

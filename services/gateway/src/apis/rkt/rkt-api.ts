@@ -46,8 +46,8 @@ export function rktApi(deps: PodLogsDeps): RktApi {
     async getLogs(request, context) {
       const scope = await sessionScope(deps, context, "rkt");
       const pod = await findLogPod(deps, request.pod_id, context);
-      const lastSeq = await deps.positions.lastSeq();
-      return { head: scope.head, messages: podLogs(deps, { scope, pod, request, lastSeq }, context.signal) };
+      const lastOffset = await deps.positions.lastOffset();
+      return { head: scope.head, messages: podLogs(deps, { scope, pod, request, lastOffset }, context.signal) };
     },
   };
 }

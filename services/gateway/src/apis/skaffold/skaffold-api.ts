@@ -1,6 +1,7 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { justBefore, logStart } from "@tapedeck/shared/log/offset";
 import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { ControlClient } from "../../control-client.ts";
@@ -56,7 +57,7 @@ export function skaffoldApi(deps: SkaffoldApiDeps): SkaffoldApi {
 }
 
 async function* framesOf(deps: SkaffoldApiDeps, scope: SessionScope, { channel }: StreamMethod, signal: AbortSignal) {
-  const from = { afterSeq: scope.afterSeq, subjects: [channelFilter(scope.source, channel)] };
+  const from = { afterOffset: scope.afterOffset, subjects: [channelFilter(scope.source, channel)] };
   for await (const recorded of eventsIn(deps, scope, from, { signal })) {
     const frame = frameOf(recorded);
     if (frame !== undefined) yield frame;
@@ -100,7 +101,7 @@ async function runnerExists(
   { source }: Source,
   { workspace }: CallContext,
 ): Promise<boolean> {
-  const min_position = positions.written(await positions.lastSeq());
+  const min_position = positions.written(await positions.lastOffset());
   const { rows } = await query.readState({ workspace, source, min_position, collection: "skaffold.v1" });
   return (rows[0]?.bytes.length ?? 0) > 0;
 }
@@ -111,9 +112,9 @@ async function v2AutoWasCalled(
   { workspace, signal }: CallContext,
 ): Promise<boolean> {
   const session = await resolveSession(query, workspace, source, undefined);
-  const afterSeq = session === undefined ? 0 : positions.own(session.start_position) - 1;
+  const afterOffset = session === undefined ? logStart : justBefore(positions.own(session.start_position));
   const subjects = [eventSubject(nameOf(source), "tapedeck", "control.accepted")];
-  for await (const { event } of log().history({ afterSeq, subjects }, await positions.lastSeq(), signal)) {
+  for await (const { event } of log().history({ afterOffset, subjects }, await positions.lastOffset(), signal)) {
     const method = event.detail?.$case === "control" ? event.detail.value.method : "";
     if (event.kind === "control.accepted" && method.startsWith("/proto.v2.SkaffoldV2Service/Auto")) return true;
   }

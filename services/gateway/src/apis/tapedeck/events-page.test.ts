@@ -1,5 +1,7 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { endOf, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
+import { endPosition, eventPosition } from "@tapedeck/shared/testing/positions";
 import { expect, it } from "vitest";
 import { timedSemaphore } from "../../limits/semaphore.ts";
 import { positions } from "../../positions.ts";
@@ -17,10 +19,10 @@ function texts(count: number): () => LogReader {
   });
   const reader: Pick<LogReader, "epoch" | "bounds" | "history"> = {
     epoch: "t",
-    bounds: async () => ({ firstSeq: 1, lastSeq: count }),
-    async *history({ afterSeq }, untilSeq): AsyncGenerator<RecordedEvent, void> {
-      for (let seq = afterSeq + 1; seq <= untilSeq; seq++) {
-        yield { seq, recordedAt: new Date(0), subject: "", event };
+    bounds: async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(count) }),
+    async *history({ afterOffset }, untilOffset): AsyncGenerator<RecordedEvent, void> {
+      for (let seq = sequenceOf(afterOffset) + 1; seq <= sequenceOf(untilOffset); seq++) {
+        yield { offset: offsetOf(seq), recordedAt: new Date(0), subject: "", event };
       }
     },
   };
@@ -38,7 +40,7 @@ function pageOf(count: number, inTurn = line()) {
 
 it("a page with much text in it ends early, and another follows", async () => {
   const { items, nextPage } = await pageOf(20)(asked);
-  expect([items.length, nextPage]).toEqual([16, "t-16"]);
+  expect([items.length, nextPage]).toEqual([16, eventPosition("t", 16)]);
 });
 
 it("a page that ends with the last event is followed by none", async () => {
@@ -47,13 +49,15 @@ it("a page that ends with the last event is followed by none", async () => {
     [3, 3],
   ] as const) {
     const { items, nextPage, position } = await pageOf(count)({ ...asked, limit });
-    expect([items.length, nextPage, position]).toEqual([count, undefined, `t-${count}`]);
+    expect([items.length, nextPage, position]).toEqual([count, undefined, endPosition("t", count)]);
   }
 });
 
 it("of the last ones only those that are told count", async () => {
   const { items } = await pageOf(40)({ ...asked, last: 10 });
-  expect(items.map(({ position }) => position)).toEqual(Array.from({ length: 10 }, (_, index) => `t-${31 + index}`));
+  expect(items.map(({ position }) => position)).toEqual(
+    Array.from({ length: 10 }, (_, index) => eventPosition("t", 31 + index)),
+  );
   await expect(pageOf(40)({ ...asked, last: 20 })).rejects.toMatchObject({
     code: "limit_exceeded",
     details: { field: "last" },
@@ -67,6 +71,6 @@ it("waits for its turn, and leaves it when it is made or has failed", async () =
   await expect(page(asked)).rejects.toMatchObject({ code: "limit_exceeded", retryAfter: 1 });
   end();
   await page(asked);
-  await expect(page({ ...asked, after: "t-99" })).rejects.toMatchObject({ code: "position_future" });
+  await expect(page({ ...asked, after: eventPosition("t", 99) })).rejects.toMatchObject({ code: "position_future" });
   expect((await page(asked)).items).toHaveLength(1);
 });

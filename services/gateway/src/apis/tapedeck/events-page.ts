@@ -3,6 +3,7 @@ import { type EventJson, eventToJson } from "@tapedeck/shared/events/json";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { justBefore, laterOf, mayHoldEvents, messagesBefore, type Offset } from "@tapedeck/shared/log/offset";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import type { Page } from "./lists.ts";
@@ -57,38 +58,38 @@ class EventPages {
   }
 
   async page(request: EventsPageRequest): Promise<Page<EventJson>> {
-    const { firstSeq, lastSeq } = await this.#log().bounds();
-    const end = request.until === undefined ? lastSeq : await this.#positions.resolveUntil(request.until);
-    const afterSeq = await this.#positions.resolveAfter(request.after);
+    const { firstOffset, lastOffset } = await this.#log().bounds();
+    const end = request.until === undefined ? lastOffset : await this.#positions.resolveUntil(request.until);
+    const afterOffset = await this.#positions.resolveAfter(request.after);
     // An end before the beginning must not lead a client that continues from here back.
-    const untilSeq = Math.max(afterSeq, end);
+    const untilOffset = laterOf(afterOffset, end);
     if (request.last !== undefined) {
-      return this.#newest(request, request.last, Math.max(afterSeq, firstSeq - 1), untilSeq);
+      return this.#newest(request, request.last, laterOf(afterOffset, justBefore(firstOffset)), untilOffset);
     }
     const items: EventJson[] = [];
     let bytes = 0;
-    let seen = afterSeq;
+    let seen = afterOffset;
     const begun = performance.now();
-    for await (const { recorded, json } of this.#read(request, afterSeq, untilSeq)) {
-      seen = recorded.seq;
+    for await (const { recorded, json } of this.#read(request, afterOffset, untilOffset)) {
+      seen = recorded.offset;
       if (json !== undefined) items.push(json);
       bytes += sizeOf(json, recorded);
       const isFull = items.length >= request.limit || bytes >= mostBytes || performance.now() - begun >= longestMs;
-      if (isFull && seen < untilSeq) {
+      if (isFull && mayHoldEvents(seen, untilOffset)) {
         const nextPage = this.#positions.written(seen);
         return { items, nextPage, position: nextPage };
       }
     }
-    return { items, position: this.#positions.written(untilSeq) };
+    return { items, position: this.#positions.written(untilOffset) };
   }
 
-  async #newest(request: EventsPageRequest, count: number, afterSeq: number, untilSeq: number) {
+  async #newest(request: EventsPageRequest, count: number, afterOffset: Offset, untilOffset: Offset) {
     for (let window = Math.max(firstWindow, count); ; window *= 8) {
-      const begin = Math.max(afterSeq, untilSeq - window);
+      const begin = laterOf(afterOffset, messagesBefore(untilOffset, window));
       const items: EventJson[] = [];
       const sizes: number[] = [];
       let bytes = 0;
-      for await (const { recorded, json } of this.#read(request, begin, untilSeq)) {
+      for await (const { recorded, json } of this.#read(request, begin, untilOffset)) {
         if (json === undefined) continue;
         const size = sizeOf(json, recorded);
         items.push(json);
@@ -100,16 +101,17 @@ class EventPages {
         }
         if (bytes >= mostBytes) throw tooMuch();
       }
-      if (items.length >= count || begin === afterSeq) return { items, position: this.#positions.written(untilSeq) };
+      if (items.length >= count || begin === afterOffset)
+        return { items, position: this.#positions.written(untilOffset) };
     }
   }
 
   /** Renders matching events at once, so that a page holds no originals that it does not show. */
-  async *#read({ workspace, filter, original = false, signal }: EventsPageRequest, afterSeq: number, until: number) {
-    if (until <= afterSeq) return;
+  async *#read({ workspace, filter, original = false, signal }: EventsPageRequest, afterOffset: Offset, until: Offset) {
+    if (until <= afterOffset) return;
     // A reader waits while the log is away. A request for a page gets an error instead.
     const late = AbortSignal.timeout(2 * longestMs);
-    const from = { afterSeq, subjects: toSubjects(filter, workspace) };
+    const from = { afterOffset, subjects: toSubjects(filter, workspace) };
     const reader = this.#log();
     for await (const recorded of reader.history(from, until, AbortSignal.any([signal, late]))) {
       const isWanted = matches(filter, recorded.event);

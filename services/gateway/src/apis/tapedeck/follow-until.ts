@@ -1,4 +1,5 @@
 import type { LogReader, ReadFrom, RecordedEvent } from "@tapedeck/shared/log/log";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { lastBy } from "../../positions.ts";
 
@@ -7,10 +8,10 @@ const longestDelayMs = 3_600_000;
 
 export type FollowUntil = {
   readonly signal: AbortSignal;
-  readonly caughtUp: (seq: number) => void;
-  readonly reached: (seq: number) => void;
-  /** Called before the end with the last sequence that was recorded at the time or before. */
-  readonly ended: (seq: number) => void;
+  readonly caughtUp: (offset: Offset) => void;
+  readonly reached: (offset: Offset) => void;
+  /** Called before the end with the last offset that was recorded at the time or before. */
+  readonly ended: (offset: Offset) => void;
 };
 
 /**
@@ -27,34 +28,34 @@ export async function* followUntil(
   const isLater = new AbortController();
   const passed = new AbortController();
   const over = AbortSignal.any([signal, left.signal]);
-  let done = from.afterSeq;
-  const end = endOf(log, time, over, isLater.signal).finally(() => passed.abort());
+  let done = from.afterOffset;
+  const end = endAt(log, time, over, isLater.signal).finally(() => passed.abort());
   try {
     const following = log.follow(from, {
       signal: AbortSignal.any([over, passed.signal]),
       caughtUp,
-      reached(seq) {
-        done = seq;
-        reached(seq);
+      reached(offset) {
+        done = offset;
+        reached(offset);
       },
     });
     for await (const recorded of following) {
       if (recorded.recordedAt > time) break;
       yield recorded;
-      done = recorded.seq;
+      done = recorded.offset;
     }
     isLater.abort();
-    const endSeq = await end;
-    if (endSeq === undefined) return;
-    ended(endSeq);
-    if (endSeq > done) yield* log.history({ ...from, afterSeq: done }, endSeq, over);
+    const endOffset = await end;
+    if (endOffset === undefined) return;
+    ended(endOffset);
+    if (endOffset > done) yield* log.history({ ...from, afterOffset: done }, endOffset, over);
   } finally {
     left.abort();
   }
 }
 
-/** The last sequence recorded at a time or before, once the time has passed; earlier when a later event was read. */
-async function endOf(log: LogReader, time: Date, over: AbortSignal, isLater: AbortSignal): Promise<number | undefined> {
+/** The last offset recorded at a time or before, once the time has passed; earlier when a later event was read. */
+async function endAt(log: LogReader, time: Date, over: AbortSignal, isLater: AbortSignal): Promise<Offset | undefined> {
   const waiting = AbortSignal.any([over, isLater]);
   for (let wait = msUntil(time); wait > 0 && !waiting.aborted; wait = msUntil(time)) {
     await delay(Math.min(wait, longestDelayMs), waiting);
@@ -62,8 +63,8 @@ async function endOf(log: LogReader, time: Date, over: AbortSignal, isLater: Abo
   const retry = backoff(20, 1_000);
   while (!over.aborted) {
     // A log that is away comes back.
-    const seq = await lastBy(log, time).catch(() => undefined);
-    if (seq !== undefined) return seq;
+    const offset = await lastBy(log, time).catch(() => undefined);
+    if (offset !== undefined) return offset;
     await delay(retry.next(), over);
   }
   return undefined;

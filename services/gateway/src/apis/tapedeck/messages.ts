@@ -2,6 +2,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { EventsResponse, type GetStateResponse } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { eventToJson } from "@tapedeck/shared/events/json";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { type StateRead, stateJson } from "./state.ts";
 
@@ -20,9 +21,9 @@ export type SubscriptionMessage = {
 export function markMessage(
   type: "caught_up" | "bookmark" | "complete",
   epoch: string,
-  seq: number,
+  offset: Offset,
 ): SubscriptionMessage {
-  const position = formatPosition({ epoch, seq });
+  const position = formatPosition({ epoch, offset });
   const json = () => `{"type":"${type}","position":"${position}"}`;
   return message({ type, position }, json, () => ({ $case: type, value: {} }));
 }
@@ -71,8 +72,8 @@ export function eventMessage(
 ): SubscriptionMessage {
   const known = original ? undefined : messages.get(recorded);
   if (known !== undefined) return known;
-  const { seq, recordedAt, event } = recorded;
-  const position = formatPosition({ epoch, seq });
+  const { offset, recordedAt, event } = recorded;
+  const position = formatPosition({ epoch, offset });
   const made = message(
     { type: "event", position, recordedAt },
     () => {

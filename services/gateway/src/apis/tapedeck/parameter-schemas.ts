@@ -1,4 +1,5 @@
 import { parseWhen } from "@tapedeck/shared/filter/time";
+import { refusalOfFormer } from "@tapedeck/shared/log/position";
 import { z } from "zod";
 
 // The kinds of query parameters. Their descriptions are part of the API's description.
@@ -39,11 +40,15 @@ export function flag(description: string) {
 /** A point in the log. In a URL the "+" of a time's zone arrives as a space, which is accepted. */
 export function when(forms: readonly ("position" | "time" | "start" | "now")[], wrong: string) {
   const isForm = (value: string) => forms.some((form) => form === parseWhen(value)?.type);
-  return z.string().refine(isForm, wrong);
+  return z
+    .string()
+    .refine(isForm, {
+      error: ({ input }) => (forms.includes("position") ? refusalOfFormer(String(input)) : undefined) ?? wrong,
+    });
 }
 
 const aTime = "2026-01-31T12:00:00Z";
-const aPosition = "t3k9x2-10482";
+const aPosition = "383600-t3k9x2";
 const neither = `is neither a position (such as ${aPosition}) nor a time (${aTime})`;
 
 export const time = when(["time"], `is not a time such as ${aTime}`).meta({ format: "date-time", examples: [aTime] });

@@ -1,9 +1,11 @@
 import { matches } from "@tapedeck/shared/filter/filter";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
+import { endOf, logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { endPosition, eventPosition, seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, it } from "vitest";
@@ -13,7 +15,7 @@ import { subscribe } from "./subscribe.ts";
 const sourceOf = (developer: string) =>
   sourceName({ workspace: "default", developer, project: "shop", upstream: "skaffold" });
 
-const seqOf = (message: SubscriptionMessage | undefined) => Number(message?.position.split("-")[1]);
+const seqOf = (message: SubscriptionMessage | undefined) => seqIn(message?.position);
 const seqs = (messages: readonly SubscriptionMessage[], type?: string) =>
   messages.filter((message) => type === undefined || message.type === type).map(seqOf);
 const told = (message: SubscriptionMessage) => `${message.type} ${seqOf(message)}`;
@@ -29,14 +31,15 @@ async function harness() {
   return {
     alice: testWriter(log.writer, sourceOf("alice")),
     bob: testWriter(log.writer, sourceOf("bob")),
-    at: (seq: number) => `${log.epoch}-${seq}`,
+    at: (seq: number) => eventPosition(log.epoch, seq),
+    endAt: (seq: number) => endPosition(log.epoch, seq),
     over,
     reader: log.reader,
     /** What a subscriber gets, as it comes. */
-    open(filter: object, ms: number, more: { readonly events?: number; readonly untilSeq?: number } = {}) {
+    open(filter: object, ms: number, more: { readonly events?: number; readonly untilOffset?: Offset } = {}) {
       const got: SubscriptionMessage[] = [];
       const { events = 10_000, ...end } = more;
-      const asked = { workspace: "default", filter, afterSeq: 0, bookmarks: { ms, events }, ...end };
+      const asked = { workspace: "default", filter, afterOffset: logStart, bookmarks: { ms, events }, ...end };
       const read = async () => {
         for await (const message of subscribe(log.reader, asked, over.signal)) got.push(message);
       };
@@ -55,13 +58,13 @@ it("bookmarks tell how far one is, though nothing of it was for one", async () =
   await until(() => byUs.got.some(({ type }) => type === "caught_up"), { message: "caught_up" });
   const last = await on.bob.append(3);
   for (const { got } of [bySubject, byUs]) {
-    await until(() => got.at(-1)?.position === on.at(last), { message: "the bookmark" });
+    await until(() => got.at(-1)?.position === on.endAt(last), { message: "the bookmark" });
     expect(got.at(-1)).toMatchObject({
       type: "bookmark",
-      position: on.at(last),
-      json: `{"type":"bookmark","position":"${on.at(last)}"}`,
+      position: on.endAt(last),
+      json: `{"type":"bookmark","position":"${on.endAt(last)}"}`,
     });
-    const seqs = got.map(({ position }) => Number(position.split("-")[1]));
+    const seqs = got.map(({ position }) => seqIn(position));
     expect(seqs).toEqual([...seqs].sort((a, b) => a - b));
   }
 });
@@ -75,18 +78,24 @@ it("an end in the future is the log's, however other clocks go, and what comes a
     ...on.reader,
     async now() {
       clock.asked += 1;
-      return { at: clock.at, lastSeq: (await on.reader.bounds()).lastSeq };
+      return { at: clock.at, lastOffset: (await on.reader.bounds()).lastOffset };
     },
   };
-  const open = (afterSeq: number) => {
+  const open = (afterOffset: Offset) => {
     const got: SubscriptionMessage[] = [];
-    const asked = { workspace: "default", filter: {}, afterSeq, untilTime, bookmarks: { ms: 3_600_000, events: 1e6 } };
+    const asked = {
+      workspace: "default",
+      filter: {},
+      afterOffset,
+      untilTime,
+      bookmarks: { ms: 3_600_000, events: 1e6 },
+    };
     const read = async () => {
       for await (const message of subscribe(reader, asked, on.over.signal)) got.push(message);
     };
     return { got, done: read() };
   };
-  const [first, second] = [open(0), open(2)];
+  const [first, second] = [open(logStart), open(endOf(2))];
   await until(() => second.got.length === 1, { message: "caught_up" });
   // The time has passed for us, and not for the log.
   await until(() => Date.now() > untilTime.getTime(), { message: "the time to pass" });
@@ -99,7 +108,7 @@ it("an end in the future is the log's, however other clocks go, and what comes a
 
   // Something that is recorded later tells it as well.
   clock.at = new Date(0);
-  const third = open(0);
+  const third = open(logStart);
   await until(() => third.got.length === 3, { message: "caught_up" });
   await on.bob.append(1);
   await third.done;
@@ -112,7 +121,7 @@ it("a bookmark comes in its time, though the log has come to rest before", async
   await until(() => got.length === 1, { message: "caught_up" });
   const last = await on.alice.append(3);
   // On a slow machine an earlier one may come while the events still do.
-  await until(() => got.at(-1)?.position === on.at(last), { message: "the bookmark" });
+  await until(() => got.at(-1)?.position === on.endAt(last), { message: "the bookmark" });
   expect(new Set(got.slice(1).map(({ type }) => type))).toEqual(new Set(["bookmark"]));
 });
 
@@ -135,7 +144,7 @@ it("and after so many events, however fast they came", async () => {
     const live = on.open(filter, 3_600_000, { events: 10 });
     await until(() => live.got.some(({ type }) => type === "caught_up"), { message: "caught_up" });
     expect(live.got.map(told)).toEqual([...expected, "caught_up 70"]);
-    const ended = on.open(filter, 3_600_000, { events: 10, untilSeq: 70 });
+    const ended = on.open(filter, 3_600_000, { events: 10, untilOffset: endOf(70) });
     await ended.done;
     expect(ended.got.map(told)).toEqual([...expected, "complete 70"]);
   }
@@ -159,7 +168,7 @@ it("a bookmark is never ahead of an event that was not given, whoever reads at w
     }
   })();
   const readers = [{ developers: ["bob"] }, { subjects: ["web"] }, { subjects: ["nothing"] }].map((filter, nth) => {
-    const asked = { workspace: "default", filter, afterSeq: 0, bookmarks: { ms: nth, events: 4 } };
+    const asked = { workspace: "default", filter, afterOffset: logStart, bookmarks: { ms: nth, events: 4 } };
     const got: SubscriptionMessage[] = [];
     const read = async () => {
       for await (const message of subscribe(on.reader, asked, on.over.signal)) {
@@ -177,11 +186,13 @@ it("a bookmark is never ahead of an event that was not given, whoever reads at w
     return false;
   };
   await until(haveBookmarks, { message: "a bookmark for each reader" });
-  const { lastSeq } = await on.reader.bounds();
-  const all = await Array.fromAsync(on.reader.history({ afterSeq: 0, subjects: [] }, lastSeq, on.over.signal));
+  const { lastOffset } = await on.reader.bounds();
+  const all = await Array.fromAsync(
+    on.reader.history({ afterOffset: logStart, subjects: [] }, lastOffset, on.over.signal),
+  );
   for (const { got, filter } of readers) {
-    await until(() => seqOf(got.at(-1)) >= lastSeq - 4, { message: "all of it" });
-    const wanted = all.filter(({ event }) => matches(filter, event)).map(({ seq }) => seq);
+    await until(() => seqOf(got.at(-1)) >= sequenceOf(lastOffset) - 4, { message: "all of it" });
+    const wanted = all.filter(({ event }) => matches(filter, event)).map(({ offset }) => sequenceOf(offset));
     await until(() => seqs(got, "event").length === wanted.length, { message: "the last event" });
     expect(seqs(got, "event")).toEqual(wanted);
     const inOrder = seqs(got);
@@ -207,7 +218,7 @@ it("who leaves, wherever, leaves the log as well", async () => {
     },
   });
   for (const filter of [{}, { subjects: ["none"] }]) {
-    const asked = { workspace: "default", filter, afterSeq: 0 };
+    const asked = { workspace: "default", filter, afterOffset: logStart };
     for await (const _ of subscribe(watched(on.reader), asked, on.over.signal)) break;
     await until(() => open === 0, { message: "the reader to be over" });
   }
@@ -221,7 +232,7 @@ it("but not more often than every so often", async () => {
   const last = await on.alice.append(1);
   await until(() => got.length === 2, { message: "the event" });
   expect(got.map(({ type, position }) => [type, position])).toEqual([
-    ["caught_up", on.at(0)],
+    ["caught_up", endPosition(on.reader.epoch, 0)],
     ["event", on.at(last)],
   ]);
   on.over.abort();

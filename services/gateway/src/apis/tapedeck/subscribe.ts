@@ -1,6 +1,7 @@
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
 import type { LogReader } from "@tapedeck/shared/log/log";
+import { laterOf, type Offset } from "@tapedeck/shared/log/offset";
 import { followUntil } from "./follow-until.ts";
 import { eventMessage, markMessage, type SubscriptionMessage } from "./messages.ts";
 import { type Bookmarks, type OpenEvents, SubscriptionReader } from "./subscription-reader.ts";
@@ -9,9 +10,9 @@ export type Subscription = {
   readonly workspace: string;
   readonly filter: Filter;
   /** The sequence after which it starts. */
-  readonly afterSeq: number;
+  readonly afterOffset: Offset;
   /** Ends with `complete` after this sequence. */
-  readonly untilSeq?: number;
+  readonly untilOffset?: Offset;
   /** Ends with `complete` when this future time has passed; live until then. */
   readonly untilTime?: Date;
   readonly original?: boolean;
@@ -26,36 +27,36 @@ const defaultBookmarks: Bookmarks = { ms: 5_000, events: 10_000 };
  */
 export async function* subscribe(
   log: LogReader,
-  { workspace, filter, afterSeq, original = false, bookmarks = defaultBookmarks, ...end }: Subscription,
+  { workspace, filter, afterOffset, original = false, bookmarks = defaultBookmarks, ...end }: Subscription,
   signal: AbortSignal,
 ): AsyncGenerator<SubscriptionMessage, void> {
-  const from = { afterSeq, subjects: toSubjects(filter, workspace) };
-  let { untilSeq } = end;
-  let sentSeq = afterSeq;
+  const from = { afterOffset, subjects: toSubjects(filter, workspace) };
+  let { untilOffset } = end;
+  let sentOffset = afterOffset;
   const open: OpenEvents = (over, { caughtUp, reached }) => {
     const options = { signal: over, caughtUp, reached };
     if (end.untilTime !== undefined) {
-      const ended = (seq: number) => {
-        untilSeq = seq;
+      const ended = (offset: Offset) => {
+        untilOffset = offset;
       };
       return followUntil(log, from, end.untilTime, { ...options, ended });
     }
-    return untilSeq === undefined ? log.follow(from, options) : log.history(from, untilSeq, over);
+    return untilOffset === undefined ? log.follow(from, options) : log.history(from, untilOffset, over);
   };
   const reader = new SubscriptionReader({
     open,
     isWanted: ({ event }) => matches(filter, event),
-    afterSeq,
+    afterOffset,
     bookmarks,
   });
   for await (const item of reader.items(signal)) {
-    sentSeq = item.seq;
+    sentOffset = item.offset;
     yield item.type === "event"
       ? eventMessage(log.epoch, item.recorded, { original })
-      : markMessage(item.type, log.epoch, item.seq);
+      : markMessage(item.type, log.epoch, item.offset);
   }
   // An end before the last message must not lead a client that resumes back.
-  if (untilSeq !== undefined && !signal.aborted) {
-    yield markMessage("complete", log.epoch, Math.max(sentSeq, untilSeq));
+  if (untilOffset !== undefined && !signal.aborted) {
+    yield markMessage("complete", log.epoch, laterOf(sentOffset, untilOffset));
   }
 }

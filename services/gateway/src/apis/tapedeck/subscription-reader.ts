@@ -1,4 +1,5 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { justBefore, mayHoldEvents, messagesBetween, type Offset, type Sequence } from "@tapedeck/shared/log/offset";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 
 /** When a subscriber without matching events gets a bookmark: after this time, or after this many events. */
@@ -6,10 +7,10 @@ export type Bookmarks = { readonly ms: number; readonly events: number };
 
 /** A wanted event, the switch to the live tail, or a position up to which nothing was wanted. */
 export type SubscriptionItem =
-  | { readonly type: "event"; readonly seq: number; readonly recorded: RecordedEvent }
-  | { readonly type: "caught_up" | "bookmark"; readonly seq: number };
+  | { readonly type: "event"; readonly offset: Offset; readonly recorded: RecordedEvent }
+  | { readonly type: "caught_up" | "bookmark"; readonly offset: Offset };
 
-type ReaderCallbacks = { readonly caughtUp: (seq: number) => void; readonly reached: (seq: number) => void };
+type ReaderCallbacks = { readonly caughtUp: (offset: Offset) => void; readonly reached: (offset: Offset) => void };
 
 /** Opens the events of a subscription. */
 export type OpenEvents = (over: AbortSignal, callbacks: ReaderCallbacks) => AsyncGenerator<RecordedEvent, void>;
@@ -17,7 +18,7 @@ export type OpenEvents = (over: AbortSignal, callbacks: ReaderCallbacks) => Asyn
 export type SubscriptionReaderOptions = {
   readonly open: OpenEvents;
   readonly isWanted: (recorded: RecordedEvent) => boolean;
-  readonly afterSeq: number;
+  readonly afterOffset: Offset;
   readonly bookmarks: Bookmarks;
 };
 
@@ -29,23 +30,23 @@ export class SubscriptionReader {
   readonly #options: SubscriptionReaderOptions;
   readonly #queue: (SubscriptionItem | { readonly type: "end" })[] = [];
   readonly #queued = new Notifier();
-  #yielded: { readonly seq: number; readonly at: number };
+  #yielded: { readonly offset: Offset; readonly at: number };
   /** Sequence up to which nothing was wanted. */
-  #passedSeq: number;
+  #passedOffset: Offset;
   #bookmarkTimer: NodeJS.Timeout | undefined;
   #failure: unknown;
 
   constructor(options: SubscriptionReaderOptions) {
     this.#options = options;
-    this.#yielded = { seq: options.afterSeq, at: performance.now() };
-    this.#passedSeq = options.afterSeq;
+    this.#yielded = { offset: options.afterOffset, at: performance.now() };
+    this.#passedOffset = options.afterOffset;
   }
 
   async *items(signal: AbortSignal): AsyncGenerator<SubscriptionItem, void> {
     const left = new AbortController();
     const events = this.#options.open(AbortSignal.any([signal, left.signal]), {
-      caughtUp: (seq) => this.#add({ type: "caught_up", seq }),
-      reached: (seq) => this.#pass(seq),
+      caughtUp: (offset) => this.#add({ type: "caught_up", offset }),
+      reached: (offset) => this.#pass(offset),
     });
     try {
       void this.#readNext(events);
@@ -59,7 +60,7 @@ export class SubscriptionReader {
           if (this.#failure !== undefined) throw this.#failure;
           return;
         } else {
-          this.#yielded = { seq: item.seq, at: performance.now() };
+          this.#yielded = { offset: item.offset, at: performance.now() };
           yield item;
           if (item.type === "event") void this.#readNext(events);
         }
@@ -77,13 +78,13 @@ export class SubscriptionReader {
       for (;;) {
         const { done, value } = await events.next();
         if (done === true) return this.#add({ type: "end" });
-        const { seq } = value;
+        const { offset } = value;
         if (this.#options.isWanted(value)) {
-          this.#passedSeq = seq - 1;
-          if (this.#isFar && this.#queue.length === 0) this.#add({ type: "bookmark", seq: this.#passedSeq });
-          return this.#add({ type: "event", seq, recorded: value });
+          this.#passedOffset = justBefore(offset);
+          if (this.#isFar && this.#queue.length === 0) this.#add({ type: "bookmark", offset: this.#passedOffset });
+          return this.#add({ type: "event", offset, recorded: value });
         }
-        this.#pass(seq);
+        this.#pass(offset);
       }
     } catch (error) {
       this.#failure = error;
@@ -96,20 +97,20 @@ export class SubscriptionReader {
     this.#queued.ring();
   }
 
-  #pass(seq: number): void {
-    this.#passedSeq = seq;
+  #pass(offset: Offset): void {
+    this.#passedOffset = offset;
     this.#bookmarkIfDue();
   }
 
   get #isFar(): boolean {
-    return this.#passedSeq - this.#yielded.seq >= this.#options.bookmarks.events;
+    return messagesBetween(this.#yielded.offset, this.#passedOffset) >= this.#options.bookmarks.events;
   }
 
   /** Queues a bookmark now or when it is due, unless another item that says the position is queued before. */
   #bookmarkIfDue(): void {
-    if (this.#queue.length > 0 || this.#passedSeq <= this.#yielded.seq) return;
+    if (this.#queue.length > 0 || !mayHoldEvents(this.#yielded.offset, this.#passedOffset)) return;
     const wait = this.#yielded.at + this.#options.bookmarks.ms - performance.now();
-    if (wait <= 0 || this.#isFar) this.#add({ type: "bookmark", seq: this.#passedSeq });
+    if (wait <= 0 || this.#isFar) this.#add({ type: "bookmark", offset: this.#passedOffset });
     else {
       this.#bookmarkTimer ??= setTimeout(() => {
         this.#bookmarkTimer = undefined;

@@ -69,14 +69,14 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
     }
     // Query may still know the state at a position whose next events the log no longer has.
     if (after !== "now") await positions.resolveAfter(after);
-    const moment = after === "now" ? { minPosition: positions.written(await positions.lastSeq()) } : { at: after };
+    const moment = after === "now" ? { minPosition: positions.written(await positions.lastOffset()) } : { at: after };
     const answer = await readState({ ...context, ...onlySource(filter), ...moment });
-    return { afterSeq: positions.own(answer.position), message: stateMessage(answer), release: answer.done };
+    return { afterOffset: positions.own(answer.position), message: stateMessage(answer), release: answer.done };
   }
 
   async function endOf(until: string, { isHistory = false }: SubscribeRequest) {
     const end = isHistory ? await positions.resolveUntil(until) : await positions.resolveEnd(until);
-    return typeof end === "number" ? { untilSeq: end } : { untilTime: end };
+    return typeof end === "number" ? { untilOffset: end } : { untilTime: end };
   }
 
   return {
@@ -93,12 +93,12 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
       const { workspace, signal } = context;
       const first = state ? await stateThenEvents(after, filter, context) : undefined;
       try {
-        const afterSeq = first?.afterSeq ?? (await positions.resolveAfter(after));
+        const afterOffset = first?.afterOffset ?? (await positions.resolveAfter(after));
         const end = until === undefined ? {} : await endOf(until, request);
-        const events = subscribe(log(), { workspace, filter, afterSeq, original, ...end }, signal);
+        const events = subscribe(log(), { workspace, filter, afterOffset, original, ...end }, signal);
         const paced = pace(events, speed, signal);
         return {
-          position: positions.written(afterSeq),
+          position: positions.written(afterOffset),
           messages: first === undefined ? paced : beginningWith([first.message], first.release, paced),
         };
       } catch (error) {

@@ -4,6 +4,7 @@ import { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { type ReadStateRequest, StateHead } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import { endOf, offsetOf, type Sequence } from "@tapedeck/shared/log/offset";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
@@ -49,7 +50,7 @@ export async function sourceHarness(source: SourceName) {
       const { session = "", ended = false } = sessions.at(-1) ?? {};
       const found = [...(rows.get(request.collection ?? "") ?? [])];
       return {
-        head: StateHead.fromPartial({ position: where.written(7), source, session, session_ended: ended }),
+        head: StateHead.fromPartial({ position: where.written(offsetOf(7)), source, session, session_ended: ended }),
         rows: found.filter(([key]) => key.startsWith(request.key_prefix ?? "")).map(([key, bytes]) => ({ key, bytes })),
       };
     },
@@ -63,7 +64,10 @@ export async function sourceHarness(source: SourceName) {
     deps: { query: query as QueryClient, log: () => log.reader, positions: where },
     over,
     asked,
-    position: where.written,
+    /** The position of the event in a message. */
+    position: (seq: Sequence) => where.written(offsetOf(seq)),
+    /** The position after a whole message. */
+    endPosition: (seq: Sequence) => where.written(endOf(seq)),
     context: (more: Partial<CallContext> = {}): CallContext => ({
       workspace: "default",
       who: "test",
@@ -83,7 +87,7 @@ export async function sourceHarness(source: SourceName) {
     /** The source's newest session from here on, or what became of an older one. */
     session(session: string, more: Partial<Session> = {}) {
       const known = sessions.findIndex((one) => one.session === session);
-      const start_position = where.written(lastSeq + 1);
+      const start_position = where.written(offsetOf(lastSeq + 1));
       const before = known < 0 ? { session, source, start_position } : sessions[known];
       sessions.splice(known < 0 ? sessions.length : known, 1, Session.fromPartial({ ...before, ...more }));
     },

@@ -1,6 +1,7 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { GetVersionInfoResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { logStart } from "@tapedeck/shared/log/offset";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { CallContext } from "../../call-context.ts";
 import type { ControlClient } from "../../control-client.ts";
@@ -53,7 +54,7 @@ async function callVagrant(
 /** By the newest state in the record. */
 async function versionOf(deps: WriteDeps, context: CallContext): Promise<string> {
   const { positions } = deps;
-  const minPosition = positions.written(await positions.lastSeq());
+  const minPosition = positions.written(await positions.lastOffset());
   const { rows } = await readCollection(deps, "vagrant", "version", { ...context, minPosition });
   return GetVersionInfoResponse.decode(rows[0]?.bytes ?? new Uint8Array()).info?.version ?? "";
 }
@@ -66,8 +67,8 @@ async function hasMoreJobsThan(
   signal: AbortSignal,
 ): Promise<boolean> {
   const jobs = new Set<string>();
-  const from = { afterSeq: 0, subjects: [eventSubject(nameOf(source), "jobs", "job.queued")] };
-  for await (const { event } of log().history(from, await positions.lastSeq(), signal)) {
+  const from = { afterOffset: logStart, subjects: [eventSubject(nameOf(source), "jobs", "job.queued")] };
+  for await (const { event } of log().history(from, await positions.lastOffset(), signal)) {
     jobs.add(event.subject);
     if (jobs.size > count) return true;
   }

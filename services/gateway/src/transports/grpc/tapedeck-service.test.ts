@@ -15,11 +15,13 @@ import {
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import { endOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
 import { sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { endPosition, eventPosition, seqIn } from "@tapedeck/shared/testing/positions";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -50,7 +52,7 @@ let client: TapedeckClient;
 let address: string;
 /** Bytes of all calls. */
 let given = 0;
-const at = (seq: number) => `${log.epoch}-${seq}`;
+const at = (seq: number) => eventPosition(log.epoch, seq);
 
 /** Answers for query: one source, a rkt host, and lists of nothing. */
 const query: Pick<QueryClient, "listSources" | "listSessions" | "listOperations" | "readState"> = {
@@ -150,7 +152,7 @@ function open(request: DeepPartial<EventsRequest>, fields: Readonly<Record<strin
     failed,
     call,
     read: () => call.on("data", (message: EventsResponse) => got.push(message)),
-    told: () => got.map(({ position, body }) => `${body?.$case} ${position.split("-")[1]}`),
+    told: () => got.map(({ position, body }) => `${body?.$case} ${seqIn(position)}`),
   };
 }
 
@@ -162,8 +164,8 @@ describe("Events", () => {
     const live = open({ filter: { developers: ["alice"] } });
     live.read();
     const [position] = (await live.head).get("tapedeck-position");
-    const { lastSeq } = await log.reader.bounds();
-    expect(position).toBe(at(lastSeq));
+    const lastSeq = sequenceOf((await log.reader.bounds()).lastOffset);
+    expect(position).toBe(endPosition(log.epoch, lastSeq));
     await until(() => live.got.length === 1, { message: "caught_up" });
     const last = await write.alice.append(2);
     await until(() => live.got.length === 3, { message: "two events" });
@@ -187,7 +189,7 @@ describe("Events", () => {
     one.read();
     await one.status;
     const [recorded] = await Array.fromAsync(
-      log.reader.history({ afterSeq: 2, subjects: [] }, 3, AbortSignal.timeout(60_000)),
+      log.reader.history({ afterOffset: endOf(2), subjects: [] }, endOf(3), AbortSignal.timeout(60_000)),
     );
     const told = one.got[0]?.body?.$case === "event" ? one.got[0].body.value : undefined;
     expect(told?.event?.original?.bytes.toString() ?? "").toBe(bytes);
@@ -234,7 +236,7 @@ describe("Events", () => {
   });
 
   it("gives no more to who does not read than may wait, and all of it to who reads on", async () => {
-    const after = (await log.reader.bounds()).lastSeq;
+    const after = sequenceOf((await log.reader.bounds()).lastOffset);
     const original = Original.fromPartial({ type: "x", bytes: Buffer.alloc(100_000), size: 100_000n });
     for (let round = 0; round < 10; round++) await write.alice.append(10, { original });
     const request = { after: at(after), until: at(after + 100), original: true };

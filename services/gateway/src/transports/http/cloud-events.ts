@@ -20,7 +20,7 @@ export function toCloudEvent(data: EventJson): CloudEvent {
     ...(subject !== undefined && { subject }),
     time: data.occurredAt ?? data.observedAt ?? recordedAt,
     datacontenttype: "application/json",
-    sequence: String(parsePosition(position)?.seq ?? 0).padStart(sequenceDigits, "0"),
+    sequence: String(parsePosition(position)?.offset ?? 0).padStart(sequenceDigits, "0"),
     tapedeckposition: position,
     recordedtime: recordedAt,
     data,

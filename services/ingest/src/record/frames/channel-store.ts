@@ -1,4 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
@@ -38,17 +39,17 @@ type ReadBack = {
   readonly reader: LogHistoryReader;
   readonly source: SourceName;
   readonly channel: ChannelNormalizer;
-  readonly session: { readonly id: string; readonly afterSeq: number };
+  readonly session: { readonly id: string; readonly afterOffset: Offset };
   /**
    * The next frames come from a file, whose bytes may differ from the stream's: it has U+FFFD for text that is not UTF-8,
    * and maps may be in another order. So frames are also matched by their own time.
    */
   readonly isFromFile: boolean;
-  /** Events after this sequence come from the connection that now continues. */
-  readonly connectedSeq: number;
+  /** Events after this offset come from the connection that now continues. */
+  readonly connectedOffset: Offset;
   readonly signal: AbortSignal;
   /** Called with each recorded frame. */
-  readonly onFrame: (event: Event, seq: number) => void;
+  readonly onFrame: (event: Event, offset: Offset) => void;
   /** What a recorded frame printed. */
   readonly pieceOf: (bytes: Uint8Array) => Piece | undefined;
 };
@@ -58,7 +59,7 @@ const dividedBytes = 3 * 1024 * 1024;
 
 /** Reads a session's channel back from the log: the frames that it has, and a reader that has resumed at its end. */
 export async function readBack(options: ReadBack): Promise<ChannelStore> {
-  const { source, channel, session, connectedSeq, isFromFile, signal, onFrame } = options;
+  const { source, channel, session, connectedOffset, isFromFile, signal, onFrame } = options;
   const frameReader = channel.reader();
   const known = new KnownFrames();
   const tails = new Tails();
@@ -68,7 +69,11 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
   let begun = false;
   let frame: Event[] = [];
   const yieldIfDue = yieldToEventLoop();
-  for await (const { event, seq } of options.reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
+  for await (const { event, offset } of options.reader.history(
+    { afterOffset: session.afterOffset, subjects },
+    until,
+    signal,
+  )) {
     await yieldIfDue();
     if (event.session !== session.id) continue;
     if (event.part === 0) {
@@ -76,10 +81,10 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
       frame = [];
       if (event.original !== undefined) {
         const piece = isText([event]) ? options.pieceOf(event.original.bytes) : undefined;
-        if (seq > connectedSeq && !begun) tails.reset();
+        if (offset > connectedOffset && !begun) tails.reset();
         if (piece !== undefined) tails.took(piece);
         const sha = recordedSha(event.original);
-        if (seq > connectedSeq) {
+        if (offset > connectedOffset) {
           known.addOfThis(sha, event.observed_at);
           begun = true;
         } else {
@@ -87,7 +92,7 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
           lastEarlier = sha;
         }
       }
-      onFrame(event, seq);
+      onFrame(event, offset);
     }
     frame.push(event);
   }
@@ -111,8 +116,8 @@ function finish(reader: FrameReader, frame: readonly Event[]): ChannelStore["unf
 }
 
 type LastNumbersOptions = Pick<ReadBack, "reader" | "source" | "session" | "signal"> & {
-  /** Set if text of the source expires: all of the session is at or before this sequence. */
-  readonly expiresUntil?: number | undefined;
+  /** Set if text of the source expires: all of the session is at or before this offset. */
+  readonly expiresUntil?: Offset | undefined;
 };
 
 /** The last numbers of an earlier session's channels, from the log. They are raised if the last messages may have expired. */
@@ -126,16 +131,20 @@ export async function lastNumbers(
   for (const name of channels) {
     const subjects = [channelFilter(source, name)];
     const until = await reader.lastMatch(subjects);
-    let lastSeq = session.afterSeq;
-    for await (const { event, seq } of reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
+    let lastOffset = session.afterOffset;
+    for await (const { event, offset } of reader.history(
+      { afterOffset: session.afterOffset, subjects },
+      until,
+      signal,
+    )) {
       if (event.session !== session.id) continue;
       ordinals[name] = Number(event.ordinal);
       frames[name] = Number(event.frame_ordinal);
-      lastSeq = seq;
+      lastOffset = offset;
     }
     if (expiresUntil === undefined) continue;
     const last = { ordinals: { [name]: ordinals[name] ?? 0 }, frames: { [name]: frames[name] ?? 0 } };
-    const safe = raised(last, expiresUntil - lastSeq);
+    const safe = raised(last, messagesBetween(lastOffset, expiresUntil));
     ordinals = { ...ordinals, ...safe.ordinals };
     frames = { ...frames, ...safe.frames };
     unused = { ...unused, ...safe.unused };

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { justBefore, laterOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { decodeTime, encodeTime } from "ulid";
@@ -28,7 +29,7 @@ type ImportedId = {
 /** Which sessions the log tells of a workspace from a moment on, up to a place in it. */
 export type WorkspaceSessions = {
   readonly sinceMs: number;
-  readonly upTo: number;
+  readonly upTo: Offset;
   /** The source that has a session, by the session's id; undefined: it was erased. */
   readonly holders: Map<string, string | undefined>;
 };
@@ -71,15 +72,16 @@ async function sessionsSince(options: SessionsSince): Promise<WorkspaceSessions>
   const subjects = [workspaceFilter(workspace).replace(/>$/, `*.*.*.${ownChannel}.session`)];
   const upTo = await reader.lastMatch(subjects);
   const holders = before?.holders ?? new Map<string, string | undefined>();
-  const afterSeq = before?.upTo ?? ((await reader.firstSince(new Date(sinceMs))) ?? upTo + 1) - 1;
-  if (afterSeq < upTo) {
-    for await (const { event } of reader.history({ afterSeq, subjects }, upTo, signal)) {
+  const first = before === undefined ? await reader.firstSince(new Date(sinceMs)) : undefined;
+  const afterOffset = before?.upTo ?? (first === undefined ? upTo : justBefore(first));
+  if (afterOffset < upTo) {
+    for await (const { event } of reader.history({ afterOffset, subjects }, upTo, signal)) {
       holders.set(event.session, event.kind === "session.erased" ? undefined : event.source);
     }
   }
   signal.throwIfAborted();
   // The last of them may have been erased from the log meanwhile.
-  return { sinceMs: before?.sinceMs ?? sinceMs, upTo: Math.max(upTo, before?.upTo ?? 0), holders };
+  return { sinceMs: before?.sinceMs ?? sinceMs, upTo: laterOf(upTo, before?.upTo ?? logStart), holders };
 }
 
 /**

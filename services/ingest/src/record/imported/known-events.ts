@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { type LastNumbers, ownChannel } from "../frames/numbering.ts";
@@ -18,8 +19,8 @@ export type KnownEvents = {
 export type KnownEventsOptions = {
   readonly reader: LogHistoryReader;
   readonly source: SourceName;
-  /** `afterSeq`: all of its events come after this sequence. */
-  readonly session: { readonly id: string; readonly afterSeq: number };
+  /** `afterOffset`: all of its events come after this offset. */
+  readonly session: { readonly id: string; readonly afterOffset: Offset };
   readonly signal: AbortSignal;
 };
 
@@ -31,7 +32,7 @@ export function knownEvents({ reader, source, session, signal }: KnownEventsOpti
   async function* read(): AsyncGenerator<Event, void> {
     const subjects = [sourceFilter(source)];
     const until = await reader.lastMatch(subjects);
-    for await (const { event } of reader.history({ afterSeq: session.afterSeq, subjects }, until, signal)) {
+    for await (const { event } of reader.history({ afterOffset: session.afterOffset, subjects }, until, signal)) {
       if (event.session === session.id) yield event;
     }
     signal.throwIfAborted();

@@ -1,4 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Offset, Sequence } from "@tapedeck/shared/log/offset";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { isImport } from "../own-facts/import-facts.ts";
 
@@ -8,7 +9,7 @@ export type KnownConnection = {
   /** Empty in logs that were written before taps were recorded. */
   readonly tap: string;
   /** Sequence of upstream.connected. */
-  readonly seq: number;
+  readonly offset: Offset;
   /** Empty until its session is known, and after that session was erased. */
   session: string;
   /** It belongs to a session that existed before it. */
@@ -45,14 +46,14 @@ export class KnownConnections {
     return this.#interrupted.get(id);
   }
 
-  connect({ connection: id, address, tap }: UpstreamDetail, seq: number): void {
+  connect({ connection: id, address, tap }: UpstreamDetail, offset: Offset): void {
     const before = this.#current;
     if (before !== undefined && !before.closed && before.tap !== "" && before.tap !== tap) {
       this.#interrupted.set(before.id, before);
     } else if (before !== undefined) this.#over.add(before.id);
     this.#interrupted.delete(id);
     const begun = { session: "", rejoined: false, lost: false, unheardSince: undefined, closed: false };
-    this.#current = { id, address, tap, seq, ...begun, lostAt: undefined, lostChannels: new Set<string>() };
+    this.#current = { id, address, tap, offset, ...begun, lostAt: undefined, lostChannels: new Set<string>() };
   }
 
   /** The connection belongs to the session that has just begun. */

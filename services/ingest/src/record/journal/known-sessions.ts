@@ -1,4 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { justBefore, type Offset } from "@tapedeck/shared/log/offset";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 
 export type KnownSession = {
@@ -15,8 +16,8 @@ export type KnownSession = {
   readonly openGaps: Set<string>;
   /** Its tap vanished without closing the last connection. What the process sent since then is unknown. */
   cutOff: boolean;
-  /** All of its events come after this sequence. */
-  readonly afterSeq: number;
+  /** All of its events come after this offset. */
+  readonly afterOffset: Offset;
 };
 
 export type KnownDescription = {
@@ -44,9 +45,9 @@ export class KnownSessions {
     return this.#sessions.get(id);
   }
 
-  /** Takes a session.* event. `seq`: the event's sequence, or the log's end when the event was appended. */
-  observe(event: Event, seq: number): void {
-    if (event.kind === "session.started") this.#begin(event, seq);
+  /** Takes a session.* event. `offset`: the event's offset, or the log's end when the event was appended. */
+  observe(event: Event, offset: Offset): void {
+    if (event.kind === "session.started") this.#begin(event, offset);
     const session = this.#sessions.get(event.session);
     if (session === undefined) return;
     if (event.kind === "session.ended" || event.kind === "session.lost") session.open = false;
@@ -68,7 +69,7 @@ export class KnownSessions {
     this.#current = session;
   }
 
-  #begin({ session: id, detail }: Event, seq: number): void {
+  #begin({ session: id, detail }: Event, offset: Offset): void {
     const fields = detail?.$case === "session_detail" ? detail.value : undefined;
     this.#current = {
       id,
@@ -79,7 +80,7 @@ export class KnownSessions {
       described: new Map(),
       openGaps: new Set(),
       cutOff: false,
-      afterSeq: seq - 1,
+      afterOffset: justBefore(offset),
     };
     this.#sessions.set(id, this.#current);
   }

@@ -1,4 +1,13 @@
 import type { Cursor, LastOfSource, LogReader, LogWriter, RecordedEvent } from "@tapedeck/shared/log/log";
+import {
+  endOf,
+  justBefore,
+  logStart,
+  messagesBefore,
+  messagesBetween,
+  type Offset,
+  type Sequence,
+} from "@tapedeck/shared/log/offset";
 import { channelFilter, sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
@@ -24,7 +33,7 @@ export type RecordingLog = {
 export type LoadedHistory = {
   readonly history: SourceHistory;
   /** Sequence of the source's last message in the log: what is written next comes after it. */
-  readonly lastSeq: number;
+  readonly lastSeq: Sequence;
   /** The cursor of the source's last message, even if the log has lost it; undefined for a source that never had a message. */
   readonly cursor: Cursor | undefined;
   /** The last message never expires. */
@@ -38,7 +47,7 @@ export type LoadedHistory = {
 /** A history as of the source's message at `lastSeq`. */
 export type RememberedHistory = {
   readonly history: SourceHistory;
-  readonly lastSeq: number;
+  readonly lastSeq: Sequence;
   readonly lastWriter: string | undefined;
   readonly lastStays: boolean;
   /** When that message was the last one, by our clock. */
@@ -74,13 +83,18 @@ export async function loadHistory(options: LoadHistoryOptions): Promise<LoadedHi
   if (remembered !== undefined && !isLost && isCurrent(remembered, last) && isRecent(cursor, remembered.at)) {
     return { ...loaded, history: remembered.history, lastStays: remembered.lastStays, expired: 0 };
   }
-  const { lastSeq: logEnd } = await retrying(() => log.reader.bounds(), signal);
+  const { lastOffset: logEnd } = await retrying(() => log.reader.bounds(), signal);
   // If the last message can't be read, the messages before it can.
-  const until = last?.seq ?? logEnd;
+  const until = last === undefined ? logEnd : endOf(last.seq);
   const { history, lastEvent } = await readHistory(options, cursor, until);
   const lastStays = lastEvent?.event.channel === ownChannel;
   if (isRecent(cursor, lastEvent?.recordedAt.getTime() ?? 0)) return { ...loaded, history, lastStays, expired: 0 };
-  return { ...loaded, history, lastStays, expired: Math.max(0, logEnd - (isLost ? end.seq : until)) };
+  return {
+    ...loaded,
+    history,
+    lastStays,
+    expired: Math.max(0, messagesBetween(isLost ? endOf(end.seq) : until, logEnd)),
+  };
 }
 
 function isCurrent({ lastSeq, lastWriter }: RememberedHistory, last: LastOfSource | undefined): boolean {
@@ -94,30 +108,30 @@ function isRecent({ textTtl }: Cursor, at: number): boolean {
 
 type ReadHistory = { readonly history: SourceHistory; readonly lastEvent: RecordedEvent | undefined };
 
-async function readHistory(options: LoadHistoryOptions, { session }: Cursor, until: number): Promise<ReadHistory> {
+async function readHistory(options: LoadHistoryOptions, { session }: Cursor, until: Offset): Promise<ReadHistory> {
   const { log, signal, allSessions } = options;
   const since = Math.min(Date.now(), session === "" ? Number.POSITIVE_INFINITY : decodeTime(session)) - reachMs;
   const first = await retrying(() => log.reader.firstSince(new Date(Math.max(0, since))), signal);
-  const recent = await readOwnEvents(options, allSessions ? 0 : Math.max(0, (first ?? 1) - 1), until);
+  const recent = await readOwnEvents(options, allSessions || first === undefined ? logStart : justBefore(first), until);
   // The log's clock and ours may disagree. Everything is read then.
   const isWhole = recent.session?.id === session || session === "";
-  const history = isWhole ? recent : await readOwnEvents(options, 0, until);
+  const history = isWhole ? recent : await readOwnEvents(options, logStart, until);
   const lastEvent = await readLastEvent(options, until);
   if (lastEvent !== undefined && lastEvent.event.channel !== ownChannel)
-    history.observe(lastEvent.event, lastEvent.seq);
+    history.observe(lastEvent.event, lastEvent.offset);
   return { history, lastEvent };
 }
 
 async function readOwnEvents(
   { log, source, signal }: LoadHistoryOptions,
-  afterSeq: number,
-  until: number,
+  afterOffset: Offset,
+  until: Offset,
 ): Promise<SourceHistory> {
   const history = new SourceHistory();
   const yieldIfDue = yieldToEventLoop();
   const subjects = [channelFilter(source, ownChannel)];
-  for await (const { event, seq } of log.reader.history({ afterSeq, subjects }, until, signal)) {
-    history.observe(event, seq);
+  for await (const { event, offset } of log.reader.history({ afterOffset, subjects }, until, signal)) {
+    history.observe(event, offset);
     await yieldIfDue();
   }
   signal.throwIfAborted();
@@ -126,11 +140,12 @@ async function readOwnEvents(
 
 async function readLastEvent(
   { log, source, signal }: LoadHistoryOptions,
-  until: number,
+  until: Offset,
 ): Promise<RecordedEvent | undefined> {
   let last: RecordedEvent | undefined;
   const subjects = [sourceFilter(source)];
-  for await (const recorded of log.reader.history({ afterSeq: until - 1, subjects }, until, signal)) last = recorded;
+  const from = { afterOffset: messagesBefore(until, 1), subjects };
+  for await (const recorded of log.reader.history(from, until, signal)) last = recorded;
   signal.throwIfAborted();
   return last;
 }

@@ -1,4 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { ownChannel } from "../frames/numbering.ts";
 import { type KnownConnection, KnownConnections } from "./known-connections.ts";
@@ -10,7 +11,7 @@ export type KnownCall = {
   readonly call: string;
   readonly method: string;
   readonly request: Uint8Array;
-  readonly seq: number;
+  readonly offset: Offset;
 };
 
 /**
@@ -80,20 +81,20 @@ export class SourceHistory {
     return this.#gaps.hasReported(session, gap, at);
   }
 
-  /** Takes any event of the source. `seq`: the event's sequence, or the log's end when the event was appended. */
-  observe(event: Event, seq: number): void {
+  /** Takes any event of the source. `offset`: the event's offset, or the log's end when the event was appended. */
+  observe(event: Event, offset: Offset): void {
     this.#known = true;
     if (event.session !== "") this.#lastAt = event.observed_at;
     if (event.channel !== ownChannel) return;
     if (event.kind === "source.checkpoint") this.#expires = true;
-    if (event.kind.startsWith("session.")) this.#observeSession(event, seq);
-    if (event.kind.startsWith("upstream.")) this.#observeUpstream(event, seq);
-    if (event.detail?.$case === "control") this.#observeControl(event, seq);
+    if (event.kind.startsWith("session.")) this.#observeSession(event, offset);
+    if (event.kind.startsWith("upstream.")) this.#observeUpstream(event, offset);
+    if (event.detail?.$case === "control") this.#observeControl(event, offset);
   }
 
-  #observeSession(event: Event, seq: number): void {
+  #observeSession(event: Event, offset: Offset): void {
     this.#gaps.observe(event);
-    this.#sessions.observe(event, seq);
+    this.#sessions.observe(event, offset);
     if (event.kind === "session.started") {
       this.#calls.clear();
       this.#connections.sessionBegan(event.session);
@@ -101,14 +102,14 @@ export class SourceHistory {
     if (event.kind === "session.erased") this.#connections.sessionErased(event.session);
   }
 
-  #observeUpstream(event: Event, seq: number): void {
+  #observeUpstream(event: Event, offset: Offset): void {
     if (event.detail?.$case !== "upstream") return;
     const upstream = event.detail.value;
     const { current } = this.#connections;
     if (event.kind === "upstream.connected") {
       const before = this.#sessions.get(current?.session ?? "");
       if (before !== undefined && current?.closed === false) before.cutOff = true;
-      this.#connections.connect(upstream, seq);
+      this.#connections.connect(upstream, offset);
       return;
     }
     if (current?.id !== upstream.connection) return;
@@ -119,10 +120,10 @@ export class SourceHistory {
     if (event.kind === "upstream.lost") this.#connections.lost(upstream, event);
   }
 
-  #observeControl({ kind, detail }: Event, seq: number): void {
+  #observeControl({ kind, detail }: Event, offset: Offset): void {
     if (detail?.$case !== "control") return;
     const { call, forwarded_method: method, forwarded_request: request } = detail.value;
-    if (kind === "control.requested") this.#calls.set(call, { call, method, request, seq });
+    if (kind === "control.requested") this.#calls.set(call, { call, method, request, offset });
     if (kind === "control.rejected") this.#calls.delete(call);
   }
 }

@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { PublishOutcome } from "@tapedeck/shared/log/log";
+import { offsetOf } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
@@ -94,7 +95,7 @@ export class SourceJournal implements AsyncDisposable {
    */
   publish(numbered: readonly Numbered[]): number {
     for (const { event } of numbered) {
-      this.history.observe(event, this.writer.lastSeq + 1);
+      this.history.observe(event, offsetOf(this.writer.lastSeq + 1));
       for (const listener of this.listeners) listener(event);
     }
     const last = numbered.at(-1);

@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import type { Cursor, LastOfSource, LogWriter, NewMessage, PublishOutcome } from "@tapedeck/shared/log/log";
+import type { Sequence } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 
@@ -26,7 +27,7 @@ export class WriterClosedError extends Error {
 }
 
 /** The last of the messages that are known to be in the log. */
-export type Acknowledged = { readonly seq: number; readonly cursor: Cursor };
+export type Acknowledged = { readonly seq: Sequence; readonly cursor: Cursor };
 
 export type WriterOptions = {
   readonly log: LogWriter;
@@ -37,7 +38,7 @@ export type WriterOptions = {
    */
   readonly writer: string;
   /** The source's last message that the owner has read: everything appended comes after it. 0: it has none. */
-  readonly afterSeq: number;
+  readonly afterSeq: Sequence;
   /** Told after each publish that ended otherwise than acknowledged. */
   readonly onTrouble?: (published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void;
   /** Told after messages are known to be in the log. */
@@ -62,7 +63,7 @@ export type SourceWriter = AsyncDisposable & {
   /** How many are in the log. */
   readonly acknowledged: number;
   /** Where the last one of the source stands: what is appended from now on comes after it. */
-  readonly lastSeq: number;
+  readonly lastSeq: Sequence;
   /** Resolves when the n-th message is in the log. Rejects with what ended the writer. */
   reached(count: number): Promise<void>;
   /** Resolves when the queue is short enough to append more. Rejects with what ended the writer. */
@@ -105,7 +106,7 @@ export function openWriter(options: WriterOptions): SourceWriter {
     ending.resolve(cause);
   };
 
-  const acknowledge = (messages: readonly NewMessage[], lastSeq: number) => {
+  const acknowledge = (messages: readonly NewMessage[], lastSeq: Sequence) => {
     expected = lastSeq;
     acknowledged += messages.length;
     queuedBytes -= bytesOf(messages);

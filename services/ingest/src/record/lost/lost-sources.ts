@@ -119,7 +119,7 @@ function mayGoOn(lasts: readonly RecordedEvent[]): boolean {
   const upstream = last("upstream");
   if (upstream === undefined) return false;
   if (upstream.event.kind !== "upstream.lost")
-    return session === undefined || !isEnd(session) || upstream.seq > session.seq;
+    return session === undefined || !isEnd(session) || upstream.offset > session.offset;
   return session !== undefined && !isEnd(session);
 }
 

@@ -1,5 +1,6 @@
 import type { EraseRequest, EraseResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import { endOf } from "@tapedeck/shared/log/offset";
 import { parseSourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { Store } from "../recorder.ts";
@@ -20,7 +21,7 @@ export async function* eraseCall(
   const { log, nats } = store;
   const over = new AbortController();
   const deps = { nats, log, signal: AbortSignal.any([signal, over.signal]) };
-  const found = await findIn({ source, session, afterSeq: Number(after_sequence) }, deps);
+  const found = await findIn({ source, session, afterOffset: endOf(Number(after_sequence)) }, deps);
   const count = found.sequences.length;
   if (count === 0) {
     if (found.marked) throw invalidArgument(`session ${session} has already been erased`, "session");

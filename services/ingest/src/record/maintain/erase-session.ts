@@ -1,6 +1,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Log } from "@tapedeck/shared/log/jetstream";
+import { logStart, type Offset, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { everySubject, sourceFilter, streamName } from "@tapedeck/shared/log/subjects";
 import { parseSourceName, type SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
@@ -16,7 +17,7 @@ export type SessionToErase = {
   readonly source: SourceName;
   readonly session: string;
   /** Sequences of what the log holds of it, without the mark. */
-  readonly sequences: readonly number[];
+  readonly sequences: readonly Sequence[];
   /** Those of them that stand on Tapedeck's own channel, by ordinal. */
   readonly ownOrdinals: readonly number[];
   /** The mark is behind all of it: an earlier erasure was cut short, or this one has nothing left to do. */
@@ -35,30 +36,30 @@ export type EraseDeps = {
 /** Everything that the log holds of a session; undefined when it holds nothing. Reads all of the log's own channel. */
 export async function findSession(session: string, deps: EraseDeps): Promise<SessionToErase | undefined> {
   const { log, signal } = deps;
-  const { lastSeq } = await log.reader.bounds();
-  const own = { afterSeq: 0, subjects: [everySubject.replace(/>$/, "*.*.*.*.tapedeck.session")] };
+  const { lastOffset } = await log.reader.bounds();
+  const own = { afterOffset: logStart, subjects: [everySubject.replace(/>$/, "*.*.*.*.tapedeck.session")] };
   let source: SourceName | undefined;
-  for await (const { event } of log.reader.history(own, lastSeq, signal)) {
+  for await (const { event } of log.reader.history(own, lastOffset, signal)) {
     if (event.session === session) source = parseSourceName(event.source);
   }
-  return source === undefined ? undefined : findIn({ source, session, afterSeq: 0 }, deps);
+  return source === undefined ? undefined : findIn({ source, session, afterOffset: logStart }, deps);
 }
 
-export type SessionLocation = { readonly source: SourceName; readonly session: string; readonly afterSeq: number };
+export type SessionLocation = { readonly source: SourceName; readonly session: string; readonly afterOffset: Offset };
 
 /** The same for a session of which it is known where it is; reads what its source has told since. */
 export async function findIn(
-  { source, session, afterSeq }: SessionLocation,
+  { source, session, afterOffset }: SessionLocation,
   { log, signal }: EraseDeps,
 ): Promise<SessionToErase> {
-  const { lastSeq } = await log.reader.bounds();
-  const sequences: number[] = [];
+  const { lastOffset } = await log.reader.bounds();
+  const sequences: Sequence[] = [];
   const ownOrdinals: number[] = [];
   let marked = false;
   let goesOn = false;
-  for await (const { event, seq } of log.reader.history(
-    { afterSeq, subjects: [sourceFilter(source)] },
-    lastSeq,
+  for await (const { event, offset } of log.reader.history(
+    { afterOffset, subjects: [sourceFilter(source)] },
+    lastOffset,
     signal,
   )) {
     if (event.session !== session) continue;
@@ -66,7 +67,7 @@ export async function findIn(
       marked = true;
       continue;
     }
-    sequences.push(seq);
+    sequences.push(sequenceOf(offset));
     if (event.channel === ownChannel) ownOrdinals.push(Number(event.ordinal));
     // What comes after a mark was imported anew.
     marked = false;

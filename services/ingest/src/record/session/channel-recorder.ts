@@ -1,4 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { beyondAll, type Offset } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
@@ -61,11 +62,11 @@ export function channelRecorder(options: ChannelRecorderOptions): RecordFrames {
     await writer.reached(writer.appended);
     const isFirst = !readBackOnce.has(channel.name);
     readBackOnce.add(channel.name);
-    const connectedSeq = connection.resumedSeq ?? Number.POSITIVE_INFINITY;
+    const connectedOffset = connection.resumedOffset ?? beyondAll;
     // This recorder has already removed what it recorded itself from the expected injections.
-    const onRecorded = isFirst ? (event: Event, seq: number) => injections.recorded(event, seq) : () => {};
+    const onRecorded = isFirst ? (event: Event, offset: Offset) => injections.recorded(event, offset) : () => {};
     const pieceOf = (bytes: Uint8Array) => normalizer.pieceOf?.(channel.name, bytes);
-    const of = { reader, source, channel, session, connectedSeq, isFromFile: isFromFile(connection) };
+    const of = { reader, source, channel, session, connectedOffset, isFromFile: isFromFile(connection) };
     return readBack({ ...of, signal, onFrame: onRecorded, pieceOf });
   }
 
@@ -94,11 +95,11 @@ export function channelRecorder(options: ChannelRecorderOptions): RecordFrames {
 
   /** The text would have expired by now, so the log no longer knows whether it had it. */
   function isForgotten(
-    { rejoined, resumedSeq }: UpstreamConnection,
+    { rejoined, resumedOffset }: UpstreamConnection,
     { moment }: HeldFrame,
     facts: readonly Fact[],
   ): boolean {
-    if (textTtl === undefined || moment === undefined || !(rejoined || resumedSeq !== undefined)) return false;
+    if (textTtl === undefined || moment === undefined || !(rejoined || resumedOffset !== undefined)) return false;
     return isText(facts) && msBetween(moment, timestampNow()) >= textTtl * 1_000;
   }
 

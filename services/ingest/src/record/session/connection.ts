@@ -1,3 +1,4 @@
+import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { ChannelNormalizer } from "../../normalize/normalizer.ts";
@@ -84,7 +85,7 @@ export type UpstreamConnection = {
    * Sequence of its upstream.connected if an earlier recorder has recorded frames of it, or may have; otherwise
    * undefined.
    */
-  readonly resumedSeq: number | undefined;
+  readonly resumedOffset: Offset | undefined;
   /** Empty until its session is known. */
   session: string;
   /** It belongs to an earlier session. What came in between and is not repeated is lost. */
@@ -103,10 +104,10 @@ export function connectionOf(
   id: string,
   address: string,
   session: string,
-  resumedSeq: number | undefined,
+  resumedOffset: Offset | undefined,
 ): UpstreamConnection {
   return {
-    ...{ id, address, session, resumedSeq, rejoined: false, firstFrameAt: undefined, undecidedFrames: 0 },
+    ...{ id, address, session, resumedOffset, rejoined: false, firstFrameAt: undefined, undecidedFrames: 0 },
     ...{ channels: new Map(), observationPieces: new Map(), pending: [] },
   };
 }

@@ -1,8 +1,9 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { beyondAll, type Offset } from "@tapedeck/shared/log/offset";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import type { KnownCall } from "../journal/source-history.ts";
 
-type ExpectedInjection = { readonly call: string; readonly seq: number } & NonNullable<
+type ExpectedInjection = { readonly call: string; readonly offset: Offset } & NonNullable<
   ReturnType<Normalizer["injects"]>
 >;
 
@@ -25,7 +26,7 @@ export class Injections {
 
   /** Call this before the control call is made, because its event may arrive before its answer. */
   expect(call: string, method: string, request: Uint8Array): void {
-    this.#expect({ call, method, request, seq: Number.POSITIVE_INFINITY });
+    this.#expect({ call, method, request, offset: beyondAll });
   }
 
   /** The upstream rejected the call. */
@@ -40,14 +41,15 @@ export class Injections {
   }
 
   /** A frame that was recorded as injected was read back from the log. */
-  recorded({ channel, injected, original }: Event, seq: number): void {
+  recorded({ channel, injected, original }: Event, offset: Offset): void {
     if (!injected || original === undefined) return;
-    this.#takeFirst((one) => one.channel === channel && one.seq < seq && one.matches(original.bytes));
+    this.#takeFirst((one) => one.channel === channel && one.offset < offset && one.matches(original.bytes));
   }
 
-  #expect({ call, method, request, seq }: KnownCall): void {
+  #expect({ call, method, request, offset }: KnownCall): void {
     const injection = this.#normalizer.injects(method, request);
-    if (injection !== undefined) this.#expected = [...this.#expected, { call, seq, ...injection }].slice(-maxExpected);
+    if (injection !== undefined)
+      this.#expected = [...this.#expected, { call, offset, ...injection }].slice(-maxExpected);
   }
 
   #takeFirst(matches: (one: ExpectedInjection) => boolean): boolean {

@@ -181,7 +181,7 @@ test("a version of megabytes is cut to what the log takes", async () => {
 test("a data directory that comes back is the same session, however long ago that began", async () => {
   const made = fakeLog(well);
   // Only the newest session counts as recent.
-  const firstSince = async () => made.recorded().findLast(({ event }) => event.kind === "session.started")?.seq;
+  const firstSince = async () => made.recorded().findLast(({ event }) => event.kind === "session.started")?.offset;
   const log: FakeLog = { ...made, reader: { ...made.reader, firstSince } };
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");

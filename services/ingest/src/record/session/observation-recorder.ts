@@ -173,9 +173,9 @@ export class ObservationRecorder {
   }
 
   /** The text would have expired by now, so the log, and with it the watcher, no longer knows whether it had it. */
-  #isForgotten({ rejoined, resumedSeq }: UpstreamConnection, outcome: Recordable): boolean {
+  #isForgotten({ rejoined, resumedOffset }: UpstreamConnection, outcome: Recordable): boolean {
     const { textTtl } = this.#options;
-    if (textTtl === undefined || outcome.what === "gap" || !(rejoined || resumedSeq !== undefined)) return false;
+    if (textTtl === undefined || outcome.what === "gap" || !(rejoined || resumedOffset !== undefined)) return false;
     const { occurredAt } = outcome.facts[0];
     return (
       occurredAt !== undefined && isText(outcome.facts) && msBetween(occurredAt, timestampNow()) >= textTtl * 1_000
@@ -215,13 +215,13 @@ export class ObservationRecorder {
 
 /** The tap may have pushed the observation before. */
 function isRepeated(
-  { resumedSeq }: UpstreamConnection,
+  { resumedOffset }: UpstreamConnection,
   { observedUntil }: OpenWatcher,
   channel: string,
   at: Timestamp,
 ): boolean {
   const until = observedUntil.get(channel);
-  return resumedSeq !== undefined && until !== undefined && compareTimestamps(at, until) < 0;
+  return resumedOffset !== undefined && until !== undefined && compareTimestamps(at, until) < 0;
 }
 
 function later(one: Timestamp | undefined, other: Timestamp | undefined): Timestamp | undefined {

@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
+import { endOf, logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages";
@@ -63,7 +64,7 @@ async function harness(developer: string, textTtl: number | undefined) {
   const caughtUp = Promise.withResolvers<number>();
   const follow = async () => {
     const options = { signal: over.signal, caughtUp: caughtUp.resolve };
-    for await (const { event } of log.reader.follow({ afterSeq: 0, subjects }, options)) seen.push(event);
+    for await (const { event } of log.reader.follow({ afterOffset: logStart, subjects }, options)) seen.push(event);
   };
   const following = follow();
   // It is given what comes, before that can expire.
@@ -103,10 +104,11 @@ async function harness(developer: string, textTtl: number | undefined) {
     },
     /** What the log holds now. */
     async events(): Promise<Event[]> {
-      const { lastSeq } = await log.reader.bounds();
+      const { lastOffset } = await log.reader.bounds();
       const all: Event[] = [];
       const signal = AbortSignal.timeout(60_000);
-      for await (const { event } of log.reader.history({ afterSeq: 0, subjects }, lastSeq, signal)) all.push(event);
+      for await (const { event } of log.reader.history({ afterOffset: logStart, subjects }, lastOffset, signal))
+        all.push(event);
       return all;
     },
     async texts(channel = "a") {
@@ -322,8 +324,8 @@ test("the log never uses a sequence twice, also when it is killed while its last
   const goes = { ...testMessage(source, 2, { kind: "log.written" }), ttlSeconds: 1 };
   const later = { ...testMessage(source, 3, { kind: "log.written" }), ttlSeconds: 30 * 86_400 };
   acknowledged(await ownLog.writer.publish(source, "W", [stays, goes, goes], 0));
-  const lastSeq = () => ownLog.reader.bounds().then((bounds) => bounds.lastSeq);
-  const isGone = async () => (await ownLog.reader.lastMatch([])) === 1;
+  const lastSeq = () => ownLog.reader.bounds().then((bounds) => sequenceOf(bounds.lastOffset));
+  const isGone = async () => (await ownLog.reader.lastMatch([])) === endOf(1);
   // Once before they go, once after.
   for (let kill = 0; kill < 2; kill++) {
     await own.kill();

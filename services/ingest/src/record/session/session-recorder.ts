@@ -237,8 +237,8 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
   }
 
   /** A connection that the previous recorder knew. */
-  function resumed({ id, address, session, rejoined, seq }: KnownConnection): UpstreamConnection {
-    return { ...connections.connectionOf(id, address, session, session === "" ? undefined : seq), rejoined };
+  function resumed({ id, address, session, rejoined, offset }: KnownConnection): UpstreamConnection {
+    return { ...connections.connectionOf(id, address, session, session === "" ? undefined : offset), rejoined };
   }
 
   /** The upstream identifies the session itself. */
@@ -293,7 +293,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     if (known !== undefined) return known;
     const channelReading = normalizer.channels.find((one) => one.name === name);
     if (channelReading === undefined) return undefined;
-    const isLive = connection.resumedSeq !== undefined && numbers.isSettled(name);
+    const isLive = connection.resumedOffset !== undefined && numbers.isSettled(name);
     const channel = connections.connectionChannel(channelReading, isLive, options.replay);
     connection.channels.set(name, channel);
     return channel;
@@ -383,7 +383,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
   }
 
   function stateDescribed(
-    { session, resumedSeq }: UpstreamConnection,
+    { session, resumedOffset }: UpstreamConnection,
     { channel, state }: Described,
     at: Timestamp,
   ): number {
@@ -391,7 +391,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     if (session === "" || state.byteLength > frameBytes || !/^[a-z]\w*$/.test(channel)) return 0;
     const before = history.session?.described.get(channel);
     // The tap has pushed it again.
-    if (resumedSeq !== undefined && before?.at !== undefined && compareTimestamps(at, before.at) <= 0) return 0;
+    if (resumedOffset !== undefined && before?.at !== undefined && compareTimestamps(at, before.at) <= 0) return 0;
     // For a channel that sends nothing any more, the upstream's answer is all that is known of the state.
     const adopted = history.session?.openGaps.has(channel) ?? false;
     const isNew = before === undefined || (adopted && !before.adopted);
@@ -460,8 +460,11 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
   }
 
   /** Channels that sent frames before and repeated nothing now: the upstream dropped their buffer, and the rest was missed. */
-  function silentChannels({ session, rejoined, resumedSeq, channels }: UpstreamConnection, at: Timestamp): Numbered[] {
-    if (!rejoined || resumedSeq !== undefined) return [];
+  function silentChannels(
+    { session, rejoined, resumedOffset, channels }: UpstreamConnection,
+    at: Timestamp,
+  ): Numbered[] {
+    if (!rejoined || resumedOffset !== undefined) return [];
     return normalizer.channels
       .filter(({ name, replays }) => !replays && !channels.has(name) && numbers.ordinal(name) > 0)
       .map(({ name }) => journal.own(session, lostBetween(name), at));

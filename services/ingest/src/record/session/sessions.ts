@@ -1,4 +1,5 @@
 import type { Closed, Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { endOf } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
@@ -106,7 +107,7 @@ class SourceSessions implements Sessions {
     if (session.id !== numbers.session) {
       journal.publish(this.#endReplaced(at));
       await writer.reached(writer.appended);
-      const expiresUntil = journal.expires ? writer.lastSeq : undefined;
+      const expiresUntil = journal.expires ? endOf(writer.lastSeq) : undefined;
       numbers.continueSession(
         session.id,
         await lastNumbers({ reader, source, session, signal, expiresUntil }, channelNames(normalizer)),

@@ -1,5 +1,6 @@
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import type { LastOfSource, LogWriter, NewMessage, PublishOutcome, RecordedEvent } from "@tapedeck/shared/log/log";
+import { endOf, logStart, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { subjectMatcher } from "@tapedeck/shared/log/subject-match";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 
@@ -48,7 +49,7 @@ export function fakeLog(fate: () => Fate, { lastOfFails = () => false, onPublish
 
   const recorded = (): RecordedEvent[] =>
     stored.map(({ seq, message }) => ({
-      seq,
+      offset: offsetOf(seq),
       recordedAt: new Date(0),
       subject: message.subject,
       event: decodeEvent(message.event),
@@ -62,11 +63,13 @@ export function fakeLog(fate: () => Fate, { lastOfFails = () => false, onPublish
     stored,
     recorded,
     reader: {
-      bounds: async () => ({ firstSeq: 1, lastSeq: seq }),
-      lastMatch: async (subjects) => matching(subjects).at(-1)?.seq ?? 0,
-      firstSince: async () => stored[0]?.seq,
-      async *history({ afterSeq, subjects }, untilSeq) {
-        for (const one of matching(subjects)) if (one.seq > afterSeq && one.seq <= untilSeq) yield one;
+      bounds: async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(seq) }),
+      lastMatch: async (subjects) => endOf(sequenceOf(matching(subjects).at(-1)?.offset ?? logStart)),
+      firstSince: async () => recorded()[0]?.offset,
+      async *history({ afterOffset, subjects }, untilOffset) {
+        for (const one of matching(subjects)) {
+          if (one.offset > afterOffset && one.offset <= untilOffset) yield one;
+        }
       },
     },
     landLate,

@@ -1,5 +1,6 @@
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { logStart } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { connect, type NatsConnection } from "nats";
@@ -24,7 +25,8 @@ export async function recordedOrdinals({ reader }: Log): Promise<readonly number
   const subjects = [sourceFilter(source)];
   const last = await reader.lastMatch(subjects);
   const all: RecordedEvent[] = [];
-  for await (const one of reader.history({ afterSeq: 0, subjects }, last, AbortSignal.timeout(60_000))) all.push(one);
+  for await (const one of reader.history({ afterOffset: logStart, subjects }, last, AbortSignal.timeout(60_000)))
+    all.push(one);
   return all.map(({ event }) => Number(event.ordinal));
 }
 

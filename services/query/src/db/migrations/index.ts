@@ -7,6 +7,7 @@ import { vagrant } from "./0005-vagrant.ts";
 import { lost } from "./0006-lost.ts";
 import { vagrantJobSpans } from "./0007-vagrant-job-spans.ts";
 import { checkpointMoment } from "./0008-checkpoint-moment.ts";
+import { offsets } from "./0009-offsets.ts";
 
 /** In the order of their names. A released migration never changes; add the next one. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -18,4 +19,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0006-lost": lost,
   "0007-vagrant-job-spans": vagrantJobSpans,
   "0008-checkpoint-moment": checkpointMoment,
+  "0009-offsets": offsets,
 };

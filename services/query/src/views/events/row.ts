@@ -5,11 +5,11 @@ import type { EventRow } from "../../db/schema.ts";
 import { key, longText, plain, text } from "../../db/text.ts";
 import { sourceColumns } from "../view.ts";
 
-export function eventRow({ event, seq, recordedAt }: RecordedEvent): EventRow {
+export function eventRow({ event, offset, recordedAt }: RecordedEvent): EventRow {
   const occurred = momentOf(event.occurred_at);
   return {
     ...sourceColumns(event.source),
-    position: seq,
+    position: offset,
     recorded_at: momentOfDate(recordedAt),
     id: event.id,
     session: event.session,

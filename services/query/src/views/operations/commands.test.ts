@@ -1,4 +1,5 @@
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import { offsetOf } from "@tapedeck/shared/log/offset";
 import { expect, it } from "vitest";
 import type { OperationRow } from "../../db/schema.ts";
 import { type Scenario, scenario } from "../../testing/scenario.ts";
@@ -108,9 +109,16 @@ const cases: {
       server.lost(two, { at: 200 });
     },
     expected: [
-      { kind: "job", subject: one, outcome: "unknown", duration_ms: null, ended_at: null, end_position: 4 },
-      { kind: "command", instance: one, outcome: "unknown", duration_ms: null, ended_at: null, end_position: 5 },
-      { kind: "job", subject: two, outcome: "unknown", started_at: null, duration_ms: null, end_position: 7 },
+      { kind: "job", subject: one, outcome: "unknown", duration_ms: null, ended_at: null, end_position: offsetOf(4) },
+      {
+        kind: "command",
+        instance: one,
+        outcome: "unknown",
+        duration_ms: null,
+        ended_at: null,
+        end_position: offsetOf(5),
+      },
+      { kind: "job", subject: two, outcome: "unknown", started_at: null, duration_ms: null, end_position: offsetOf(7) },
     ],
   },
   {
@@ -175,5 +183,10 @@ function byPosition(a: OperationRow, b: OperationRow): number {
 function told(given: (server: VagrantSession, script: Scenario) => void) {
   const script = scenario(vagrantShop);
   given(vagrantSession("S", script), script);
-  return script.events.map((event, index) => ({ event, seq: index + 1, recordedAt: new Date(0), subject: "" }));
+  return script.events.map((event, index) => ({
+    event,
+    offset: offsetOf(index + 1),
+    recordedAt: new Date(0),
+    subject: "",
+  }));
 }

@@ -1,4 +1,5 @@
 import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
+import { offsetOf } from "@tapedeck/shared/log/offset";
 import { expect, it } from "vitest";
 import type { OperationRow } from "../../db/schema.ts";
 import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-scenario.ts";
@@ -31,8 +32,8 @@ const cases: {
         subject: "web",
         outcome: "succeeded",
         duration_ms: 1_500,
-        start_position: 1,
-        end_position: 2,
+        start_position: offsetOf(1),
+        end_position: offsetOf(2),
         platform: "linux/amd64",
       },
     ],
@@ -102,8 +103,8 @@ const cases: {
       s.phase("sync", "succeeded", 30);
     },
     expected: [
-      { kind: "sync", outcome: "unknown", duration_ms: null, ended_at: null, end_position: 2 },
-      { kind: "sync", outcome: "succeeded", duration_ms: 20, start_position: 2 },
+      { kind: "sync", outcome: "unknown", duration_ms: null, ended_at: null, end_position: offsetOf(2) },
+      { kind: "sync", outcome: "succeeded", duration_ms: 20, start_position: offsetOf(2) },
     ],
   },
   {
@@ -115,7 +116,7 @@ const cases: {
       s.ended("process ended", 100);
     },
     expected: [
-      { kind: "build", outcome: "unknown", duration_ms: null, ended_at: null, end_position: 4 },
+      { kind: "build", outcome: "unknown", duration_ms: null, ended_at: null, end_position: offsetOf(4) },
       { kind: "deploy", outcome: "succeeded", duration_ms: 1 },
     ],
   },
@@ -126,7 +127,7 @@ const cases: {
       s.ended("process ended", 100);
       s.build("web", "succeeded", 50);
     },
-    expected: [{ kind: "build", outcome: "succeeded", duration_ms: 50, end_position: 3 }],
+    expected: [{ kind: "build", outcome: "succeeded", duration_ms: 50, end_position: offsetOf(3) }],
   },
   {
     title: "a loop that says three times that it failed, and then not, ends with the last word",
@@ -137,7 +138,9 @@ const cases: {
       s.loopEnded("failed", 30);
       s.loopEnded("succeeded", 40);
     },
-    expected: [{ kind: "loop", outcome: "succeeded", duration_ms: 40, error_code: "", error: "", end_position: 5 }],
+    expected: [
+      { kind: "loop", outcome: "succeeded", duration_ms: 40, error_code: "", error: "", end_position: offsetOf(5) },
+    ],
   },
   {
     title: "an end without a start is known to have ended, not for how long it ran",
@@ -306,5 +309,5 @@ function told(given: (session: SkaffoldSession) => void): Event[] {
 }
 
 function recorded(event: Event, index: number) {
-  return { event, seq: index + 1, recordedAt: new Date(0), subject: "" };
+  return { event, offset: offsetOf(index + 1), recordedAt: new Date(0), subject: "" };
 }

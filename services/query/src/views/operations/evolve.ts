@@ -61,7 +61,7 @@ export function evolve(known: readonly OperationRow[], batch: readonly RecordedE
   return [...changed.values()];
 }
 
-function unbegun(pairing: Pairing, { event, seq }: RecordedEvent): OperationRow {
+function unbegun(pairing: Pairing, { event, offset }: RecordedEvent): OperationRow {
   return {
     ...sourceColumns(event.source),
     ...pairing,
@@ -78,7 +78,7 @@ function unbegun(pairing: Pairing, { event, seq }: RecordedEvent): OperationRow 
     platform: "",
     iteration: null,
     exit_code: null,
-    start_position: seq,
+    start_position: offset,
     end_position: null,
   };
 }
@@ -94,7 +94,7 @@ function begun(pairing: Pairing, recorded: RecordedEvent): OperationRow {
 }
 
 function ended(row: OperationRow, recorded: RecordedEvent, outcome: OutcomeText): OperationRow {
-  const { event, seq } = recorded;
+  const { event, offset } = recorded;
   const end = momentOf(event.occurred_at);
   return {
     ...row,
@@ -105,7 +105,7 @@ function ended(row: OperationRow, recorded: RecordedEvent, outcome: OutcomeText)
     outcome,
     error_code: text(event.error?.code ?? ""),
     error: longText(event.error?.message ?? ""),
-    end_position: seq,
+    end_position: offset,
   };
 }
 
@@ -118,13 +118,13 @@ function cached(pairing: Pairing, recorded: RecordedEvent): OperationRow {
     ended_ns: ns,
     outcome: "succeeded",
     cache_hit: true,
-    end_position: recorded.seq,
+    end_position: recorded.offset,
   };
 }
 
 /** No event will report how or when the operation ended. */
-function abandoned(row: OperationRow, { seq }: RecordedEvent): OperationRow {
-  return { ...row, outcome: "unknown", end_position: seq };
+function abandoned(row: OperationRow, { offset }: RecordedEvent): OperationRow {
+  return { ...row, outcome: "unknown", end_position: offset };
 }
 
 function detailColumns({ event }: RecordedEvent): Partial<OperationRow> {

@@ -1,4 +1,5 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { offsetOf } from "@tapedeck/shared/log/offset";
 import { expect, it } from "vitest";
 import { stepOf } from "./pairing.ts";
 
@@ -12,7 +13,7 @@ it("has nothing that Postgres refuses: a NUL would stop the projection of all so
     kind = "",
     subject = "",
     instance = "",
-  } = stepOf({ event, seq: 1, subject: "", recordedAt: new Date(0) })?.pairing ?? {};
+  } = stepOf({ event, offset: offsetOf(1), subject: "", recordedAt: new Date(0) })?.pairing ?? {};
   for (const value of [kind, subject, instance]) {
     expect(value).toMatch(/^a\uFFFDx/);
     expect(value.length).toBeLessThanOrEqual(500);

@@ -1,6 +1,7 @@
 import { PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { offsetOf } from "@tapedeck/shared/log/offset";
 import { searchSeed } from "@tapedeck/shared/testing/searches";
 import { describe, expect, it } from "vitest";
 import { listOperations } from "../../api/list-operations.ts";
@@ -61,11 +62,11 @@ describe("a pod's life, in one batch and event by event", () => {
         apps: 2,
         gone: true,
         gone_at: "2026-11-20T09:00:04.000000Z",
-        first_position: 2,
-        last_position: 11,
+        first_position: offsetOf(2),
+        last_position: offsetOf(11),
       },
     ]);
-    const app = { session: "S", pod, image_version: "1.0.0", state: "EXITED", gone: true, first_position: 2 };
+    const app = { session: "S", pod, image_version: "1.0.0", state: "EXITED", gone: true, first_position: offsetOf(2) };
     expect(found.rkt_apps).toMatchObject([
       { ...app, app: "api", exit_code: 0, image_id: "sha512-api", image_name: "example.com/api" },
       { ...app, app: "web", exit_code: 7, gone_at: "2026-11-20T09:00:04.000000Z" },
@@ -108,7 +109,7 @@ it("a pod that was considered gone comes back", async () => {
     host.removed(pod);
     host.seen({ id: pod, cgroup: "/back", state: PodState.POD_STATE_RUNNING });
   });
-  expect(found.rkt_pods).toMatchObject([{ cgroup: "/back", gone: false, gone_at: null, first_position: 1 }]);
+  expect(found.rkt_pods).toMatchObject([{ cgroup: "/back", gone: false, gone_at: null, first_position: offsetOf(1) }]);
 });
 
 it("an app that is removed from a running pod is gone, and its pod is not", async () => {
@@ -119,8 +120,8 @@ it("an app that is removed from a running pod is gone, and its pod is not", asyn
   });
   expect(found.rkt_pods).toMatchObject([{ apps: 1, gone: false }]);
   expect(found.rkt_apps).toMatchObject([
-    { app: "api", state: "RUNNING", exit_code: null, gone: false, last_position: 2 },
-    { app: "web", state: "RUNNING", gone: true, last_position: 5 },
+    { app: "api", state: "RUNNING", exit_code: null, gone: false, last_position: offsetOf(2) },
+    { app: "web", state: "RUNNING", gone: true, last_position: offsetOf(5) },
   ]);
 });
 
@@ -153,7 +154,7 @@ it("what a description does not list is gone from then on", async () => {
     const detail = { $case: "host" as const, value: { part: 0, parts: 1, entries: 0 } };
     script.add({ kind: "inventory.described", session: "S", channel: "pods", original: empty, detail }, 5_000);
   });
-  const gone = { gone: true, gone_at: "2026-11-20T09:00:05.000000Z", last_position: 3 };
+  const gone = { gone: true, gone_at: "2026-11-20T09:00:05.000000Z", last_position: offsetOf(3) };
   expect(found.rkt_pods).toMatchObject([gone, gone]);
 });
 

@@ -1,4 +1,5 @@
 import { TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
+import { offsetOf } from "@tapedeck/shared/log/offset";
 import { expect, it } from "vitest";
 import type { SessionRow } from "../../db/schema.ts";
 import { type Scenario, scenario } from "../../testing/scenario.ts";
@@ -10,20 +11,20 @@ function after(given: (script: Scenario) => void): SessionRow | undefined {
   given(script);
   let row: SessionRow | undefined;
   for (const [index, event] of script.events.entries()) {
-    row = evolve(row, { event, seq: index + 1, recordedAt: new Date(0), subject: "" });
+    row = evolve(row, { event, offset: offsetOf(index + 1), recordedAt: new Date(0), subject: "" });
   }
   return row;
 }
 
 it("ends at an observed time, and has no end time when the end was not observed", () => {
   expect(after((script) => script.session("A").ended("process ended", 5_000))).toMatchObject({
-    ...{ ended_at: "2026-11-20T09:00:05.000000Z", end_reason: "process ended", end_position: 2 },
+    ...{ ended_at: "2026-11-20T09:00:05.000000Z", end_reason: "process ended", end_position: offsetOf(2) },
   });
   expect(after((script) => script.session("A").lost("replaced"))).toMatchObject({
-    ...{ ended_at: null, end_reason: "replaced", end_position: 2 },
+    ...{ ended_at: null, end_reason: "replaced", end_position: offsetOf(2) },
   });
   const unseen = { kind: "session.ended", session: "A", time_source: TimeSource.TIME_SOURCE_INTERVAL };
-  expect(after((script) => void script.add(unseen))).toMatchObject({ ended_at: null, end_position: 2 });
+  expect(after((script) => void script.add(unseen))).toMatchObject({ ended_at: null, end_position: offsetOf(2) });
 });
 
 it("resumes when its tap is back, and an open gap counts until it is filled", () => {
@@ -32,7 +33,7 @@ it("resumes when its tap is back, and an open gap counts until it is filled", ()
     script.add(gap("session.gap"));
     script.session("A").lost("nothing is heard of it any more");
   };
-  expect(after(lost)).toMatchObject({ gaps: 1, end_position: 3 });
+  expect(after(lost)).toMatchObject({ gaps: 1, end_position: offsetOf(3) });
   const back = (script: Scenario) => {
     lost(script);
     script.add({ kind: "upstream.restored", session: "A" });

@@ -7,9 +7,9 @@ import { sourceColumns } from "../view.ts";
 
 /** The session's row after one event. Recording may begin mid-session, so any event of a session creates its row. */
 export function evolve(row: SessionRow | undefined, recorded: RecordedEvent): SessionRow {
-  const { event, seq } = recorded;
+  const { event, offset } = recorded;
   const before = row ?? firstRow(recorded);
-  const updated = { ...before, ...described(recorded, before), last_position: seq };
+  const updated = { ...before, ...described(recorded, before), last_position: offset };
   switch (event.kind) {
     case "session.started": {
       const started = momentOf(event.occurred_at);
@@ -22,7 +22,7 @@ export function evolve(row: SessionRow | undefined, recorded: RecordedEvent): Se
       const isObserved = event.time_source !== TimeSource.TIME_SOURCE_INTERVAL;
       const ended = momentOf(isObserved ? event.occurred_at : undefined);
       const reason = event.detail?.$case === "session_detail" ? longText(event.detail.value.reason) : "";
-      return { ...updated, ended_at: ended.at, ended_ns: ended.ns, end_reason: reason, end_position: seq };
+      return { ...updated, ended_at: ended.at, ended_ns: ended.ns, end_reason: reason, end_position: offset };
     }
     case "session.gap_filled":
       return { ...updated, gaps: Math.max(0, before.gaps - 1) };
@@ -37,7 +37,7 @@ function open(row: SessionRow): SessionRow {
   return { ...row, ended_at: null, ended_ns: 0, end_reason: "", end_position: null };
 }
 
-function firstRow({ event, seq }: RecordedEvent): SessionRow {
+function firstRow({ event, offset }: RecordedEvent): SessionRow {
   const started = momentOf(event.occurred_at);
   return {
     ...sourceColumns(event.source),
@@ -49,8 +49,8 @@ function firstRow({ event, seq }: RecordedEvent): SessionRow {
     ended_at: null,
     ended_ns: 0,
     end_reason: "",
-    start_position: seq,
-    last_position: seq,
+    start_position: offset,
+    last_position: offset,
     end_position: null,
     gaps: 0,
   };

@@ -5,7 +5,7 @@ import { longText, text } from "../../db/text.ts";
 import { sourceColumns } from "../view.ts";
 
 export function evolve(row: SourceRow | undefined, recorded: RecordedEvent): SourceRow {
-  const { event, seq } = recorded;
+  const { event, offset } = recorded;
   const before = row ?? firstRow(recorded);
   const link = linkAfter(before, recorded);
   const occurred = momentOf(event.occurred_at ?? event.observed_at);
@@ -16,13 +16,13 @@ export function evolve(row: SourceRow | undefined, recorded: RecordedEvent): Sou
     status: statusOf(link),
     not_heard_since: notHeardSince(before, recorded),
     gaps: before.gaps + (event.kind === "session.gap" && event.session === "" ? 1 : 0),
-    last_position: seq,
+    last_position: offset,
     last_event_at: occurred.at ?? momentOfDate(recorded.recordedAt),
     last_event_ns: occurred.ns,
   };
 }
 
-function firstRow({ event, seq }: RecordedEvent): SourceRow {
+function firstRow({ event, offset }: RecordedEvent): SourceRow {
   return {
     ...sourceColumns(event.source),
     developer_name: "",
@@ -33,8 +33,8 @@ function firstRow({ event, seq }: RecordedEvent): SourceRow {
     not_heard_since: null,
     gaps: 0,
     address: "",
-    first_position: seq,
-    last_position: seq,
+    first_position: offset,
+    last_position: offset,
     last_event_at: null,
     last_event_ns: 0,
   };

@@ -1,4 +1,5 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Database, Tx } from "../../db/database.ts";
 import type { SessionRow, SourceRow } from "../../db/schema.ts";
 
@@ -10,8 +11,8 @@ export type Collection = {
 
 export type ReadItems = (signal: AbortSignal) => Promise<Iterable<Item> | AsyncIterable<Item>>;
 
-/** `seq`: the last event that reported the item, where it is known. */
-export type Item = { readonly key: string; readonly bytes: Uint8Array; readonly seq?: number };
+/** `offset`: the last event that reported the item, where it is known. */
+export type Item = { readonly key: string; readonly bytes: Uint8Array; readonly offset?: Offset };
 
 /** Which items are read, and as of which position. */
 export type CollectionScope = {
@@ -21,7 +22,7 @@ export type CollectionScope = {
   /** The caller named the session and wants no other session's items. */
   readonly isSessionNamed: boolean;
   readonly epoch: string;
-  readonly seq: number;
+  readonly offset: Offset;
   readonly keyPrefix: string;
 };
 

@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import type { FoldStateRow, SnapshotRow } from "../../db/schema.ts";
 import type { Fold } from "./fold.ts";
 import type { OfSession, StateChange, StateStep } from "./state-table.ts";
@@ -16,7 +17,7 @@ export class FoldedSession {
   readonly #snapshots: SnapshotRow[] = [];
   #state: unknown;
   #json: { readonly state: unknown; readonly text: string } | undefined;
-  #position: number;
+  #position: Offset;
   #events: number;
   #bytes: number;
 
@@ -26,17 +27,17 @@ export class FoldedSession {
     this.#before = row === undefined ? undefined : JSON.parse(row.state);
     this.#state = this.#before ?? fold.initial;
     this.#json = row && { state: this.#state, text: row.state };
-    this.#position = row?.position ?? 0;
+    this.#position = row?.position ?? logStart;
     this.#events = row?.events_since_snapshot ?? 0;
     this.#bytes = row?.bytes_since_snapshot ?? 0;
   }
 
   apply(recorded: RecordedEvent): void {
-    const { event, seq } = recorded;
+    const { event, offset } = recorded;
     const after = this.fold.evolve(this.#state, event);
     if (after !== this.#state) this.#steps.push({ before: this.#state, after, recorded });
     this.#state = after;
-    this.#position = seq;
+    this.#position = offset;
     this.#events += 1;
     this.#bytes += sizeOf(event);
     // The positions of snapshots must not depend on batches, so they are decided at fixed counts of events.

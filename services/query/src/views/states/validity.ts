@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { momentOf } from "../../db/moment.ts";
 import type { RowChange } from "./history-table.ts";
 import type { StateStep } from "./state-table.ts";
@@ -7,13 +8,13 @@ import type { StateStep } from "./state-table.ts";
 export type Validity = {
   readonly gone: boolean;
   readonly gone_at: string | null;
-  readonly first_position: number;
-  readonly last_position: number;
+  readonly first_position: Offset;
+  readonly last_position: Offset;
 };
 
 /** The validity of a row that this event alone would write. */
-export function validityFrom({ recorded: { seq } }: StateStep<unknown>): Validity {
-  return { gone: false, gone_at: null, first_position: seq, last_position: seq };
+export function validityFrom({ recorded: { offset } }: StateStep<unknown>): Validity {
+  return { gone: false, gone_at: null, first_position: offset, last_position: offset };
 }
 
 export type StepRows<Row> = {
@@ -32,7 +33,7 @@ export function rowChanges<Row extends Validity>(
 ): readonly RowChange<Row>[] {
   const was = new Map(before.map((row) => [keyOf(row), row]));
   const now = new Map(after.map((row) => [keyOf(row), row]));
-  const last_position = step.recorded.seq;
+  const last_position = step.recorded.offset;
   const reported = [...now].filter(([key, row]) => !isDeepStrictEqual(was.get(key), row));
   const lost = [...was].filter(([key]) => !now.has(key));
   return [

@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Job, job_StateToJSON, Operation_PhysicalState, Target_Machine } from "@tapedeck/proto/vagrant/vagrant";
+import { offsetOf } from "@tapedeck/shared/log/offset";
 import { searchSeed } from "@tapedeck/shared/testing/searches";
 import { describe, expect, it } from "vitest";
 import { openDatabase } from "../../db/database.ts";
@@ -70,8 +71,8 @@ describe("what a server has, in one batch and event by event", () => {
         machine_state: "running",
         box_name: "hashicorp/bionic64",
         box_version: "1.0.282",
-        first_position: 2,
-        last_position: 5,
+        first_position: offsetOf(2),
+        last_position: offsetOf(5),
       },
     ]);
     expect(found.vagrant_projects).toMatchObject([
@@ -82,7 +83,7 @@ describe("what a server has, in one batch and event by event", () => {
         path: "/home/alice/shop",
         basis_id: "B",
         basis_name: "default",
-        first_position: 1,
+        first_position: offsetOf(1),
       },
     ]);
     expect(found.vagrant_bases).toMatchObject([{ ...row, id: "B", name: "default", path: "/home/alice/.vagrant.d" }]);
@@ -131,17 +132,17 @@ describe("a command's life, in one batch and event by event", () => {
         exit_code: 127,
         error_code: "127",
         error: `${ulid(1)} did not work`,
-        first_position: 3,
-        last_position: 9,
+        first_position: offsetOf(3),
+        last_position: offsetOf(9),
         message: expect.any(Buffer),
       },
     ]);
     const versions = found.vagrant_job_versions as readonly VagrantJobVersionRow[];
     expect(versions.map(({ job, position, message }) => [job, position, stateOf(message)])).toEqual([
-      [ulid(1), 3, "QUEUED"],
-      [ulid(1), 4, "WAITING"],
-      [ulid(1), 5, "RUNNING"],
-      [ulid(1), 8, "SUCCESS"],
+      [ulid(1), offsetOf(3), "QUEUED"],
+      [ulid(1), offsetOf(4), "WAITING"],
+      [ulid(1), offsetOf(5), "RUNNING"],
+      [ulid(1), offsetOf(8), "SUCCESS"],
     ]);
     expect(found.command_times).toMatchObject([
       {

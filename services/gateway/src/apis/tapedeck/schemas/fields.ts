@@ -15,9 +15,10 @@ export const count64 = (description: string) =>
   z.string().meta({ description: `${description} (64 bits, so as text)`, pattern: "^\\d+$", examples: ["3"] });
 
 export const position = z.string().meta({
-  description: "The position of an event in the log. Opaque; the same on every transport; valid in its workspace.",
-  pattern: "^[a-z0-9]{1,16}-\\d{1,16}$",
-  examples: ["t3k9x2-10482"],
+  description:
+    "The position of an event in the log. Opaque; positions sort as text as the log does; the same on every transport; valid in its workspace.",
+  pattern: "^[1-9][0-9a-z]{3,11}-[a-z0-9]{1,16}$",
+  examples: ["383600-t3k9x2"],
 });
 
 export const sourceName = text("In full: `workspace/developer/project/upstream`.", "acme/alice/shop/skaffold");

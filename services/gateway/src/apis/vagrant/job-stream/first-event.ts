@@ -1,4 +1,5 @@
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { justBefore, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 
@@ -9,7 +10,7 @@ export type JobSearch = {
   /** Limits the search to this session. */
   readonly session: string | undefined;
   /** The job was recorded by then. */
-  readonly untilSeq: number;
+  readonly untilOffset: Offset;
 };
 
 /** How far apart the clocks of the log and of the server, which makes the ids, may be. */
@@ -27,19 +28,19 @@ export async function firstOfJob(search: JobSearch, signal: AbortSignal): Promis
   const queued = ulidTime(job);
   if (queued !== undefined && queued - clockSlackMs < Date.now()) {
     const begin = await log.firstSince(new Date(queued - clockSlackMs));
-    const first = begin === undefined ? undefined : await firstAfter(begin - 1, search, signal);
+    const first = begin === undefined ? undefined : await firstAfter(justBefore(begin), search, signal);
     if (first?.event.kind === "job.queued" || signal.aborted) return first;
   }
-  return firstAfter(0, search, signal);
+  return firstAfter(logStart, search, signal);
 }
 
 async function firstAfter(
-  afterSeq: number,
-  { log, source, job, session, untilSeq }: JobSearch,
+  afterOffset: Offset,
+  { log, source, job, session, untilOffset }: JobSearch,
   signal: AbortSignal,
 ): Promise<RecordedEvent | undefined> {
   const subjects = [eventSubject(source, "jobs", "job.queued")];
-  for await (const recorded of log.history({ afterSeq, subjects }, untilSeq, signal)) {
+  for await (const recorded of log.history({ afterOffset, subjects }, untilOffset, signal)) {
     const { event } = recorded;
     if (event.subject === job && (session === undefined || event.session === session)) return recorded;
   }

@@ -1,5 +1,6 @@
 import { JobSpan } from "@tapedeck/proto/tapedeck/v1/query";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { earlierOf, justBefore, type Offset, type Sequence } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
 import { readCollection } from "../../read-collection.ts";
@@ -8,7 +9,7 @@ import { firstOfJob } from "./first-event.ts";
 import { jobEventSubjects, sessionSubjects } from "./job-progress.ts";
 
 /** A stretch of the log, both ends included. */
-export type Span = { readonly first: number; readonly last: number };
+export type Span = { readonly first: Offset; readonly last: Offset };
 
 export type JobPast = {
   readonly log: LogReader;
@@ -16,7 +17,7 @@ export type JobPast = {
   /** The job's spans, in order; see `jobSpans`. */
   readonly spans: readonly Span[];
   /** Sequence up to which events are past. */
-  readonly untilSeq: number;
+  readonly untilOffset: Offset;
 };
 
 /** Each span needs a reader of the log, one after the other. */
@@ -29,7 +30,7 @@ const mostSpans = 64;
  */
 export async function jobSpans(
   deps: ScopeDeps,
-  { job, source, untilSeq }: { readonly job: string; readonly source: SourceName; readonly untilSeq: number },
+  { job, source, untilOffset }: { readonly job: string; readonly source: SourceName; readonly untilOffset: Offset },
   context: CallContext,
 ): Promise<readonly Span[]> {
   const { log, positions } = deps;
@@ -37,16 +38,16 @@ export async function jobSpans(
     deps,
     "vagrant",
     "job_spans",
-    { ...context, minPosition: positions.written(untilSeq) },
+    { ...context, minPosition: positions.written(untilOffset) },
     job,
   );
   const spans = rows.filter(({ key }) => key === job).map(({ bytes }) => JobSpan.decode(bytes));
   const known = spans.map(({ first, last }) => ({ first: positions.own(first), last: positions.own(last) }));
-  const past = known.filter(({ first }) => first <= untilSeq);
+  const past = known.filter(({ first }) => first <= untilOffset);
   if (past.length > 0) return fewer(past, mostSpans);
-  const search = { log: log(), source, job, session: context.session, untilSeq };
+  const search = { log: log(), source, job, session: context.session, untilOffset };
   const first = await firstOfJob(search, context.signal);
-  return first === undefined ? [] : [{ first: first.seq, last: untilSeq }];
+  return first === undefined ? [] : [{ first: first.offset, last: untilOffset }];
 }
 
 /** Joins neighbouring spans, with what is between them, until there are at most `most`. */
@@ -60,18 +61,18 @@ export function fewer(spans: readonly Span[], most: number): readonly Span[] {
 
 /** The job's events with a few of other jobs between them, and the source's sessions from the job's first event on. */
 export async function* pastOfJob(
-  { log, source, spans, untilSeq }: JobPast,
+  { log, source, spans, untilOffset }: JobPast,
   signal: AbortSignal,
 ): AsyncGenerator<RecordedEvent, void> {
   const [begin] = spans;
   if (begin === undefined) return;
-  const sessions = { afterSeq: begin.first - 1, subjects: sessionSubjects(source) };
-  yield* inOrder(jobEvents(), log.history(sessions, untilSeq, signal));
+  const sessions = { afterOffset: justBefore(begin.first), subjects: sessionSubjects(source) };
+  yield* inOrder(jobEvents(), log.history(sessions, untilOffset, signal));
 
   async function* jobEvents(): AsyncGenerator<RecordedEvent, void> {
     const subjects = jobEventSubjects(source);
     for (const { first, last } of spans) {
-      yield* log.history({ afterSeq: first - 1, subjects }, Math.min(last, untilSeq), signal);
+      yield* log.history({ afterOffset: justBefore(first), subjects }, earlierOf(last, untilOffset), signal);
     }
   }
 }
@@ -84,7 +85,7 @@ async function* inOrder(
     const heads = await Promise.all(readers.map(async (reader) => ({ reader, next: await reader.next() })));
     for (;;) {
       const open = heads.flatMap((head) => (head.next.done === true ? [] : [{ head, recorded: head.next.value }]));
-      const [earliest] = open.toSorted((a, b) => a.recorded.seq - b.recorded.seq);
+      const [earliest] = open.toSorted((a, b) => a.recorded.offset - b.recorded.offset);
       if (earliest === undefined) return;
       yield earliest.recorded;
       earliest.head.next = await earliest.head.reader.next();

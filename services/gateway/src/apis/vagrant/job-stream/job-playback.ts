@@ -1,5 +1,6 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { beyondAll, mayHoldEvents, type Offset, type Sequence } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
 import { followWithPauses } from "../../follow-with-pauses.ts";
@@ -47,9 +48,9 @@ export class JobPlayback {
   readonly #graceMs: number;
   readonly #source: SourceName;
   /** Sequence up to which everything is past. */
-  readonly #pastSeq: number;
+  readonly #pastOffset: Offset;
   /** Sequence of the version that query found. */
-  readonly #versionSeq: number;
+  readonly #versionOffset: Offset;
   #version: JobVersion;
   #progress: JobProgress;
   /** Index of the next output to send: the log can have an index twice. */
@@ -61,8 +62,8 @@ export class JobPlayback {
     this.#selection = { job, session: context.session };
     this.#graceMs = graceMs;
     this.#source = nameOf(found.source);
-    this.#pastSeq = deps.positions.own(found.head.position);
-    this.#versionSeq = deps.positions.own(found.position);
+    this.#pastOffset = deps.positions.own(found.head.position);
+    this.#versionOffset = deps.positions.own(found.position);
     this.#version = jobVersion(found.bytes);
     this.#progress = { ...noProgress, isFinished: isFinished(this.#version.state) };
   }
@@ -81,13 +82,13 @@ export class JobPlayback {
 
   /** Returns whether the job was closed before the past ended. */
   async *#past(): AsyncGenerator<Uint8Array, boolean> {
-    const [deps, source, untilSeq] = [this.#deps, this.#source, this.#pastSeq];
+    const [deps, source, untilOffset] = [this.#deps, this.#source, this.#pastOffset];
     const { signal } = this.#context;
-    const spans = await jobSpans(deps, { job: this.#selection.job, source, untilSeq }, this.#context);
+    const spans = await jobSpans(deps, { job: this.#selection.job, source, untilOffset }, this.#context);
     const buffered = new MessageBatch((events) => terminalMessage(events, true));
     let isDone = false;
-    for await (const recorded of pastOfJob({ log: deps.log(), source, spans, untilSeq }, signal)) {
-      const isNewest = this.#progress.isFinished || recorded.seq > this.#versionSeq;
+    for await (const recorded of pastOfJob({ log: deps.log(), source, spans, untilOffset }, signal)) {
+      const isNewest = this.#progress.isFinished || recorded.offset > this.#versionOffset;
       isDone = isNewest && isClosed(this.#progress);
       if (isDone) break;
       this.#progress = progressAfter(this.#progress, recorded, this.#selection);
@@ -99,9 +100,9 @@ export class JobPlayback {
 
   async *#live(): AsyncGenerator<Uint8Array, void> {
     const { signal } = this.#context;
-    const from = { afterSeq: this.#pastSeq, subjects: jobSubjects(this.#source) };
+    const from = { afterOffset: this.#pastOffset, subjects: jobSubjects(this.#source) };
     const live = new MessageBatch((events) => terminalMessage(events, false));
-    let lastSeq = this.#pastSeq;
+    let lastOffset = this.#pastOffset;
     let quietAt = this.#quietTime();
     const quietInMs = () =>
       this.#progress.isFinished ? Math.max(quietAt - performance.now(), leastWaitMs) : undefined;
@@ -109,10 +110,10 @@ export class JobPlayback {
     for await (const recorded of events) {
       if (recorded === undefined) {
         yield* live.flush();
-        if (this.#isSilent(quietAt) && !(await this.#hasMoreAfter(lastSeq))) return;
+        if (this.#isSilent(quietAt) && !(await this.#hasMoreAfter(lastOffset))) return;
         continue;
       }
-      lastSeq = recorded.seq;
+      lastOffset = recorded.offset;
       const { lastEventAt } = this.#progress;
       yield* this.#liveEvent(recorded, live);
       if (this.#progress.lastEventAt !== lastEventAt) quietAt = this.#quietTime();
@@ -160,12 +161,12 @@ export class JobPlayback {
   }
 
   /** Asks the log's leader, because the tail may be behind it. A log that is away may have more. */
-  async #hasMoreAfter(seq: number): Promise<boolean> {
+  async #hasMoreAfter(offset: Offset): Promise<boolean> {
     const last = await this.#deps
       .log()
       .lastMatch(jobSubjects(this.#source))
-      .catch(() => Number.POSITIVE_INFINITY);
-    return last > seq;
+      .catch(() => beyondAll);
+    return mayHoldEvents(offset, last);
   }
 }
 

@@ -1,5 +1,6 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { offsetOf } from "@tapedeck/shared/log/offset";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { type JobHarness, jobFacts, jobHarness, started } from "../testing/job-harness.ts";
 import { short } from "../testing/open-job.ts";
@@ -37,7 +38,7 @@ async function readPausedAfter(seq: number): Promise<string[]> {
   async function* history(...args: Parameters<LogReader["history"]>): AsyncGenerator<RecordedEvent, void> {
     for await (const recorded of log.history(...args)) {
       const later = new Date(recorded.recordedAt.getTime() + 900_000);
-      yield recorded.seq <= seq ? recorded : { ...recorded, recordedAt: later };
+      yield recorded.offset <= offsetOf(seq) ? recorded : { ...recorded, recordedAt: later };
     }
   }
   const deps = { ...on.deps, log: () => ({ ...log, history }) };

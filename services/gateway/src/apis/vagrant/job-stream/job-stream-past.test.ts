@@ -1,5 +1,6 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { offsetOf } from "@tapedeck/shared/log/offset";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { ended, type JobHarness, jobFacts, jobHarness, started } from "../testing/job-harness.ts";
 import { short } from "../testing/open-job.ts";
@@ -66,21 +67,14 @@ describe("a job beside another one that prints much", () => {
 });
 
 describe("many spans", () => {
-  const spans = Array.from({ length: 10 }, (_, index) => ({ first: 10 * index, last: 10 * index + 3 }));
+  const spanOf = (first: number, last: number) => ({ first: offsetOf(first), last: offsetOf(last) });
+  const spans = Array.from({ length: 10 }, (_, index) => spanOf(10 * index, 10 * index + 3));
 
   it.each([
     [10, spans],
     [100, spans],
-    [
-      4,
-      [
-        { first: 0, last: 23 },
-        { first: 30, last: 53 },
-        { first: 60, last: 83 },
-        { first: 90, last: 93 },
-      ],
-    ],
-    [1, [{ first: 0, last: 93 }]],
+    [4, [spanOf(0, 23), spanOf(30, 53), spanOf(60, 83), spanOf(90, 93)]],
+    [1, [spanOf(0, 93)]],
   ])("become at most %i, which hold them all", (most, expected) => {
     expect(fewer(spans, most)).toEqual(expected);
   });

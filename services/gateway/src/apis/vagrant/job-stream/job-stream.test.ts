@@ -1,5 +1,6 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { LogReader } from "@tapedeck/shared/log/log";
+import { offsetOf } from "@tapedeck/shared/log/offset";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CallContext } from "../../../call-context.ts";
@@ -284,7 +285,7 @@ describe("a job's beginning is found", () => {
 it("is told from its beginning, though a wrong clock points into the middle of it", async () => {
   await on.add(...ran(), a().is("job.lost", RUNNING));
   const { log } = on.deps;
-  const misled = { ...on.deps, log: () => ({ ...log(), firstSince: async () => 4 }) };
+  const misled = { ...on.deps, log: () => ({ ...log(), firstSince: async () => offsetOf(4) }) };
   const { messages } = await jobStream(misled, { job_id: id }, on.context());
   const got: string[] = [];
   await expect(async () => {

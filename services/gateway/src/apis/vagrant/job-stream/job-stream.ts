@@ -44,7 +44,7 @@ export async function jobStream(
     throw invalidArgument("a job's stream has the whole job: omit `after`", "after");
   }
   // Includes everything that is recorded by now.
-  const minPosition = deps.positions.written(await deps.positions.lastSeq());
+  const minPosition = deps.positions.written(await deps.positions.lastOffset());
   const found = await findJob(deps, job, { ...context, minPosition });
   const playback = new JobPlayback(deps, found, { job, graceMs }, context);
   return { head: found.head, messages: playback.messages() };

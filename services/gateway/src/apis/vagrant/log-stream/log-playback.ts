@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/shared/events/codec";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { earlierOf, laterOf, messagesBefore, type Offset, type Sequence } from "@tapedeck/shared/log/offset";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import { followWithPauses } from "../../follow-with-pauses.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../../session-scope.ts";
@@ -16,7 +17,7 @@ export type LogPlaybackOptions = {
   /** Number of entries; below 0: all. */
   readonly backlog: number;
   /** The log's end when the call was accepted. */
-  readonly lastSeq: number;
+  readonly lastOffset: Offset;
 };
 
 /** The messages of one GetLogStream call: the backlog, then live output. See logStream. */
@@ -26,19 +27,19 @@ export class LogPlayback {
   readonly #jobs: ScopedJobs;
   readonly #backlog: number;
   /** Sequence at which the backlog ends and live output begins. */
-  readonly #endSeq: number;
+  readonly #endOffset: Offset;
   readonly #subjects: readonly string[];
   readonly #signal: AbortSignal;
   /** Starts anew with every reading of the log. */
   #deduplicator = new OutputDeduplicator();
 
-  constructor(deps: ScopeDeps, { scope, jobs, backlog, lastSeq }: LogPlaybackOptions, signal: AbortSignal) {
+  constructor(deps: ScopeDeps, { scope, jobs, backlog, lastOffset }: LogPlaybackOptions, signal: AbortSignal) {
     const { source, only } = scope;
     this.#deps = deps;
     this.#scope = scope;
     this.#jobs = jobs;
     this.#backlog = backlog;
-    this.#endSeq = only?.ended === true ? Math.min(lastSeq, deps.positions.own(only.end_position)) : lastSeq;
+    this.#endOffset = only?.ended === true ? earlierOf(lastOffset, deps.positions.own(only.end_position)) : lastOffset;
     this.#subjects = [eventSubject(source, "jobs", "job.queued"), eventSubject(source, "jobs", "terminal.written")];
     this.#signal = signal;
   }
@@ -47,14 +48,14 @@ export class LogPlayback {
     const batches = new LogBatches();
     const start = await this.#backlogStart();
     let { skip } = start;
-    for await (const recorded of this.#recordedAfter(start.afterSeq)) {
+    for await (const recorded of this.#recordedAfter(start.afterOffset)) {
       const lines = await this.#linesOf(recorded);
       yield* batches.add(recorded, lines.slice(skip));
       skip = Math.max(0, skip - lines.length);
     }
     yield* batches.flush();
     if (this.#signal.aborted) return;
-    const from = { afterSeq: Math.max(this.#endSeq, this.#scope.afterSeq), subjects: this.#subjects };
+    const from = { afterOffset: laterOf(this.#endOffset, this.#scope.afterOffset), subjects: this.#subjects };
     const live = followWithPauses((options) => eventsIn(this.#deps, this.#scope, from, options), this.#signal);
     for await (const recorded of live) {
       if (recorded === undefined) yield* batches.flush();
@@ -64,24 +65,24 @@ export class LogPlayback {
   }
 
   /** Where to read from, and how many lines after that are older than the backlog. */
-  async #backlogStart(): Promise<{ readonly afterSeq: number; readonly skip: number }> {
-    const { afterSeq } = this.#scope;
-    if (this.#backlog < 0) return { afterSeq, skip: 0 };
+  async #backlogStart(): Promise<{ readonly afterOffset: Offset; readonly skip: number }> {
+    const { afterOffset } = this.#scope;
+    if (this.#backlog < 0) return { afterOffset, skip: 0 };
     for (let window = firstWindow; ; window *= 8) {
-      const begin = Math.max(afterSeq, this.#endSeq - window);
+      const begin = laterOf(afterOffset, messagesBefore(this.#endOffset, window));
       let count = 0;
       for await (const recorded of this.#recordedAfter(begin)) count += (await this.#linesOf(recorded)).length;
-      if (count >= this.#backlog || begin === afterSeq || this.#signal.aborted) {
-        return { afterSeq: begin, skip: Math.max(0, count - this.#backlog) };
+      if (count >= this.#backlog || begin === afterOffset || this.#signal.aborted) {
+        return { afterOffset: begin, skip: Math.max(0, count - this.#backlog) };
       }
     }
   }
 
-  async *#recordedAfter(afterSeq: number): AsyncGenerator<RecordedEvent, void> {
+  async *#recordedAfter(afterOffset: Offset): AsyncGenerator<RecordedEvent, void> {
     this.#deduplicator = new OutputDeduplicator();
-    if (this.#endSeq <= afterSeq) return;
+    if (this.#endOffset <= afterOffset) return;
     const { only } = this.#scope;
-    const history = this.#deps.log().history({ afterSeq, subjects: this.#subjects }, this.#endSeq, this.#signal);
+    const history = this.#deps.log().history({ afterOffset, subjects: this.#subjects }, this.#endOffset, this.#signal);
     for await (const recorded of history) {
       if (only === undefined || recorded.event.session === only.session) yield recorded;
     }

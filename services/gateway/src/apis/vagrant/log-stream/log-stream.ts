@@ -1,4 +1,5 @@
 import type { GetLogStreamRequest } from "@tapedeck/proto/vagrant/vagrant";
+import { logStart } from "@tapedeck/shared/log/offset";
 import type { CallContext } from "../../../call-context.ts";
 import type { EncodedStream } from "../../encoded-answer.ts";
 import { type ScopeDeps, type SessionScope, sessionScope } from "../../session-scope.ts";
@@ -37,10 +38,10 @@ export async function logStream(
   const whole = await sessionScope(deps, context, "vagrant");
   const isAll = context.session === undefined && context.after === undefined;
   const scope = isAll ? ofAllSessions(whole, deps) : whole;
-  const lastSeq = await deps.positions.lastSeq();
+  const lastOffset = await deps.positions.lastOffset();
   const jobs = new ScopedJobs(deps, { source: scope.source, wanted, context });
   const backlog = limit_backlog === 0 ? defaultBacklog : limit_backlog;
-  const playback = new LogPlayback(deps, { scope, jobs, backlog, lastSeq }, context.signal);
+  const playback = new LogPlayback(deps, { scope, jobs, backlog, lastOffset }, context.signal);
   return { head: scope.head, messages: playback.messages() };
 }
 
@@ -50,5 +51,5 @@ function jobScope(scope: GetLogStreamRequest["scope"]): JobScope {
 }
 
 function ofAllSessions(scope: SessionScope, { positions }: ScopeDeps): SessionScope {
-  return { ...scope, afterSeq: 0, head: { ...scope.head, position: positions.written(0) } };
+  return { ...scope, afterOffset: logStart, head: { ...scope.head, position: positions.written(logStart) } };
 }

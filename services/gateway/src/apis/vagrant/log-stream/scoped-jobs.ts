@@ -57,10 +57,10 @@ export class ScopedJobs {
     return this.#isWanted(await this.#scopeOf(recorded), recorded);
   }
 
-  async #scopeOf({ event, seq }: RecordedEvent): Promise<JobScope | undefined> {
+  async #scopeOf({ event, offset }: RecordedEvent): Promise<JobScope | undefined> {
     const job = event.subject;
     if (!this.#scopes.has(job)) {
-      const search = { log: this.#deps.log(), source: this.#source, job, session: undefined, untilSeq: seq };
+      const search = { log: this.#deps.log(), source: this.#source, job, session: undefined, untilOffset: offset };
       this.#scopes.set(job, scopeIn(await firstOfJob(search, this.#context.signal)));
     }
     return this.#scopes.get(job);
@@ -92,7 +92,7 @@ export class ScopedJobs {
 
   /** By the state as it is now, else as it was then: a command removes the targets that it has ended. */
   async #findParent(scope: JobScope, recorded: RecordedEvent): Promise<JobScope | undefined> {
-    const at = this.#deps.positions.written(recorded.seq);
+    const at = this.#deps.positions.written(recorded.offset);
     return (await this.#readParent(scope, recorded, { minPosition: at })) ?? this.#readParent(scope, recorded, { at });
   }
 

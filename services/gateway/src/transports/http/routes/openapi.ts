@@ -36,7 +36,7 @@ export function openApiDocument(described: readonly DescribedRoute[] = Object.va
 
 const description = `Tapedeck records what development tools do in one log, and plays it back.
 
-A **position** such as \`t3k9x2-10482\` says where an event is in the log. Keep the position of the last event that you have
+A **position** such as \`383600-t3k9x2\` says where an event is in the log. It is opaque, and sorts as text as the log does. Keep the position of the last event that you have
 handled and pass it as \`after\`: you get the next events, each once, on any transport. Filters are repeated parameters:
 different ones are ANDed, values of one ORed. \`source\`, \`session\`, \`at\`, \`after\` and \`min_position\` may also be the
 headers \`tapedeck-source\`, \`tapedeck-session\`, \`tapedeck-at\`, \`tapedeck-after\` and \`tapedeck-min-position\`.

@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Job } from "@tapedeck/proto/vagrant/vagrant";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { momentOf } from "../../../db/moment.ts";
 import type { VagrantJobRow } from "../../../db/schema.ts";
 import { key, longText, text } from "../../../db/text.ts";
@@ -11,9 +12,9 @@ import { messageOf } from "../../states/message-of.ts";
 const ends = new Set(["job.succeeded", "job.failed", "job.canceled", "job.lost"]);
 
 /** The job's row after one event about it (see isOfJob), in the order of the log. Total, like the folds. */
-export function evolve(row: VagrantJobRow | undefined, { event, seq }: RecordedEvent): VagrantJobRow {
-  const before = row ?? firstRow(event, seq);
-  return { ...before, ...described(event, before), ...answered(event), ...ended(event), last_position: seq };
+export function evolve(row: VagrantJobRow | undefined, { event, offset }: RecordedEvent): VagrantJobRow {
+  const before = row ?? firstRow(event, offset);
+  return { ...before, ...described(event, before), ...answered(event), ...ended(event), last_position: offset };
 }
 
 export function isOfJob({ channel, subject, detail }: Event): boolean {
@@ -21,11 +22,11 @@ export function isOfJob({ channel, subject, detail }: Event): boolean {
 }
 
 /** The row of a job that runs when its session ends: its outcome is unknown unless a later event reports it. */
-export function abandoned(row: VagrantJobRow, { seq }: RecordedEvent): VagrantJobRow {
-  return { ...row, outcome: "unknown", last_position: seq };
+export function abandoned(row: VagrantJobRow, { offset }: RecordedEvent): VagrantJobRow {
+  return { ...row, outcome: "unknown", last_position: offset };
 }
 
-function firstRow({ session, source, subject }: Event, seq: number): VagrantJobRow {
+function firstRow({ session, source, subject }: Event, offset: Offset): VagrantJobRow {
   return {
     session,
     source,
@@ -49,8 +50,8 @@ function firstRow({ session, source, subject }: Event, seq: number): VagrantJobR
     exit_code: null,
     error_code: "",
     error: "",
-    first_position: seq,
-    last_position: seq,
+    first_position: offset,
+    last_position: offset,
     message: null,
   };
 }

@@ -45,7 +45,7 @@ export const vagrantJobs: View = {
         const { source, job, message } = after;
         // The same object where the event has no message of its own.
         if (message !== null && message !== before?.message) {
-          added.push({ session, source, job, position: recorded.seq, message });
+          added.push({ session, source, job, position: recorded.offset, message });
         }
       }
     }

@@ -1,4 +1,5 @@
 import { JobSpan } from "@tapedeck/proto/tapedeck/v1/query";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
 import type { Tx } from "../../../db/database.ts";
@@ -18,13 +19,13 @@ export const jobSpans: Collection = {
 
 async function readJobSpans(tx: Tx, scope: CollectionScope): Promise<readonly Item[]> {
   if (scope.session === undefined) return [];
-  const { epoch, seq } = scope;
-  const { rows } = await sql<{ readonly job: string; readonly first: number; readonly last: number }>`
-    select job, first_position as first, least(last_position, ${seq}) as last from vagrant_job_spans
-    where ${jobsIn(scope, scope.session)} and first_position <= ${seq}
+  const { epoch, offset } = scope;
+  const { rows } = await sql<{ readonly job: string; readonly first: Offset; readonly last: Offset }>`
+    select job, first_position as first, least(last_position, ${offset}) as last from vagrant_job_spans
+    where ${jobsIn(scope, scope.session)} and first_position <= ${offset}
     order by first_position limit ${maxSpans}`.execute(tx);
   return rows.map(({ job, first, last }) => {
-    const at = (position: number) => formatPosition({ epoch, seq: position });
+    const at = (position: Offset) => formatPosition({ epoch, offset: position });
     return { key: job, bytes: JobSpan.encode({ first: at(first), last: at(last) }).finish() };
   });
 }

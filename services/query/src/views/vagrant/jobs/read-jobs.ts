@@ -1,3 +1,4 @@
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { type RawBuilder, sql } from "kysely";
 import type { Database } from "../../../db/database.ts";
 import { readConsistently } from "../../../db/read.ts";
@@ -27,17 +28,17 @@ export const jobs: Collection = {
  */
 async function* readJobs(database: () => Database, scope: CollectionScope): AsyncGenerator<Item, void> {
   if (scope.session === undefined) return;
-  const wanted = sql`${jobsIn(scope, scope.session)} and position <= ${scope.seq}`;
+  const wanted = sql`${jobsIn(scope, scope.session)} and position <= ${scope.offset}`;
   const oldest = await oldestJob(database(), wanted);
   if (oldest === undefined) return;
   let rows = await page(database(), wanted, sql`>= ${oldest}`);
   while (rows.length > 0) {
-    yield* rows.map(({ job, message, position }) => ({ key: job, bytes: message, seq: position }));
+    yield* rows.map(({ job, message, position }) => ({ key: job, bytes: message, offset: position }));
     rows = rows.length < pageSize ? [] : await page(database(), wanted, sql`> ${rows.at(-1)?.job}`);
   }
 }
 
-type JobVersion = { readonly job: string; readonly message: Buffer; readonly position: number };
+type JobVersion = { readonly job: string; readonly message: Buffer; readonly position: Offset };
 
 function page(
   database: Database,

@@ -40,11 +40,11 @@ export const vagrantJobSpans: View = {
 };
 
 /** The span that an event of the job belongs to; `last`: the job's last span before the event. */
-export function spanAfter(last: VagrantJobSpanRow | undefined, { event, seq }: RecordedEvent): VagrantJobSpanRow {
+export function spanAfter(last: VagrantJobSpanRow | undefined, { event, offset }: RecordedEvent): VagrantJobSpanRow {
   const ordinal = Number(event.ordinal);
   const { session, source, subject } = event;
-  const first_position = last !== undefined && ordinal - last.last_ordinal <= maxGap ? last.first_position : seq;
-  return { session, source, job: key(subject), first_position, last_position: seq, last_ordinal: ordinal };
+  const first_position = last !== undefined && ordinal - last.last_ordinal <= maxGap ? last.first_position : offset;
+  return { session, source, job: key(subject), first_position, last_position: offset, last_ordinal: ordinal };
 }
 
 function isAboutJob(event: Event): boolean {

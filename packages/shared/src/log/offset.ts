@@ -1,0 +1,77 @@
+declare const unit: unique symbol;
+
+/** Number of a message in the log's stream: 1, 2, 3 … An offset is not one, and the compiler says so. */
+export type Sequence = number & { readonly [unit]?: "sequence" };
+
+/**
+ * Place of an event in one log, as one number: the sequence of its message, and the event's index in the message.
+ * Offsets compare as the log is ordered. Only this file knows how they are made.
+ */
+export type Offset = number & { readonly [unit]: "offset" };
+
+/** A message holds at most so many events. With it, the largest sequence makes the largest safe integer. */
+export const indexesPerMessage = 1_024;
+export const largestSequence: Sequence = 2 ** 43 - 1;
+
+/** Before every event. */
+export const logStart = 0 as Offset;
+
+/** After every event. */
+export const beyondAll = (2 ** 53 - 1) as Offset;
+
+export function offsetOf(sequence: Sequence, index = 0): Offset {
+  return (sequence * indexesPerMessage + index) as Offset;
+}
+
+export function sequenceOf(offset: Offset): Sequence {
+  return Math.floor(offset / indexesPerMessage);
+}
+
+export function indexOf(offset: Offset): number {
+  return offset % indexesPerMessage;
+}
+
+/** Covers every event of the message. There is no message 0: its end is the log's start. */
+export function endOf(sequence: Sequence): Offset {
+  return sequence === 0 ? logStart : offsetOf(sequence, indexesPerMessage - 1);
+}
+
+/** An offset that was a plain number meanwhile: a column, or a field of a stored value. */
+export function storedOffset(stored: number): Offset {
+  return stored as Offset;
+}
+
+/** What is read after it begins with the event at the offset. */
+export function justBefore(offset: Offset): Offset {
+  return indexOf(offset) === 0
+    ? endOf(Math.max(0, sequenceOf(offset) - 1))
+    : offsetOf(sequenceOf(offset), indexOf(offset) - 1);
+}
+
+/** What is read after it and up to `offset` is the last `messages` messages. */
+export function messagesBefore(offset: Offset, messages: number): Offset {
+  return endOf(Math.max(0, sequenceOf(offset) - messages));
+}
+
+/** How many messages stand after one offset and up to the other. */
+export function messagesBetween(after: Offset, upTo: Offset): number {
+  return sequenceOf(upTo) - sequenceOf(after);
+}
+
+/** The first message that may hold an event after the offset. A message holds one event: none is left in the offset's own. */
+export function firstMessageAfter(offset: Offset): Sequence {
+  return sequenceOf(offset) + 1;
+}
+
+export function laterOf(one: Offset, other: Offset): Offset {
+  return one > other ? one : other;
+}
+
+export function earlierOf(one: Offset, other: Offset): Offset {
+  return one < other ? one : other;
+}
+
+/** Whether an event may stand after one offset and up to the other. */
+export function mayHoldEvents(after: Offset, upTo: Offset): boolean {
+  return after < upTo && firstMessageAfter(after) <= sequenceOf(upTo);
+}
