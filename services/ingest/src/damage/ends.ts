@@ -6,7 +6,7 @@ import {
   type StreamExpectations,
 } from "@nats-io/jetstream";
 import type { Cursor } from "@tapedeck/shared/log/log";
-import { endOf, type Sequence } from "@tapedeck/shared/log/offset";
+import type { Sequence } from "@tapedeck/shared/log/offset";
 import { endSubject, endsRoot, endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
 import { type TablesEnd, tablesEndSchema } from "@tapedeck/shared/log/tables-end";
 import type { SourceName } from "@tapedeck/shared/source";

@@ -1,15 +1,7 @@
 import type { GetLogsRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import {
-  earlierOf,
-  justBefore,
-  laterOf,
-  logStart,
-  messagesBefore,
-  type Offset,
-  type Sequence,
-} from "@tapedeck/shared/log/offset";
+import { earlierOf, justBefore, laterOf, logStart, messagesBefore, type Offset } from "@tapedeck/shared/log/offset";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../session-scope.ts";

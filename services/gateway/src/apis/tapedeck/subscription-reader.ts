@@ -1,5 +1,5 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { justBefore, mayHoldEvents, messagesBetween, type Offset, type Sequence } from "@tapedeck/shared/log/offset";
+import { justBefore, mayHoldEvents, messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 
 /** When a subscriber without matching events gets a bookmark: after this time, or after this many events. */

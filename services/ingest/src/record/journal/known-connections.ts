@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Offset, Sequence } from "@tapedeck/shared/log/offset";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { isImport } from "../own-facts/import-facts.ts";
 

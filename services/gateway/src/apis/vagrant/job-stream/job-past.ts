@@ -1,6 +1,6 @@
 import { JobSpan } from "@tapedeck/proto/tapedeck/v1/query";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
-import { earlierOf, justBefore, type Offset, type Sequence } from "@tapedeck/shared/log/offset";
+import { earlierOf, justBefore, type Offset } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
 import { readCollection } from "../../read-collection.ts";

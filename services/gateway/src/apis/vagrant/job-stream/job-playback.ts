@@ -1,6 +1,6 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { beyondAll, mayHoldEvents, type Offset, type Sequence } from "@tapedeck/shared/log/offset";
+import { beyondAll, mayHoldEvents, type Offset } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
 import { followWithPauses } from "../../follow-with-pauses.ts";

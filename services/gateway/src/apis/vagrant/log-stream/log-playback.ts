@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/shared/events/codec";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { earlierOf, laterOf, messagesBefore, type Offset, type Sequence } from "@tapedeck/shared/log/offset";
+import { earlierOf, laterOf, messagesBefore, type Offset } from "@tapedeck/shared/log/offset";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import { followWithPauses } from "../../follow-with-pauses.ts";
 import { eventsIn, type ScopeDeps, type SessionScope } from "../../session-scope.ts";

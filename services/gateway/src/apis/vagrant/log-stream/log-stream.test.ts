@@ -156,7 +156,7 @@ describe("the backlog", () => {
     expect(past.lines()).toEqual(["one", "two"]);
     const streams = [
       { context: {}, lines: ["one", "two", "three"], position: on.position(0) },
-      { context: { session: "01B" }, lines: ["three"], position: on.position(first + 3) },
+      { context: { session: "01B" }, lines: ["three"], position: on.endPosition(first + 3) },
       { context: { after: on.position(first) }, lines: ["two", "three"], position: on.position(first) },
     ];
     for (const { context, lines, position } of streams) {
