@@ -121,7 +121,7 @@ describe("missing data", () => {
     await connection.close();
     expect(await get(`events?after=${harness.on.at(1)}`)).toMatchObject({
       status: 410,
-      body: { error: { code: "out_of_range", earliest: harness.on.at(3) } },
+      body: { error: { code: "out_of_range", earliest: harness.on.endAt(3) } },
     });
     expect(pick("position", await items("events?limit=1"))).toEqual([harness.on.at(4)]);
   });

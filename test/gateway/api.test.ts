@@ -90,8 +90,8 @@ describe("the JSON of the API's resources", () => {
       cacheHit: false,
       platform: "linux/amd64",
       exitCode: null,
-      startPosition: expect.stringMatching(/-\d+$/),
-      endPosition: expect.stringMatching(/-\d+$/),
+      startPosition: expect.stringMatching(/^[1-9][0-9a-z]+00-[a-z0-9]{6}$/),
+      endPosition: expect.stringMatching(/^[1-9][0-9a-z]+00-[a-z0-9]{6}$/),
     });
     const [runs] = await items("operations?developer=bob&kind=build");
     expect(runs).toMatchObject({

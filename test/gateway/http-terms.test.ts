@@ -91,10 +91,11 @@ async function read({ path, accept }: Form, query: string, more: Record<string, 
 
 const numberOf = ({ position }: Item) => seqIn(String(position));
 
-/** P3: the third event's position; T3: the time of its recording. */
+/** P3: the third event's position; E3: the position after its message; T3: the time of its recording. */
 function filledIn(text: string): string {
   return text
     .replace(/\bP(\d+)/g, (_, number) => on.at(Number(number)))
+    .replace(/\bE(\d+)/g, (_, number) => on.endAt(Number(number)))
     .replace(/\bT(\d+)/g, (_, number) => recordedAt[Number(number)] ?? "");
 }
 
@@ -122,7 +123,7 @@ describe.each(forms)("the range of $name", (form) => {
     expect({ events: got.events, position: got.headers.get("tapedeck-position") }).toEqual({
       events,
       // A page has the position that it reflects, a stream the one after which it starts.
-      position: on.at(form === page ? last : after),
+      position: form === page ? on.endAt(last) : /P\d+$/.test(query) ? on.at(after) : on.endAt(after),
     });
     expect(got.marks).toEqual(form === page ? [] : [isStream ? "caught_up" : "complete"]);
   });
@@ -162,8 +163,8 @@ describe.each(forms)("the range of $name", (form) => {
     ["kind=bild.*", 400, { code: "invalid_argument", field: "filter.kinds" }],
     ["colour=red", 400, { code: "invalid_argument", field: "colour" }],
     ["min_position=P1", 400, { code: "invalid_argument", field: "min_position" }],
-    ["after=P99", 416, { code: "position_future", field: "after", latest: "P5" }],
-    ["until=P99", 416, { code: "position_future", field: "until", latest: "P5" }],
+    ["after=P99", 416, { code: "position_future", field: "after", latest: "E5" }],
+    ["until=P99", 416, { code: "position_future", field: "until", latest: "E5" }],
     ["after=1100-zzzzzz", 409, { code: "position_foreign", field: "after" }],
     ["until=1100-zzzzzz", 409, { code: "position_foreign", field: "until" }],
   ])("%s is refused before anything is given: %i %j", async (query, status, error) => {

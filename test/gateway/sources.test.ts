@@ -210,7 +210,7 @@ describe("a moment", () => {
     const [begun = 0, time = 0] = times;
     const inZone = new Date(time + 3_600_000).toISOString().replace("Z", "+01:00");
     for (const at of [new Date(time).toISOString(), inZone]) {
-      expect(await ask({ ...daves, "tapedeck-at": at })).toMatchObject({ session: "01D1", position: on.at(last) });
+      expect(await ask({ ...daves, "tapedeck-at": at })).toMatchObject({ session: "01D1", position: on.endAt(last) });
     }
     const before = new Date(begun - 1).toISOString();
     expect(await ask({ ...daves, "tapedeck-at": before })).toMatchObject({ session: undefined });
