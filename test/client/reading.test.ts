@@ -357,7 +357,7 @@ it("events that are no longer kept cause an error, or are reported and skipped",
   await connection.close();
   await expect(following(tapedeck.events(asked)).ended).rejects.toMatchObject({
     code: "out_of_range",
-    earliest: third?.position,
+    earliest: harness.seeded.endAt(seq - 1),
   });
   const gaps: Gap[] = [];
   const reading = following(tapedeck.events({ ...asked, onGap: (gap) => gaps.push(gap) }));

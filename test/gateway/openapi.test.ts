@@ -9,6 +9,7 @@ import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { eventToJson } from "@tapedeck/shared/events/json";
 import { offsetOf } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
+import { eventPosition } from "@tapedeck/shared/testing/positions";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { document, expectIs, type Parameter, type ParameterSchema, schemaOf } from "../stack/answer-schemas.ts";
 import { type Stack, startStack } from "../stack/stack.ts";
@@ -187,12 +188,14 @@ describe("answers match the document", () => {
     ["/api/v1/state", "source=nobody/nothing", 404],
     ["/api/v1/events", "after=1100-zzzzzz", 409],
     ["/api/v1/state", "at=1100-zzzzzz", 409],
-    ["/api/v1/stream", "after=EPOCH-999999", 416],
-    ["/api/v1/sources", "min_position=EPOCH-999999", 416],
+    ["/api/v1/stream", "after=FUTURE", 416],
+    ["/api/v1/sources", "min_position=FUTURE", 416],
     ["/api/v1/tokens", "", 403],
     ["/api/v1/ws", "", 426],
   ])("%s?%s is an error with status %i", async (path, query, expected) => {
-    const { status, body } = await get(`${path}?${query.replace("EPOCH", parsePosition(last)?.epoch ?? "")}`);
+    const { status, body } = await get(
+      `${path}?${query.replace("FUTURE", eventPosition(parsePosition(last)?.epoch ?? "", 999_999))}`,
+    );
     expect(status).toBe(expected);
     expectIs(schemaOf(path, status, json), JSON.parse(body));
   });

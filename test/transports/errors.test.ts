@@ -67,7 +67,10 @@ describe.each(transports)("over $name", (transport) => {
     const places = { FUTURE: 9_999, LAST: 6, FIRST: 1, ALICE: 4 };
     const filledIn = <T>(value: T): T =>
       JSON.parse(
-        JSON.stringify(value).replace(/FUTURE|LAST|FIRST|ALICE/g, (name) => on.at(places[name as keyof typeof places])),
+        JSON.stringify(value).replace(/FUTURE|LAST|FIRST|ALICE/g, (name) => {
+          const seq = places[name as keyof typeof places];
+          return name === "LAST" ? on.endAt(seq) : on.at(seq);
+        }),
       ) as T;
     const refusal = await refusalOf(transport, endpoint, filledIn(asked));
     expect(refusal).toMatchObject({ code, ...filledIn(details), ...statusOf(transport, grpc, http) });
@@ -92,7 +95,7 @@ describe("in trouble", () => {
     const connection = await connect({ servers: on.stack.parts.nats.url });
     await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 5 });
     await connection.close();
-    const expected = { code: "out_of_range", field: "after", earliest: on.at(4) };
+    const expected = { code: "out_of_range", field: "after", earliest: on.endAt(4) };
     // Bob's state at 3 is known still, but not all that came after it.
     const asked = [{ after: on.at(1) }, { after: on.at(3), state: true, filter: { sources: ["bob/shop"] } }];
     for (const transport of transports) {

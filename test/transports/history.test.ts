@@ -20,14 +20,26 @@ describe("the history checker", () => {
   it.each([
     ["one is missing", [event(1), event(4), event(7)], "e3 at 3 is missing"],
     ["one came twice", [event(1), event(3), event(3), event(4), event(7)], "e3 at 1300-abc came twice"],
-    ["two are in the wrong order", [event(1), event(4), event(3), event(7)], "e3 at 1300-abc came after e4 at 1400-abc"],
+    [
+      "two are in the wrong order",
+      [event(1), event(4), event(3), event(7)],
+      "e3 at 1300-abc came after e4 at 1400-abc",
+    ],
     [
       "one is not for this reader",
       [event(1), event(2), event(3), event(4), event(7)],
       "e2 at 1200-abc is not for this reader",
     ],
-    ["a bookmark ran ahead", [event(1), mark(3), event(3), event(4), event(7)], "e3 at 1300-abc came after bookmark at 1300-abc"],
-    ["a mark goes back", [event(1), event(3), mark(2), event(4), event(7)], "bookmark at 1200-abc is behind e3 at 1300-abc"],
+    [
+      "a bookmark ran ahead",
+      [event(1), mark(3), event(3), event(4), event(7)],
+      "e3 at 1300-abc came after bookmark at 1300-abc",
+    ],
+    [
+      "a mark goes back",
+      [event(1), event(3), mark(2), event(4), event(7)],
+      "bookmark at 1200-abc is behind e3 at 1300-abc",
+    ],
     ["a position is another's", [event(1), event(3), event(5, "e4"), event(7)], "e4 at 1500-abc stands at 4"],
   ])("detects that %s", (_, received, expected) => {
     expect(wrongWith(received, due)).toContain(expected);
