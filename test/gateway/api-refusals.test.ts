@@ -89,6 +89,13 @@ describe("a wrong request", () => {
     ["events?after=FUTURE", 416, { code: "position_future", latest: "LAST" }],
     ["events?until=FUTURE", 416, { code: "position_future", latest: "LAST" }],
     ["events?after=1100-zzzzzz", 409, { code: "position_foreign" }],
+    ...["events?after=gcj869-3009", "events?until=gcj869-3009", "state?source=alice/shop&at=gcj869-3009"].map(
+      (path): [string, number, object] => [
+        path,
+        400,
+        { code: "invalid_argument", message: expect.stringContaining("positions have changed: begin again at") },
+      ],
+    ),
     ["stream?after=FUTURE", 416, { code: "position_future" }],
     ["nothing", 404, { code: "not_found" }],
   ])("%s is answered with the documented error and status %i", async (path, status, error) => {
