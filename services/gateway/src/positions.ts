@@ -115,7 +115,7 @@ class LogPositions implements Positions {
 
   #invalidMoment(field: string, text: string, words: string): TapedeckError {
     const refusal = refusalOfFormer(text);
-    if (refusal !== undefined) return invalidArgument(`${field} ${refusal}`, field);
+    if (refusal !== undefined) return invalidArgument(`${field} "${text}" ${refusal}`, field);
     const forms = `a position (such as ${this.written(offsetOf(42))}) nor a time (2026-01-31T12:00:00Z)${words}`;
     return invalidArgument(`${field} "${text}" is neither ${forms}`, field);
   }

@@ -91,7 +91,7 @@ test.each([
 
 test("who gives a position of earlier versions is told what to do", () => {
   expect(refusalOfFormer("t3k9x2-10482")).toBe(
-    '"t3k9x2-10482" is a position of an earlier version, and positions have changed: begin again at "start" or a time',
+    'is a position of an earlier version, and positions have changed: begin again at "start" or a time',
   );
   expect(refusalOfFormer("replay-0")).toBeDefined();
   for (const text of ["2026-12", "383600-t3k9x2", "383600-123456", "yesterday", "2026-01-31T12:00:00Z", "start", ""]) {
