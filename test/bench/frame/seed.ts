@@ -2,6 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { NewMessage } from "@tapedeck/shared/log/log";
+import { endOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
@@ -75,7 +76,7 @@ export class Seeder {
       session: this.#session,
       events: this.#templates.opening.length + this.#made,
       frames: { v1: this.#frames.v1 ?? 0, v2: this.#frames.v2 ?? 0 },
-      positionAt: (part) => formatPosition({ epoch, seq: Math.round(first + (last - first) * part) }),
+      positionAt: (part) => formatPosition({ epoch, offset: endOf(Math.round(first + (last - first) * part)) }),
     };
   }
 

@@ -4,6 +4,7 @@ import { findNatsServer, startNatsServer } from "@tapedeck/infra/local/nats-serv
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { decodeEvent, encodeEvent } from "@tapedeck/shared/events/codec";
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import { logStart } from "@tapedeck/shared/log/offset";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { startServiceProcess } from "../../faults/service-process.ts";
@@ -48,10 +49,11 @@ async function record(bench: Bench): Promise<Templates> {
   await upstream.call("playTo", frames);
   const events = await until(
     async () => {
-      const { lastSeq } = await reader.bounds();
+      const { lastOffset } = await reader.bounds();
       const all: Event[] = [];
       const signal = AbortSignal.timeout(30_000);
-      for await (const { event } of reader.history({ afterSeq: 0, subjects: [] }, lastSeq, signal)) all.push(event);
+      for await (const { event } of reader.history({ afterOffset: logStart, subjects: [] }, lastOffset, signal))
+        all.push(event);
       return all.filter(({ channel, part }) => channel !== "tapedeck" && part === 0).length === frames && all;
     },
     { message: "the templates to be recorded" },

@@ -10,11 +10,14 @@ let wanted = { count: 0, reached: () => {} };
 /** From now on. Resolves when the live end is reached. */
 export async function observe(url: string): Promise<void> {
   const { reader } = await openLog(await connect({ servers: url }), { create: false, syncKnown: true });
-  const { lastSeq } = await reader.bounds();
+  const { lastOffset } = await reader.bounds();
   const caughtUp = Promise.withResolvers<void>();
   const { signal } = new AbortController();
   const read = async () => {
-    const follow = reader.follow({ afterSeq: lastSeq, subjects: [] }, { signal, caughtUp: () => caughtUp.resolve() });
+    const follow = reader.follow(
+      { afterOffset: lastOffset, subjects: [] },
+      { signal, caughtUp: () => caughtUp.resolve() },
+    );
     for await (const { event } of follow) {
       if (event.part !== 0 || event.channel === "tapedeck") continue;
       log.see(`${event.source.split("/")[1]} ${event.channel}`, Number(event.frame_ordinal), now());

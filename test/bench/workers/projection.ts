@@ -2,6 +2,7 @@ import { migrate } from "@tapedeck/query/db/migrate";
 import { openDatabase, rebuild } from "@tapedeck/query/for-cli/maintain";
 import { projectUntil } from "@tapedeck/query/testing/run-projection";
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { connect, type NatsConnection } from "nats";
 
 /** Query's projection without its service: what turns the log into tables, and what only reads the log. */
@@ -12,7 +13,7 @@ let log: Awaited<ReturnType<typeof openLog>>;
 export async function open(url: string): Promise<number> {
   nats = await connect({ servers: url });
   log = await openLog(nats, { create: false, syncKnown: true });
-  return (await log.reader.bounds()).lastSeq;
+  return sequenceOf((await log.reader.bounds()).lastOffset);
 }
 
 /** Makes the tables, so that a run does not begin with that. */
@@ -36,8 +37,8 @@ export async function rebuildAll(database: string): Promise<void> {
 /** Reads the log's messages as its server delivers them and does nothing with them. Resolves with their number. */
 export async function readOnly(): Promise<number> {
   const signal = AbortSignal.timeout(600_000);
-  const { lastSeq } = await log.reader.bounds();
+  const last = sequenceOf((await log.reader.bounds()).lastOffset);
   let count = 0;
-  for await (const _ of log.stored({ afterSeq: 0, subjects: [] }, lastSeq, signal)) count++;
+  for await (const _ of log.stored({ first: 1, last, subjects: [] }, signal)) count++;
   return count;
 }

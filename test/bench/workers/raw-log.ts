@@ -1,4 +1,5 @@
 import { openLog } from "@tapedeck/shared/log/jetstream";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { connect, headers, type NatsConnection } from "nats";
 import { now, SightingLog, type Sightings } from "../frame/arrivals.ts";
 
@@ -20,8 +21,8 @@ export async function load(url: string, count: number): Promise<number> {
   nats = await connect({ servers: url });
   const log = await openLog(nats, { create: false, syncKnown: true });
   const all: Uint8Array[] = [];
-  const { lastSeq: end } = await log.reader.bounds();
-  for await (const { data } of log.stored({ afterSeq: 0, subjects: [] }, end, AbortSignal.timeout(120_000))) {
+  const last = sequenceOf((await log.reader.bounds()).lastOffset);
+  for await (const { data } of log.stored({ first: 1, last, subjects: [] }, AbortSignal.timeout(120_000))) {
     all.push(data.slice());
     if (all.length === count) break;
   }
