@@ -90,16 +90,29 @@ async function streamed(filter: Asked): Promise<string[]> {
   return ids;
 }
 
-async function paged(filter: Asked): Promise<string[]> {
-  const query = new URLSearchParams();
+type EventsPage = { readonly items: readonly { readonly id: string }[]; readonly nextPage?: string };
+
+async function page(filter: Asked, parameters: string): Promise<EventsPage> {
+  const query = new URLSearchParams(parameters);
   for (const [field, values] of Object.entries(filter)) {
     for (const value of values) query.append(field.slice(0, -1), value);
   }
-  const { body } = await on.stack.httpCall("GET", `/api/v1/events?until=${end}&limit=1000&${query}`);
-  const { items, nextPage } = JSON.parse(body) as { items: { id: string }[]; nextPage?: string };
-  if (nextPage === undefined) return items.map(({ id }) => id);
-  const rest = await on.stack.httpCall("GET", `/api/v1/events?after=${nextPage}&until=${end}&limit=1000&${query}`);
-  return [...items, ...(JSON.parse(rest.body) as { items: { id: string }[] }).items].map(({ id }) => id);
+  const { body } = await on.stack.httpCall("GET", `/api/v1/events?until=${end}&${query}`);
+  return JSON.parse(body) as EventsPage;
+}
+
+async function paged(filter: Asked, limit: number): Promise<string[]> {
+  const ids: string[] = [];
+  for (let after: string | undefined = "start"; after !== undefined; ) {
+    const { items, nextPage }: EventsPage = await page(filter, `limit=${limit}&after=${after}`);
+    ids.push(...items.map(({ id }) => id));
+    after = nextPage;
+  }
+  return ids;
+}
+
+async function newest(filter: Asked, count: number): Promise<string[]> {
+  return (await page(filter, `last=${count}`)).items.map(({ id }) => id);
 }
 
 const verbs = [...new Set(kinds.map((kind) => kind.split(".")[1] ?? ""))];
@@ -169,7 +182,9 @@ it("a filter selects exactly the matching events in a stream and in a page of hi
     fc.asyncProperty(anyFilter(ofEvents), async (input) => {
       const filter = parseFilter(input);
       const expected = seededEvents.filter((event) => isOurs(event) && matches(filter, event)).map(({ id }) => id);
-      expect(await Promise.all([streamed(input), paged(input)])).toEqual([expected, expected]);
+      expect(await Promise.all([streamed(input), paged(input, 1_000)])).toEqual([expected, expected]);
+      expect(await newest(input, 40)).toEqual(expected.slice(-40));
+      if (expected.length < 200) expect(await paged(input, 7)).toEqual(expected);
       found += expected.length;
     }),
     runs(ofEvents, 30),

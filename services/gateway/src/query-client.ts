@@ -7,6 +7,8 @@ import type {
 import {
   type BuildStatsRequest,
   type BuildStatsResponse,
+  type FindEventsRequest,
+  type FindEventsResponse,
   type ListRequest,
   type PositionResponse,
   QueryService,
@@ -30,6 +32,7 @@ export type QueryClient = AsyncDisposable & {
   listSessions(request: Partial<ListRequest>): Promise<ListSessionsResponse>;
   listOperations(request: Partial<ListRequest>): Promise<ListOperationsResponse>;
   buildStats(request: Partial<BuildStatsRequest>): Promise<BuildStatsResponse>;
+  findEvents(request: FindEventsRequest): Promise<FindEventsResponse>;
   position(): Promise<PositionResponse>;
 };
 
@@ -103,6 +106,7 @@ export function queryClient(
     listSessions: (request) => unary(QueryService.listSessions, { ...emptyList, ...request }),
     listOperations: (request) => unary(QueryService.listOperations, { ...emptyList, ...request }),
     buildStats: (request) => unary(QueryService.buildStats, { ...emptyStats, ...request }),
+    findEvents: (request) => unary(QueryService.findEvents, request),
     position: () => unary(QueryService.position, {}),
     [Symbol.asyncDispose]: async () => client.close(),
   };

@@ -11,7 +11,9 @@ export type Decode<T = RecordedEvent> = (message: Delivered) => T | undefined;
 const maxReported = 1_000;
 
 /** Reports a message that is not an event once and skips it, so that it can't stop all readers. */
-export function decoder(warn: Warn): Decode {
+export function decoder(
+  warn: Warn,
+): (message: Pick<Delivered, "seq" | "recordedAtMs" | "subject" | "data">) => RecordedEvent | undefined {
   const reported = new Set<Sequence>();
   return ({ seq, recordedAtMs, subject, data }) => {
     try {

@@ -9,6 +9,7 @@ import { type MessageRange, readHistory, readLasts } from "./history.ts";
 import { cursorIn } from "./jetstream-writer.ts";
 import type { LogReader, LogSurvey, StoredMessage } from "./log.ts";
 import { endOf, firstMessageAfter, offsetOf, type Sequence, sequenceOf } from "./offset.ts";
+import { readEvents } from "./read-events.ts";
 import type { RingLimits } from "./ring.ts";
 import { withoutCovered } from "./subject-match.ts";
 import { everySubject } from "./subjects.ts";
@@ -65,6 +66,12 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     return readHistory({ ...historyDeps, decode }, range, signal);
   };
 
+  const eventsIn = async (sequence: Sequence) => {
+    const message = await storedAt(deps, sequence);
+    const recorded = message === null ? undefined : decode(message);
+    return recorded === undefined ? [] : [recorded];
+  };
+
   return {
     epoch,
     formerEpochs,
@@ -75,6 +82,8 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     stored: (range, signal) => readHistory({ ...historyDeps, decode: storedOf }, range, signal),
 
     lastOfEach: (subjects, signal) => readLasts({ ...deps, decode, semaphore: historySemaphore }, subjects, signal),
+
+    read: (offsets, signal) => readEvents(offsets, (sequence) => orNotReady(eventsIn(sequence)), signal),
 
     async firstSince(time) {
       // The leader also takes a start time here; only the client's type lacks it.
@@ -95,6 +104,14 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
 
 function storedOf({ headers, expiresAtMs, seq, recordedAtMs, subject, data }: Delivered): StoredMessage {
   return { seq, recordedAtMs, subject, data, cursor: cursorIn(headers), expires: expiresAtMs !== undefined };
+}
+
+async function storedAt({ jsm, streamName }: StreamAccess, seq: Sequence) {
+  const found =
+    (await jsm.direct.getMessage(streamName, { seq })) ??
+    // A replica that lags behind the leader may not have it yet.
+    (await jsm.streams.getMessage(streamName, { seq }));
+  return found && { seq: found.seq, recordedAtMs: found.time.getTime(), subject: found.subject, data: found.data };
 }
 
 /** The server counts nanoseconds since 1970 in 64 bits, which overflow in 2262: a later time would precede everything. */

@@ -25,6 +25,19 @@ const bob = sourceName({ workspace: "acme", developer: "bob", project: "shop", u
 
 /** What every implementation of the log must do. Each call of `open` gives an empty log. */
 export function logContract(name: string, open: () => Promise<LogUnderTest>): void {
+  test(`${name}: single events are read in the order asked for, without those that are not there`, async () => {
+    await using log = await open();
+    await testWriter(log.writer, alice).append(40);
+    const history = await take(log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(40), never), 40);
+    const [there, gone] = [
+      [40, 3, ...upTo(30, 10)].map((seq) => offsetOf(seq)),
+      [offsetOf(77), offsetOf(3, 1), endOf(4)],
+    ];
+    const read = await Array.fromAsync(log.reader.read([...gone, ...there], never));
+    expect(read).toEqual(there.map((offset) => history[sequenceOf(offset) - 1]));
+    expect(await Array.fromAsync(log.reader.read([], never))).toEqual([]);
+  });
+
   describe(`${name}: writing`, () => {
     test("a source without messages has no last message", async () => {
       await using log = await open();

@@ -114,6 +114,8 @@ export type LogReader = {
   now(): Promise<{ readonly at: Date; readonly lastOffset: Offset }>;
   /** End of the last message that matches any of the subjects, from the leader; the log's start when none does. */
   lastMatch(subjects: readonly string[]): Promise<Offset>;
+  /** The events at these offsets, in the given order, without those that are gone. Rejects with TapedeckError not_ready. */
+  read(offsets: readonly Offset[], signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
   /** The first event recorded at or after the moment; undefined when none is. */
   firstSince(time: Date): Promise<Offset | undefined>;
   /**

@@ -15,6 +15,7 @@ import { abortable } from "@tapedeck/shared/sync/abortable";
 import { isDatabaseAway, isStatementTimeout } from "../db/away.ts";
 import { buildStats } from "./build-stats.ts";
 import type { ApiDeps, CallScope, RebuildTables } from "./deps.ts";
+import { findEvents } from "./find-events.ts";
 import { listOperations } from "./list-operations.ts";
 import { listSessions } from "./list-sessions.ts";
 import { listSources } from "./list-sources.ts";
@@ -53,6 +54,7 @@ export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api>
     listSessions: calls.unary("ListSessions", listSessions),
     listOperations: calls.unary("ListOperations", listOperations),
     buildStats: calls.unary("BuildStats", buildStats),
+    findEvents: calls.unary("FindEvents", findEvents),
     position: calls.unary("Position", position),
     rebuild: calls.rebuild(),
   });

@@ -83,6 +83,35 @@ export interface CommandTimes {
   workspace: string | null;
 }
 
+export interface EventBlocks {
+  events: number;
+  first_position: number;
+}
+
+export interface EventGroups {
+  developer: string;
+  first_position: number;
+  id: number;
+  kind: string;
+  last_position: number;
+  outcome: string;
+  project: string;
+  source: string;
+  upstream: string;
+  workspace: string;
+}
+
+export interface EventPositions {
+  alias: boolean;
+  block: number;
+  distances: number[];
+  event_group: number;
+  first_position: number;
+  last_position: number;
+  session: string;
+  subject: string;
+}
+
 export interface Events {
   channel: string;
   detail: unknown | null;
@@ -470,6 +499,9 @@ export interface DB {
   build_times_daily: BuildTimesDaily;
   checkpoint: Checkpoint;
   command_times: CommandTimes;
+  event_blocks: EventBlocks;
+  event_groups: EventGroups;
+  event_positions: EventPositions;
   events: Events;
   fold_states: FoldStates;
   loops: Loops;
@@ -504,6 +536,32 @@ export const columnTypes = {
     "position": "int8",
     "applied_position": "int8",
     "recorded_until_ms": "int8"
+  },
+  "event_blocks": {
+    "first_position": "int8",
+    "events": "int4"
+  },
+  "event_groups": {
+    "id": "int8",
+    "source": "text",
+    "workspace": "text",
+    "developer": "text",
+    "project": "text",
+    "upstream": "text",
+    "kind": "text",
+    "outcome": "text",
+    "first_position": "int8",
+    "last_position": "int8"
+  },
+  "event_positions": {
+    "event_group": "int8",
+    "subject": "text",
+    "block": "int8",
+    "session": "text",
+    "alias": "bool",
+    "first_position": "int8",
+    "last_position": "int8",
+    "distances": "int4"
   },
   "events": {
     "source": "text",

@@ -1,4 +1,7 @@
+import { eventBlocks } from "./events/blocks.ts";
 import { events } from "./events/events.ts";
+import { eventGroups } from "./events/groups.ts";
+import { eventPositions } from "./events/positions.ts";
 import { folds } from "./folds.ts";
 import { operations } from "./operations/operations.ts";
 import { sessions } from "./sessions/sessions.ts";
@@ -14,7 +17,19 @@ export type ViewOptions = {
 };
 
 export function views(options: ViewOptions): readonly View[] {
-  return [sources, sessions, events(options), operations, vagrantJobs, vagrantJobSpans, states(folds)];
+  return [
+    sources,
+    sessions,
+    events(options),
+    eventGroups,
+    // The blocks of a batch before its positions, which are counted from them.
+    eventBlocks,
+    eventPositions,
+    operations,
+    vagrantJobs,
+    vagrantJobSpans,
+    states(folds),
+  ];
 }
 
 /** Names what wrote the tables. A changed name makes query rebuild them from the log. */

@@ -55,6 +55,10 @@ class TapeQuery implements QueryClient {
     return onlySkaffold();
   }
 
+  findEvents(): Promise<never> {
+    return onlySkaffold();
+  }
+
   async position() {
     const position = this.#positionOf(this.#tape.played);
     return { position, log_position: position };

@@ -93,6 +93,15 @@ class TapeReader implements LogReader {
     return this.#played().find(({ recordedAt }) => recordedAt >= time)?.offset;
   }
 
+  async *read(offsets: readonly Offset[]) {
+    const { events, played } = this.#tape;
+    for (const offset of offsets) {
+      const index = sequenceOf(offset) - 1;
+      const one = index < played ? events[index] : undefined;
+      if (one?.offset === offset) yield one;
+    }
+  }
+
   async *history({ afterOffset, subjects }: ReadFrom, untilOffset: Offset, signal: AbortSignal) {
     const matches = subjectMatcher(subjects);
     const { events, played } = this.#tape;

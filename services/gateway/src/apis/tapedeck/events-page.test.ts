@@ -1,11 +1,13 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
-import { endOf, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
+import { endOf, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { endPosition, eventPosition } from "@tapedeck/shared/testing/positions";
 import { expect, it } from "vitest";
 import { timedSemaphore } from "../../limits/semaphore.ts";
 import { positions } from "../../positions.ts";
 import { eventsPage } from "./events-page.ts";
+import type { EventFinder } from "./find-events.ts";
 
 const MiB = 1 << 20;
 
@@ -17,13 +19,18 @@ function texts(count: number): () => LogReader {
     kind: "log.written",
     detail: { $case: "text", value: { text } },
   });
-  const reader: Pick<LogReader, "epoch" | "bounds" | "history"> = {
+  const at = (offset: Offset): RecordedEvent => ({ offset, recordedAt: new Date(0), subject: "", event });
+  const reader: Pick<LogReader, "epoch" | "formerEpochs" | "bounds" | "history" | "read"> = {
     epoch: "t",
+    formerEpochs: [],
     bounds: async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(count) }),
     async *history({ afterOffset }, untilOffset): AsyncGenerator<RecordedEvent, void> {
       for (let seq = sequenceOf(afterOffset) + 1; seq <= sequenceOf(untilOffset); seq++) {
-        yield { offset: offsetOf(seq), recordedAt: new Date(0), subject: "", event };
+        yield at(offsetOf(seq));
       }
+    },
+    async *read(offsets) {
+      for (const offset of offsets) yield at(offset);
     },
   };
   return () => reader as LogReader;
@@ -33,9 +40,15 @@ const line = (atOnce = 1) => timedSemaphore({ atOnce, patienceMs: 20, what: "pag
 const { signal } = new AbortController();
 const asked = { workspace: "default", filter: {}, after: "start", limit: 1_000, signal };
 
-function pageOf(count: number, inTurn = line()) {
+const away: EventFinder = {
+  async findEvents() {
+    throw new TapedeckError("not_ready", "query is away");
+  },
+};
+
+function pageOf(count: number, inTurn = line(), query = away) {
   const log = texts(count);
-  return eventsPage(log, positions(log), inTurn);
+  return eventsPage({ log, positions: positions(log), query }, inTurn);
 }
 
 it("a page with much text in it ends early, and another follows", async () => {
@@ -62,6 +75,26 @@ it("of the last ones only those that are told count", async () => {
     code: "limit_exceeded",
     details: { field: "last" },
   });
+});
+
+it("reads what query does not know yet from the log, and nothing that it knows", async () => {
+  // All up to 30 were found to be of no interest, but for two.
+  const known = { positions: [eventPosition("t", 3), eventPosition("t", 7)], reached: endPosition("t", 30) };
+  const query: EventFinder = { findEvents: async () => known };
+  const page = pageOf(40, line(), query);
+  const found = async (more: Partial<typeof asked> & { last?: number }) =>
+    (await page({ ...asked, filter: { kinds: ["log.*"] }, ...more })).items.map(({ position }) => position);
+  const later = Array.from({ length: 10 }, (_, index) => eventPosition("t", 31 + index));
+  expect(await found({})).toEqual([...known.positions, ...later]);
+  expect(await found({ last: 11 })).toEqual([eventPosition("t", 7), ...later]);
+  expect(await found({ last: 3 })).toEqual(later.slice(-3));
+});
+
+it("does not take the positions of another log's tables", async () => {
+  const known = { positions: [eventPosition("other", 3)], reached: endPosition("other", 30) };
+  const query: EventFinder = { findEvents: async () => known };
+  const { items } = await pageOf(5, line(), query)({ ...asked, filter: { kinds: ["log.*"] } });
+  expect(items).toHaveLength(5);
 });
 
 it("waits for its turn, and leaves it when it is made or has failed", async () => {

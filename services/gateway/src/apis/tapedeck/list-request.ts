@@ -34,6 +34,7 @@ export const listFields = {
   sources: ["developers", "projects", "upstreams", "sources"],
   sessions: ["developers", "projects", "upstreams", "sources", "sessions"],
   operations: ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"],
+  events: ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"],
 } as const satisfies Record<string, readonly FilterField[]>;
 
 export type ListName = keyof typeof listFields;
@@ -70,7 +71,8 @@ export function operationKind(kind: string, field: string): string {
   throw invalidArgument(`kind "${kind}" is not one of ${operationKinds.join(", ")}`, field);
 }
 
-function listRequest(list: ListName, context: ListContext, asked: ListAsked): Partial<ListRequest> {
+/** What query is asked for. */
+export function listRequest(list: ListName, context: ListContext, asked: ListAsked): ListRequest {
   const { workspace } = context;
   const has = (field: FilterField) => (listFields[list] as readonly FilterField[]).includes(field);
   const { filter, kinds = [], labels = {}, from, to, limit = 0, page = "", at = context.at ?? "" } = asked;

@@ -84,7 +84,7 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
     listMessages: listMessages(query),
     state: async (context) => stateAnswer(await readState(context)),
     stateMessages: readState,
-    events: eventsPage(log, positions, pages),
+    events: eventsPage({ log, positions, query }, pages),
 
     async subscribe(request, context) {
       refuseAt(context, "a stream has no `at`: use `after` to say where it starts");

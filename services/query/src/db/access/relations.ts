@@ -31,6 +31,9 @@ export const readable: Readonly<Record<string, "workspace" | "source" | "view">>
 /** Relations for Tapedeck alone. Readers read the monthly partitions of `events` through `events`. */
 export const withheld: readonly string[] = [
   "checkpoint",
+  "event_blocks",
+  "event_groups",
+  "event_positions",
   "fold_states",
   "snapshots",
   "vagrant_job_spans",

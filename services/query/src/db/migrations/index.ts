@@ -8,6 +8,7 @@ import { lost } from "./0006-lost.ts";
 import { vagrantJobSpans } from "./0007-vagrant-job-spans.ts";
 import { checkpointMoment } from "./0008-checkpoint-moment.ts";
 import { offsets } from "./0009-offsets.ts";
+import { eventPositions } from "./0010-event-positions.ts";
 
 /** In the order of their names. A released migration never changes; add the next one. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -20,4 +21,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0007-vagrant-job-spans": vagrantJobSpans,
   "0008-checkpoint-moment": checkpointMoment,
   "0009-offsets": offsets,
+  "0010-event-positions": eventPositions,
 };

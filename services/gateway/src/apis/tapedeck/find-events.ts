@@ -1,0 +1,156 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { type Filter, matches } from "@tapedeck/shared/filter/filter";
+import { toSubjects } from "@tapedeck/shared/filter/subjects";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import {
+  earlierOf,
+  justBefore,
+  laterOf,
+  mayHoldEvents,
+  messagesBefore,
+  type Offset,
+} from "@tapedeck/shared/log/offset";
+import { belongsToLog, formatPosition, parsePosition } from "@tapedeck/shared/log/position";
+import type { QueryClient } from "../../query-client.ts";
+import { listRequest } from "./list-request.ts";
+
+export type EventFinder = Pick<QueryClient, "findEvents">;
+
+export type Wanted = { readonly workspace: string; readonly filter: Filter; readonly signal: AbortSignal };
+
+/** Offsets in (afterOffset, untilOffset]. */
+export type Range = { readonly afterOffset: Offset; readonly untilOffset: Offset };
+
+/** How many messages of the log the search for the newest ones covers at first; it grows until there are enough. */
+const firstWindow = 256;
+
+/** How many events are given at once, because they may be large. */
+const longestRun = 16;
+
+const longestReadMs = 20_000;
+
+/**
+ * Finds the events of a filter. Query knows where they are, up to its checkpoint; the log has them, and the later ones.
+ * While query can't answer, all are searched for in the log, which takes longer where little matches.
+ */
+export class FoundEvents {
+  readonly #log: LogReader;
+  readonly #query: EventFinder;
+  readonly #wanted: Wanted;
+
+  constructor(log: LogReader, query: EventFinder, wanted: Wanted) {
+    this.#log = log;
+    this.#query = query;
+    this.#wanted = wanted;
+  }
+
+  /** Passes through the range from its beginning. `recorded` is absent where nothing matches up to the position. */
+  async *first(
+    { afterOffset, untilOffset }: Range,
+    limit: number,
+  ): AsyncGenerator<{ readonly offset: Offset; readonly recorded?: RecordedEvent }, void> {
+    let done = afterOffset;
+    // Without a filter the log has what is wanted next.
+    let isKnown = Object.keys(this.#wanted.filter).length > 0;
+    while (isKnown && mayHoldEvents(done, untilOffset)) {
+      const { offsets, reached } = await this.#ask({ afterOffset: done, untilOffset }, limit, false);
+      for await (const recorded of this.#read(offsets)) yield { offset: recorded.offset, recorded };
+      isKnown = offsets.length === limit;
+      done = laterOf(done, (isKnown ? offsets.at(-1) : undefined) ?? earlierOf(reached, untilOffset));
+      yield { offset: done };
+    }
+    for await (const recorded of this.#history({ afterOffset: done, untilOffset })) {
+      const { offset } = recorded;
+      yield this.#isWanted(recorded) ? { offset, recorded } : { offset };
+    }
+  }
+
+  /** The newest events of the range, in runs: the newest run first, each in the order of the log. */
+  async *newest(range: Range, limit: number): AsyncGenerator<readonly RecordedEvent[], void> {
+    let missing = limit;
+    for await (const offsets of this.#newestOffsets(range, limit)) {
+      const left = [...offsets];
+      // Some may be gone from the log meanwhile.
+      while (missing > 0 && left.length > 0) {
+        const run = await Array.fromAsync(this.#read(left.splice(-Math.min(missing, longestRun))));
+        missing -= run.length;
+        yield run;
+      }
+      if (missing === 0) return;
+    }
+  }
+
+  async *#newestOffsets({ afterOffset, untilOffset }: Range, limit: number): AsyncGenerator<readonly Offset[], void> {
+    let { offsets, reached } = await this.#ask({ afterOffset, untilOffset }, limit, true);
+    yield await this.#newestOfLog({ afterOffset: laterOf(afterOffset, reached), untilOffset }, limit);
+    for (;;) {
+      yield offsets;
+      const [oldest] = offsets;
+      if (oldest === undefined || offsets.length < limit) return;
+      ({ offsets, reached } = await this.#ask({ afterOffset, untilOffset: justBefore(oldest) }, limit, true));
+    }
+  }
+
+  async #newestOfLog({ afterOffset, untilOffset }: Range, limit: number): Promise<readonly Offset[]> {
+    let offsets: Offset[] = [];
+    let begin = untilOffset;
+    for (let window = firstWindow; offsets.length < limit && mayHoldEvents(afterOffset, begin); window *= 8) {
+      const end = begin;
+      begin = laterOf(afterOffset, messagesBefore(end, window));
+      const found: Offset[] = [];
+      for await (const recorded of this.#history({ afterOffset: begin, untilOffset: end })) {
+        if (this.#isWanted(recorded)) found.push(recorded.offset);
+      }
+      offsets = [...found, ...offsets];
+    }
+    return offsets.slice(-limit);
+  }
+
+  /** What query knows; nothing, up to the beginning, while it can't answer. */
+  async #ask({ afterOffset, untilOffset }: Range, limit: number, newest: boolean) {
+    const { epoch } = this.#log;
+    const { workspace, filter } = this.#wanted;
+    const nothing = { offsets: [], reached: afterOffset };
+    if (!mayHoldEvents(afterOffset, untilOffset)) return nothing;
+    try {
+      const { positions, ...answer } = await this.#query.findEvents({
+        filter: listRequest("events", { workspace }, { filter, kinds: filter.kinds ?? [], limit }),
+        after: formatPosition({ epoch, offset: afterOffset }),
+        until: formatPosition({ epoch, offset: untilOffset }),
+        newest,
+      });
+      const checkpoint = parsePosition(answer.reached);
+      // The tables may still be those of a log that was replaced.
+      if (checkpoint === undefined || !belongsToLog(this.#log, checkpoint)) return nothing;
+      return {
+        offsets: positions.flatMap((position) => parsePosition(position)?.offset ?? []),
+        reached: checkpoint.offset,
+      };
+    } catch (error) {
+      if (error instanceof TapedeckError && error.code === "not_ready") return nothing;
+      throw error;
+    }
+  }
+
+  async *#read(offsets: readonly Offset[]): AsyncGenerator<RecordedEvent, void> {
+    for await (const recorded of this.#log.read(offsets, this.#wanted.signal)) {
+      if (this.#isWanted(recorded)) yield recorded;
+    }
+  }
+
+  async *#history({ afterOffset, untilOffset }: Range): AsyncGenerator<RecordedEvent, void> {
+    if (!mayHoldEvents(afterOffset, untilOffset)) return;
+    const { workspace, filter, signal } = this.#wanted;
+    // A reader waits while the log is away. A request for a page gets an error instead.
+    const late = AbortSignal.timeout(longestReadMs);
+    const from = { afterOffset, subjects: toSubjects(filter, workspace) };
+    yield* this.#log.history(from, untilOffset, AbortSignal.any([signal, late]));
+    if (late.aborted) throw new TapedeckError("not_ready", "the log did not answer in time: try again in a moment");
+  }
+
+  /** Also of what query found: it compares long names by their hashes, and the log may have been replaced since. */
+  #isWanted({ event }: RecordedEvent): boolean {
+    const { workspace, filter } = this.#wanted;
+    return event.source.startsWith(`${workspace}/`) && matches(filter, event);
+  }
+}

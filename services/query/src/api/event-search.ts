@@ -1,0 +1,112 @@
+import type { Offset } from "@tapedeck/shared/log/offset";
+import { sql } from "kysely";
+import type { Tx } from "../db/database.ts";
+import { blockOf } from "../views/events/blocks.ts";
+import { allOf, anyOf, type Condition } from "./conditions.ts";
+
+/** Which positions are wanted: the `limit` newest or first ones in (after, until]. */
+export type Range = {
+  readonly after: Offset;
+  readonly until: Offset;
+  readonly limit: number;
+  readonly newest: boolean;
+};
+
+export type Search = Range & { readonly subjects: readonly string[] };
+
+/**
+ * The positions of some branches: rows of a group, and the name of a session or a subject in it, or nothing. An index has
+ * the rows of each branch by block, and each row has a position in the range. Thus the branches with the nearest blocks,
+ * and in each the nearest rows, have what is wanted; nothing else is read.
+ */
+export async function searchBranches(
+  tx: Tx,
+  branches: Condition,
+  search: Search & { readonly by: "group" | "session" | "subject" },
+): Promise<readonly Offset[]> {
+  if (search.after >= search.until) return [];
+  const { by, newest, until } = search;
+  const firstBlock = await blockOf(tx, search.after);
+  const [enough, toward] = [rowsFor(search), order(search)];
+  const conditions = [
+    sql`p.event_group = b.event_group`,
+    by === "session" ? sql`p.session = b.name` : undefined,
+    by === "subject" ? sql`p.subject = b.name` : ofSubjects(search),
+    ...inRange(search, firstBlock),
+  ];
+  const { rows } = await sql<{ position: Offset }>`
+    with near as materialized (
+      select b.event_group, b.name, p.block from (${branches}) as b (event_group, name)
+      cross join lateral (
+        select p.block from event_positions p where ${allOf(conditions)} order by p.block ${toward} limit 1) as p
+      order by p.block ${toward} fetch first ${enough} rows with ties),
+    farthest as materialized (
+      select case when count(*) >= ${enough} then ${newest ? sql`min(block)` : sql`max(block)`}
+        else ${newest ? firstBlock : until} end as block from near)
+    select distinct position from near as b
+    cross join lateral (
+      select p.block, p.distances from event_positions p
+      where ${allOf(conditions)} and p.block ${newest ? sql`>=` : sql`<=`} (select block from farthest)
+      order by p.block ${toward} fetch first ${enough} rows with ties) as p
+    ${positionsOf(search)}`.execute(tx);
+  return ascending(rows, search);
+}
+
+/** The positions of many groups: reads all blocks from the near end of the range until there are enough. */
+export async function searchAll(tx: Tx, groups: Condition, search: Search): Promise<readonly Offset[]> {
+  if (search.after >= search.until) return [];
+  const { subjects } = search;
+  const conditions = allOf([
+    // Not a join because of "is true", so that rows are read in the order of the blocks and looked up in a hash table.
+    sql`(p.event_group in (select t.id from event_groups t where ${groups})) is true`,
+    ...inRange(search, await blockOf(tx, search.after)),
+  ]);
+  const nearest = (ofSubject: Condition) => sql`
+    select p.block, p.distances from event_positions p where ${conditions} and ${ofSubject}
+    order by p.block ${order(search)} fetch first ${rowsFor(search)} rows with ties`;
+  const blocks =
+    subjects.length === 0
+      ? nearest(sql`not p.alias`)
+      : sql`
+        select p.block, p.distances from unnest(${subjects}::text[]) as wanted (subject)
+        cross join lateral (${nearest(sql`p.subject = wanted.subject and p.subject <> ''`)}) as p`;
+  const { rows } = await sql<{ position: Offset }>`
+    select distinct position from (${blocks}) as p ${positionsOf(search)}`.execute(tx);
+  return ascending(rows, search);
+}
+
+/** How many rows surely have as many positions as are wanted: with several subjects, an event may be found by two of them. */
+function rowsFor({ limit, subjects }: Search): Condition {
+  return sql.lit(subjects.length > 1 ? 2 * limit : limit);
+}
+
+/** Rows of another subject of the operation are wanted only by subject; elsewhere they would count their events twice. */
+function ofSubjects({ subjects }: Search): Condition {
+  return anyOf(sql`p.subject`, subjects) ?? sql`not p.alias`;
+}
+
+/** Rows with a position in the range, or at its far end, where the search ends. */
+function inRange({ after, until }: Range, firstBlock: Offset): Condition[] {
+  return [
+    sql`p.block between ${firstBlock} and ${until}`,
+    sql`p.first_position <= ${until} and p.last_position > ${after}`,
+  ];
+}
+
+function positionsOf({ after, until, limit, ...range }: Range): Condition {
+  return sql`
+    cross join lateral unnest(p.distances) as d (distance)
+    cross join lateral (select p.block + d.distance as position) as found
+    where position > ${after} and position <= ${until}
+    order by position ${order(range)} limit ${limit}`;
+}
+
+/** From the near end of the range to the far one. */
+export function order({ newest }: Pick<Range, "newest">): Condition {
+  return newest ? sql`desc` : sql`asc`;
+}
+
+function ascending(rows: readonly { readonly position: Offset }[], { newest }: Range): readonly Offset[] {
+  const positions = rows.map(({ position }) => position);
+  return newest ? positions.toReversed() : positions;
+}

@@ -1,0 +1,137 @@
+import { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { type Filter, matches, parseFilter } from "@tapedeck/shared/filter/filter";
+import { endOf, logStart, offsetOf } from "@tapedeck/shared/log/offset";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { sql } from "kysely";
+import { expect, it } from "vitest";
+import { type Database, openDatabase } from "../db/database.ts";
+import { migrated } from "../testing/migrated.ts";
+import { type Random, randomEvents, seeded } from "../testing/random-scenario.ts";
+import { randomServer } from "../testing/random-server.ts";
+import { projectUntil } from "../testing/run-projection.ts";
+import { scenario } from "../testing/scenario.ts";
+import { stage } from "../testing/stage.ts";
+import { vagrantSession, vagrantShop } from "../testing/vagrant-scenario.ts";
+import { blockSize } from "../views/events/blocks.ts";
+import type { Range } from "./event-search.ts";
+import { findPositions } from "./find-events.ts";
+
+const words: Readonly<Record<keyof Filter, readonly string[]>> = {
+  developers: ["alice", "bob", "carol", "nobody"],
+  projects: ["shop", "site", "none"],
+  upstreams: ["skaffold", "vagrant", "rkt"],
+  sources: ["alice/shop", "alice/shop/skaffold", "acme/bob/shop/skaffold", "globex/carol/site/skaffold"],
+  sessions: ["acme-alice-shop-skaffold-1", "acme-alice-shop-skaffold-3", "acme-bob-shop-skaffold-last", "01V1", "none"],
+  kinds: ["build.*", "*.failed", "log.written", "mirror.*", "loop.started", "*", "job.*", "terminal.written"],
+  subjects: ["web", "api", "odd\0name", "n".repeat(3_000), "deployment/web", "up", "none"],
+  outcomes: ["succeeded", "failed", "unknown"],
+};
+
+function randomFilter(random: Random): Filter {
+  const fields = Object.entries(words).filter(() => random(4) === 0);
+  const some = (values: readonly string[]) => [values[random(values.length)], values[random(values.length)]];
+  return parseFilter(Object.fromEntries(fields.map(([field, values]) => [field, [...new Set(some(values))]])));
+}
+
+it("finds exactly the matching events in a range, from either end, also after sessions were erased", async () => {
+  await using on = await stage();
+  const random = seeded(11);
+  const server = scenario(vagrantShop);
+  const jobs = vagrantSession("01V1", server);
+  jobs.began();
+  randomServer(random, server, jobs, { size: 400, firstJob: 1 });
+  const events = [...randomEvents(random, 4 * blockSize), ...server.events];
+  const seqs = await on.write(events);
+  const end = seqs.at(-1) ?? 0;
+  await projectUntil(on.databaseUrl, on.log.reader, end, { limits: { events: 333, bytes: 1e9 } });
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const erasedUntil = new Map(
+    events.flatMap(({ kind, session }, index) => (kind === "session.erased" ? [[session, index] as const] : [])),
+  );
+  const kept = events.flatMap((event, index) => {
+    const isKept = event.source.startsWith("acme/") && index >= (erasedUntil.get(event.session) ?? 0);
+    return isKept ? [{ event, offset: offsetOf(seqs[index] ?? 0) }] : [];
+  });
+  let found = 0;
+  for (let run = 0; run < 300; run += 1) {
+    const filter = randomFilter(random);
+    const after = random(3) === 0 ? offsetOf(random(end), random(3)) : logStart;
+    const until = random(3) === 0 ? offsetOf(random(end), random(3)) : endOf(end);
+    const range = { after, until, limit: 1 + random(60), newest: random(2) === 0 };
+    const all = kept.filter(({ event, offset }) => offset > after && offset <= until && matches(filter, event));
+    const expected = (range.newest ? all.slice(-range.limit) : all.slice(0, range.limit)).map(({ offset }) => offset);
+    // With few branches the other ways of searching are taken.
+    const branches = [0, 20, 1_500][random(3)];
+    expect(await find(database, filter, range, branches), JSON.stringify({ filter, range, branches })).toEqual(
+      expected,
+    );
+    found += expected.length;
+  }
+  expect(found).toBeGreaterThan(1_000);
+});
+
+it("reads no table of positions from its beginning to its end", async () => {
+  await using fresh = await freshDatabase(migrated);
+  await using database = openDatabase({ url: fresh.url, connections: 1 });
+  await fill(database, 100_000);
+  const until = endOf(100_000);
+  const filters: readonly Filter[] = [
+    {},
+    ...Object.entries(words).flatMap(([field, values]) => values.map((value) => parseFilter({ [field]: [value] }))),
+    ...[{ developers: ["dev1"] }, { sources: ["dev1/shop"] }, { sessions: ["s10"] }, { projects: ["shop"] }],
+    { kinds: ["build.*"], subjects: ["web"], outcomes: ["failed"] },
+    { kinds: ["loop.*"], subjects: ["web"] },
+    { sessions: ["s10"], kinds: ["build.failed"] },
+  ];
+  for (const filter of filters) {
+    for (const newest of [true, false]) {
+      for (const [after, branches] of [
+        [logStart, undefined],
+        [endOf(50_000), undefined],
+        [endOf(50_000), 0],
+      ] as const) {
+        const before = await sequentialScans(database);
+        await find(database, filter, { after, until, limit: 50, newest }, branches);
+        expect(await sequentialScans(database), JSON.stringify({ filter, newest, after, branches })).toBe(before);
+      }
+    }
+  }
+});
+
+const find = (database: Database, filter: Filter, range: Range, branches?: number) =>
+  database.db.transaction().execute((tx) => {
+    const request = ListRequest.fromPartial({
+      workspace: "acme",
+      ...(filter as Parameters<typeof ListRequest.fromPartial>[0]),
+    });
+    return findPositions(tx, request, range, branches);
+  });
+
+/** Messages 1 to `count` of 20 sources, 8 kinds, 5 subjects and many sessions. */
+async function fill({ db }: Database, count: number): Promise<void> {
+  await sql`
+    create temp table told as select seq * 1024 as position, min(seq * 1024) over (partition by (seq - 1) / ${sql.lit(blockSize)}) as block,
+      'acme/dev' || seq % 20 || '/shop/skaffold' as source,
+      (array['build.started', 'build.succeeded', 'build.failed', 'loop.started', 'log.written', 'mirror.received',
+        'test.failed', 'deploy.started'])[1 + (seq * 7919 % 97) % 8] as kind,
+      (array['web', 'api', 'worker', 'cart', 'mail'])[1 + (seq * 104729 % 89) % 5] as subject, 's' || seq / 500 as session
+    from generate_series(1, ${count}::bigint) as seq`.execute(db);
+  const id = sql`hashtextextended(source || ' ' || kind || ' ', 0)`;
+  await sql`insert into event_blocks select block, count(*) from told group by block`.execute(db);
+  await sql`
+    insert into event_groups select ${id}, source, 'acme', split_part(source, '/', 2), 'shop', 'skaffold', kind,
+      case when kind like '%.failed' then 'failed' else '' end, min(position), max(position)
+    from told group by source, kind`.execute(db);
+  await sql`
+    insert into event_positions select ${id}, subject, block, session, false, min(position), max(position),
+      array_agg((position - block)::int order by position)
+    from told group by source, kind, subject, block, session`.execute(db);
+  await sql`analyze event_blocks, event_groups, event_positions`.execute(db);
+}
+
+async function sequentialScans({ db }: Database): Promise<number> {
+  await sql`select pg_stat_force_next_flush()`.execute(db);
+  const { rows } = await sql<{ scans: number }>`
+    select seq_scan as scans from pg_stat_user_tables where relname = 'event_positions'`.execute(db);
+  return rows[0]?.scans ?? Number.NaN;
+}

@@ -1,0 +1,174 @@
+import type { FindEventsRequest, FindEventsResponse, ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { earlierOf, justBefore, laterOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
+import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
+import { sql } from "kysely";
+import type { Tx } from "../db/database.ts";
+import { readConsistently } from "../db/read.ts";
+import { key, text } from "../db/text.ts";
+import { eventPositions } from "../views/events/positions.ts";
+import { allOf, anyOf, type Condition, ofSource } from "./conditions.ts";
+import type { ApiDeps } from "./deps.ts";
+import { order, type Range, type Search, searchAll, searchBranches } from "./event-search.ts";
+import { pageOf } from "./page.ts";
+import { notProjected } from "./reach.ts";
+
+/** More branches than this are not looked into one by one. */
+const mostBranches = 1_500;
+
+export async function findEvents(deps: ApiDeps, request: FindEventsRequest): Promise<FindEventsResponse> {
+  const { filter } = request;
+  if (filter === undefined) throw invalidArgument("filter is missing", "filter");
+  const [after, until] = [offsetIn(request.after, "after"), offsetIn(request.until, "until")];
+  return readConsistently(deps.database(), async (tx, checkpoint) => {
+    // Until a rebuild has ended, the tables of an earlier version don't have all positions.
+    const isKept = checkpoint?.projection.split(" ").includes(`${eventPositions.name}.${eventPositions.version}`);
+    if (checkpoint === undefined || isKept !== true) throw notProjected();
+    const search = { after, until, limit: pageOf(filter).limit, newest: request.newest };
+    const found = await findPositions(tx, filter, search);
+    const { epoch } = checkpoint;
+    return {
+      positions: found.map((offset) => formatPosition({ epoch, offset })),
+      reached: formatPosition({ epoch, offset: checkpoint.position }),
+    };
+  });
+}
+
+function offsetIn(position: string, field: string): Offset {
+  const parsed = parsePosition(position);
+  if (parsed === undefined) throw invalidArgument(`"${position}" is not a position`, field);
+  return parsed.offset;
+}
+
+/** Positions in the order of the log. `branches`: how many are looked into one by one; more are searched together. */
+export async function findPositions(
+  tx: Tx,
+  filter: ListRequest,
+  range: Range,
+  branches = mostBranches,
+): Promise<readonly Offset[]> {
+  const subjects = [...new Set(filter.subjects.map(key))];
+  const search = { ...range, subjects };
+  const chosen = chosenGroups(filter, range);
+  if (filter.sessions.length > 0) {
+    return searchBranches(tx, ofSessions(filter.sessions.map(text), chosen), { ...search, by: "session" });
+  }
+  const extent = await extentOf(tx, chosen, range);
+  if (extent.groups === 0) return [];
+  const within = {
+    ...search,
+    after: laterOf(range.after, justBefore(extent.first)),
+    until: earlierOf(range.until, extent.last),
+  };
+  if (subjects.length > 0) {
+    if (extent.groups * subjects.length > branches) return searchAll(tx, chosen, within);
+    const ofSubjects = sql`
+      select t.id, wanted.name from event_groups t cross join unnest(${subjects}::text[]) as wanted (name) where ${chosen}`;
+    return searchBranches(tx, ofSubjects, { ...within, by: "subject" });
+  }
+  return ofGroups(tx, chosen, { ...extent, branches }, within);
+}
+
+type Extent = {
+  readonly groups: number;
+  readonly first: Offset;
+  readonly last: Offset;
+  /** Groups that reach over the near end of the range. */
+  readonly over: number;
+  /** Where the nearest group ends that is not among the nearest ones; null: all are. */
+  readonly nextEnd: Offset | null;
+};
+
+/** The groups that the filter chooses and that have events in the range. */
+function chosenGroups(filter: ListRequest, { after, until }: Range): Condition {
+  return allOf([
+    ...ofSource(filter),
+    kindsOf(filter.kinds),
+    anyOf(sql`t.outcome`, filter.outcomes),
+    sql`t.first_position <= ${until} and t.last_position > ${after}`,
+  ]);
+}
+
+async function extentOf(tx: Tx, chosen: Condition, range: Range): Promise<Extent> {
+  const [isOver, end] = [over(range), nearEnd(range)];
+  const { rows } = await sql<Extent>`
+    with chosen as materialized (select first_position, last_position from event_groups t where ${chosen})
+    select count(*) as groups, coalesce(min(first_position), 0) as first, coalesce(max(last_position), 0) as last,
+      count(*) filter (where ${isOver}) as over,
+      (select ${end} from chosen where not ${isOver} order by ${end} ${order(range)} offset ${range.limit} limit 1)
+        as "nextEnd"
+    from chosen`.execute(tx);
+  return rows[0] ?? { groups: 0, first: logStart, last: logStart, over: 0, nextEnd: null };
+}
+
+/**
+ * Only the groups that reach over the near end of the range, or end nearest to it, can have what is wanted: each has an
+ * event at its end. Where that event was erased this may be wrong, and all groups are searched.
+ */
+async function ofGroups(
+  tx: Tx,
+  chosen: Condition,
+  { groups, over: reaching, nextEnd, branches }: Extent & { readonly branches: number },
+  search: Search,
+): Promise<readonly Offset[]> {
+  const { limit, newest } = search;
+  if (reaching + limit < branches) {
+    const [isOver, end] = [over(search), nearEnd(search)];
+    const nearest = sql`
+      (select t.id, '' from event_groups t where ${chosen} and ${isOver}) union all
+      (select t.id, '' from event_groups t where ${chosen} and not ${isOver} order by ${end} ${order(search)} limit ${limit})`;
+    const found = await searchBranches(tx, nearest, { ...search, by: "group" });
+    const farthest = newest ? found.at(0) : found.at(-1);
+    const isComplete =
+      farthest !== undefined &&
+      found.length === limit &&
+      (newest ? farthest > (nextEnd ?? 0) : farthest < (nextEnd ?? 0));
+    if (nextEnd === null || isComplete) return found;
+  }
+  if (groups > branches) return searchAll(tx, chosen, search);
+  return searchBranches(tx, sql`select t.id, '' from event_groups t where ${chosen}`, { ...search, by: "group" });
+}
+
+function over({ after, until, newest }: Range): Condition {
+  return newest ? sql`(last_position > ${until})` : sql`(first_position <= ${after})`;
+}
+
+function nearEnd({ newest }: Range): Condition {
+  return newest ? sql`last_position` : sql`first_position`;
+}
+
+/** As `kindMatches` compares them. */
+function kindsOf(patterns: readonly string[]): Condition | undefined {
+  if (patterns.length === 0 || patterns.includes("*") || patterns.includes("*.*")) return undefined;
+  const isOfNoun = (pattern: string) => pattern.endsWith(".*");
+  const isOfVerb = (pattern: string) => pattern.startsWith("*.");
+  const choices = [
+    anyOf(
+      sql`t.kind`,
+      patterns.filter((pattern) => !isOfNoun(pattern) && !isOfVerb(pattern)),
+    ),
+    anyOf(
+      sql`split_part(t.kind, '.', 1)`,
+      patterns.filter(isOfNoun).map((pattern) => pattern.slice(0, -2)),
+    ),
+    anyOf(
+      sql`split_part(t.kind, '.', 2)`,
+      patterns.filter(isOfVerb).map((pattern) => pattern.slice(2)),
+    ),
+  ];
+  return sql`(${sql.join(
+    choices.filter((choice) => choice !== undefined),
+    sql` or `,
+  )})`;
+}
+
+/** A session belongs to one source, so only the groups of that source can have events of it. */
+function ofSessions(sessions: readonly string[], chosen: Condition): Condition {
+  return sql`
+    select t.id, wanted.session from unnest(${[...new Set(sessions)]}::text[]) as wanted (session)
+    cross join lateral (
+      select g.source from event_positions p join event_groups g on g.id = p.event_group
+      where p.session = wanted.session limit 1) as its
+    join event_groups t on t.source = its.source
+    where ${chosen}`;
+}
