@@ -1,41 +1,26 @@
 import type { ListOperationsResponse } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
-import { logStart, type Offset } from "@tapedeck/shared/log/offset";
+import { beyondAll, earlierOf, justBefore, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
+import type { Tx } from "../db/database.ts";
 import { timestampOf } from "../db/moment.ts";
 import { readConsistently } from "../db/read.ts";
 import type { OperationRow } from "../db/schema.ts";
-import { key } from "../db/text.ts";
+import { key, text } from "../db/text.ts";
 import { allOf, anyOf, between, type Condition, ofSource } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
-import { cut, pageOf } from "./page.ts";
+import { cut, type Page, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
 /** Newest first. With `at`: the operations that had begun by then; those that ended later are listed as running. */
 export async function listOperations(deps: ApiDeps, request: ListRequest): Promise<ListOperationsResponse> {
   const page = pageOf(request);
-  const before = [
-    ...ofSource(request),
-    anyOf(sql`t.session`, request.sessions),
-    anyOf(sql`t.kind`, request.kinds),
-    subjects(request.subjects.map(key)),
-    ...between(sql`coalesce(t.started_at, t.ended_at)`, request),
-    sql`t.start_position < ${page.before}`,
-  ];
   await reachMinimum(deps, request.min_position);
   const at = await reachAt(deps, request.at);
-  const ended = at === undefined ? sql`t.outcome is not null` : sql`t.end_position <= ${at}`;
-  const conditions = [
-    ...before,
-    request.outcomes.length === 0 ? undefined : sql`(${ended} and ${anyOf(sql`t.outcome`, request.outcomes)})`,
-    at === undefined ? undefined : sql`t.start_position <= ${at}`,
-  ];
   return readConsistently(deps.database(), async (tx, checkpoint) => {
     if (checkpoint === undefined) throw notProjected();
-    const { rows } = await sql<OperationRow>`
-      select t.* from operations t where ${allOf(conditions)}
-      order by t.start_position desc limit ${page.limit + 1}`.execute(tx);
+    const rows = await newestOperations(tx, request, page, at);
     const { epoch } = checkpoint;
     const listed = cut(rows, page, (row) => row.start_position);
     return {
@@ -46,10 +31,116 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
   });
 }
 
+/** As many as the page has, and one more. */
+export async function newestOperations(
+  tx: Tx,
+  request: ListRequest,
+  page: Page,
+  at: Offset | undefined,
+): Promise<readonly OperationRow[]> {
+  const ended = at === undefined ? sql`t.outcome is not null` : sql`t.end_position <= ${at}`;
+  const bounds = await startedIn(tx, request);
+  const newest = earlierOf(bounds.last, earlierOf(justBefore(page.before), at ?? beyondAll));
+  const own = allOf([
+    anyOf(sql`t.session`, request.sessions),
+    subjects(request.subjects.map(key)),
+    ...between(began, request),
+    request.outcomes.length === 0 ? undefined : ended,
+    sql`t.start_position between ${bounds.first} and ${newest}`,
+  ]);
+  const filter = { ofSource: allOf(ofSource(request)), own };
+  const isNarrow = request.sessions.length > 0 || (await isRareSubject(tx, request));
+  const hasFilter = [request.developers, request.projects, request.upstreams, request.sources].some(isGiven);
+  const isOfKind = [request.kinds, request.outcomes].some(isGiven);
+  const all =
+    isNarrow || !(hasFilter || isOfKind)
+      ? plainly(request, filter, isNarrow)
+      : byBranch(request, filter, hasFilter, page);
+  const { rows } = await sql<OperationRow>`${all} order by t.start_position desc limit ${page.limit + 1}`.execute(tx);
+  return rows;
+}
+
+type Conditions = { readonly ofSource: Condition; readonly own: Condition };
+
+/** With few candidates all of them are read, and not the index in the order of the list, which may pass all others first. */
+function plainly(request: ListRequest, { ofSource, own }: Conditions, isNarrow: boolean): Condition {
+  const conditions = allOf([ofSource, own, anyOf(sql`t.kind`, request.kinds), anyOf(sql`t.outcome`, request.outcomes)]);
+  const wanted = sql`select t.* from operations t where ${conditions}`;
+  return isNarrow ? sql`select * from (${wanted} offset 0) as t` : wanted;
+}
+
+/**
+ * Each source (or the workspace), kind and outcome is a branch of an index, in the order of the list. Only the branches with
+ * the newest operations, and in each the newest ones, can be in the page.
+ */
+function byBranch(request: ListRequest, { ofSource, own }: Conditions, bySource: boolean, { limit }: Page): Condition {
+  const place = bySource ? sql`t.source` : sql`t.workspace`;
+  const outcomes = request.outcomes.length === 0 ? ["", ...allOutcomes] : request.outcomes;
+  const ofBranch = sql`${place} = b.place and t.kind = b.kind and coalesce(t.outcome, '') = b.outcome and ${own}`;
+  return sql`
+    with recursive known (kind) as (
+      (select kind from operations where workspace = ${text(request.workspace)} order by kind limit 1)
+      union all
+      select (select kind from operations where workspace = ${text(request.workspace)} and kind > known.kind order by kind limit 1)
+      from known where known.kind is not null),
+    branch as (
+      select place.name as place, k.kind, o.outcome
+      from (${bySource ? sql`select t.source from sources t where ${ofSource}` : sql`select ${text(request.workspace)}`}) as place (name)
+      cross join (select kind from known t where kind is not null and ${anyOf(sql`t.kind`, request.kinds) ?? sql`true`}) as k
+      cross join unnest(${outcomes}::text[]) as o (outcome)),
+    near as materialized (
+      select b.*, newest.start_position from branch b cross join lateral (
+        select t.start_position from operations t where ${ofBranch} order by t.start_position desc limit 1) as newest
+      order by newest.start_position desc limit ${limit + 1})
+    select t.* from near b cross join lateral (
+      select t.* from operations t where ${ofBranch} and t.start_position >= (
+        select case when count(*) > ${limit} then min(start_position) else 0 end from near)
+      order by t.start_position desc limit ${limit + 1}) as t`;
+}
+
+const allOutcomes = ["succeeded", "failed", "canceled", "unknown"];
+
+const began = sql`coalesce(t.started_at, t.ended_at)`;
+
+/** A range with more operations than this is no rare one: among the newest operations there are enough of it. */
+const rare = 2_000;
+
+/** Where in the log the operations of the range began, if it tells: the list is in the order of the log. */
+async function startedIn(tx: Tx, request: ListRequest): Promise<{ readonly first: Offset; readonly last: Offset }> {
+  const everything = { first: logStart, last: beyondAll };
+  const limits = between(began, request).filter((limit) => limit !== undefined);
+  if (limits.length === 0) return everything;
+  // The end of a range tells how much later ones are to be passed, so that it is worth reading an index for.
+  const most = request.to === undefined ? sql`limit ${rare}` : sql``;
+  const { rows } = await sql<{ count: number; first: Offset | null; last: Offset | null }>`
+    select count(*), min(start_position) as first, max(start_position) as last from (
+      select t.start_position from operations t where ${allOf([sql`t.workspace = ${text(request.workspace)}`, ...limits])}
+      ${most}) as t`.execute(tx);
+  const { count = 0, first = null, last = null } = rows[0] ?? {};
+  if (request.to === undefined && count === rare) return everything;
+  return { first: first ?? logStart, last: last ?? logStart };
+}
+
+async function isRareSubject(tx: Tx, request: ListRequest): Promise<boolean> {
+  if (request.subjects.length === 0) return false;
+  const named = (column: Condition) => sql`
+    select from operations t where ${column} = wanted.name and ${column} <> ''
+    order by ${column}, t.start_position limit ${rare}`;
+  const { rows } = await sql<{ count: number }>`
+    select count(*) from unnest(${request.subjects.map(key)}::text[]) as wanted (name)
+    cross join lateral ((${named(sql`t.subject`)}) union all (${named(sql`t.instance`)})) as t`.execute(tx);
+  return (rows[0]?.count ?? 0) < rare;
+}
+
+function isGiven(values: readonly string[]): boolean {
+  return values.length > 0;
+}
+
 /** A command matches by its name and by its job's id, as in an event filter. */
 function subjects(names: readonly string[]): Condition | undefined {
   const own = anyOf(sql`t.subject`, names);
-  return own && sql`(${own} or ${anyOf(sql`t.instance`, names)})`;
+  if (own === undefined) return undefined;
+  return sql`((t.subject <> '' and ${own}) or (t.instance <> '' and ${anyOf(sql`t.instance`, names)}))`;
 }
 
 function operation(row: OperationRow, epoch: string, at: Offset) {

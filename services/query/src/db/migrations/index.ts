@@ -9,6 +9,7 @@ import { vagrantJobSpans } from "./0007-vagrant-job-spans.ts";
 import { checkpointMoment } from "./0008-checkpoint-moment.ts";
 import { offsets } from "./0009-offsets.ts";
 import { eventPositions } from "./0010-event-positions.ts";
+import { operationIndexes } from "./0011-operation-indexes.ts";
 
 /** In the order of their names. A released migration never changes; add the next one. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -22,4 +23,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0008-checkpoint-moment": checkpointMoment,
   "0009-offsets": offsets,
   "0010-event-positions": eventPositions,
+  "0011-operation-indexes": operationIndexes,
 };

@@ -1,0 +1,118 @@
+import { BuildStatsRequest, ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { endOf, offsetOf } from "@tapedeck/shared/log/offset";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { sql } from "kysely";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { type Database, openDatabase } from "../db/database.ts";
+import { Progress } from "../projecting/progress.ts";
+import { migrated } from "../testing/migrated.ts";
+import { folds } from "../views/folds.ts";
+import { buildStats } from "./build-stats.ts";
+import type { ApiDeps } from "./deps.ts";
+import { listOperations } from "./list-operations.ts";
+
+// What is asked of many operations is read by an index: a scan of the whole table takes longer with every build.
+
+const cleanup = new AsyncDisposableStack();
+let database: Database;
+let deps: ApiDeps;
+
+beforeAll(async () => {
+  const fresh = cleanup.use(await freshDatabase(migrated));
+  database = cleanup.use(openDatabase({ url: fresh.url, connections: 1 }));
+  await fill(database);
+  const log = () => expect.fail("the log was asked");
+  deps = { database: () => database, log, progress: new Progress(), folds };
+});
+afterAll(() => cleanup.disposeAsync());
+
+/** 50,000 builds and 5,000 loops of a year, by 20 developers. */
+async function fill({ db }: Database): Promise<void> {
+  await sql`insert into checkpoint (name, projection, epoch, position) values ('log', '', 'e', ${endOf(1_000_000)})`.execute(
+    db,
+  );
+  await sql`
+    insert into sources (source, workspace, developer, project, upstream, developer_name, project_name, status, connected,
+      in_session, gaps, address, first_position, last_position, last_event_ns)
+    select 'acme/dev' || n || '/shop/skaffold', 'acme', 'dev' || n, 'shop', 'skaffold', '', '', 'waiting', false, false, 0,
+      '', n, n, 0 from generate_series(0, 19) as n`.execute(db);
+  await sql`
+    insert into operations (source, workspace, developer, project, upstream, id, session, runner, loop, kind, subject,
+      started_at, started_ns, ended_at, ended_ns, duration_ms, outcome, error_code, error, cache_hit, injected, platform,
+      start_position, end_position)
+    select 'acme/dev' || n % 20 || '/shop/skaffold', 'acme', 'dev' || n % 20, 'shop', 'skaffold', n::text, 's' || n / 100, 1,
+      n % 100, case when n % 11 = 0 then 'loop' else 'build' end, case when n % 11 = 0 then '' else 'artifact' || n % 7 end,
+      timestamptz '2026-01-01' + n * interval '10 minutes', 0, null, 0, n % 977,
+      case when n % 19 = 0 then 'failed' else 'succeeded' end, '', '', false, false, '', n * 10 * 1024, (n * 10 + 5) * 1024
+    from generate_series(1, 55000::bigint) as n`.execute(db);
+  await sql`vacuum analyze operations`.execute(db);
+  await sql`analyze sources`.execute(db);
+}
+
+const time = (text: string) => ({ seconds: BigInt(Date.parse(text) / 1_000), nanos: 0 });
+const day = { from: time("2026-05-01T00:00:00Z"), to: time("2026-05-02T00:00:00Z") };
+
+const lists: readonly Partial<ListRequest>[] = [
+  {},
+  { kinds: ["build"] },
+  { kinds: ["command"] },
+  { outcomes: ["failed"] },
+  { outcomes: ["unknown"] },
+  { kinds: ["loop"], outcomes: ["canceled"] },
+  { developers: ["dev3"] },
+  { developers: ["nobody"] },
+  { sources: ["dev3/shop"], outcomes: ["unknown"] },
+  { projects: ["shop"], kinds: ["loop"], outcomes: ["failed"] },
+  { sessions: ["s100"] },
+  { sessions: ["none"] },
+  { subjects: ["artifact3"] },
+  { subjects: ["none"] },
+  { subjects: ["artifact3"], kinds: ["loop"] },
+  day,
+  { ...day, outcomes: ["failed"] },
+  { to: day.to },
+  { from: time("2027-12-01T00:00:00Z") },
+  { kinds: ["loop"], page: Buffer.from(`older than ${offsetOf(1_000)}`).toString("base64url") },
+];
+it.each(named(lists))("the list of operations with %s", async (_, request) => {
+  await expectNoScan(() => listOperations(deps, { ...ListRequest.fromPartial({ workspace: "acme" }), ...request }));
+});
+
+const stats: readonly Partial<BuildStatsRequest>[] = [
+  day,
+  { ...day, group: ["artifact", "developer"] },
+  { developers: ["dev3"], group: ["day"] },
+];
+it.each(named(stats))("statistics of builds with %s", async (_, request) => {
+  await expectNoScan(() => buildStats(deps, { ...BuildStatsRequest.fromPartial({ workspace: "acme" }), ...request }));
+});
+
+it.each([
+  "build_times_daily where day = '2026-05-01'",
+  "build_times_daily where day >= '2026-12-01'",
+  "build_times_daily where developer = 'dev3'",
+  "build_times where outcome = 'failed' order by started_at desc limit 5",
+  "loops where outcome = 'failed' order by started_at desc limit 5",
+])("the view %s", async (view) => {
+  await expectNoScan(() => sql`select * from ${sql.raw(view)}`.execute(database.db));
+});
+
+function named<Request>(requests: readonly Request[]): [string, Request][] {
+  return requests.map((request) => [
+    JSON.stringify(request, (_, value) => (typeof value === "bigint" ? Number(value) : value)),
+    request,
+  ]);
+}
+
+async function expectNoScan(ask: () => Promise<unknown>): Promise<void> {
+  const before = await sequentialScans();
+  await ask();
+  expect(await sequentialScans()).toBe(before);
+}
+
+async function sequentialScans(): Promise<number> {
+  await sql`select pg_stat_force_next_flush()`.execute(database.db);
+  const { rows } = await sql<{ scans: number }>`
+    select seq_scan as scans from pg_stat_user_tables where relname = 'operations'`.execute(database.db);
+  return rows[0]?.scans ?? Number.NaN;
+}
