@@ -70,7 +70,47 @@ it("finds exactly the matching events in a range, from either end, also after se
   expect(found).toBeGreaterThan(1_000);
 });
 
-it("reads no table of positions from its beginning to its end", async () => {
+it("finds the newest events also where a group ended with an erased session", async () => {
+  await using fresh = await freshDatabase(migrated);
+  await using database = openDatabase({ url: fresh.url, connections: 1 });
+  // Both of alice are in one group, whose end at 20 is erased.
+  await sql`
+    insert into event_groups (id, source, workspace, developer, project, upstream, kind, outcome, first_position, last_position)
+    values (1, 'acme/alice/shop/skaffold', 'acme', 'alice', 'shop', 'skaffold', 'build.started', '', 5 * 1024, 20 * 1024),
+      (2, 'acme/bob/shop/skaffold', 'acme', 'bob', 'shop', 'skaffold', 'build.started', '', 10 * 1024, 10 * 1024)`.execute(
+    database.db,
+  );
+  await sql`
+    insert into event_positions (event_group, subject, block, session, alias, first_position, last_position, distances)
+    values (1, 'web', 1024, 'a', false, 5 * 1024, 5 * 1024, '{4096}'), (2, 'web', 1024, 'b', false, 10 * 1024, 10 * 1024, '{9216}')
+  `.execute(database.db);
+  await sql`insert into event_blocks (first_position, events) values (1024, 20)`.execute(database.db);
+  const range = { after: logStart, until: endOf(30), limit: 1, newest: true };
+  expect(await find(database, { kinds: ["build.*"] }, range)).toEqual([offsetOf(10)]);
+});
+
+it("counts an event once that two of the subjects name", async () => {
+  await using fresh = await freshDatabase(migrated);
+  await using database = openDatabase({ url: fresh.url, connections: 1 });
+  await sql`
+    insert into event_groups (id, source, workspace, developer, project, upstream, kind, outcome, first_position, last_position)
+    values (1, 'acme/alice/shop/vagrant', 'acme', 'alice', 'shop', 'vagrant', 'job.started', '', 1024, 10 * 1024)
+  `.execute(database.db);
+  await sql`
+    insert into event_positions (event_group, subject, block, session, alias, first_position, last_position, distances)
+    select 1, case when alias then 'up' else 'job' end, seq * 1024, 's', alias, seq * 1024, seq * 1024, '{0}'
+    from generate_series(1, 10::bigint) as seq cross join (values (true), (false)) as of (alias)`.execute(database.db);
+  await sql`insert into event_blocks select seq * 1024, 1 from generate_series(1, 10::bigint) as seq`.execute(
+    database.db,
+  );
+  for (const branches of [0, 1_500]) {
+    const range = { after: logStart, until: endOf(10), limit: 2, newest: true };
+    const found = await find(database, { subjects: ["job", "up"] }, range, branches);
+    expect(found).toEqual([offsetOf(9), offsetOf(10)]);
+  }
+});
+
+it("reads few rows, whatever the filter", async () => {
   await using fresh = await freshDatabase(migrated);
   await using database = openDatabase({ url: fresh.url, connections: 1 });
   await fill(database, 100_000);
@@ -90,9 +130,12 @@ it("reads no table of positions from its beginning to its end", async () => {
         [endOf(50_000), undefined],
         [endOf(50_000), 0],
       ] as const) {
-        const before = await sequentialScans(database);
+        const before = await rowsRead(database);
         await find(database, filter, { after, until, limit: 50, newest }, branches);
-        expect(await sequentialScans(database), JSON.stringify({ filter, newest, after, branches })).toBe(before);
+        const { scans, rows } = await rowsRead(database);
+        expect(scans, JSON.stringify({ filter, newest, after, branches })).toBe(before.scans);
+        // Of 100,000 and more: Postgres may sort the rows of a small group instead of reading them in order.
+        if (branches === undefined) expect(rows - before.rows, JSON.stringify({ filter, newest })).toBeLessThan(30_000);
       }
     }
   }
@@ -129,9 +172,10 @@ async function fill({ db }: Database, count: number): Promise<void> {
   await sql`analyze event_blocks, event_groups, event_positions`.execute(db);
 }
 
-async function sequentialScans({ db }: Database): Promise<number> {
+async function rowsRead({ db }: Database): Promise<{ readonly scans: number; readonly rows: number }> {
   await sql`select pg_stat_force_next_flush()`.execute(db);
-  const { rows } = await sql<{ scans: number }>`
-    select seq_scan as scans from pg_stat_user_tables where relname = 'event_positions'`.execute(db);
-  return rows[0]?.scans ?? Number.NaN;
+  const { rows } = await sql<{ scans: number; rows: number }>`
+    select seq_scan as scans, (select sum(idx_tup_read)::bigint from pg_stat_user_indexes where relid = t.relid) as rows
+    from pg_stat_user_tables t where relname = 'event_positions'`.execute(db);
+  return rows[0] ?? { scans: Number.NaN, rows: Number.NaN };
 }

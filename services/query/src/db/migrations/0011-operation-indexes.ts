@@ -9,6 +9,8 @@ export const operationIndexes: Migration = {
 };
 
 const statements = [
+  // Lists by source are read by source, kind and outcome.
+  `drop index operations_source_start_position_idx`,
   // ListOperations reads each combination of these from its newest operation on. '': still running.
   `create index operations_by_workspace on operations (workspace, kind, coalesce(outcome, ''), start_position)`,
   `create index operations_by_source on operations (source, kind, coalesce(outcome, ''), start_position)`,
