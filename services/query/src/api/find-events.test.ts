@@ -2,9 +2,11 @@ import { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { type Filter, matches, parseFilter } from "@tapedeck/shared/filter/filter";
 import { endOf, logStart, offsetOf } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { endPosition } from "@tapedeck/shared/testing/positions";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
+import { Progress } from "../projecting/progress.ts";
 import { migrated } from "../testing/migrated.ts";
 import { type Random, randomEvents, seeded } from "../testing/random-scenario.ts";
 import { randomServer } from "../testing/random-server.ts";
@@ -13,8 +15,10 @@ import { scenario } from "../testing/scenario.ts";
 import { stage } from "../testing/stage.ts";
 import { vagrantSession, vagrantShop } from "../testing/vagrant-scenario.ts";
 import { blockSize } from "../views/events/blocks.ts";
+import { folds } from "../views/folds.ts";
+import type { ApiDeps } from "./deps.ts";
 import type { Range } from "./event-search.ts";
-import { findPositions } from "./find-events.ts";
+import { findEvents, findPositions } from "./find-events.ts";
 
 const words: Readonly<Record<keyof Filter, readonly string[]>> = {
   developers: ["alice", "bob", "carol", "nobody"],
@@ -68,6 +72,25 @@ it("finds exactly the matching events in a range, from either end, also after se
     found += expected.length;
   }
   expect(found).toBeGreaterThan(1_000);
+});
+
+it("does not answer from tables of a version that did not keep all positions", async () => {
+  await using fresh = await freshDatabase(migrated);
+  await using database = openDatabase({ url: fresh.url, connections: 1 });
+  const log = () => expect.fail("the log was asked");
+  const deps: ApiDeps = { database: () => database, log, progress: new Progress(), folds };
+  const request = {
+    filter: ListRequest.fromPartial({ workspace: "acme" }),
+    after: endPosition("e", 0),
+    until: endPosition("e", 9),
+    newest: true,
+  };
+  await sql`insert into checkpoint (name, projection, epoch, position) values ('log', 'events.2', 'e', ${endOf(9)})`.execute(
+    database.db,
+  );
+  await expect(findEvents(deps, request)).rejects.toMatchObject({ code: "not_ready" });
+  await sql`update checkpoint set projection = 'events.2 event_positions.1'`.execute(database.db);
+  expect(await findEvents(deps, request)).toEqual({ positions: [], reached: endPosition("e", 9) });
 });
 
 it("finds the newest events also where a group ended with an erased session", async () => {
