@@ -1,6 +1,7 @@
 import { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { type Filter, matches, parseFilter } from "@tapedeck/shared/filter/filter";
-import { endOf, logStart, offsetOf } from "@tapedeck/shared/log/offset";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { endOf, indexOf, justBefore, logStart, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { endPosition } from "@tapedeck/shared/testing/positions";
 import { sql } from "kysely";
@@ -8,6 +9,7 @@ import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
 import { Progress } from "../projecting/progress.ts";
 import { migrated } from "../testing/migrated.ts";
+import { applyInBatches, inMessages } from "../testing/positions.ts";
 import { type Random, randomEvents, seeded } from "../testing/random-scenario.ts";
 import { randomServer } from "../testing/random-server.ts";
 import { projectUntil } from "../testing/run-projection.ts";
@@ -56,22 +58,23 @@ it("finds exactly the matching events in a range, from either end, also after se
     const isKept = event.source.startsWith("acme/") && index >= (erasedUntil.get(event.session) ?? 0);
     return isKept ? [{ event, offset: offsetOf(seqs[index] ?? 0) }] : [];
   });
-  let found = 0;
-  for (let run = 0; run < 300; run += 1) {
-    const filter = randomFilter(random);
-    const after = random(3) === 0 ? offsetOf(random(end), random(3)) : logStart;
-    const until = random(3) === 0 ? offsetOf(random(end), random(3)) : endOf(end);
-    const range = { after, until, limit: 1 + random(60), newest: random(2) === 0 };
-    const all = kept.filter(({ event, offset }) => offset > after && offset <= until && matches(filter, event));
-    const expected = (range.newest ? all.slice(-range.limit) : all.slice(0, range.limit)).map(({ offset }) => offset);
-    // With few branches the other ways of searching are taken.
-    const branches = [0, 20, 1_500][random(3)];
-    expect(await find(database, filter, range, branches), JSON.stringify({ filter, range, branches })).toEqual(
-      expected,
-    );
-    found += expected.length;
+  await searchAtRandom(database, kept, random, 300);
+});
+
+it("finds each event once and in order where messages have several", async () => {
+  await using fresh = await freshDatabase(migrated);
+  await using database = openDatabase({ url: fresh.url, connections: 1 });
+  const random = seeded(12);
+  const events = inMessages(randomEvents(random, 6 * blockSize), () => 1 + random([1, 3, 40, 1_024][random(4)] ?? 1));
+  await applyInBatches(database, events, () => 1 + random(300));
+  const ours = events.filter(({ event }) => event.source.startsWith("acme/"));
+  expect(ours.filter(({ offset }) => indexOf(offset) > 0).length).toBeGreaterThan(blockSize);
+  await searchAtRandom(database, ours, random, 300);
+  const until = events.at(-1)?.offset ?? logStart;
+  for (const newest of [true, false]) {
+    const pages = await allPages(database, { after: logStart, until, limit: 37, newest });
+    expect(pages).toEqual(ours.map(({ offset }) => offset));
   }
-  expect(found).toBeGreaterThan(1_000);
 });
 
 it("does not answer from tables of a version that did not keep all positions", async () => {
@@ -163,6 +166,45 @@ it("reads few rows, whatever the filter", async () => {
     }
   }
 });
+
+type Placed = Pick<RecordedEvent, "event" | "offset">;
+
+/** Compares what is found by random filters, in random ranges, with what matches. */
+async function searchAtRandom(database: Database, kept: readonly Placed[], random: Random, runs: number) {
+  const last = kept.at(-1)?.offset ?? logStart;
+  const anywhere = () => justBefore(offsetOf(1 + random(sequenceOf(last)), random([1, 3, 1_024][random(3)] ?? 1)));
+  let found = 0;
+  for (let run = 0; run < runs; run += 1) {
+    const filter = randomFilter(random);
+    const after = random(3) === 0 ? anywhere() : logStart;
+    const until = random(3) === 0 ? anywhere() : endOf(sequenceOf(last));
+    const range = { after, until, limit: 1 + random(60), newest: random(2) === 0 };
+    const all = kept.filter(({ event, offset }) => offset > after && offset <= until && matches(filter, event));
+    const expected = (range.newest ? all.slice(-range.limit) : all.slice(0, range.limit)).map(({ offset }) => offset);
+    // With few branches the other ways of searching are taken.
+    const branches = [0, 20, 1_500][random(3)];
+    expect(await find(database, filter, range, branches), JSON.stringify({ filter, range, branches })).toEqual(
+      expected,
+    );
+    found += expected.length;
+  }
+  expect(found).toBeGreaterThan(1_000);
+}
+
+/** Page after page to the far end of the range. */
+async function allPages(database: Database, range: Range): Promise<readonly Offset[]> {
+  const pages: (readonly Offset[])[] = [];
+  let { after, until } = range;
+  for (;;) {
+    const found = await find(database, {}, { ...range, after, until });
+    const [first, last] = [found.at(0), found.at(-1)];
+    if (first === undefined || last === undefined) break;
+    pages.push(found);
+    if (range.newest) until = justBefore(first);
+    else after = last;
+  }
+  return (range.newest ? pages.toReversed() : pages).flat();
+}
 
 const find = (database: Database, filter: Filter, range: Range, branches?: number) =>
   database.db.transaction().execute((tx) => {

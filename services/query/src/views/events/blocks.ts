@@ -55,7 +55,8 @@ export async function blockOf(tx: Tx, offset: Offset): Promise<Offset> {
 /** The beginnings of the blocks from the one with this event on. */
 export async function blocksFrom(tx: Tx, offset: Offset): Promise<readonly Offset[]> {
   const { rows } = await sql<{ first: number }>`
-    select first_position as first from event_blocks where first_position >= ${await blockOf(tx, offset)}
+    select first_position as first from event_blocks
+    where first_position >= (select max(first_position) from event_blocks where first_position <= ${offset})
     order by first_position`.execute(tx);
   return rows.map(({ first }) => storedOffset(first));
 }

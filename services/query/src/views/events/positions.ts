@@ -1,5 +1,5 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { beyondAll, type Offset } from "@tapedeck/shared/log/offset";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import { key } from "../../db/text.ts";
 import type { View } from "../view.ts";
@@ -50,7 +50,7 @@ function rowsOf(batch: readonly RecordedEvent[], blocks: readonly Offset[]): rea
   const rows = new Map<string, Row>();
   let nth = 0;
   for (const { event, offset } of batch) {
-    while ((blocks[nth + 1] ?? beyondAll) <= offset) nth += 1;
+    while (nth + 1 < blocks.length && (blocks[nth + 1] ?? 0) <= offset) nth += 1;
     const block = blocks[nth] ?? offset;
     const group = groupName(groupOf(event));
     const subject = key(event.subject);
