@@ -2,6 +2,7 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { endOf, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
+import { formatPosition } from "@tapedeck/shared/log/position";
 import { endPosition, eventPosition } from "@tapedeck/shared/testing/positions";
 import { expect, it } from "vitest";
 import { timedSemaphore } from "../../limits/semaphore.ts";
@@ -78,15 +79,20 @@ it("of the last ones only those that are told count", async () => {
 });
 
 it("reads what query does not know yet from the log, and nothing that it knows", async () => {
-  // All up to 30 were found to be of no interest, but for two.
-  const known = { positions: [eventPosition("t", 3), eventPosition("t", 7)], reached: endPosition("t", 30) };
+  // All up to 30 were found to be of no interest, but for three, two of which share a message.
+  const written = (offset: Offset) => formatPosition({ epoch: "t", offset });
+  const known = {
+    positions: [offsetOf(3, 1), offsetOf(3, 900), offsetOf(7, 2)].map(written),
+    reached: endPosition("t", 30),
+  };
   const query: EventFinder = { findEvents: async () => known };
   const page = pageOf(40, line(), query);
   const found = async (more: Partial<typeof asked> & { last?: number }) =>
     (await page({ ...asked, filter: { kinds: ["log.*"] }, ...more })).items.map(({ position }) => position);
   const later = Array.from({ length: 10 }, (_, index) => eventPosition("t", 31 + index));
   expect(await found({})).toEqual([...known.positions, ...later]);
-  expect(await found({ last: 11 })).toEqual([eventPosition("t", 7), ...later]);
+  expect(await found({ last: 11 })).toEqual([...known.positions.slice(-1), ...later]);
+  expect(await found({ last: 12 })).toEqual([...known.positions.slice(-2), ...later]);
   expect(await found({ last: 3 })).toEqual(later.slice(-3));
 });
 
