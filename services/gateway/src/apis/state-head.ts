@@ -1,4 +1,4 @@
-import { timeToJson } from "@tapedeck/shared/events/json";
+import { timeToJson } from "@tapedeck/shared/events/time-text";
 import type { AnswerHead } from "../call-context.ts";
 import type { ReadState } from "../query-client.ts";
 

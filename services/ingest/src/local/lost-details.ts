@@ -1,4 +1,4 @@
-import { timeToJson } from "@tapedeck/shared/events/json";
+import { timeToJson } from "@tapedeck/shared/events/time-text";
 import type { Recorder } from "../record/recorder.ts";
 
 /** How many are named. */

@@ -1,7 +1,7 @@
 import { EventType, type KeyValue, Event as RktEvent } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { type AppDetail, type ImageDetail, type PodDetail, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Event } from "@tapedeck/shared/events/codec";
-import { timeToJson } from "@tapedeck/shared/events/json";
+import { timeToJson } from "@tapedeck/shared/events/time-text";
 
 /** The facts that rkt's API has a type for, and the rkt timestamp that their time may come from. */
 const kinds: Readonly<Record<string, { readonly type: EventType; readonly stamp: string }>> = {

@@ -2,7 +2,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { BuildStats } from "@tapedeck/proto/tapedeck/v1/query";
-import { timeToJson } from "@tapedeck/shared/events/json";
+import { timeToJson } from "@tapedeck/shared/events/time-text";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import type { QueryClient } from "../../query-client.ts";
 import type { Answer } from "./answers.ts";

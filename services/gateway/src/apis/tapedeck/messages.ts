@@ -1,6 +1,6 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { EventsResponse, type GetStateResponse } from "@tapedeck/proto/tapedeck/v1/tapedeck";
-import { eventToJson } from "@tapedeck/shared/events/json";
+import { writeEventJson } from "@tapedeck/shared/events/json";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
@@ -77,7 +77,7 @@ export function eventMessage(
   const made = message(
     { type: "event", position, recordedAt },
     () => {
-      const json = JSON.stringify(eventToJson(recorded, epoch, { original }));
+      const json = writeEventJson(recorded, epoch, { original });
       return `{"type":"event","position":"${position}","event":${json}}`;
     },
     () => {

@@ -1,6 +1,6 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import { timeToJson } from "@tapedeck/shared/events/json";
+import { timeToJson } from "@tapedeck/shared/events/time-text";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../../call-context.ts";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";

@@ -1,5 +1,5 @@
 import type { Imported } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { timeToJson } from "@tapedeck/shared/events/json";
+import { timeToJson } from "@tapedeck/shared/events/time-text";
 import type { Fact } from "../../normalize/fact.ts";
 import { sessionEnded } from "./session-facts.ts";
 import { type ConnectionRef, upstreamFact, upstreamRestored } from "./upstream-facts.ts";
