@@ -56,9 +56,13 @@ async function read(reader: Client, name: string): Promise<Copied> {
   const quoted = columns.map((column) => `"${column.name}"`);
   const text = quoted.map((column) => `${column}::text`).join(", ");
   const { rows } = await reader.query<unknown[]>({ text: `select ${text} from tapedeck."${name}"`, rowMode: "array" });
-  const arrays = columns.map(({ type }, index) => `$${index + 1}::${type}[]`).join(", ");
+  // An array of arrays would be unnested to its elements.
+  const isArray = ({ type }: { readonly type: string }) => type.endsWith("[]");
+  const arrays = columns.map((column, index) => `$${index + 1}::${isArray(column) ? "text" : column.type}[]`);
+  const values = columns.map((column, index) => (isArray(column) ? `${quoted[index]}::${column.type}` : quoted[index]));
   return {
-    insert: `insert into "${name}" (${quoted.join(", ")}) select * from unnest(${arrays})`,
+    insert: `insert into "${name}" (${quoted.join(", ")})
+      select ${values.join(", ")} from unnest(${arrays.join(", ")}) as copied (${quoted.join(", ")})`,
     columns: columns.map((_, index) => rows.map((row) => row[index])),
     rows: rows.length,
   };
