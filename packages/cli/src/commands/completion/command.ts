@@ -13,7 +13,7 @@ server that commands use, if it answers within half a second.`)
       "after",
       `
 Example:
-  source <(tapedeck completion bash)                                # in ~/.bashrc
+  source <(tapedeck completion bash)                                # in ~/.bashrc; needs the package bash-completion
   tapedeck completion zsh > ~/.zsh/completions/_tapedeck            # a folder in fpath
   tapedeck completion fish > ~/.config/fish/completions/tapedeck.fish`,
     )

@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import tab from "@bomb.sh/tab";
 import describe from "@bomb.sh/tab/commander";
+import { isNamePart } from "@tapedeck/shared/source";
 import type { Command } from "commander";
 import { apiAt, type Page } from "../../api/api.ts";
 
@@ -17,7 +18,9 @@ export function writeCompletion(shell: Shell): void {
 export async function completeWords(program: Command, words: readonly string[]): Promise<void> {
   const sources = isSourceAsked(words) ? await sourceNames() : [];
   const root = describe(program, { completionCommandName: "completion" });
-  for (const command of root.commands.values()) {
+  for (const [name, command] of root.commands) {
+    command.description = summaryOf(program, name) || firstLine(command.description);
+    for (const each of command.options.values()) each.description = firstLine(each.description);
     const option = command.options.get("source");
     if (option === undefined) continue;
     option.handler = (complete) => {
@@ -25,6 +28,18 @@ export async function completeWords(program: Command, words: readonly string[]):
     };
   }
   root.parse([...words]);
+}
+
+/** One line: a shell takes each further one for another word, and bash also runs what stands there in backticks. */
+function summaryOf(program: Command, name: string): string {
+  const command = name
+    .split(" ")
+    .reduce<Command | undefined>((parent, word) => parent?.commands.find((one) => one.name() === word), program);
+  return command?.summary() ?? "";
+}
+
+function firstLine(text: string): string {
+  return text.split("\n")[0] ?? "";
 }
 
 /** Nobody waits for a Tapedeck where none of its words are wanted. */
@@ -38,7 +53,10 @@ async function sourceNames(): Promise<readonly string[]> {
     const asked = apiAt().get<Page<{ readonly source: string }>>("/api/v1/sources", { limit: 200 });
     const late = setTimeout(patienceMs, undefined, { ref: false });
     const page = await Promise.race([asked, late]);
-    const names = (page?.items ?? []).map(({ source }) => source.split("/").slice(1));
+    const names = (page?.items ?? [])
+      .map(({ source }) => source.split("/").slice(1))
+      // A server may answer anything, and a shell would run it.
+      .filter((parts) => parts.every(isNamePart));
     const short = names.map(([developer, project]) => `${developer}/${project}`);
     // An ambiguous short name is replaced by the full one.
     return names.map((parts, at) =>
