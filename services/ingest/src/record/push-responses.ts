@@ -76,14 +76,15 @@ export class PushResponses {
 
   #takeResponses(): readonly PushResponse[] {
     const responses: PushResponse[] = [];
+    // A tap may leave when all is committed, and wants to know the session then.
+    const session = this.#sessions.shift();
+    if (session !== undefined) responses.push({ body: { $case: "session_found", value: { session } } });
     if (this.#committed > this.#reported) {
       this.#reported = this.#committed;
       responses.push({ body: { $case: "committed", value: { index: this.#committed } } });
     }
     const request = this.#requests.shift();
     if (request !== undefined) responses.push({ body: { $case: "control", value: request } });
-    const session = this.#sessions.shift();
-    if (session !== undefined) responses.push({ body: { $case: "session_found", value: { session } } });
     return responses;
   }
 }

@@ -20,6 +20,8 @@ export const skaffold: RecordableCommand = {
       throw new CommandError(`--rpc-port ${asked.rpcPort} is not a fixed port`);
     }
     if (asked.subcommand === "render") throw new CommandError("skaffold render has no --rpc-port");
+    // With a port, Skaffold serves its API in `version` and the like too, and may complain when they are over at once.
+    if (asked.rpcPort === undefined && !mayTell(asked)) return undefined;
     return {
       upstream: "skaffold",
       isUpstream: asked.isSkaffold,
@@ -28,7 +30,7 @@ export const skaffold: RecordableCommand = {
       project: () => projectName(folder, asked.filename),
       labels: asked.isSkaffold ? { command: ["skaffold", asked.subcommand].filter(Boolean).join(" ") } : {},
       address: async () => `127.0.0.1:${port}`,
-      ...(writesEvents(asked) && {
+      ...(mayTell(asked) && {
         eventLog: {
           variable: "SKAFFOLD_EVENT_LOG_FILE",
           ...{ file: asked.eventLogFile && resolve(folder, asked.eventLogFile), address: `127.0.0.1:${port}` },
@@ -38,10 +40,11 @@ export const skaffold: RecordableCommand = {
   },
 };
 
-/** Those that have the API. Others have little to tell, such as the blank lines of `skaffold version`. */
+/** Those that have something to tell. */
 const withApi: ReadonlySet<string> = new Set("dev debug build run deploy apply test verify exec".split(" "));
 
-function writesEvents({ isSkaffold, subcommand = "" }: SkaffoldCommand): boolean {
+/** Whatever may start a Skaffold is asked. */
+function mayTell({ isSkaffold, subcommand = "" }: SkaffoldCommand): boolean {
   return !isSkaffold || withApi.has(subcommand);
 }
 

@@ -166,6 +166,15 @@ export function fingerprintOf(frames: readonly HeldFrame[], redact: Redact): Fin
   return smallest && { at: smallest.moment, sha: smallest.masked(redact).sha };
 }
 
+/** The earliest that is known of the process: when its first frame came, or an own time of a frame before that. */
+export function beginOf({ channels }: UpstreamConnection, firstFrameAt: Timestamp): Timestamp {
+  let begin = firstFrameAt;
+  for (const { waiting } of channels.values()) {
+    for (const { moment } of waiting) if (moment !== undefined && compareTimestamps(moment, begin) < 0) begin = moment;
+  }
+  return begin;
+}
+
 /** What was received so far on each channel, as it would be recorded with this setting. */
 export function receivedBy({ channels }: UpstreamConnection, redact: Redact): Map<string, ReceivedChannel> {
   const received = new Map<string, ReceivedChannel>();

@@ -32,6 +32,7 @@ const described = (channel: string, state: string): What => ({
 /** A tap that remembers what it pushed, so that it can push it again. */
 function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", normalizer = plain } = {}) {
   const items: Item[] = [];
+  const reported: string[] = [];
   const controller = new AbortController();
   const open = (first_index: bigint) =>
     openSessionRecorder({
@@ -49,9 +50,12 @@ function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", norm
         settings: {},
       },
       signal: controller.signal,
+      listener: { session: (session) => void reported.push(session) },
     });
   let recording: Promise<SessionRecorder> = open(firstIndex);
   return {
+    /** The sessions that the tap was told. */
+    reported,
     /** Pushes one thing at a moment (ms), on a connection. */
     async push(ms: number, connection: string, what: What) {
       const item: Item = { index: BigInt(items.length + 1), connection, at: timestampOfMs(ms), what };
@@ -354,6 +358,22 @@ test("the end of a process ends its session", async () => {
   await tap.settled();
   expect(kinds(log).slice(-2)).toEqual(["upstream.lost", "session.ended"]);
   expect(events(log).at(-1)?.detail).toMatchObject({ value: { reason: "process ended with exit code 2" } });
+});
+
+test("a process that is over before its session is decided began with its first frame, and the tap is told", async () => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  await tap.push(1_000, "C1", dialled);
+  await tap.push(1_010, "C1", frame("a", "700 one"));
+  await tap.push(1_020, "C1", frame("b", "720 two"));
+  await tap.push(1_050, "C1", closed(true));
+  await tap.settled();
+  const [begin, end] = ["session.started", "session.ended"].map((kind) =>
+    events(log).find((event) => event.kind === kind),
+  );
+  expect(begin?.occurred_at).toMatchObject(timestampOfMs(700));
+  expect(end?.occurred_at).toMatchObject(timestampOfMs(1_050));
+  expect(tap.reported).toEqual([begin?.session]);
 });
 
 test("a state is recorded when it differs from the last one", async () => {

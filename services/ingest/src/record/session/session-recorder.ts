@@ -166,8 +166,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     await writer.room();
   }
 
-  function reportSession(): void {
-    const session = current?.session ?? "";
+  function reportSession({ session = "" }: Partial<UpstreamConnection> = current ?? {}): void {
     if (session === "" || session === reportedSession) return;
     reportedSession = session;
     listener.session?.(session);
@@ -346,9 +345,12 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
     connection.undecidedFrames = frames;
     const verdict = await sessions.find(connection, isLast);
     if (verdict === "wait") return;
-    // Frames from a file come long after they happened, so the session begins with the first frame's own time.
-    if (verdict === "new") sessions.begin(connection, connections.isFromFile(connection) ? firstFrameAt : at);
+    // Frames from a file come long after they happened, and those of a short process are decided on at its end.
+    const isLate = connections.isFromFile(connection) || final;
+    if (verdict === "new") sessions.begin(connection, isLate ? connections.beginOf(connection, firstFrameAt) : at);
     else await sessions.rejoin(connection, verdict, at);
+    // Its connection may be over in a moment.
+    reportSession(connection);
     for (const { name } of normalizer.channels) {
       const channel = channels.get(name);
       if (channel === undefined || channel.waiting.length === 0) continue;
