@@ -17,7 +17,10 @@ const tables = [
 
 /** Columns with the time of observation or recording, or with a position in the log. */
 const aside: Readonly<Record<string, readonly string[]>> = {
-  "*": ["position", "start_position", "end_position", "first_position", "last_position", "recorded_at", "observed_at"],
+  "*": [
+    ...["position", "start_position", "end_position", "first_position", "last_position"],
+    ...["start_position_text", "end_position_text", "recorded_at", "observed_at"],
+  ],
   // The end depends on Tapedeck's own last event.
   sources: ["last_event_at", "last_event_ns", "not_heard_since", "address"],
   sessions: ["started_at", "started_ns", "ended_at", "ended_ns"],
