@@ -98,7 +98,7 @@ test("TLS where there is none, and the reverse", async () => {
     mends: false,
   });
   expect(await troubleWith(at(`127.0.0.1:${tls}`))).toEqual({
-    why: `127.0.0.1:${tls} closes the connection: if it speaks TLS, use https://127.0.0.1:${tls}`,
+    why: `127.0.0.1:${tls} closes the connection: if it speaks TLS, begin the address with https://`,
     mends: true,
   });
 });

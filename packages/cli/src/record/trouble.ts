@@ -66,7 +66,7 @@ function connectionTrouble(text: string, { address, name }: Pick<GrpcTarget, "ad
   if (/^Protocol error/.test(last)) return stranger({ name });
   // A server that is just dying does that too.
   if (/^Failed to connect|^Connection dropped/.test(last) && name === address) {
-    return { why: `${address} closes the connection: if it speaks TLS, use https://${address}`, mends: true };
+    return { why: `${address} closes the connection: if it speaks TLS, begin the address with https://`, mends: true };
   }
   if (/ECONNREFUSED/.test(last)) return { why: `nothing listens at ${address}`, mends: true };
   if (/ENOTFOUND|EAI_|Name resolution failed/.test(last)) return { why: `the host ${host} was not found`, mends: true };

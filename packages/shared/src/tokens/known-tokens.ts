@@ -33,6 +33,9 @@ export type KnownTokensOptions = {
 /** The shortest time between two reads, so that guessing tokens costs NATS next to nothing. */
 const minReadIntervalMs = 50;
 
+/** A log that is away for longer after our start is worth a warning. */
+const startMs = 10_000;
+
 /**
  * Keeps the tokens in memory: known tokens keep working while NATS is away, and still expire. Tokens that were revoked
  * meanwhile end as soon as NATS is back.
@@ -70,7 +73,8 @@ class TokenCache implements KnownTokens {
 
   async find(text: string): Promise<KnownToken> {
     const hash = tokenHash(text);
-    if (hash === undefined) throw unauthenticated("this is not a Tapedeck token: those begin with tdk_");
+    if (hash === undefined)
+      throw unauthenticated("this is not a Tapedeck token (those begin with tdk_), or not the whole of one");
     if (this.#snapshot === undefined || !this.#live.has(hash)) await this.#readAfresh();
     const token = this.#live.get(hash);
     if (token === undefined) {
@@ -88,6 +92,7 @@ class TokenCache implements KnownTokens {
   }
 
   async #refresh(): Promise<void> {
+    const began = performance.now();
     let isAway = false;
     while (!this.#closing.signal.aborted) {
       try {
@@ -95,10 +100,12 @@ class TokenCache implements KnownTokens {
         if (isAway) this.#warn("tokens can be looked up again");
         isAway = false;
       } catch (error) {
-        if (!isAway && !this.#closing.signal.aborted) {
+        // At a start the log may come a moment later.
+        const isStarting = this.#snapshot === undefined && performance.now() - began < startMs;
+        if (!isStarting && !isAway && !this.#closing.signal.aborted) {
           this.#warn("tokens can't be looked up: known tokens keep working", error);
         }
-        isAway = true;
+        isAway ||= !isStarting;
       }
       await delay(this.#intervalMs, this.#closing.signal);
     }

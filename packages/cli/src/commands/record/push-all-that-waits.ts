@@ -34,7 +34,7 @@ export async function pushAllThatWaits({ home, target, from, signal, say }: Push
       ),
   });
   const left = await orphanedSpills(home);
-  for (const [to, count] of others(left, name)) say(`${count} more wait for ${to}`);
+  for (const [to, count] of others(left, name)) say(`${count} more ${count === 1 ? "waits" : "wait"} for ${to}`);
   return left.filter(isMeant).length === 0;
 }
 

@@ -78,8 +78,8 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   const restored = await tapedeck("restore", "kept", "--replace");
   expect(restored).toMatchObject({ code: 0, err: "" });
   expect(restored.out).toContain("restored 5 events");
-  expect(restored.out).toContain("restored 1 tokens");
-  expect(restored.out).toContain("1 tokens of the backup have been revoked since, and stay revoked");
+  expect(restored.out).toContain("restored 1 token;");
+  expect(restored.out).toContain("1 token of the backup was revoked since, and stays revoked");
   expect(await lastOf(connection)).toMatchObject({ lastSeq: 5, formerEpochs: [{ epoch, lastSeq: 5 }] });
   const names = (await tokens.list()).map(({ name }) => name);
   expect(names.sort()).toEqual(["kept", "lost"]);

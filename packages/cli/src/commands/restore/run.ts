@@ -43,10 +43,13 @@ export async function restore(
     const { added, stayRevoked } = await (await openTokenStore(nats)).putBack(tokens);
     if (added > 0) {
       console.log(
-        `restored ${added} tokens; a token that was revoked after the backup is valid again if this NATS has no record of that: see \`tapedeck token list\``,
+        `restored ${added === 1 ? "1 token" : `${added} tokens`}; a token that was revoked after the backup is valid again if this NATS has no record of that: see \`tapedeck token list\``,
       );
     }
-    if (stayRevoked > 0) console.log(`${stayRevoked} tokens of the backup have been revoked since, and stay revoked`);
+    if (stayRevoked > 0) {
+      const which = stayRevoked === 1 ? "1 token of the backup was" : `${stayRevoked} tokens of the backup were`;
+      console.log(`${which} revoked since, and ${stayRevoked === 1 ? "stays" : "stay"} revoked`);
+    }
   }
 }
 

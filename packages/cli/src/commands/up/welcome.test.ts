@@ -36,12 +36,15 @@ it("says where everything is, however long its name, and each source on a line",
 });
 
 it("says where people get in, and with what", () => {
-  const addresses = { http: "0.0.0.0:7052", grpc: "0.0.0.0:7051" };
+  const endpoints = { "alice/shop http": "127.0.0.1:50062", "bob/shop http": "0.0.0.0:50063" };
+  const addresses = { http: "0.0.0.0:7052", grpc: "0.0.0.0:7051", ...endpoints };
   const door = { tls: true, auth: "tokens", hostName: "deck.example.com" } as const;
   const [, places, toTry] = shown({ addresses, door, sources: sources.slice(1) });
   expect(places).toMatchInlineSnapshot(`
     "  HTTP, WebSocket  https://deck.example.com:7052
       gRPC             deck.example.com:7051
+      alice/shop http  127.0.0.1:50062
+      bob/shop http    deck.example.com:50063
       access           TLS, tokens (tapedeck token create)
       Postgres         -
       data             .tapedeck"

@@ -1,5 +1,6 @@
 import { relative } from "node:path";
 import { styleText } from "node:util";
+import { isLoopback } from "@tapedeck/shared/service/loopback";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { GatewayAccess } from "../../up/settings.ts";
 
@@ -48,6 +49,11 @@ function reachable(address = "", { tls, hostName = "localhost" }: GatewayAccess)
   return tls || isEverywhere ? address.replace(/^.*(?=:\d+$)/, hostName) : address;
 }
 
+/** What listens for this machine alone is reached under no other name. */
+function endpointAddress(address: string, door: GatewayAccess): string {
+  return isLoopback(address.replace(/:\d+$/, "")) ? address : reachable(address, door);
+}
+
 function httpUrl({ addresses, door }: Pick<Welcome, "addresses" | "door">): string {
   return `${door.tls ? "https" : "http"}://${reachable(addresses.http, door)}`;
 }
@@ -62,7 +68,7 @@ function places({ addresses, door, storeDir, sources, mode }: Welcome): string[]
   return [
     row("HTTP, WebSocket", httpUrl({ addresses, door })),
     row("gRPC", reachable(addresses.grpc, door)),
-    ...endpoints.map(([name, address]) => row(name, reachable(address, door))),
+    ...endpoints.map(([name, address]) => row(name, endpointAddress(address, door))),
     ...(access === "" ? [] : [row("access", access)]),
     row("Postgres", addresses.postgres ?? "-"),
     row("data", relative(process.cwd(), storeDir) || storeDir),
