@@ -3,9 +3,14 @@ import type { Database, Tx } from "./database.ts";
 import { lockUntilCommit } from "./lock.ts";
 import type { CheckpointRow } from "./schema.ts";
 
-/** Waits until nobody reads, and blocks readers until the transaction ends, because the tables are about to be swapped. */
+/** Waits until nobody reads or writes, and blocks both until the transaction ends, because the tables are about to be swapped. */
 export async function swapLock(tx: Tx): Promise<void> {
   await lockUntilCommit(tx, "swap", "alone");
+}
+
+/** The names of the tables mean the same ones until the transaction ends. */
+export async function noSwapUntilCommit(tx: Tx): Promise<void> {
+  await lockUntilCommit(tx, "swap", "shared");
 }
 
 /**
@@ -21,7 +26,7 @@ export async function readConsistently<T>(
     .setIsolationLevel("repeatable read")
     .setAccessMode("read only")
     .execute(async (tx) => {
-      await lockUntilCommit(tx, "swap", "shared");
+      await noSwapUntilCommit(tx);
       return read(tx, await readCheckpoint(tx));
     });
 }

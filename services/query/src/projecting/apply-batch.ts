@@ -2,6 +2,7 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { laterOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
+import { noSwapUntilCommit } from "../db/read.ts";
 import type { CheckpointRow } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import type { Batch } from "./batches.ts";
@@ -26,6 +27,8 @@ export type BatchStart = { readonly after: Offset; readonly epoch: string; reado
  * @throws CheckpointMovedError
  */
 export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, start: BatchStart): Promise<Applied> {
+  // Otherwise the checkpoint could be that of tables which a rebuild has just replaced, and the rows go into the new ones.
+  await noSwapUntilCommit(tx);
   const checkpoint = await lockCheckpoint(tx);
   if (checkpoint === undefined || checkpoint.position < start.after) {
     throw new CheckpointMovedError("the tables have gone back");

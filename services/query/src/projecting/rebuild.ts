@@ -2,7 +2,7 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import { letReadersIn } from "../db/access/grants.ts";
-import { type Database, liveSchema, openDatabase } from "../db/database.ts";
+import { type Database, liveSchema, openDatabase, type Tx } from "../db/database.ts";
 import { withTables } from "../db/lock.ts";
 import { migrate } from "../db/migrate.ts";
 import { swapLock } from "../db/read.ts";
@@ -71,13 +71,10 @@ async function swap({ db }: Database, position: Offset): Promise<boolean> {
     const { rows: there } = await sql<{ there: boolean }>`
       select to_regclass(${`${liveSchema}.checkpoint`}) is not null as there`.execute(tx);
     if (there[0]?.there === true) {
-      const { rows } = await sql<{ ahead: boolean }>`
-        select live.position > ${position} as ahead
-        from ${sql.table(`${liveSchema}.checkpoint`)} live join ${sql.table(`${shadowSchema}.checkpoint`)} shadow
-          using (name, projection, epoch)
-        for update of live`.execute(tx);
-      if (rows[0]?.ahead === true) return false;
+      // Asked before anybody has to wait, and again when nobody writes any more.
+      if (await isLiveAhead(tx, position)) return false;
       await swapLock(tx);
+      if (await isLiveAhead(tx, position)) return false;
       await sql`alter schema ${sql.id(liveSchema)} rename to ${sql.id(retiredSchema)}`.execute(tx);
     }
     await sql`alter schema ${sql.id(shadowSchema)} rename to ${sql.id(liveSchema)}`.execute(tx);
@@ -86,6 +83,14 @@ async function swap({ db }: Database, position: Offset): Promise<boolean> {
   // In its own transaction, because it waits for readers of the old tables.
   if (swapped) await dropSchema({ db }, retiredSchema);
   return swapped;
+}
+
+async function isLiveAhead(tx: Tx, position: Offset): Promise<boolean> {
+  const { rows } = await sql<{ ahead: boolean }>`
+    select live.position > ${position} as ahead
+    from ${sql.table(`${liveSchema}.checkpoint`)} live join ${sql.table(`${shadowSchema}.checkpoint`)} shadow
+      using (name, projection, epoch)`.execute(tx);
+  return rows[0]?.ahead === true;
 }
 
 async function dropSchema({ db }: Pick<Database, "db">, schema: string): Promise<void> {
