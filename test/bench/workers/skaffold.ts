@@ -91,8 +91,14 @@ export function work(times: number): void {
 export function roundsIn(ms: number): number {
   work(1_000);
   const { on } = mainThreadMs();
-  work(1_000);
-  return Math.max(1, Math.round((1_000 * ms) / (mainThreadMs().on - on)));
+  let [rounds, tookMs] = [0, 0];
+  // The kernel counts in steps of some ms: less than one of them would be nothing.
+  while (tookMs < 20) {
+    work(1_000);
+    rounds += 1_000;
+    tookMs = mainThreadMs().on - on;
+  }
+  return Math.max(1, Math.round((rounds * ms) / tookMs));
 }
 
 function onCoreOrQueuedMs(): number {

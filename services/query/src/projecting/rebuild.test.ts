@@ -49,9 +49,29 @@ it("builds the same tables from the log, beside a query that keeps following", a
   await using straight = await freshDatabase(migrated);
   await projectUntil(straight.url, on.log.reader, end);
   await projectUntil(on.databaseUrl, on.log.reader, end).catch(() => {}); // query holds the tables: it is there already
-  expect(await contents(on.databaseUrl)).toEqual(await contents(straight.url));
+  expect(comparable(await contents(on.databaseUrl))).toEqual(comparable(await contents(straight.url)));
   expect(await schemas(on.databaseUrl)).toEqual(["tapedeck"]);
 });
+
+/**
+ * Who follows the log live is not given events of a session that is erased meanwhile; who reads it afterwards is, and removes
+ * them. So groups and blocks, which count all that was given, are not compared; the positions that remain are.
+ */
+function comparable({
+  event_groups: _,
+  event_blocks: __,
+  event_positions,
+  ...tables
+}: Awaited<ReturnType<typeof contents>>) {
+  const rows = event_positions as readonly PositionsRow[];
+  const positions = rows.flatMap(({ block, distances, ...row }) =>
+    distances.map((distance) => ({ ...row, first_position: 0, last_position: 0, position: Number(block) + distance })),
+  );
+  const texts = positions.map((row) => JSON.stringify(row)).sort();
+  return { ...tables, texts };
+}
+
+type PositionsRow = { readonly block: number; readonly distances: readonly number[] };
 
 it("continues an interrupted rebuild", async ({ signal }) => {
   await using on = await stage();
