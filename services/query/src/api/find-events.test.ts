@@ -160,7 +160,7 @@ it("reads few rows, whatever the filter", async () => {
         await find(database, filter, { after, until, limit: 50, newest }, branches);
         const { scans, rows } = await rowsRead(database);
         expect(scans, JSON.stringify({ filter, newest, after, branches })).toBe(before.scans);
-        // Of 100,000 and more: Postgres may sort the rows of a small group instead of reading them in order.
+        // From 100,000 on Postgres may sort the rows of a small group instead of reading them in order.
         if (branches === undefined) expect(rows - before.rows, JSON.stringify({ filter, newest })).toBeLessThan(30_000);
       }
     }

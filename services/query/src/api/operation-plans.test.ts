@@ -108,7 +108,7 @@ function named<Request>(requests: readonly Request[]): [string, Request][] {
   ]);
 }
 
-/** Of 55,000 operations. */
+/** The table has 55,000 operations. */
 const few = 8_000;
 
 async function expectFew(ask: () => Promise<unknown>, most = few): Promise<void> {

@@ -54,7 +54,7 @@ it("builds the same tables from the log, beside a query that keeps following", a
 });
 
 /**
- * Who follows the log live is not given events of a session that is erased meanwhile; who reads it afterwards is, and removes
+ * A reader that follows the log live is not given events of a session that is erased meanwhile; a later one is, and removes
  * them. So groups and blocks, which count all that was given, are not compared; the positions that remain are.
  */
 function comparable({
