@@ -19,9 +19,9 @@ export default defineConfig(({ mode }) => {
       ],
       setupFiles: ["packages/shared/src/testing/property-tests.ts"],
       globalSetup: ["packages/shared/src/testing/servers.ts"],
-      // Tests wait most of the time, for other processes and for real times: two files more than there are cores keep them
-      // busy. The long ones start many processes themselves.
-      maxWorkers: long ? Math.max(2, availableParallelism()) : availableParallelism() + 2,
+      // Tests wait most of the time, for other processes and for real times: three files more than there are cores keep
+      // them busy. The long ones start many processes themselves.
+      maxWorkers: long ? Math.max(2, availableParallelism()) : availableParallelism() + 3,
       // A worker runs many files one after the other, and loads the modules that they share once.
       isolate: false,
       // What whoever runs the tests has logged in to is no matter of theirs.

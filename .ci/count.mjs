@@ -1,7 +1,14 @@
-// Reads vitest's reports, each named with the exit code of its run, prints "N passed, N failed" for all of them and exits
-// with 0 only if every run did. There is no report when an earlier step (installation, lint, types) failed, and that
-// counts as one failure.
+// Reads vitest's reports, each named with the exit code of its run, and prints which tests failed and why, and then "N
+// passed, N failed" for all of them. It exits with 0 only if every run did. There is no report when an earlier step (installation, lint, types) failed, and that
+// counts as one failure. A run named "-" has no report: only its exit code counts.
 import { readFileSync } from "node:fs";
+import { relative } from "node:path";
+
+/** Once more at the end, where it is found when only the end of the output was kept. */
+const tell = (file, title, message) => {
+  const lines = message.split("\n").filter((line) => line.trim() !== "");
+  console.log(`FAILED ${relative(process.cwd(), file)} > ${title}\n${lines.slice(0, 12).join("\n")}\n`);
+};
 
 const count = (file) => {
   try {
@@ -9,6 +16,12 @@ const count = (file) => {
     const unloaded = testResults.filter(
       ({ status, assertionResults }) => status === "failed" && !assertionResults.length,
     );
+    for (const { name, message } of unloaded) tell(name, "not loaded", message);
+    for (const { name, assertionResults } of testResults) {
+      for (const { status, fullName, failureMessages } of assertionResults) {
+        if (status === "failed") tell(name, fullName, failureMessages.join("\n"));
+      }
+    }
     return { passed: numPassedTests, failed: numFailedTests + unloaded.length };
   } catch {
     return { passed: 0, failed: 1 };
@@ -18,7 +31,7 @@ const count = (file) => {
 const runs = [];
 for (let args = process.argv.slice(2); args.length > 0; args = args.slice(2)) {
   const [file, code] = args;
-  const { passed, failed } = count(file);
+  const { passed, failed } = file === "-" ? { passed: 0, failed: 0 } : count(file);
   // A run may fail without a failed test: by an error that nobody caught.
   runs.push({ passed, failed: code === "0" ? failed : Math.max(failed, 1) });
 }

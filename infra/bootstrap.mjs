@@ -135,6 +135,13 @@ const install = async () => {
 const prepare = async () => {
   await install();
   await step("generating code", join(bin, "turbo"), ["run", "generate", "--output-logs=errors-only"]);
+  await step("building the page", join(bin, "turbo"), [
+    "run",
+    "build",
+    "-F",
+    "@tapedeck/web",
+    "--output-logs=errors-only",
+  ]);
   const found = await run(node, [join(root, "infra", "local", "fetch-nats-server.ts")], { output: "inherit" });
   if (found.code !== 0) process.exit(found.code);
 };
@@ -144,6 +151,7 @@ const checkTypes = async () => {
   const tsc = join(bin, "tsc");
   const known = join("node_modules", ".cache", "types.tsbuildinfo");
   await step("types (tsc)", tsc, ["-p", ".", "--incremental", "--tsBuildInfoFile", known]);
+  await step("types of the page (tsc)", tsc, ["-p", "packages/web"]);
   await step("types of the published client (tsc)", tsc, ["-p", "packages/client/tsconfig.build.json", "--noEmit"]);
 };
 

@@ -6,7 +6,7 @@ import { fetchNatsFromDebian } from "./nats-debian.ts";
 import { type FetchNats, fetchNatsRelease } from "./nats-release.ts";
 import { run } from "./run.ts";
 
-/** Atomic batches appeared in 2.12. */
+/** The oldest version that Tapedeck is tested with. */
 const OLDEST: readonly [number, number] = [2, 12];
 
 export type FindNatsServer = {

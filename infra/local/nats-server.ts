@@ -90,15 +90,13 @@ const config = ({
 server_name: tapedeck
 listen: ${quoted(`${host.includes(":") ? `[${host}]` : host}:${port === 0 ? -1 : port}`)}
 ports_file_dir: ${quoted(join(dataDir, "ports"))}
-# An event with its original bytes, and headers.
+# An event with its original bytes, or a batch of events, and headers.
 max_payload: 8MB
 jetstream {
   store_dir: ${quoted(join(dataDir, "store"))}
   # The disk is the limit; else it would be three quarters of what is free at the start.
   max_file_store: ${maxFileStore}
   ${syncAlways ? "sync_interval: always" : ""}
-  # Room for the open batches of several hundred sources; the server's own limit is 50 a stream.
-  limits { batch { max_inflight_per_stream: 500, max_inflight_total: 2000 } }
 }
 ${user === undefined ? "" : `authorization { user: ${quoted(user)}, password: ${quoted(password ?? "")} }`}
 `;

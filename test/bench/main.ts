@@ -1,21 +1,24 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { chmod } from "node:fs/promises";
 import { cpus, release, tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Bench } from "./frame/bench.ts";
-import { type Options, readOptions, UsageError, usage } from "./frame/options.ts";
-import { machineMs, ownMs } from "./frame/processor-time.ts";
 import type { Row } from "./frame/row.ts";
 import { durability } from "./frame/stack.ts";
-import { benchTable, flatness, number, short } from "./frame/table.ts";
-import { parts } from "./parts/all.ts";
+import { profileWorkers } from "./frame/worker.ts";
+import { type Options, readOptions, UsageError, usage } from "./options.ts";
+import { parts, type Run } from "./parts/all.ts";
+import { Report } from "./report/report.ts";
+import { benchTable, flatnessTable, number, rowLine, short } from "./report/table.ts";
 
-/** `npm run bench`: measures, prints a table and writes JSON. */
+/** `npm run bench`: measures, prints a table, and writes it as JSON and as Markdown. */
 
 const results = join(fileURLToPath(new URL("../../", import.meta.url)), ".tapedeck", "bench");
-const startedAt = new Date();
-const stamp = startedAt.toISOString().replaceAll(/[:.]/g, "-");
+const stamp = new Date().toISOString().replaceAll(/[:.]/g, "-");
+
+// As `tapedeck up` starts services. Without it each of them keeps the compiler that strips types, some 20 MiB.
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("../../node_modules/.cache/tapedeck", import.meta.url));
 
 try {
   await run(readOptions(process.argv.slice(2)));
@@ -34,34 +37,45 @@ async function run(options: Options): Promise<void> {
   const machine = { cores: cpus().length, model: cpus()[0]?.model ?? "", kernel: release(), node: process.version };
   console.log(`${machine.cores} × ${machine.model}, Node ${machine.node}. ${durability}.\n`);
 
+  const report = new Report(resolve(options.out ?? join(results, `${stamp}.json`)), {
+    ...{ machine, durability, options, scale },
+  });
   const rows: Row[] = [];
-  const [machineBefore, ownBefore] = [machineMs(), ownMs()];
-  for (const size of options.sizes) {
-    for (const name of options.parts) {
-      process.stdout.write(`${name} (${short(size)}) … `);
-      const start = performance.now();
-      const bench = new Bench(name, { ...scale, size, folder, ...(options.profile && { profileFolder }) });
-      await parts[name](bench).catch((error: Error) => bench.fail(error));
-      rows.push(...bench.rows);
-      console.log(`${bench.rows.length} lines (${((performance.now() - start) / 1_000).toFixed(0)} s)`);
-    }
+  for (const each of options.runs) {
+    const { name, size } = each;
+    const onRow = (row: Row) => {
+      rows.push(row);
+      console.log(`  ${rowLine(row)}`);
+    };
+    console.log(titleOf(each, options.runs));
+    const start = performance.now();
+    const bench = new Bench(name, { ...scale, size, folder, onRow, ...(options.profile && { profileFolder }) });
+    if (options.profile) profileWorkers({ folder: profileFolder, part: name });
+    await parts[name](bench).catch((error: Error) => bench.fail(error));
+    report.write(rows);
+    const seconds = (performance.now() - start) / 1_000;
+    console.log(`  ${number(seconds)} s, ${number(report.minutes)} min since the start\n`);
   }
-  console.log(`\n${benchTable(rows)}`);
-  const flat = flatness(rows);
-  if (flat !== "") console.log(`\n${flat}`);
+  conclude(rows, report);
+  if (options.profile) console.log(`Profiles of the services and of the bench's workers: ${profileFolder}`);
+}
 
-  const file = resolve(options.out ?? join(results, `${stamp}.json`));
-  mkdirSync(dirname(file), { recursive: true });
-  const minutes = (Date.now() - startedAt.getTime()) / 60_000;
-  const othersMs = machineMs() - machineBefore - (ownMs() - ownBefore);
-  const othersCores = Math.max(0, othersMs / (Date.now() - startedAt.getTime()));
-  const report = { startedAt, minutes, machine, othersCores, durability, options, scale, rows };
-  writeFileSync(file, `${JSON.stringify(report, null, 2)}\n`);
-  console.log(`\n${minutes.toFixed(1)} min. All runs: ${file}`);
+function conclude(rows: readonly Row[], report: Report): void {
+  console.log(benchTable(rows));
+  const flat = flatnessTable(rows);
+  if (flat !== "") console.log(`\n${flat}`);
+  if (rows.some(({ verdict }) => verdict === "failed")) process.exitCode = 1;
+  const { minutes, othersCores } = report;
+  console.log(`\n${number(minutes)} min. All runs: ${report.json}\nFor a document: ${report.markdown}`);
   console.log(
-    `Other programs took ${number(othersCores)} of ${machine.cores} cores meanwhile${notQuiet(othersCores)}.`,
+    `Other programs took ${number(othersCores)} of ${cpus().length} cores meanwhile${notQuiet(othersCores)}.`,
   );
-  if (options.profile) console.log(`Profiles of the services: ${profileFolder}`);
+}
+
+/** A part that is measured at one size is known by its name. */
+function titleOf({ name, size }: Run, runs: readonly Run[]): string {
+  const isOnly = runs.filter((run) => run.name === name).length === 1;
+  return isOnly ? name : `${name} (${short(size)})`;
 }
 
 /** Ratios bear some company, because both of a pair have it; times and absolute figures do not. */

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffoldOptions, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
-import type { RecordingTimes } from "@tapedeck/ingest/record/recorder";
+import type { RecordingTimes } from "@tapedeck/ingest/record/recorder-options";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";

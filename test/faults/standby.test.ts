@@ -1,7 +1,7 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
-import type { LogWriter, NewMessage } from "@tapedeck/shared/log/log";
-import { eventSubject } from "@tapedeck/shared/log/subjects";
+import type { LogWriter, NewEvent } from "@tapedeck/shared/log/log";
+import { messageSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
@@ -87,7 +87,7 @@ async function intrude(writer: LogWriter, source: SourceName): Promise<void> {
   );
 }
 
-async function strange(writer: LogWriter, source: SourceName): Promise<NewMessage> {
+async function strange(writer: LogWriter, source: SourceName): Promise<NewEvent> {
   const { cursor } = (await writer.lastOf(source))?.mark ?? { cursor: { session: "", ordinals: {}, frames: {} } };
   const next = (numbers: Readonly<Record<string, number>>) => (numbers.tapedeck ?? 0) + 1;
   const event = Event.fromPartial({
@@ -99,7 +99,8 @@ async function strange(writer: LogWriter, source: SourceName): Promise<NewMessag
     kind: "source.checkpoint",
   });
   return {
-    subject: eventSubject(source, "tapedeck", event.kind),
+    subject: messageSubject(source, "tapedeck", event.kind, "facts"),
+    session: event.session,
     event: encodeEvent(event),
     cursor: {
       ...cursor,

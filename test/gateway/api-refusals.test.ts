@@ -16,7 +16,14 @@ const items = (path: string) => harness.items(path);
 const positionOf: ApiHarness["positionOf"] = (event) => harness.positionOf(event);
 
 describe("nothing of another workspace is visible", () => {
-  it.each(["sources", "sessions", "operations", "events", "stats/builds?group=developer"])("in %s", async (path) => {
+  it.each([
+    "sources",
+    "sessions",
+    "operations",
+    "events",
+    "stats/builds?group=developer",
+    "stats/loops?group=developer",
+  ])("in %s", async (path) => {
     expect((await items(path)).length).toBeGreaterThan(0);
     expect(JSON.stringify(await items(path))).not.toMatch(/globex|carol|secret|01C1/);
   });
@@ -69,6 +76,8 @@ describe("a wrong request", () => {
     ["stream?state=true&developer=alice", "filter.sources"],
     ["stats/builds?group=colour", "group"],
     ["stats/builds?to=later", "to"],
+    ["stats/loops?group=artifact", "group"],
+    ["stats/loops?group=day&zone=Europe/Atlantis", "zone"],
     ["state?source=alice", "source"],
     ["state?source=alice/shop&min_position=here", "min_position"],
   ])("%s is answered with 400 and the name of the field", async (path, field) => {

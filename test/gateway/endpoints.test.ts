@@ -320,11 +320,10 @@ describe("gRPC's own services", () => {
 });
 
 describe("a browser", () => {
-  it("gets a page with the addresses at /", async () => {
+  it("gets the page at /", async () => {
     const { status, headers, body } = await http("/", { accept: "text/html,application/xhtml+xml" });
     expect([status, headers["content-type"]]).toEqual([200, "text/html; charset=utf-8"]);
-    for (const text of [addresses.grpc, "/api/v1/sources", "/v1/events", "ws://", "/metrics"])
-      expect(body).toContain(text);
+    expect(body).toContain('<div id="page">');
     expect(headers["content-security-policy"]).toContain("default-src 'none'");
   });
 

@@ -8,7 +8,7 @@ import { migrated } from "@tapedeck/query/testing/migrated";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
-import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages";
+import { newEvent, publishEach } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
@@ -48,8 +48,8 @@ async function damagedLog(url: string): Promise<void> {
   {
     await using log = await openLog(nc);
     const session = { session: "01KE3M9Z6Q4W8T2V5X7Y9A1B3C" };
-    const messages = [1, 2, 6].map((ordinal) => testMessage(source, ordinal, session));
-    acknowledged(await log.writer.publish(source, "w1", messages, 0));
+    const events = [1, 2, 6].map((ordinal) => newEvent(source, ordinal, session));
+    await publishEach(log.writer, source, events, 0);
   }
   await nc.close();
 }

@@ -79,22 +79,26 @@ function stream(query: string, accept = "application/x-ndjson") {
   cleanup.defer(() => over.abort());
   const got: Message[] = [];
   const text: string[] = [];
-  const read = async () => {
+  const isEventStream = accept === "text/event-stream";
+  const ask = async () => {
     const headers = { accept };
-    const ask = () => fetch(`http://${on.stack.http}/api/v1/stream?${query}`, { headers, signal: over.signal });
-    let response = await ask();
-    while (response.status === notReady) response = await ask();
+    const response = await fetch(`http://${on.stack.http}/api/v1/stream?${query}`, { headers, signal: over.signal });
     const decoder = new TextDecoder();
     let rest = "";
     for await (const chunk of response.body ?? []) {
       const parts = (rest + decoder.decode(chunk, { stream: true })).split("\n");
       rest = parts.pop() ?? "";
       text.push(...parts);
-      const data =
-        accept === "text/event-stream"
-          ? parts.flatMap((part) => (part.startsWith("data: ") ? [part.slice(6)] : []))
-          : parts;
+      const data = isEventStream ? parts.flatMap((part) => (part.startsWith("data: ") ? [part.slice(6)] : [])) : parts;
       got.push(...data.map((part) => JSON.parse(part) as Message));
+    }
+    // An EventSource is told to try again by an event, because it gives up at any status but 200.
+    return response.status === notReady || (got.length === 1 && got[0]?.error?.code === "not_ready");
+  };
+  const read = async () => {
+    while (await ask()) {
+      got.length = 0;
+      text.length = 0;
     }
     return got;
   };
@@ -114,11 +118,15 @@ function folded(messages: readonly Message[]): Record<string, string> {
   return artifacts;
 }
 
+const get = async (path: string) => {
+  let answer = await on.stack.httpCall("GET", path);
+  while (answer.status === notReady) answer = await on.stack.httpCall("GET", path);
+  return answer;
+};
+
 const stateNow = async (min: string) => {
-  const ask = () => on.stack.httpCall("GET", `/api/v1/state?source=alice/shop&min_position=${min}`);
-  let answer = await ask();
-  while (answer.status === notReady) answer = await ask();
-  return (JSON.parse(answer.body) as Message).state?.v1.buildState?.artifacts;
+  const { body } = await get(`/api/v1/state?source=alice/shop&min_position=${min}`);
+  return (JSON.parse(body) as Message).state?.v1.buildState?.artifacts;
 };
 
 describe("state, then live events", () => {
@@ -155,10 +163,7 @@ describe("state, then live events", () => {
       expect(state).toMatchObject({ type: "state", source: alice.source, position: expect.any(String) });
       expect(rest.filter(({ type }) => type === "caught_up")).toHaveLength(1);
       const events = rest.filter(({ type }) => type === "event").map(({ position }) => position);
-      const all = await on.stack.httpCall(
-        "GET",
-        `/api/v1/events?source=alice/shop&limit=1000&after=${state?.position}`,
-      );
+      const all = await get(`/api/v1/events?source=alice/shop&limit=1000&after=${state?.position}`);
       expect(events).toEqual(
         (JSON.parse(all.body) as { items: { position: string }[] }).items.map(({ position }) => position),
       );
@@ -257,7 +262,7 @@ describe("a stream", () => {
   it("never moves a client back when its end is before its beginning", async () => {
     const range = `after=${on.at(6)}&until=${on.at(3)}`;
     expect(await stream(range).done).toEqual([{ type: "complete", position: on.at(6) }]);
-    const page = await on.stack.httpCall("GET", `/api/v1/events?${range}`);
+    const page = await get(`/api/v1/events?${range}`);
     expect(JSON.parse(page.body)).toEqual({ items: [], position: on.at(6) });
   });
 
@@ -275,7 +280,7 @@ describe("a stream", () => {
     const [seq = 0] = await addEvents();
     await until(() => got.at(-1) === on.at(seq), { message: "the live event" });
     source.close();
-    const { body } = await on.stack.httpCall("GET", "/api/v1/events?kind=build.*&limit=1000");
+    const { body } = await get("/api/v1/events?kind=build.*&limit=1000");
     expect(got).toEqual((JSON.parse(body) as { items: { position: string }[] }).items.map(({ position }) => position));
   });
 });
@@ -305,7 +310,7 @@ describe("an event of 6 MiB", () => {
     const after = on.at(seqOf(position) - 1);
     const isWhole = (event: Item | undefined) =>
       (event?.original as { bytes: string } | undefined)?.bytes === frame.toString("base64");
-    const page = await on.stack.httpCall("GET", `/api/v1/events?original=true&after=${after}`);
+    const page = await get(`/api/v1/events?original=true&after=${after}`);
     expect(isWhole((JSON.parse(page.body) as { items: Item[] }).items[0])).toBe(true);
     for (const accept of ["text/event-stream", "application/x-ndjson"]) {
       const messages = stream(`original=true&after=${after}`, accept);
@@ -327,10 +332,10 @@ describe("an event of 6 MiB", () => {
       await addEvents();
     }
     const after = on.at(seqOf(position) - 1);
-    const page = JSON.parse((await on.stack.httpCall("GET", `/api/v1/events?original=true&after=${after}`)).body);
+    const page = JSON.parse((await get(`/api/v1/events?original=true&after=${after}`)).body);
     expect(page.items).toHaveLength(3);
     expect(page.nextPage).toBe(page.items[2].position);
-    const newest = await on.stack.httpCall("GET", "/api/v1/events?original=true&last=4");
+    const newest = await get("/api/v1/events?original=true&last=4");
     expect(JSON.parse(newest.body)).toMatchObject({ error: { code: "limit_exceeded", field: "last" } });
     expect(newest.status).toBe(429);
   });

@@ -141,7 +141,7 @@ describe("HTTP", () => {
     }
   });
 
-  it("health and the page with the addresses need no token", async () => {
+  it("health and the page need no token", async () => {
     for (const path of ["/healthz", "/readyz", "/"]) {
       expect([path, (await http(path, { accept: "text/html" })).status]).toEqual([path, 200]);
     }
@@ -235,9 +235,10 @@ describe("a WebSocket", () => {
   });
 });
 
-it("the page with the addresses says that a token is needed", async () => {
-  const { body } = await http("/", { accept: "text/html" });
-  expect(body).toContain("authorization: Bearer");
+it("the page learns that a token is needed, and readiness gives no reasons", async () => {
+  expect((await http("/", { accept: "text/html" })).body).toContain('<div id="page">');
+  const about = JSON.parse((await http("/about")).body);
+  expect([about.auth, about.token]).toEqual(["tokens", undefined]);
   expect(JSON.parse((await http("/readyz")).body)).toEqual({
     ready: true,
     checks: { log: "ok", recording: "ok", query: "ok" },

@@ -72,8 +72,22 @@ it("a login with a refused token, or without a trusted certificate, stores nothi
   });
   expect(await tapedeck(["login", url], { TAPEDECK_TOKEN: tokens.viewer ?? "" })).toMatchObject({
     code: 1,
-    err: expect.stringMatching(/no Tapedeck server answers at .*: give the PEM file of its authority/),
+    err: expect.stringMatching(
+      /^tapedeck: the certificate of https:\S+ is not trusted \([^;)]+\): give the PEM file of its authority \(--ca\)/,
+    ),
   });
+  expect(await tapedeck(["doctor", "--url", url])).toMatchObject({
+    code: 1,
+    out: expect.stringMatching(
+      /the certificate of https:\S+ is not trusted \([^;)]+\)\n\s+→ set TAPEDECK_CA to the PEM/,
+    ),
+  });
+  expect((await tapedeck(["login", url, "--ca", "/nope.pem"], ca)).err).toBe(
+    "tapedeck: /nope.pem (--ca) can't be read.\n",
+  );
+  expect((await tapedeck(["status"], { TAPEDECK_URL: url, TAPEDECK_CA: "/nope.pem" })).err).toContain(
+    "/nope.pem (TAPEDECK_CA) can't be read.",
+  );
   expect((await tapedeck(["login", url], ca)).err).toContain(
     "requires a token: type it, pipe it in, or set TAPEDECK_TOKEN",
   );

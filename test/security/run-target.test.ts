@@ -188,7 +188,7 @@ const wrong: readonly [string, Wrong, RegExp][] = [
   [
     "the port of the gateway's HTTP",
     async () => ({ ...(await good()), TAPEDECK_GRPC_PORT: String(portOf(stack.http)) }),
-    /localhost:\d+ is not the gRPC port of a Tapedeck server: the default port is 7051$/,
+    /localhost:\d+ is not the gRPC port of a Tapedeck server: check the address https:\/\/localhost:\d+ and, .*TAPEDECK_GRPC_PORT$/,
   ],
   [
     "a web server without TLS",

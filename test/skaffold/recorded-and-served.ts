@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 import { type SkaffoldClient, skaffoldClient } from "./client.ts";
 import { type ExpectedOperation, expectedOperations, type InjectedEvent, sorted } from "./expected-operations.ts";
+import { type LabelledLoop, labelledLoops } from "./labelled-loops.ts";
 
 const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "skaffold");
 
@@ -137,6 +138,32 @@ function testsOf(scenario: string): void {
     }
   });
 
+  const labelled = labelledLoops[scenario];
+  it.runIf(labelled)("has the loops, causes and red times that a person reads from the recording", async () => {
+    const client = new Client(stack.database);
+    await client.connect();
+    try {
+      const loops = await client.query(
+        `select outcome, duration_ms::int as "durationMs", sync_ms::int as sync, build_ms::int as build,
+           test_ms::int as test, render_ms::int as render, deploy_ms::int as deploy, check_ms::int as check,
+           other_ms::int as other, failed_phase as phase, split_part(failed_subject, ':', 1) as subject,
+           error_code as code, overtaken
+         from tapedeck.loop_times order by runner, loop`,
+      );
+      expect(loops.rows).toEqual(labelled?.loops.map(labelledRow));
+      const red = await client.query(
+        `select (select loop from tapedeck.loop_times where id = loop_id) as failed,
+           (select loop from tapedeck.loop_times where id = green_loop_id) as green, red_ms::int as "redMs"
+         from tapedeck.time_to_green order by start_position`,
+      );
+      expect(red.rows).toEqual(
+        labelled?.red.map(({ green = null, redMs = null, failed }) => ({ failed, green, redMs })),
+      );
+    } finally {
+      await client.end();
+    }
+  });
+
   /** Sends the later intents of one call when the loop of the intent before has ended. */
   async function laterSteps({ t, path, method, requestBody, status }: RecordedHttpCall, { v1 }: ReplayStep["counts"]) {
     if (method !== "POST" || path !== "/v1/execute" || status !== 200) return;
@@ -218,6 +245,18 @@ function testsOf(scenario: string): void {
       expect({ what, body: canonical(parsed(answer.body)) }).toEqual({ what, body: canonical(parsed(call.body)) });
     }
   }
+}
+
+function labelledRow({ outcome, waited, cause = ["", "", ""], overtaken }: LabelledLoop) {
+  const phases = ["sync", "build", "test", "render", "deploy", "check", "other"] as const;
+  const times: Partial<Record<(typeof phases)[number], number>> = waited ?? {};
+  const sum = Object.values(times).reduce((all, ms) => all + ms, 0);
+  const [phase, subject, code] = cause;
+  return {
+    ...{ outcome, durationMs: waited === undefined ? null : sum },
+    ...Object.fromEntries(phases.map((name) => [name, waited === undefined ? null : (times[name] ?? 0)])),
+    ...{ phase, subject, code, overtaken: overtaken ?? false },
+  };
 }
 
 type ReplayStep = {

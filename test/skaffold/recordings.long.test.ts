@@ -8,6 +8,7 @@ const recordings = [
   "01-dev-success-3-artifacts-5-iterations",
   "03-first-build-fails-process-exits",
   "04b-first-deploy-fails-process-exits",
+  "05-control-api-auto-off",
   "07-two-processes-same-port/process-a",
   "07-two-processes-same-port/process-b",
   "08-handle-custom-events",
@@ -17,6 +18,7 @@ const recordings = [
   "12b-skaffold-run-one-shot",
   "12c-wait-for-connection",
   "14-config-error-wait-for-connection",
+  "17-invalid-utf8-in-build-output",
   "21-old-v0.40.0",
 ];
 

@@ -114,6 +114,10 @@ it("wait reports the result by its exit code, and can continue after a position"
     out: "",
     err: `tapedeck: no matching event came in time; continue with --after ${position}\n`,
   });
+  expect(await tapedeck("wait", "--for", "loop.*", "-s", "nosuch/x", "--timeout", "100ms")).toMatchObject({
+    code: 124,
+    err: expect.stringMatching(/^nothing has been recorded of nosuch\/x\n/),
+  });
   expect(await tapedeck("wait", "--for", "nothing.like_it")).toMatchObject({
     code: 1,
     err: expect.stringContaining("nothing.like_it"),
@@ -141,10 +145,24 @@ it("times may be written as people write them", async () => {
   expect((await tapedeck("sessions", "--until", "yesterday")).out).toBe("No matching sessions.\n");
   expect((await tapedeck("stats", "builds", "-s", "alice/shop", "--since", "2026-01-01")).out).toMatch(/^ARTIFACT/);
   expect((await tapedeck("stats", "builds", "-s", "bob/shop")).out).toBe("No matching builds.\n");
+  const since2026 = ["-s", "alice/shop", "--since", "2026-01-01"];
+  const loops = (await tapedeck("stats", "loops", "-g", "developer,label.branch", ...since2026)).out.split("\n");
+  expect(loops[0]).toMatch(/^DEVELOPER +BRANCH +LOOPS +FAILED +OVERTAKEN +P50 +P90 +P99 +WAITED$/);
+  expect(loops[1]).toMatch(/^alice +\d+ +\d+/);
+  expect((await tapedeck("stats", "failures", "-s", "bob/shop")).out).toBe("No matching failures.\n");
+  expect((await tapedeck("stats", "green", "--json", ...since2026)).out).toMatch(/^\{"items":\[/);
+  expect((await tapedeck("stats", "commands")).out).toBe("No commands yet.\n");
+  expect((await tapedeck("stats", "loops", "-g", "weather")).err).toContain("weather");
   expect((await tapedeck("tail", "--since", "10m", "--no-follow", "-k", "loop.started")).out).toContain(
     "loop 1 started",
   );
   expect((await tapedeck("tail", "--since", "10m", "--until", "9m", "-k", "loop.started")).out).toBe("");
+  for (const more of [[], ["--since", "10m"]]) {
+    const unknown = await tapedeck("tail", "-s", "nosuch/x", "--no-follow", ...more);
+    expect(unknown).toMatchObject({ code: 0, out: "", err: "nothing has been recorded of nosuch/x\n" });
+    const known = await tapedeck("tail", "-s", "alice/shop", "-k", "pod.*", "--no-follow", ...more);
+    expect(known).toMatchObject({ code: 0, out: "", err: "" });
+  }
   expect((await tapedeck("tail", "--since", "soon")).err).toContain('Expected "10m", "2h" or "3d" (that long ago)');
   expect((await tapedeck("export", "-s", "alice/shop", "--since", "1h")).out).toMatch(/^\{"format":"tapedeck-session"/);
   expect((await tapedeck("export", "-s", "alice/shop", "--until", "yesterday")).err).toContain("there are no sessions");

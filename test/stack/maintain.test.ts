@@ -95,6 +95,11 @@ it("after a login maintenance commands use its address and token; local commands
     ...{ code: 1, err: expect.stringContaining("is still running: end it first") },
   });
 
+  for (const args of [["rebuild"], ["backup", "never"], erase]) {
+    const local = await tapedeck([...args, "--data", "nowhere"], env);
+    expect(local).toMatchObject({ code: 1, err: expect.stringContaining("no Tapedeck server runs on nowhere") });
+    expect(local.err).toContain(`tapedeck: ${args[0]} at this machine's Tapedeck server (nowhere)\n`);
+  }
   for (const [command = "", ...args] of [["restore", "nothing"], ["new-epoch"], ["sql-role", "list"]]) {
     const { code, err } = await tapedeck([command, ...args], env);
     const [first, second] = err.split("\n");
@@ -163,6 +168,11 @@ it("a backup, a rebuild and an erasure work remotely", async () => {
     /unknown_session|invalid_argument/,
   );
   const sessions = async (token: string) => (await call("GET", "sessions", token)).body;
+  // Erased events have left their sequences, and a marker came.
+  const left = await tapedeck(["backup", "after"], named(everywhere));
+  const [count] = /\d+ events/.exec(left.out) ?? [];
+  expect(count).toBeDefined();
+  expect((await tapedeck(["rebuild"], named(everywhere))).out).toContain(`rebuilt the tables from ${count} (`);
   expect(await sessions(hers)).not.toContain(globex.session);
   expect(await sessions(everywhere)).toContain(acme.session);
 });

@@ -4,7 +4,7 @@ import { readConfig as readGatewayConfig } from "@tapedeck/gateway/config";
 import { type Gateway, startGateway } from "@tapedeck/gateway/gateway";
 import { readConfig as readIngestConfig } from "@tapedeck/ingest/config";
 import { type Ingest, startIngest } from "@tapedeck/ingest/ingest";
-import type { RecordingTimes } from "@tapedeck/ingest/record/recorder";
+import type { RecordingTimes } from "@tapedeck/ingest/record/recorder-options";
 import { readConfig as readQueryConfig } from "@tapedeck/query/config";
 import { type Query, startQuery } from "@tapedeck/query/query";
 import { migrated } from "@tapedeck/query/testing/migrated";

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { getCACertificates } from "node:tls";
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { contextsPath, writeContexts } from "./context/contexts.ts";
-import { grpcTarget, httpBase } from "./gateway-address.ts";
+import { httpBase } from "./gateway-address.ts";
+import { grpcTarget } from "./grpc-target.ts";
 
 const empty = mkdtempSync(join(tmpdir(), "gateway-address-"));
 afterAll(() => rmSync(empty, { recursive: true }));

@@ -1,8 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { isIP } from "node:net";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
-import { type ChannelCredentials, type ChannelOptions, credentials, Metadata } from "@grpc/grpc-js";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { CommandError } from "./command-error.ts";
 import type { ChosenTapedeck } from "./context/chosen-tapedeck.ts";
@@ -12,19 +10,6 @@ import { gatewayUrlText } from "./gateway-url.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** A gateway's gRPC address, and what every call carries. */
-export type GrpcTarget = {
-  /** "host:port", as grpc-js takes it. */
-  readonly address: string;
-  readonly credentials: ChannelCredentials;
-  /** Contains `authorization` if there is a token. Belongs to one client: calls may add to it. */
-  readonly metadata: Metadata;
-  /** Options of a client. Addresses on this machine are never reached through a proxy. */
-  readonly options: ChannelOptions;
-  /** The same for the same gateway however it was written: "127.0.0.1:7051", "https://tapedeck.example:7051". */
-  readonly name: string;
-};
-
 /** A gateway's HTTP address, and what every request carries. */
 export type HttpBase = {
   /** "http://127.0.0.1:7052", without a slash at its end. */
@@ -33,30 +18,6 @@ export type HttpBase = {
   /** `authorization`, where there is a token. */
   readonly headers: Readonly<Record<string, string>>;
 };
-
-/**
- * Where the Tapedeck of an address takes gRPC: `http(s)://host[:port]`, as `httpBase` has it; without one, the Tapedeck that
- * is chosen. The same host, on the port that TAPEDECK_GRPC_PORT or its context says, else the one below (7052: 7051). TLS
- * trusts the PEM file in TAPEDECK_CA or of the context, else what Node.js and this system trust.
- * @throws CommandError when it is no address, is plaintext that leaves this machine (see `assertPrivate`), or the
- * certificates or the token can't be used
- */
-export function grpcTarget(url?: string, env: Env = process.env): GrpcTarget {
-  const chosen = chosenTapedeck(url, env);
-  const { isTls, host } = chosen.gateway;
-  const token = bearerOf(chosen);
-  assertPrivate({ ...chosen.gateway, port: chosen.grpcPort }, env, chosen, token);
-  const metadata = new Metadata();
-  if (token !== undefined) metadata.set("authorization", token);
-  const address = `${host}:${chosen.grpcPort}`;
-  const options = isLoopback(host) ? { "grpc.enable_http_proxy": 0 } : {};
-  const common = { address, metadata, options };
-  if (!isTls) return { ...common, credentials: credentials.createInsecure(), name: address };
-  // grpc-js names the address to the server, of which Node.js would warn on the user's terminal.
-  if (isIP(host.replace(/[[\]]/g, "")) > 0) process.noDeprecation = true;
-  const trusted = credentials.createSsl(Buffer.from(trustedCertificates(chosen).join("\n")));
-  return { ...common, credentials: trusted, name: `https://${address}` };
-}
 
 /**
  * `http://host[:port][/path]` or `host:port` (plaintext), `https://…` (TLS); 7052 when no port is written. Makes this
@@ -79,7 +40,7 @@ export function httpBaseOf(chosen: ChosenTapedeck, env: Env): HttpBase {
 }
 
 /** There is no flag for a token: what stands on a command line can be read by everyone on the machine. */
-function bearerOf({ token, tokenFrom }: ChosenTapedeck): string | undefined {
+export function bearerOf({ token, tokenFrom }: ChosenTapedeck): string | undefined {
   if (token === undefined) return undefined;
   if (!/^[\x21-\x7e]+$/.test(token)) {
     throw new CommandError(`${tokenFrom} is not a token: use one exactly as \`tapedeck token create\` printed it.`);
@@ -88,7 +49,7 @@ function bearerOf({ token, tokenFrom }: ChosenTapedeck): string | undefined {
 }
 
 /** Plaintext stays on this machine, unless TAPEDECK_INSECURE says that the network is private; a token always does. */
-function assertPrivate(
+export function assertPrivate(
   { isTls, host, port }: GatewayUrl,
   env: Env,
   chosen: ChosenTapedeck,
@@ -108,12 +69,12 @@ function assertPrivate(
 }
 
 /** A file that is named stands alone, so that it can also say whom not to trust. */
-function trustedCertificates({ ca: path }: ChosenTapedeck): readonly string[] {
+export function trustedCertificates({ ca: path, caFrom }: ChosenTapedeck): readonly string[] {
   if (path === undefined) return [...getCACertificates("default"), ...getCACertificates("system")];
-  const pem = readCertificates(path);
+  const pem = readCertificates(path, caFrom);
   const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
   if (found === null || !found.every(isCertificate))
-    throw new CommandError(`${path} (TAPEDECK_CA or the context) holds no certificate: it must be a PEM file.`);
+    throw new CommandError(`${path} (${caFrom}) holds no certificate: it must be a PEM file.`);
   return found;
 }
 
@@ -125,10 +86,10 @@ function isCertificate(pem: string): boolean {
   }
 }
 
-function readCertificates(path: string): string {
+function readCertificates(path: string, from: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    throw new CommandError(`${path} (TAPEDECK_CA or the context) can't be read.`);
+    throw new CommandError(`${path} (${from}) can't be read.`);
   }
 }

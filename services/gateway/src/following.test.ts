@@ -305,4 +305,10 @@ describe("what operators ask", () => {
     const response = await fetch(`http://${http}/metrics`);
     expect(await response.text()).toMatch(/tapedeck_gateway_requests_total\{api="api"/);
   });
+
+  it("metrics tell the event loop's delay", async () => {
+    const metrics = await (await fetch(`http://${http}/metrics`)).text();
+    expect(metrics).toMatch(/nodejs_eventloop_lag_max_seconds\{service="gateway"\} \d/);
+    expect(metrics).toMatch(/nodejs_eventloop_lag_p99_seconds\{service="gateway"\} \d/);
+  });
 });

@@ -1,9 +1,11 @@
 import type { Registry } from "@tapedeck/shared/service/metrics";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { version } from "@tapedeck/shared/version";
+import type { FastifyRequest } from "fastify";
 import type { GatewayApis } from "./apis.ts";
 import type { Authenticator } from "./auth/authenticator.ts";
 import { openEndpoint } from "./auth/open-endpoint.ts";
+import { type TokenSeal, tokenSeal } from "./auth/sealed-token.ts";
 import type { Endpoint, GatewayConfig } from "./config.ts";
 import type { CallerLimits } from "./limits/limits.ts";
 import type { ApiName, GatewayMetrics } from "./metrics.ts";
@@ -17,14 +19,18 @@ import { skaffoldServices } from "./transports/grpc/skaffold-service.ts";
 import { tapedeckServices } from "./transports/grpc/tapedeck-service.ts";
 import { vagrantServices } from "./transports/grpc/vagrant-service.ts";
 import { callerOf as httpCaller } from "./transports/http/authentication.ts";
+import { builtPage, readPage } from "./transports/http/page/page-files.ts";
+import { pageRoutes } from "./transports/http/page/page-routes.ts";
 import { aboutRoute } from "./transports/http/routes/about-route.ts";
 import { apiRoutes } from "./transports/http/routes/api-routes.ts";
 import { maintainRoutes } from "./transports/http/routes/maintain-routes.ts";
 import { openApiPage } from "./transports/http/routes/openapi-page.ts";
 import { type Operations, operationsRoutes } from "./transports/http/routes/operations-routes.ts";
+import { signInRoutes } from "./transports/http/routes/sign-in-routes.ts";
 import { skaffoldRoutes } from "./transports/http/routes/skaffold-routes.ts";
 import { tokenRoutes } from "./transports/http/routes/token-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
+import { authorizationOf } from "./transports/http/sign-in-cookie.ts";
 import type { Certificate } from "./transports/tls.ts";
 
 export type ListenersOptions = {
@@ -47,9 +53,11 @@ export class Listeners implements AsyncDisposable {
   readonly #options: ListenersOptions;
   readonly #stack = new AsyncDisposableStack();
   readonly #grpcServers: GrpcServer[] = [];
+  readonly #seal: TokenSeal;
 
   constructor(options: ListenersOptions) {
     this.#options = options;
+    this.#seal = tokenSeal(options.config.servicesKey);
   }
 
   /** "host:port" by what listens there: `grpc`, `http`, "<source> grpc", "<source> http". */
@@ -110,8 +118,10 @@ export class Listeners implements AsyncDisposable {
     const { source, open } = bound;
     const authenticate = this.#authenticatorFor(bound);
     const certificate = this.#certificateFor(bound);
+    // An endpoint serves no page.
+    const seal = source === undefined ? this.#seal : undefined;
     const allowed = { hosts: config.hosts, origins: config.origins };
-    const app = await httpServer({ allowed, authenticate, certificate, watch: metrics.watch, limits });
+    const app = await httpServer({ allowed, authenticate, certificate, watch: metrics.watch, limits, seal });
     const watch = metrics.watch("api");
     skaffoldRoutes(app, apis.skaffold, httpCaller, { bound: source, watch: metrics.watch("skaffold http"), limits });
     // A page that can send no token has only EventSource, which is part of our own API.
@@ -122,8 +132,13 @@ export class Listeners implements AsyncDisposable {
       maintainRoutes(app, apis.maintain, httpCaller, { watch, limits });
       tokenRoutes(app, apis.tokens, httpCaller, watch);
       await openApiPage(app);
-      aboutRoute(app, { version, grpc, auth: config.auth, authenticate });
-      operationsRoutes(app, { ...health, metrics: registry, grpc, needsToken: config.auth !== "none" });
+      const needsToken = config.auth !== "none";
+      const isTls = certificate !== undefined;
+      const authorization = (request: FastifyRequest) => authorizationOf(request, seal, isTls);
+      aboutRoute(app, { version, grpc, auth: config.auth, authenticate, authorization });
+      signInRoutes(app, { needsToken, authenticate, seal: this.#seal, isTls, watch });
+      operationsRoutes(app, { ...health, metrics: registry, needsToken });
+      pageRoutes(app, readPage(builtPage()));
     }
     const address = await listenHttp(app, at);
     this.#stack.defer(() => app.close());

@@ -53,20 +53,23 @@ export function gatewayMetrics(registry: Registry, logger: Logger): GatewayMetri
     }),
     counted: (reader) => ({
       ...reader,
-      async *follow(from, options) {
-        subscriptions.inc();
-        try {
-          yield* reader.follow(from, options);
-        } finally {
-          subscriptions.dec();
-        }
-      },
+      follow: (from, options) => countedIn(subscriptions, () => reader.follow(from, options)),
+      followBatches: (from, options) => countedIn(subscriptions, () => reader.followBatches(from, options)),
     }),
     refused(refusal) {
       refusals.inc({ code: refusal.error.code });
       refusedCalls.write(refusal);
     },
   };
+}
+
+async function* countedIn<T>(open: Gauge, follow: () => AsyncGenerator<T, void>): AsyncGenerator<T, void> {
+  open.inc();
+  try {
+    yield* follow();
+  } finally {
+    open.dec();
+  }
 }
 
 function instruments(registry: Registry) {

@@ -15,6 +15,7 @@ import {
   type ReadStateRequest,
   type ReadStateResponse,
   type StateHead,
+  type StatsResponse,
 } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
@@ -23,7 +24,13 @@ import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 export type ReadState = { readonly head: StateHead; readonly rows: readonly Row[] };
 
 /** `position`: of the event that made the row; absent when it is that of the head. */
-type Row = { readonly key: string; readonly bytes: Uint8Array; readonly position?: string };
+type Row = {
+  readonly key: string;
+  readonly bytes: Uint8Array;
+  readonly position?: string;
+  /** Absent where only one was asked for. */
+  readonly collection?: string;
+};
 
 /** Calls to query. Every failure is a TapedeckError; query away is `not_ready`. */
 export type QueryClient = AsyncDisposable & {
@@ -32,6 +39,7 @@ export type QueryClient = AsyncDisposable & {
   listSessions(request: Partial<ListRequest>): Promise<ListSessionsResponse>;
   listOperations(request: Partial<ListRequest>): Promise<ListOperationsResponse>;
   buildStats(request: Partial<BuildStatsRequest>): Promise<BuildStatsResponse>;
+  stats(about: string, of: Partial<BuildStatsRequest>): Promise<StatsResponse>;
   findEvents(request: FindEventsRequest): Promise<FindEventsResponse>;
   position(): Promise<PositionResponse>;
 };
@@ -106,6 +114,7 @@ export function queryClient(
     listSessions: (request) => unary(QueryService.listSessions, { ...emptyList, ...request }),
     listOperations: (request) => unary(QueryService.listOperations, { ...emptyList, ...request }),
     buildStats: (request) => unary(QueryService.buildStats, { ...emptyStats, ...request }),
+    stats: (about, of) => unary(QueryService.stats, { about, of: { ...emptyStats, ...of } }),
     findEvents: (request) => unary(QueryService.findEvents, request),
     position: () => unary(QueryService.position, {}),
     [Symbol.asyncDispose]: async () => client.close(),
@@ -127,6 +136,7 @@ const emptyReadState: ReadStateRequest = {
   min_position: "",
   collection: "",
   key_prefix: "",
+  also: [],
 };
 
 const emptyList: ListRequest = {
@@ -157,4 +167,6 @@ const emptyStats: BuildStatsRequest = {
   projects: [],
   artifacts: [],
   min_position: "",
+  zone: "",
+  labels: {},
 };

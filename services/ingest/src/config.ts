@@ -1,21 +1,16 @@
 import { hostname, userInfo } from "node:os";
 import { basename } from "node:path";
 import { servicesKeySetting, workspaceSetting } from "@tapedeck/shared/service/common-settings";
+import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { type ConnectionLimits, connectionLimits } from "@tapedeck/shared/service/grpc-listener";
 import { type HealthAddress, healthSettings } from "@tapedeck/shared/service/health";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
-import {
-  durationForm,
-  durationMs,
-  type SettingsReader,
-  type SettingsSources,
-  settingsReader,
-} from "@tapedeck/shared/service/settings";
+import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
 import { namePart } from "@tapedeck/shared/source";
 import { type UpstreamName, upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
-import type { RecordingTimes } from "./record/recorder.ts";
+import type { RecordingTimes } from "./record/recorder-options.ts";
 
 export type IngestConfig = {
   readonly workspace: string;

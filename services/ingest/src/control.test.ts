@@ -15,7 +15,7 @@ import { readConfig } from "./config.ts";
 import { ControlCalls, type ControlOptions } from "./control.ts";
 import { startIngest } from "./ingest.ts";
 import { normalizer } from "./normalize/skaffold/normalizer.ts";
-import type { RecordingTimes } from "./record/recorder.ts";
+import type { RecordingTimes } from "./record/recorder-options.ts";
 import { framesOf, kindsOf, openLogReader, skaffoldSource, testLogger } from "./testing/ingest-harness.ts";
 
 let nats: TestNats;

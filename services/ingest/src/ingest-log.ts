@@ -93,7 +93,7 @@ export class IngestLog implements AsyncDisposable {
 
   #use(store: OpenStore): void {
     const { config, recorder, logger } = this.#options;
-    const { recordFact } = recorder();
+    const recordFact: Recorder["recordFact"] = (...fact) => recorder().recordFact(...fact);
     const ingest = this.#ingest;
     this.#store = store;
     void this.#surveyLostSources(store);

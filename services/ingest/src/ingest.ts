@@ -9,8 +9,8 @@ import { lostDetails } from "./local/lost-details.ts";
 import { ingestMetrics } from "./metrics.ts";
 import { normalizers } from "./normalize/normalizers.ts";
 import { startPushServer } from "./record/push-server.ts";
-import { recorder as openRecorder, type Recorder } from "./record/recorder.ts";
-import type { SessionRecorderListener } from "./record/session/session-recorder.ts";
+import type { SessionRecorderListener } from "./record/pushed-session.ts";
+import { Recorder } from "./record/recorder.ts";
 
 export type SourceStatus = {
   readonly source: SourceName;
@@ -42,7 +42,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
   });
   const log: IngestLog = stack.use(new IngestLog({ config, recorder: () => recorder, logger }));
   const recorder: Recorder = stack.use(
-    openRecorder({
+    new Recorder({
       store: () => log.store,
       normalizers,
       logger,

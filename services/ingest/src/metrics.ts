@@ -2,7 +2,7 @@ import { Counter, createMetrics, Gauge, type Registry } from "@tapedeck/shared/s
 import type { SourceName } from "@tapedeck/shared/source";
 import type { SpillState } from "@tapedeck/tap/spill/spill";
 import type { DamageState } from "./damage/damage-watch.ts";
-import type { SessionRecorderListener } from "./record/session/session-recorder.ts";
+import type { SessionRecorderListener } from "./record/pushed-session.ts";
 
 export type IngestMetrics = {
   readonly registry: Registry;

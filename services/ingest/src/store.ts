@@ -10,7 +10,7 @@ import { type LogEnds, openEnds } from "./damage/ends.ts";
 import { assertLogEnd } from "./damage/log-end.ts";
 import { largestFrameBytes } from "./record/frames/original.ts";
 import { openLeases } from "./record/journal/lease.ts";
-import type { Store } from "./record/recorder.ts";
+import type { Store } from "./record/recorder-options.ts";
 
 /** Bound of the facts beside a frame, and of the headers. */
 const besideFrameBytes = 600 * 1024;

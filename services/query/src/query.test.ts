@@ -303,6 +303,8 @@ it("reports the position of the tables in its metrics", async () => {
     const metrics = await (await fetch(`http://${query.addresses.health}/metrics`)).text();
     expect(metrics).toMatch(/tapedeck_query_position\{.*\} 1\n/);
     expect(metrics).toMatch(/tapedeck_query_lag_events\{.*\} 0\n/);
+    expect(metrics).toMatch(/nodejs_eventloop_lag_max_seconds\{service="query"\} \d/);
+    expect(metrics).toMatch(/nodejs_eventloop_lag_p99_seconds\{service="query"\} \d/);
     return true;
   };
   await until(areThere, { message: "the metrics to say so" });

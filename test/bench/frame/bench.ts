@@ -101,6 +101,15 @@ export class Bench {
     this.#add(rowOf(this, nothing, { ...figure, of }, runs.map(sample), calibrationRuns.map(sample), undefined));
   }
 
+  /** A line that can't be measured here, which is no failure. */
+  skip(figure: Omit<Figure, "of" | "against">, why: string): void {
+    const nothing = { figures: [], run: never, calibrate: never };
+    this.#add({
+      ...rowOf(this, nothing, { ...figure, of: () => Number.NaN }, [], [], why),
+      verdict: "skipped",
+    });
+  }
+
   /** A whole part, or what it needs to begin, did not work. */
   fail(error: Error): void {
     const figure = { name: "the whole part", unit: "", calibration: "", targets: [], of: () => Number.NaN };

@@ -1,12 +1,16 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { expect, test } from "vitest";
+import { readOptions, UsageError } from "../options.ts";
+import { Report } from "../report/report.ts";
+import { benchTable, flatnessTable, markdownTable } from "../report/table.ts";
 import { latencies, SightingLog } from "./arrivals.ts";
 import { Bench, type Comparison } from "./bench.ts";
-import { readOptions, UsageError } from "./options.ts";
 import { readProcessorTimes, since } from "./processor-time.ts";
 import { quantile, spread, verdictOf } from "./row.ts";
 import { perSecond, type Sample } from "./sample.ts";
-import { benchTable, flatness } from "./table.ts";
-import { startWorker } from "./worker.ts";
+import { profileWorkers, startWorker } from "./worker.ts";
 
 const scale = { size: 1_000, runs: 3, warmUps: 1, effort: 1, folder: "/nonexistent" };
 const sample = (count: number): Sample => ({ count, wallMs: 1_000, cpuMs: { server: 500 }, values: { count } });
@@ -109,18 +113,73 @@ test("processor time is that of the process, the work of its children included",
 
 test("figures at several sizes are flat or not", () => {
   const row = (size: number, runs: readonly number[]) => ({ ...emptyRow, size, runs });
-  expect(flatness([row(1_000, [10]), row(1_000_000, [11])])).toMatch(/1k to 1m +× 1\.1 +flat/);
-  expect(flatness([row(1_000, [10]), row(1_000_000, [13])])).toMatch(/× 1\.3 +not flat/);
-  expect(flatness([row(1_000, [10])])).toBe("");
+  expect(flatnessTable([row(1_000, [10]), row(1_000_000, [11])])).toMatch(/1k to 1m +× 1\.1 +flat/);
+  expect(flatnessTable([row(1_000, [10]), row(1_000_000, [13])])).toMatch(/× 1\.3 +not flat/);
+  expect(flatnessTable([row(1_000, [10])])).toBe("");
+});
+
+test("a skipped line says why and is no failure", () => {
+  const bench = new Bench("part", scale);
+  const figure = { name: "beside a peer: reads", unit: "events/s", calibration: "the peer", targets: [] };
+  bench.skip(figure, "it is not installed");
+  expect(bench.rows).toMatchObject([{ verdict: "skipped", error: "it is not installed" }]);
+  expect(benchTable(bench.rows)).toMatch(/beside a peer: reads \[1\] .*skipped\n\n\[1\] it is not installed/s);
+  expect(markdownTable(bench.rows)).toContain("| beside a peer: reads | skipped: it is not installed |");
+});
+
+test("the table for a document has medians, the calibration, the ratio, the processor time, the target and the outcome", async () => {
+  const bench = new Bench("part", scale);
+  await bench.compare(comparison({ clients: ["client"] }));
+  expect(markdownTable(bench.rows).split("\n")).toEqual([
+    "| figure | median | calibration | ratio | µs | target |  |",
+    "|---|---|---|---|---|---|---|",
+    "| reads | 100 events/s | 400 | 0.25 | 5,000 | ≥ 0.5 of it | missed |",
+  ]);
+});
+
+test("a report is on disk after each part, as JSON and as Markdown", async () => {
+  await using temporary = await temporaryFolder();
+  const { folder } = temporary;
+  const machine = { cores: 2, model: "a processor", kernel: "6", node: "v24" };
+  const report = new Report(join(folder, "bench.json"), {
+    ...{ machine, durability: "fsync", options: {}, scale: { runs: 3 } },
+  });
+  report.write([{ ...emptyRow, size: 1_000, runs: [10] }]);
+  expect(JSON.parse(readFileSync(report.json, "utf8"))).toMatchObject({ machine, rows: [{ runs: [10] }] });
+  report.write([10, 11].map((run, at) => ({ ...emptyRow, size: 1_000 * (at + 1), runs: [run] })));
+  const text = readFileSync(join(folder, "bench.md"), "utf8");
+  expect(text).toContain("| reads (2k) | 11 ms | 1 | 1 |");
+  expect(text).toContain("| reads | 1k to 2k | × 1.1 | flat | 10 to 11 ms |");
+});
+
+test("a worker of a bench with profiles leaves its own", async () => {
+  await using temporary = await temporaryFolder();
+  const { folder } = temporary;
+  const module = new URL("../workers/idle.ts", import.meta.url);
+  profileWorkers({ folder, part: "part" });
+  try {
+    const worker = await startWorker<typeof import("../workers/idle.ts")>(module);
+    await worker[Symbol.asyncDispose]();
+    expect(readdirSync(folder)).toEqual([`part-worker-idle-${worker.pid}.cpuprofile`]);
+  } finally {
+    profileWorkers(undefined);
+  }
 });
 
 test("options", () => {
-  expect(readOptions([])).toMatchObject({ sizes: [100_000], quick: false });
-  expect(readOptions(["--quick", "--only", "replay,state"])).toMatchObject({
-    parts: ["replay", "state"],
-    sizes: [10_000],
+  const sizesOf = (...args: string[]) => {
+    const byName = Map.groupBy(readOptions(args).runs, ({ name }) => name);
+    const sizes = Object.fromEntries([...byName].map(([name, runs]) => [name, runs.map(({ size }) => size)]));
+    return sizes;
+  };
+  const all = sizesOf();
+  expect(all).toMatchObject({ state: [10_000, 100_000, 1_000_000], replay: [100_000], ingest: [100_000] });
+  expect(Object.keys(all)).toContain("peers");
+  expect(sizesOf("--quick", "--only", "replay,state")).toEqual({ replay: [10_000], state: [10_000] });
+  expect(sizesOf("--size", "10k,1m", "--only", "state,replay,live")).toEqual({
+    ...{ state: [10_000, 1_000_000], replay: [10_000, 1_000_000] },
+    live: [10_000],
   });
-  expect(readOptions(["--size", "10k,1m"]).sizes).toEqual([10_000, 1_000_000]);
   for (const args of [["--only", "nothing"], ["--size", "big"], ["--fast"]]) {
     expect(() => readOptions(args)).toThrow(UsageError);
   }

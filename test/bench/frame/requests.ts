@@ -15,6 +15,8 @@ export type Question = {
   readonly count: number;
   /** Bound of the p99 in ms. */
   readonly atMost: number;
+  /** Instead of the scale's. */
+  readonly warmUps?: number;
 };
 
 /** Measures how long answers take. Each is held against a round trip to the same Postgres. */
@@ -53,11 +55,12 @@ export class RequestTimes implements AsyncDisposable {
   }
 
   /** Two lines: the median and the 99th percentile. */
-  async measure({ name, ask, count, atMost }: Question): Promise<void> {
+  async measure({ name, ask, count, atMost, ...warm }: Question): Promise<void> {
     const { processes } = this.#stack;
     const calibration = "one Postgres round trip";
     const warmUp = Math.min(count, 2);
     await this.#bench.compare({
+      ...warm,
       figures: [
         { ...{ name: `${name}, p50`, unit: "ms", calibration }, of: value("p50"), targets: [] },
         { ...{ name: `${name}, p99`, unit: "ms", calibration }, of: value("p99"), targets: [{ of: "value", atMost }] },

@@ -28,7 +28,7 @@ export type Row = {
   readonly unit: string;
   readonly calibration: string;
   readonly targets: readonly Target[];
-  readonly verdict: "met" | "missed" | "failed" | "no target";
+  readonly verdict: "met" | "missed" | "failed" | "skipped" | "no target";
   readonly runs: readonly number[];
   readonly calibrationRuns: readonly number[];
   /** Pair by pair, in the order of the runs. */
@@ -44,7 +44,7 @@ export type Row = {
   /** Which of these processes are the bench's own. */
   readonly clients: readonly string[];
   readonly notes: readonly string[];
-  /** Why it has no figures. */
+  /** Why it has no figures: it failed or was skipped. */
   readonly error?: string;
 };
 

@@ -1,10 +1,11 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
+import { groupsOf, nextBatch } from "@tapedeck/shared/log/grouping";
 import type { Log } from "@tapedeck/shared/log/jetstream";
-import type { NewMessage } from "@tapedeck/shared/log/log";
-import { endOf } from "@tapedeck/shared/log/offset";
+import type { NewEvent } from "@tapedeck/shared/log/log";
+import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
-import { eventSubject } from "@tapedeck/shared/log/subjects";
+import { messageSubject } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import type { Bench } from "./bench.ts";
 import { copyOf, type Templates, templates } from "./templates.ts";
@@ -21,9 +22,8 @@ export type SeededSource = {
   readonly positionAt: (part: number) => string;
 };
 
-/** As ingest does: at most 1,000 messages and 4 MiB in one publish. */
-const batch = 1_000;
-const batchBytes = 3 * 1024 * 1024;
+/** How many events are made at a time. */
+const atOnce = 1_000;
 
 /** Writes the events of a new source, faster than ingest would and with the same content. */
 export class Seeder {
@@ -33,6 +33,7 @@ export class Seeder {
   readonly #session: string;
   readonly #ordinals: Record<string, number> = {};
   readonly #frames: Record<string, number> = {};
+  readonly #ordinalsWritten: Record<string, number> = {};
   readonly #runners: number;
   #made = 0;
   #lastSeq = 0;
@@ -49,22 +50,16 @@ export class Seeder {
 
   static async begin(bench: Bench, log: Log, developer: string): Promise<Seeder> {
     const seeder = new Seeder(log, await templates(bench), developer);
-    const lastSeq = await seeder.#publish(seeder.#templates.opening.map((event) => seeder.#opening(event)));
-    seeder.#first = lastSeq - seeder.#templates.opening.length + 1;
+    seeder.#first = sequenceOf(await seeder.#publish(seeder.#templates.opening.map((event) => seeder.#opening(event))));
     return seeder;
   }
 
   /** Resolves when so many more events are in the log. */
   async write(count: number): Promise<SeededSource> {
     for (let left = count; left > 0; ) {
-      const events: Event[] = [];
-      for (let bytes = 0; events.length < Math.min(left, batch) && bytes < batchBytes; ) {
-        const event = this.#next();
-        bytes += 512 + (event.original?.bytes.length ?? 0) * 2;
-        events.push(event);
-      }
-      await this.#publish(events);
-      left -= events.length;
+      const count = Math.min(left, atOnce);
+      await this.#publish(Array.from({ length: count }, () => this.#next()));
+      left -= count;
     }
     return this.#seeded();
   }
@@ -118,24 +113,30 @@ export class Seeder {
     return ordinal;
   }
 
-  async #publish(events: readonly Event[]): Promise<number> {
-    const cursor = { session: this.#session, ordinals: { ...this.#ordinals }, frames: { ...this.#frames } };
-    const messages = events.map(
-      (event): NewMessage => ({
-        subject: eventSubject(this.#source, event.channel, event.kind),
-        event: encodeEvent(event),
-        cursor,
-      }),
-    );
-    const published = await this.#log.writer.publish(
-      this.#source,
-      "01BENCHWRITER0000000000000",
-      messages,
-      this.#lastSeq,
-    );
-    if (published.outcome !== "acknowledged") throw new Error(`seeding: ${JSON.stringify(published)}`);
-    this.#lastSeq = published.lastSeq;
-    return published.lastSeq;
+  /** In messages as ingest makes them. Resolves with where the first event stands. */
+  async #publish(events: readonly Event[]): Promise<Offset> {
+    const writer = "01BENCHWRITER0000000000000";
+    let first: Offset | undefined;
+    for (let left = events.flatMap((event) => groupsOf([this.#written(event)])); left.length > 0; ) {
+      const { events: batch, groups } = nextBatch(left);
+      const published = await this.#log.writer.publish(this.#source, writer, batch, this.#lastSeq);
+      if (published.outcome !== "acknowledged") throw new Error(`seeding: ${JSON.stringify(published)}`);
+      this.#lastSeq = published.seq;
+      first ??= offsetOf(published.seq);
+      left = left.slice(groups);
+    }
+    return first ?? logStart;
+  }
+
+  #written(event: Event): NewEvent {
+    const { channel, kind, session } = event;
+    this.#ordinalsWritten[channel] = Number(event.ordinal);
+    return {
+      subject: messageSubject(this.#source, channel, kind, kind.endsWith(".written") ? "text" : "facts"),
+      session,
+      event: encodeEvent(event),
+      cursor: { session: this.#session, ordinals: { ...this.#ordinalsWritten }, frames: { ...this.#frames } },
+    };
   }
 }
 

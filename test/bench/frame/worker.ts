@@ -20,14 +20,24 @@ export type Answer =
   | { readonly id: number; readonly error: string }
   | { readonly ready: true };
 
+type Profiles = { readonly folder: string; readonly part: string };
+let profiles: Profiles | undefined;
+
+/** From now on each worker leaves a .cpuprofile of its whole life. For the process, because only its main program knows. */
+export function profileWorkers(into: Profiles | undefined): void {
+  profiles = into;
+}
+
 /** `module`: a file URL, such as `new URL("../workers/requests.ts", import.meta.url)`. */
 export async function startWorker<Module extends Functions>(module: URL, cores?: string): Promise<Worker<Module>> {
   const entry = fileURLToPath(new URL("worker-process.ts", import.meta.url));
+  const name = module.pathname.split("/").at(-1) ?? "";
+  const execArgv = ["--disable-warning=ExperimentalWarning", ...profiling(name)];
   const child = fork(entry, [module.href], {
-    ...{ serialization: "advanced", stdio: ["ignore", "ignore", "inherit", "ipc"] },
-    execArgv: ["--disable-warning=ExperimentalWarning"],
-    ...(cores !== undefined && pinnedTo(cores)),
+    ...{ serialization: "advanced", stdio: ["ignore", "ignore", "inherit", "ipc"], execArgv },
+    ...(cores !== undefined && pinnedTo(cores, execArgv)),
   });
+  const isProfiled = profiles !== undefined;
   const calls = new Map<number, PromiseWithResolvers<unknown>>();
   const ready = Promise.withResolvers<void>();
   let next = 1;
@@ -39,7 +49,7 @@ export async function startWorker<Module extends Functions>(module: URL, cores?:
     else call?.resolve(answer.result);
   });
   child.once("exit", (code) => {
-    const error = new Error(`${module.pathname.split("/").at(-1)} ended with ${code}`);
+    const error = new Error(`${name} ended with ${code}`);
     ready.reject(error);
     for (const call of calls.values()) call.reject(error);
   });
@@ -53,8 +63,15 @@ export async function startWorker<Module extends Functions>(module: URL, cores?:
       next += 1;
       return call.promise as Promise<never>;
     },
-    [Symbol.asyncDispose]: () => end(child),
+    [Symbol.asyncDispose]: () => end(child, isProfiled),
   };
+}
+
+function profiling(module: string): string[] {
+  if (profiles === undefined) return [];
+  const name = `${profiles.part}-worker-${module.replace(".ts", "")}`;
+  // Node puts the process id where the pattern says: a part may start the same module twice.
+  return ["--cpu-prof", `--cpu-prof-dir=${profiles.folder}`, `--cpu-prof-name=${name}-\${pid}.cpuprofile`];
 }
 
 /** Binds a process that runs already, with all its threads. */
@@ -63,13 +80,15 @@ export function pin(pid: number, cores: string): void {
 }
 
 /** Linux's taskset becomes the program that it starts, so the process id and the channel to the parent stay. */
-function pinnedTo(cores: string) {
-  return { execPath: "taskset", execArgv: ["-c", cores, process.execPath, "--disable-warning=ExperimentalWarning"] };
+function pinnedTo(cores: string, execArgv: readonly string[]) {
+  return { execPath: "taskset", execArgv: ["-c", cores, process.execPath, ...execArgv] };
 }
 
-async function end(child: ChildProcess): Promise<void> {
+async function end(child: ChildProcess, isProfiled: boolean): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, "exit");
-  child.kill("SIGKILL");
+  // Node writes a profile only when it ends in an orderly way, as a worker does when its parent lets go of it.
+  if (isProfiled) child.disconnect();
+  else child.kill("SIGKILL");
   await exited;
 }

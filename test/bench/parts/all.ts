@@ -5,16 +5,46 @@ import { history } from "./history.ts";
 import { idle } from "./idle.ts";
 import { ingest } from "./ingest.ts";
 import { live } from "./live.ts";
+import { peers } from "./peers/peers.ts";
 import { projection } from "./projection.ts";
 import { replay } from "./replay.ts";
 import { state } from "./state.ts";
 import { stats } from "./stats.ts";
 
 /** The parts by the names with which they are chosen. */
-export const parts = { ingest, replay, fanout, state, projection, history, stats, live, idle, harm } satisfies Record<
-  string,
-  (bench: Bench) => Promise<void>
->;
+export const parts = {
+  ...{ ingest, replay, fanout, state, projection, history, stats, live, idle, harm, peers },
+} satisfies Record<string, (bench: Bench) => Promise<void>>;
 
 export type PartName = keyof typeof parts;
 export const partNames = Object.keys(parts) as readonly PartName[];
+
+/** What a part's figures have to do with the size of the log (or the tables). */
+type SizeMatters =
+  /** Answers should take the same time whatever there is: measured at each size. */
+  | "yes"
+  /** A rate: its runs take as long as the size says. Measured at one size, unless several are asked for. */
+  | "duration"
+  /** Measured once. */
+  | "no";
+
+const sizeMatters: Readonly<Record<PartName, SizeMatters>> = {
+  ...{ state: "yes", history: "yes", stats: "yes", replay: "duration", projection: "duration" },
+  ...{ ingest: "no", fanout: "no", live: "no", idle: "no", harm: "no", peers: "no" },
+};
+
+/** One run of a part. */
+export type Run = { readonly name: PartName; readonly size: number };
+
+/** How large a log has to be so that the rate of a full run says something. */
+const rateSize = 100_000;
+
+/** All runs of these parts. `asked`: sizes that the caller wants; undefined: those of a full run or of a quick one. */
+export function runsOf(names: readonly PartName[], asked: readonly number[] | undefined, quick: boolean): Run[] {
+  const sizes = asked ?? (quick ? [10_000] : [10_000, 100_000, 1_000_000]);
+  const rateSizes = asked ?? [quick ? 10_000 : rateSize];
+  return names.flatMap((name) => {
+    const of = { yes: sizes, duration: rateSizes, no: rateSizes.slice(0, 1) }[sizeMatters[name]];
+    return of.map((size) => ({ name, size }));
+  });
+}

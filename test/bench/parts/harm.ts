@@ -29,7 +29,7 @@ type Readers = { readonly name: string; readonly count: number; readonly stalled
 async function loops(bench: Bench, pinned: boolean): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const { runs, warmUps } = bench.options;
-  const frames = bench.scaled(300, 20);
+  const frames = bench.scaled(200, 20);
   const groups: readonly Readers[] = [
     { name: "no subscriber", count: 0 },
     { name: "1 subscriber", count: 1 },

@@ -15,7 +15,7 @@ export async function history(bench: Bench): Promise<void> {
   await tablesCaughtUp(stack);
   const times = cleanup.use(await RequestTimes.start(bench, stack));
   await checkAnswers(times);
-  const count = bench.scaled(100, 3);
+  const count = bench.scaled(60, 3);
   for (const [name, filter] of Object.entries(filters)) {
     const path = `/api/v1/events?last=50${filter}`;
     const ask = times.http([path]);

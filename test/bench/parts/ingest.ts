@@ -83,7 +83,7 @@ type Pace = { readonly sources: number; readonly perSecond: number; readonly sub
 async function paced(bench: Bench, { sources, perSecond: rate, subscribers }: Pace): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const { runs, warmUps } = bench.options;
-  const seconds = bench.scaled(3_000, 200) / 1_000;
+  const seconds = bench.scaled(2_000, 200) / 1_000;
   const upstreams = cleanup.use(await startUpstreams());
   const framesOfEach = opening + Math.ceil(((rate * seconds) / sources) * (runs + warmUps) + 10);
   const addresses = await upstreams.call("start", sources, framesOfEach);

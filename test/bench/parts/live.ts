@@ -147,7 +147,7 @@ class Scene implements AsyncDisposable {
 
 /** How long deliveries may still come after the last event. */
 const patienceMs = 10_000;
-const secondsOf = (bench: Bench): number => bench.scaled(3_000, 200) / 1_000;
+const secondsOf = (bench: Bench): number => bench.scaled(2_000, 200) / 1_000;
 
 function atMost(ms: number): readonly Target[] {
   return [{ of: "value", atMost: ms }];

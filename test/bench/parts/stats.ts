@@ -16,7 +16,7 @@ export async function stats(bench: Bench): Promise<void> {
   await insertBuilds(stack.database, bench.options.size);
   const times = cleanup.use(await RequestTimes.start(bench, stack));
   await checkCounts(times, stack.database);
-  const count = bench.scaled(50, 3);
+  const count = bench.scaled(30, 3);
   const measure = (name: string, ask: (count: number) => Promise<Float64Array>) =>
     times.measure({ name, ask, count, atMost: bound });
   for (const path of paths) await measure(path, times.http([`/api/v1${path}`]));
@@ -90,7 +90,7 @@ const fill = [
      platform, iteration, start_position, end_position)
    select 'bench-' || n, ${source(`'dev-' || (n % ${developers})`)}, 'S-' || (n % ${developers}), 1, n / 10,
      case when n % 11 = 0 then 'loop' else 'build' end, case when n % 11 = 0 then '' else 'image-' || (n % 17) end,
-     at, 0, at + interval '3 s', 0, 500 + (n * 7919 % 20000),
+     at, 0, at + interval '3 s', 0, 500 + (n * 7919::bigint % 20000),
      case when n % 23 = 0 then 'failed' else 'succeeded' end, '', '', n % 5 = 0, false, 'linux/amd64',
      n / 10, -1900000000 + n, -1900000000 + n
    from generate_series(1, $1::int) n,

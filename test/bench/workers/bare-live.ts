@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { jetstream } from "@nats-io/jetstream";
+import { eventsIn } from "@tapedeck/shared/log/batch";
 import { connect } from "nats";
 import { type WebSocket, WebSocketServer } from "ws";
 
@@ -33,8 +34,7 @@ export function deliverToOneOf(count: number): void {
 }
 
 function deliver(pack: Uint8Array): void {
-  const bytes = Buffer.from(pack.buffer, pack.byteOffset, pack.byteLength);
-  for (let at = 0; at < bytes.length; at += 4 + bytes.readUInt32BE(at)) {
+  for (const _ of eventsIn(pack)) {
     const event = `{"source":"default/raw/shop/skaffold","channel":"v1","frameOrdinal":"${sent}","part":0,"text":"${text}"}`;
     const message = Buffer.from(`{"type":"event","id":"a","position":"-","event":${event}}`);
     for (const socket of groups[sent % groups.length] ?? []) socket.send(message, { binary: false });

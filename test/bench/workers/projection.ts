@@ -1,6 +1,7 @@
 import { migrate } from "@tapedeck/query/db/migrate";
 import { openDatabase, rebuild } from "@tapedeck/query/for-cli/maintain";
 import { projectUntil } from "@tapedeck/query/testing/run-projection";
+import { eventsIn } from "@tapedeck/shared/log/batch";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { connect, type NatsConnection } from "nats";
@@ -34,11 +35,11 @@ export async function rebuildAll(database: string): Promise<void> {
   if (!done) throw new Error("the rebuild ended before its swap");
 }
 
-/** Reads the log's messages as its server delivers them and does nothing with them. Resolves with their number. */
+/** Reads the log's messages as its server delivers them and does nothing with them. Resolves with the number of events. */
 export async function readOnly(): Promise<number> {
   const signal = AbortSignal.timeout(600_000);
   const last = sequenceOf((await log.reader.bounds()).lastOffset);
   let count = 0;
-  for await (const _ of log.stored({ first: 1, last, subjects: [] }, signal)) count++;
+  for await (const { data } of log.stored({ first: 1, last, subjects: [] }, signal)) count += eventsIn(data).length;
   return count;
 }

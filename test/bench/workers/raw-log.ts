@@ -1,3 +1,4 @@
+import { encodeBatch, eventsIn } from "@tapedeck/shared/log/batch";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { connect, headers, type NatsConnection } from "nats";
@@ -16,17 +17,17 @@ let lastSeq = 0;
 /** Events of all paces so far: each has a number of its own. */
 let paced = 0;
 
-/** Takes the bytes of this many events from the log, as they are stored there. */
+/** Takes the bytes of this many events from the log. */
 export async function load(url: string, count: number): Promise<number> {
   nats = await connect({ servers: url });
   const log = await openLog(nats, { create: false, syncKnown: true });
   const all: Uint8Array[] = [];
   const last = sequenceOf((await log.reader.bounds()).lastOffset);
   for await (const { data } of log.stored({ first: 1, last, subjects: [] }, AbortSignal.timeout(120_000))) {
-    all.push(data.slice());
-    if (all.length === count) break;
+    all.push(...eventsIn(data).map((event) => event.slice()));
+    if (all.length >= count) break;
   }
-  bodies = all;
+  bodies = all.slice(0, count);
   await request("$JS.API.STREAM.CREATE.RAW", { name: "RAW", subjects: ["bench.raw"], storage: "file" });
   return bodies.length;
 }
@@ -81,17 +82,10 @@ function nextPack(from: number, until: number): Uint8Array[] {
 async function publishPack(pack: readonly Uint8Array[]): Promise<void> {
   const fence = headers();
   fence.set("Nats-Expected-Last-Subject-Sequence", String(lastSeq));
-  const bytes = Buffer.concat(pack.flatMap((body) => [lengthOf(body), body]));
-  const answer = await nats.request(subject, bytes, { headers: fence, timeout: 10_000 });
+  const answer = await nats.request(subject, encodeBatch(pack), { headers: fence, timeout: 10_000 });
   const { seq, error } = answer.json<{ seq?: number; error?: { description: string } }>();
   if (seq === undefined) throw new Error(error?.description ?? "no answer");
   lastSeq = seq;
-}
-
-function lengthOf(body: Uint8Array): Buffer {
-  const length = Buffer.allocUnsafe(4);
-  length.writeUInt32BE(body.byteLength);
-  return length;
 }
 
 async function request(api: string, body: object): Promise<void> {

@@ -1,9 +1,10 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
 import type { InventoryKind } from "@tapedeck/fakes/rkt/recording";
+import { eventsIn, labelsOf } from "@tapedeck/shared/log/batch";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
-import { channelFilter, eventSubject, streamName } from "@tapedeck/shared/log/subjects";
+import { channelFilter, messageFilters, messageSubject, streamName } from "@tapedeck/shared/log/subjects";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, test } from "vitest";
@@ -52,8 +53,11 @@ test("a large host is described in parts and again after a thousand events, so a
   const seq = sequenceOf((await described(bench, host)).at(-1)?.[0]?.offset ?? logStart);
   await using nats = await connect({ servers: bench.nats.url });
   const manager = await jetstreamManager(nats);
-  const { purged } = await manager.streams.purge(streamName, { filter: channelFilter(host.source, "pods"), seq });
-  expect(purged).toBeGreaterThan(4 * ending);
+  const before = (await eventsOf(bench, host, "pods")).filter(({ offset }) => sequenceOf(offset) < seq);
+  expect(before.length).toBeGreaterThan(4 * ending);
+  for (const filter of messageFilters([channelFilter(host.source, "pods")])) {
+    expect((await manager.streams.purge(streamName, { filter, seq })).purged).toBeGreaterThan(0);
+  }
 
   await ingest.start();
   await exits(4);
@@ -85,16 +89,20 @@ test("a large host is described in parts and again after a thousand events, so a
 
 test("a first description that a kill cut off is ignored and written again in full", async () => {
   await using bench = await rktBench();
-  // This is more than one batch holds.
+  // This is more than one message holds.
   const pods = all.slice(0, 50).map((pod) => ({ ...pod, manifest: Buffer.alloc(250_000, pod.id) }));
   await using host = await startHost("heavy", madeUpRecording({ pods: [pods, pods.map(failed)] }));
   host.playTo("pods", 1);
   const ingest = await bench.ingest([host]);
   await using nats = await connect({ servers: bench.nats.url });
   const killed = Promise.withResolvers<void>();
-  nats.subscribe(eventSubject(host.source, "pods", "inventory.described"), {
-    max: 1,
-    callback: () => killed.resolve(ingest.kill()),
+  const descriptions = nats.subscribe(messageSubject(host.source, "pods", "inventory.described", "facts"), {
+    callback(_, { data }) {
+      const labels = eventsIn(data).map(labelsOf);
+      if (!labels.some(({ channel, kind }) => channel === "pods" && kind === "inventory.described")) return;
+      descriptions.unsubscribe();
+      killed.resolve(ingest.kill());
+    },
   });
   await nats.flush();
   host.playTo("pods", 2);

@@ -1,5 +1,6 @@
 import { CommandError } from "../command-error.ts";
 import { httpBase } from "../gateway-address.ts";
+import { isCertificateFault, UntrustedCertificate, urlTrustAdvice } from "../untrusted-certificate.ts";
 
 export type Parameters = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
@@ -53,13 +54,9 @@ function choicesText(sources: readonly string[]): string {
   return sources.map((source) => source.split("/").slice(1).join("/")).join(", ");
 }
 
-/** A certificate that is not trusted is another matter than nobody there. */
 function unreachable(base: string, error: unknown): CommandError {
   const { code, message } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
-  if (code === undefined || !/CERT|SIGNATURE|SELF_SIGNED|TLS|SSL/.test(code)) return nobodyAnswers(base);
-  return new CommandError(
-    `the certificate of ${base} is not trusted (${message}): set TAPEDECK_CA to the PEM file of its authority, or use the host name in the certificate with --url.`,
-  );
+  return isCertificateFault(code) ? new UntrustedCertificate(base, message, urlTrustAdvice) : nobodyAnswers(base);
 }
 
 export function nobodyAnswers(base: string): CommandError {

@@ -12,7 +12,7 @@ import { largestPage } from "@tapedeck/shared/largest-page";
 import { positionBefore } from "@tapedeck/shared/log/position";
 import { CommandError } from "../command-error.ts";
 import { shortSource } from "../display/source-name.ts";
-import type { GrpcTarget } from "../gateway-address.ts";
+import type { GrpcTarget } from "../grpc-target.ts";
 import type { ExportedEvent } from "../session-file/session-file-format.ts";
 
 /** Sessions of one source, the oldest first, as they were at a position. */

@@ -8,6 +8,7 @@ import { importCommand } from "./import/command.ts";
 import { loginCommand, logoutCommand } from "./login/command.ts";
 import { logsCommand } from "./logs/command.ts";
 import { newEpochCommand } from "./new-epoch/command.ts";
+import { openCommand } from "./open/command.ts";
 import { rebuildCommand } from "./rebuild/command.ts";
 import { recordCommand } from "./record/command.ts";
 import { replayCommand } from "./replay/command.ts";
@@ -22,13 +23,16 @@ import { tailCommand } from "./tail/command.ts";
 import { tokenCommand } from "./token/command.ts";
 import { upCommand } from "./up/command.ts";
 import { waitCommand } from "./wait/command.ts";
+import { watchCommand } from "./watch/command.ts";
 
 /** The order of `tapedeck --help`. `completion` is absent because it is left out while a shell completes. */
 export const allCommands = (): readonly Command[] => [
   upCommand(),
   runCommand(),
   recordCommand(),
+  openCommand(),
   statusCommand(),
+  watchCommand(),
   tailCommand(),
   logsCommand(),
   waitCommand(),

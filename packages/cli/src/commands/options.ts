@@ -1,4 +1,4 @@
-import { InvalidArgumentError, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { parseGatewayUrl } from "../gateway-url.ts";
 import { parseTime, timeForm } from "./time.ts";
 
@@ -65,7 +65,7 @@ export const untilOption = (what: string) => new Option("--until <time>", `${wha
 export const elsewhereOption = () =>
   new Option(
     "--url <url>",
-    "address of the Tapedeck server (env: TAPEDECK_URL; default: that of `tapedeck login`, else this machine's); another machine's server requires an admin's token, from the login or TAPEDECK_TOKEN",
+    "address of the Tapedeck server (env: TAPEDECK_URL; default: that of `tapedeck login`, else this machine's); another machine's server requires an admin's token, from the login or TAPEDECK_TOKEN; --data means this machine's",
   ).argParser(tapedeckAddress);
 
 export const jsonOption = () => new Option("--json", "print JSON, for programs");
@@ -75,6 +75,21 @@ export const sourceOption = () =>
 
 export const dataOption = () =>
   new Option("--data <folder>", "the data folder").default(".tapedeck").env("TAPEDECK_DATA");
+
+/**
+ * Options of a command that works on this machine or elsewhere, and which of both is meant: `--data` on the command line means
+ * the folder here, whatever a variable or the login select.
+ */
+export function withPlace<Options extends object>(
+  options: Options,
+  command: Command,
+): Options & { readonly here: boolean } {
+  const isGiven = (name: string) => command.getOptionValueSource(name) === "cli";
+  const here = isGiven("data");
+  if (here && isGiven("url"))
+    command.error("error: --data names a folder of this machine, --url a server: give one of them");
+  return { ...options, here };
+}
 
 /** For a command that runs even with a wrong address, and reports that itself. */
 export const urlOptionUnchecked = () => urlOption().argParser((text: string) => text);

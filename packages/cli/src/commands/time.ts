@@ -1,6 +1,6 @@
 import { createRequire } from "node:module";
 import { parseWhen } from "@tapedeck/shared/filter/time";
-import { durationMs } from "@tapedeck/shared/service/settings";
+import { durationMs } from "@tapedeck/shared/service/duration";
 
 /** What `moment` understands, for errors. */
 export const timeForm =

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { CommandError } from "../command-error.ts";
-import { type HttpBase, httpBase } from "../gateway-address.ts";
+import type { HttpBase } from "../gateway-address.ts";
+import { isCertificateFault, UntrustedCertificate } from "../untrusted-certificate.ts";
 
 const about = z.object({
   version: z.string(),
@@ -22,14 +23,17 @@ export type About = z.infer<typeof about>;
 
 const patienceMs = 10_000;
 
-/** @throws CommandError when nobody answers there, or not as a Tapedeck does, or the token is not good */
-export async function askAbout({ base, headers }: HttpBase): Promise<About> {
+/**
+ * `trustAdvice`: what to do about a certificate that is not trusted.
+ * @throws UntrustedCertificate
+ * @throws CommandError when nobody answers there, or not as a Tapedeck does, or the token is not good
+ */
+export async function askAbout({ base, headers }: HttpBase, trustAdvice: string): Promise<About> {
   const response = await fetch(`${base}/about`, { headers, signal: AbortSignal.timeout(patienceMs) }).catch((error) => {
     const { message, code } =
       (error as { readonly cause?: NodeJS.ErrnoException }).cause ?? (error as Error & { code?: string });
-    const isTls = /CERT|SIGNATURE|SELF_SIGNED|TLS|SSL/.test(code ?? "");
-    const hint = isTls ? ": give the PEM file of its authority (--ca, TAPEDECK_CA)" : "";
-    throw new CommandError(`no Tapedeck server answers at ${base} (${message || code})${hint}.`);
+    if (isCertificateFault(code)) throw new UntrustedCertificate(base, message, trustAdvice);
+    throw new CommandError(`no Tapedeck server answers at ${base} (${message || code}).`);
   });
   const body: unknown = await response.json().catch(() => undefined);
   const said = (body as { readonly error?: { readonly message?: string } } | undefined)?.error?.message;
@@ -41,6 +45,3 @@ export async function askAbout({ base, headers }: HttpBase): Promise<About> {
     `${base} is not a Tapedeck server, or an older one (GET /about answered ${response.status}${said ? `: ${said}` : ""}).`,
   );
 }
-
-/** Asks the Tapedeck that is named or chosen. */
-export const aboutOf = (url?: string): Promise<About> => askAbout(httpBase(url));

@@ -13,6 +13,8 @@ export type ChosenTapedeck = {
   readonly token: string | undefined;
   /** Path of a PEM file. */
   readonly ca: string | undefined;
+  /** Origin of `ca`, for people. */
+  readonly caFrom: string;
   /** Origin of the token, for people. */
   readonly tokenFrom: string;
   /** The context that has this very address. */
@@ -63,6 +65,7 @@ function tapedeckAt(
     grpcPort: portOf(env) ?? context?.grpcPort ?? gateway.port - 1,
     token: given ?? context?.token,
     ca: env.TAPEDECK_CA || context?.ca,
+    caFrom: env.TAPEDECK_CA || name === undefined ? "TAPEDECK_CA" : `context ${name}`,
     ...(name !== undefined && { context: name }),
     tokenFrom: given !== undefined || name === undefined ? "TAPEDECK_TOKEN" : `context ${name}`,
   };

@@ -2,28 +2,24 @@ import { randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
-import { z } from "zod";
 import { CommandError } from "../command-error.ts";
 
-const context = z.object({
-  /** "https://tapedeck.example:7052" */
-  url: z.string(),
-  /** gRPC port of the same gateway. */
-  grpcPort: z.int().min(1).max(65_535).optional(),
-  token: z.string().optional(),
-  /** Path of a PEM file with the authorities that are trusted there. */
-  ca: z.string().optional(),
-});
-
-const contexts = z.object({
-  /** Absent: the Tapedeck of this machine. */
-  current: z.string().optional(),
-  contexts: z.record(z.string(), context),
-});
-
 /** A Tapedeck that `tapedeck login` has kept. */
-export type Context = z.infer<typeof context>;
-export type Contexts = z.infer<typeof contexts>;
+export type Context = {
+  /** "https://tapedeck.example:7052" */
+  readonly url: string;
+  /** gRPC port of the same gateway. */
+  readonly grpcPort?: number;
+  readonly token?: string;
+  /** Path of a PEM file with the authorities that are trusted there. */
+  readonly ca?: string;
+};
+
+export type Contexts = {
+  /** Absent: the Tapedeck of this machine. */
+  readonly current?: string;
+  readonly contexts: Readonly<Record<string, Context>>;
+};
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -48,9 +44,10 @@ export function readContexts(env: Env): Contexts {
     if (code === "ENOENT" || code === "ENOTDIR") return { contexts: {} };
     throw new CommandError(`${path} can't be read (${code ?? "unknown"}): change its owner, or remove it.`);
   }
-  const read = contexts.safeParse(jsonIn(text));
-  if (!read.success) throw new CommandError(`${path} is not a valid file of contexts: remove it, and log in again.`);
-  return read.data;
+  const read = jsonIn(text);
+  if (!areContexts(read))
+    throw new CommandError(`${path} is not a valid file of contexts: remove it, and log in again.`);
+  return read;
 }
 
 /** Whole or not at all, and for nobody else to read: tokens are in it. */
@@ -68,4 +65,26 @@ function jsonIn(text: string): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** By hand: every command reads the file, and to load a library of schemas takes longer than many a command. */
+function areContexts(value: unknown): value is Contexts {
+  if (!isRecord(value)) return false;
+  const { current, contexts } = value;
+  return isTextOrAbsent(current) && isRecord(contexts) && Object.values(contexts).every(isContext);
+}
+
+function isContext(value: unknown): value is Context {
+  if (!isRecord(value)) return false;
+  const { url, grpcPort: port, token, ca } = value;
+  const isPort = port === undefined || (Number.isInteger(port) && Number(port) >= 1 && Number(port) <= 65_535);
+  return typeof url === "string" && isPort && isTextOrAbsent(token) && isTextOrAbsent(ca);
+}
+
+function isTextOrAbsent(value: unknown): boolean {
+  return value === undefined || typeof value === "string";
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

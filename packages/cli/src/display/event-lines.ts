@@ -1,5 +1,5 @@
 import { stripVTControlCharacters, styleText } from "node:util";
-import { shortSource } from "./source-name.ts";
+import { spokenSource } from "./source-name.ts";
 import { type Colour, statusColour } from "./status-colour.ts";
 
 /** What of an event is shown. */
@@ -29,10 +29,7 @@ export function eventLines(event: ShownEvent, columns: number | undefined): read
 /** `12:03:41  alice/shop  build.succeeded     Build completed for artifact web`, cut at the terminal's edge. */
 function eventLine(event: ShownEvent, columns: number | undefined): string {
   const time = timeText(new Date(event.occurredAt ?? event.recordedAt));
-  const [developer, project, upstream] = shortSource(event.source).split("/");
-  // A rkt host is <host>/host/rkt: nothing else is called so.
-  const isPlain = upstream === "skaffold" || (upstream === "rkt" && project === "host");
-  const source = isPlain ? `${developer}/${project}` : shortSource(event.source);
+  const source = spokenSource(event.source);
   const colour = eventColour(event);
   const start = `${time}  ${source.padEnd(12)}  `;
   const room = columns === undefined ? Number.POSITIVE_INFINITY : columns - start.length - kindWidth - 2;

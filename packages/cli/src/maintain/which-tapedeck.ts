@@ -4,11 +4,13 @@ export type WhichTapedeck = {
   readonly url?: string;
   /** The data folder of this machine's Tapedeck. */
   readonly data: string;
+  /** This machine's is meant, whatever a variable or the login select. */
+  readonly here?: boolean;
 };
 
 /** Tells which Tapedeck a command works on, before anything is asked or done. True where it is not this machine's. */
-export function announceTapedeck(command: string, { url, data }: WhichTapedeck): boolean {
-  const elsewhere = isElsewhere(url, process.env);
+export function announceTapedeck(command: string, { url, data, here = false }: WhichTapedeck): boolean {
+  const elsewhere = !here && isElsewhere(url, process.env);
   say(`${command} at ${elsewhere ? chosenText(url, process.env) : `this machine's Tapedeck server (${data})`}`);
   return elsewhere;
 }

@@ -1,6 +1,6 @@
 import { gatewayLink } from "@tapedeck/tap/push/link";
 import { type PushOptions, pushItems, type RunningPush } from "@tapedeck/tap/push/push";
-import type { GrpcTarget } from "../gateway-address.ts";
+import type { GrpcTarget } from "../grpc-target.ts";
 import { type Trouble, troubleOf } from "./trouble.ts";
 
 export type PushTo = Pick<PushOptions, "spill" | "control" | "signal" | "sourceTaken"> & {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openSpill } from "@tapedeck/tap/spill/spill";
 import { afterAll, expect, test } from "vitest";
-import { grpcTarget } from "../gateway-address.ts";
+import { grpcTarget } from "../grpc-target.ts";
 import { pushSource } from "./source-push.ts";
 
 const root = mkdtempSync(join(tmpdir(), "tapedeck-source-push-"));

@@ -3,7 +3,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import type { PushOptions } from "@tapedeck/tap/push/push";
 import type { Spill } from "@tapedeck/tap/spill/spill";
 import type { OrphanedSpill, TapIdentity } from "@tapedeck/tap/spill/spill-folder";
-import type { GrpcTarget } from "../gateway-address.ts";
+import type { GrpcTarget } from "../grpc-target.ts";
 import { type PushingTo, pushTo } from "./push-to.ts";
 import type { Trouble } from "./trouble.ts";
 import { pushWaiting } from "./waiting.ts";

@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
@@ -12,4 +13,13 @@ export function spillHome(
   if (chosen !== undefined && chosen !== "") return chosen;
   const state = env.XDG_STATE_HOME;
   return join(state === undefined || state === "" ? join(homedir(), ".local", "state") : state, "tapedeck", "spill");
+}
+
+/** Whether anything is there at all, which is known without loading what reads it. */
+export function isEmptyHome(home: string): boolean {
+  try {
+    return readdirSync(home).length === 0;
+  } catch {
+    return true;
+  }
 }

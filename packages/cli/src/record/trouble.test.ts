@@ -11,7 +11,7 @@ import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type TestCertificate, testCertificate } from "@tapedeck/shared/testing/certificates";
 import { gatewayLink } from "@tapedeck/tap/push/link";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type GrpcTarget, grpcTarget } from "../gateway-address.ts";
+import { type GrpcTarget, grpcTarget } from "../grpc-target.ts";
 import { urlOf } from "../testing/recorder.ts";
 import { type Trouble, troubleOf } from "./trouble.ts";
 
@@ -98,7 +98,7 @@ test("TLS where there is none, and the reverse", async () => {
     mends: false,
   });
   expect(await troubleWith(at(`127.0.0.1:${tls}`))).toEqual({
-    why: `127.0.0.1:${tls} closes the connection: if it speaks TLS, begin the address with https://`,
+    why: `127.0.0.1:${tls} closes the connection: if it speaks TLS, use https://127.0.0.1:${tls + 1}`,
     mends: true,
   });
 });
@@ -106,12 +106,14 @@ test("TLS where there is none, and the reverse", async () => {
 test("another port than the one of gRPC", async () => {
   const http = await listen(httpServer((_, response) => response.end("hello")));
   const https = await listen(httpsServer({ cert: known.cert, key: known.key }, (_, response) => response.end("hello")));
-  const wrong = (name: string) => ({
-    why: `${name} is not the gRPC port of a Tapedeck server: the default port is 7051`,
+  const wrong = (name: string, url: string, port: number) => ({
+    why: `${name} is not the gRPC port of a Tapedeck server: check the address ${url}:${port + 1} and, if its gRPC is not on the port below, TAPEDECK_GRPC_PORT`,
     mends: false,
   });
-  expect(await troubleWith(at(`127.0.0.1:${http}`))).toEqual(wrong(`127.0.0.1:${http}`));
-  expect(await troubleWith(at(`https://localhost:${https}`, known))).toEqual(wrong(`https://localhost:${https}`));
+  expect(await troubleWith(at(`127.0.0.1:${http}`))).toEqual(wrong(`127.0.0.1:${http}`, "http://127.0.0.1", http));
+  expect(await troubleWith(at(`https://localhost:${https}`, known))).toEqual(
+    wrong(`https://localhost:${https}`, "https://localhost", https),
+  );
   const other = await troubleWith(at(`https://localhost:${await grpc(known)}`, known));
   expect(other).toMatchObject({
     why: expect.stringContaining("is not the gRPC port of a Tapedeck server (The server does not implement"),

@@ -1,5 +1,6 @@
 import { status } from "@grpc/grpc-js";
-import type { GrpcTarget } from "../gateway-address.ts";
+import { gatewayUrlText } from "../gateway-url.ts";
+import type { GrpcTarget } from "../grpc-target.ts";
 
 /** Why Tapedeck does not take what is recorded. */
 export type Trouble = {
@@ -18,8 +19,10 @@ type GrpcError = {
 /** What a gateway of ours says comes with this; what gRPC itself or something in between says does not. */
 const ownWords = "grpc-status-details-bin";
 
+type Target = Pick<GrpcTarget, "address" | "name" | "gateway">;
+
 /** What is wrong, from the error of a push to that gateway; undefined where there is nothing worth a word. */
-export function troubleOf(error: unknown, target: Pick<GrpcTarget, "address" | "name">): Trouble | undefined {
+export function troubleOf(error: unknown, target: Target): Trouble | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, details, metadata } = error as GrpcError;
   if (code === status.CANCELLED) return undefined;
@@ -31,16 +34,18 @@ export function troubleOf(error: unknown, target: Pick<GrpcTarget, "address" | "
   return connectionTrouble(text, target);
 }
 
-function stranger({ name }: Pick<GrpcTarget, "name">, text?: string): Trouble {
+function stranger({ name, gateway }: Target, text?: string): Trouble {
   const said = text === undefined ? "" : ` (${text})`;
-  return {
-    why: `${name} is not the gRPC port of a Tapedeck server${said}: the default port is 7051`,
-    mends: false,
-  };
+  const advice =
+    gateway === undefined
+      ? ""
+      : `: check the address ${gatewayUrlText(gateway)} and, if its gRPC is not on the port below, TAPEDECK_GRPC_PORT`;
+  return { why: `${name} is not the gRPC port of a Tapedeck server${said}${advice}`, mends: false };
 }
 
 /** grpc-js tells these things in words only. */
-function connectionTrouble(text: string, { address, name }: Pick<GrpcTarget, "address" | "name">): Trouble {
+function connectionTrouble(text: string, target: Target): Trouble {
+  const { address, name, gateway } = target;
   const last = /Last error: (?:Error(?: \[\w+\])?: )?(.*?)\.? Resolution note:/s.exec(text)?.[1] ?? text;
   const host = address.slice(0, address.lastIndexOf(":"));
   if (/altnames|certificate is not valid for/i.test(last)) {
@@ -59,14 +64,17 @@ function connectionTrouble(text: string, { address, name }: Pick<GrpcTarget, "ad
     const why = `the certificate at ${address} is not trusted (${said}): set TAPEDECK_CA to the PEM file of its authority`;
     return { why, mends: false };
   }
-  if (/application protocol|ALPN/i.test(last)) return stranger({ name });
+  if (/application protocol|ALPN/i.test(last)) return stranger(target);
   if (/SSL routines|wrong version number|EPROTO/i.test(last)) {
     return { why: `the server at ${address} does not speak TLS: check the port`, mends: false };
   }
-  if (/^Protocol error/.test(last)) return stranger({ name });
+  if (/^Protocol error/.test(last)) return stranger(target);
   // A server that is just dying does that too.
   if (/^Failed to connect|^Connection dropped/.test(last) && name === address) {
-    return { why: `${address} closes the connection: if it speaks TLS, begin the address with https://`, mends: true };
+    // People give the HTTP address; the port of gRPC is found from that.
+    const advice =
+      gateway === undefined ? "" : `: if it speaks TLS, use ${gatewayUrlText({ ...gateway, isTls: true })}`;
+    return { why: `${address} closes the connection${advice}`, mends: true };
   }
   if (/ECONNREFUSED/.test(last)) return { why: `nothing listens at ${address}`, mends: true };
   if (/ENOTFOUND|EAI_|Name resolution failed/.test(last)) return { why: `the host ${host} was not found`, mends: true };

@@ -3,7 +3,7 @@ import { takeLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-l
 import { openSpill } from "@tapedeck/tap/spill/spill";
 import { claimOrphan, type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import { sentenceOf } from "../command-error.ts";
-import type { GrpcTarget } from "../gateway-address.ts";
+import type { GrpcTarget } from "../grpc-target.ts";
 import { pushTo } from "./push-to.ts";
 import type { Trouble } from "./trouble.ts";
 

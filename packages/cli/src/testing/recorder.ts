@@ -38,8 +38,11 @@ export async function startRecorder(options: TestRecorderOptions = {}): Promise<
   const { taken = [], refusal, port: wanted = 0 } = options;
   const hellos: Hello[] = [];
   const items: Item[] = [];
+  /** By tap. One that connects again pushes once more what it does not know to be committed. */
+  const committed = new Map<string, bigint>();
   let requests = 0;
   const push = (call: ServerDuplexStream<PushRequest, PushResponse>) => {
+    let tap = "";
     call.on("data", ({ body }: PushRequest) => {
       requests++;
       if (body?.$case === "hello") {
@@ -50,13 +53,15 @@ export async function startRecorder(options: TestRecorderOptions = {}): Promise<
           call.emit("error", { code: 6, details: `${project} is recorded by another tap` });
         else {
           hellos.push(body.value);
-          call.write({
-            body: { $case: "welcome", value: { source: `default/${developer}/${project}/${upstream}`, committed: 0n } },
-          });
+          tap = body.value.tap;
+          const source = `default/${developer}/${project}/${upstream}`;
+          call.write({ body: { $case: "welcome", value: { source, committed: committed.get(tap) ?? 0n } } });
         }
       }
       const came = body?.$case === "item" ? [body.value] : body?.$case === "items" ? body.value.items : [];
       for (const item of came) {
+        if (item.index <= (committed.get(tap) ?? 0n)) continue;
+        committed.set(tap, item.index);
         items.push(item);
         const { session } = options;
         if (session !== undefined && item.what?.$case === "dialled") {

@@ -2,7 +2,7 @@ import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { leftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
 import { type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
-import type { GrpcTarget } from "../gateway-address.ts";
+import type { GrpcTarget } from "../grpc-target.ts";
 import { pushWaiting } from "../record/waiting.ts";
 
 export type TakeWaitingSpills = {

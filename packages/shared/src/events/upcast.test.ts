@@ -37,13 +37,13 @@ test("an event in the current form is read as it was written", () => {
 
 test("a kind is searched for under its former noun, too", () => {
   const source = parseSourceName("acme/alice/shop/vagrant") as SourceName;
-  const subject = "tapedeck.v1.acme.alice.shop.vagrant.things";
+  const subject = "tapedeck.v2.acme.alice.shop.vagrant.things";
   expect(recordedSubjects(source, "things", "inventory.described")).toEqual([
     `${subject}.inventory`,
     `${subject}.host`,
   ]);
   expect(toSubjects(parseFilter({ kinds: ["*.described"] }), "acme")).toEqual(
-    ["session", "inventory", "host"].map((noun) => `tapedeck.v1.acme.*.*.*.*.${noun}`),
+    ["session", "inventory", "host"].map((noun) => `tapedeck.v2.acme.*.*.*.*.${noun}`),
   );
   expect(new Set(kinds.flatMap(recordedNouns)).has("host")).toBe(true);
   expect(recordedNouns("build.failed")).toEqual(["build"]);

@@ -98,7 +98,7 @@ describe("a filter", () => {
 
   it("never has a subject of another workspace", () => {
     const filter = parseFilter({ sources: ["other/alice/shop/skaffold"], kinds: ["build.*"] });
-    expect(toSubjects(filter, "acme").every((subject) => subject.startsWith("tapedeck.v1.acme."))).toBe(true);
+    expect(toSubjects(filter, "acme").every((subject) => subject.startsWith("tapedeck.v2.acme."))).toBe(true);
   });
 
   it("has subjects of the log's form, for any input", () => {
@@ -107,7 +107,7 @@ describe("a filter", () => {
     fc.assert(
       fc.property(input, (fields) => {
         for (const subject of toSubjects(parseFilter(fields), "acme")) {
-          expect(subject).toMatch(/^tapedeck\.v1\.acme(\.([a-z0-9_-]+|\*)){5}$/);
+          expect(subject).toMatch(/^tapedeck\.v2\.acme(\.([a-z0-9_-]+|\*)){5}$/);
         }
       }),
     );
@@ -115,13 +115,13 @@ describe("a filter", () => {
 
   it("widens its subjects when there are too many", () => {
     const many = parseFilter({ developers: Array.from({ length: 90 }, (_, n) => `dev${n}`), kinds: ["build.*"] });
-    expect(toSubjects(many, "acme")).toEqual(["tapedeck.v1.acme.*.*.*.*.build"]);
+    expect(toSubjects(many, "acme")).toEqual(["tapedeck.v2.acme.*.*.*.*.build"]);
   });
 
   it("leaves out the kinds where places and kinds together are too many", () => {
     const places = Array.from({ length: 60 }, (_, n) => `dev${n}`);
     const many = parseFilter({ developers: places, kinds: ["build.*", "deploy.*"] });
-    expect(toSubjects(many, "acme")).toEqual(places.map((developer) => `tapedeck.v1.acme.${developer}.*.*.*.*`));
+    expect(toSubjects(many, "acme")).toEqual(places.map((developer) => `tapedeck.v2.acme.${developer}.*.*.*.*`));
   });
 
   it("never builds more subjects than it returns, for any number of values", () => {
@@ -131,10 +131,10 @@ describe("a filter", () => {
     const ofKinds = kinds.filter((kind) => patterns.some((pattern) => kindMatches(pattern, kind)));
     const nouns = new Set(ofKinds.map((kind) => kind.split(".")[0]));
     const subjects = toSubjects(parseFilter(fields), "acme");
-    expect(subjects.sort()).toEqual([...nouns].map((noun) => `tapedeck.v1.acme.*.*.*.*.${noun}`).sort());
+    expect(subjects.sort()).toEqual([...nouns].map((noun) => `tapedeck.v2.acme.*.*.*.*.${noun}`).sort());
 
     const repeated = { developers: Array(100).fill("alice"), projects: ["shop"], kinds: ["build.*"] };
-    expect(toSubjects(parseFilter(repeated), "acme")).toEqual(["tapedeck.v1.acme.alice.shop.*.*.build"]);
+    expect(toSubjects(parseFilter(repeated), "acme")).toEqual(["tapedeck.v2.acme.alice.shop.*.*.build"]);
   });
 
   it.each([

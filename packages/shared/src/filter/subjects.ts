@@ -7,8 +7,8 @@ import { kindMatches } from "./filter.ts";
 const mostSubjects = 64;
 
 /**
- * NATS subjects that together cover every event of the workspace that can match the filter (and more: `matches`
- * decides). Shape: tapedeck.v1.<workspace>.<developer>.<project>.<upstream>.<channel>.<noun>.
+ * Subjects that together cover every event of the workspace that can match the filter (and more: `matches`
+ * decides). Shape: tapedeck.v2.<workspace>.<developer>.<project>.<upstream>.<channel>.<noun>.
  */
 export function toSubjects(filter: Filter, workspace: string): string[] {
   const nouns = filter.kinds === undefined ? ["*"] : nounsOf(filter.kinds);
@@ -29,8 +29,8 @@ export function toSubjects(filter: Filter, workspace: string): string[] {
     { count: nouns.length, make: () => nouns.map((noun) => `*.*.*.*.${noun}`) },
   ];
   const narrowest = candidates.find((candidate) => candidate.count <= mostSubjects);
-  if (narrowest === undefined) return [`tapedeck.v1.${workspace}.>`];
-  return withoutOverlap(narrowest.make().map((subject) => `tapedeck.v1.${workspace}.${subject}`));
+  if (narrowest === undefined) return [`tapedeck.v2.${workspace}.>`];
+  return withoutOverlap(narrowest.make().map((subject) => `tapedeck.v2.${workspace}.${subject}`));
 }
 
 function nounsOf(patterns: readonly string[]): string[] {

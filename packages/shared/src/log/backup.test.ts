@@ -2,7 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
 import { describe, expect, it } from "vitest";
 import { sourceName } from "../source.ts";
-import { testMessage } from "../testing/log-messages.ts";
+import { newEvent, publishEach } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { BackupError, backUpLog, restoreLog, type Snapshot } from "./backup.ts";
 import { openLog } from "./jetstream.ts";
@@ -24,8 +24,8 @@ async function harness() {
     async write(count: number): Promise<string> {
       await using log = await open();
       const last = (await log.writer.lastOf(alice))?.seq ?? 0;
-      const messages = Array.from({ length: count }, (_, index) => testMessage(alice, last + index + 1));
-      expect(await log.writer.publish(alice, "w1", messages, last)).toMatchObject({ outcome: "acknowledged" });
+      const events = Array.from({ length: count }, (_, index) => newEvent(alice, last + index + 1));
+      await publishEach(log.writer, alice, events, last);
       return log.epoch;
     },
     async everything() {
@@ -98,6 +98,11 @@ describe("a log restored from a backup", () => {
     await expect(
       restoreLog(on.nc, { ...snapshot, config: { ...snapshot.config, metadata: {} } }, given(pieces)),
     ).rejects.toThrow(BackupError);
+    const former = { ...snapshot.config.metadata };
+    delete former["tapedeck-format"];
+    await expect(
+      restoreLog(on.nc, { ...snapshot, config: { ...snapshot.config, metadata: former } }, given(pieces)),
+    ).rejects.toThrow(/format 1, of an earlier version/);
     expect((await on.everything()).events).toHaveLength(3);
     await on.lose();
     await expect(

@@ -1,6 +1,14 @@
 import { JetStreamApiError, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection } from "nats";
-import { epochKey, epochOf, type FormerEpoch, formerEpochsKey, formerEpochsOf, newEpoch } from "./epoch.ts";
+import {
+  epochKey,
+  epochOf,
+  type FormerEpoch,
+  formerEpochsKey,
+  formerEpochsOf,
+  newEpoch,
+  refusalOfFormat,
+} from "./epoch.ts";
 import type { Sequence } from "./offset.ts";
 import { streamName } from "./subjects.ts";
 
@@ -67,6 +75,8 @@ export async function restoreLog(
 ): Promise<Restored> {
   const old = epochOf({ config });
   if (old === undefined || config.name !== name) throw new BackupError("this is a backup of something else.");
+  const refusal = refusalOfFormat({ config });
+  if (refusal !== undefined) throw new BackupError(refusal);
   const lastSeq = state.last_seq;
   const formerEpochs = [...formerEpochsOf({ config }), { epoch: old, lastSeq }];
   const epoch = newEpoch();

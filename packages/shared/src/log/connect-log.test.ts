@@ -90,11 +90,11 @@ test("a log that is open reports each message that is no event", async () => {
   const { options, messages } = attempts([]);
   await using log = await connectLog({ ...options, settings: { url: nats.url }, signal: never });
   for (const text of ["no event", "none either"]) {
-    await log?.nats.request("tapedeck.v1.acme.alice.shop.skaffold.v1.build", text, { timeout: 60_000 });
+    await log?.nats.request("tapedeck.v2.acme.alice.shop.skaffold.frames.facts", text, { timeout: 60_000 });
   }
   const over = new AbortController();
   const following = log?.reader.follow({ afterOffset: logStart, subjects: [] }, over).next();
-  await until(() => messages("is not an event") === 2, { message: "both to be reported" });
+  await until(() => messages("is not a batch of events") === 2, { message: "both to be reported" });
   over.abort();
   await following;
 });

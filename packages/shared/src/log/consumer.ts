@@ -11,7 +11,7 @@ export type StreamAccess = {
 };
 
 /** A short-lived reading position on the server. The server forgets it when nobody pulls for a while. */
-export type Consumer = { readonly name: string; readonly pendingAtStart: number };
+export type Consumer = { readonly name: string };
 
 /** A stored message as a consumer delivers it. */
 export type Delivered = {
@@ -21,8 +21,6 @@ export type Delivered = {
   readonly recordedAtMs: number;
   /** When the log drops the message, by the clock of the log; undefined: never. */
   readonly expiresAtMs?: number | undefined;
-  /** How many further messages match. */
-  readonly pending: number;
   readonly subject: string;
   readonly data: Uint8Array;
   readonly headers: MsgHdrs | undefined;
@@ -37,7 +35,7 @@ export async function addConsumer(
   subjects: readonly string[],
 ): Promise<Consumer> {
   const name = nuid.next();
-  const info = await jsm.consumers.add(streamName, {
+  await jsm.consumers.add(streamName, {
     name,
     ack_policy: "none",
     ...(typeof from === "number"
@@ -48,7 +46,7 @@ export async function addConsumer(
     num_replicas: 1,
     ...(subjects.length > 0 && { filter_subjects: [...withoutCovered(subjects)] }),
   });
-  return { name, pendingAtStart: info.num_pending };
+  return { name };
 }
 
 export type PullRequest = {
@@ -99,16 +97,14 @@ class DeliveredMessage implements Delivered {
   readonly seq: Sequence;
   readonly deliverySeq: number;
   readonly recordedAtMs: number;
-  readonly pending: number;
   readonly subject: string;
   readonly data: Uint8Array;
 
-  constructor(msg: Msg, { seq, deliverySeq, recordedAtMs, pending }: ReturnType<typeof readDelivery> & object) {
+  constructor(msg: Msg, { seq, deliverySeq, recordedAtMs }: ReturnType<typeof readDelivery> & object) {
     this.#msg = msg;
     this.seq = seq;
     this.deliverySeq = deliverySeq;
     this.recordedAtMs = recordedAtMs;
-    this.pending = pending;
     this.subject = msg.subject;
     this.data = msg.data;
   }
@@ -135,6 +131,5 @@ export function readDelivery(reply: string) {
     deliverySeq: Number(tokens[first + 1]),
     // Cut as text: as a number the nanoseconds are inexact, and might round up to a later millisecond than the log's.
     recordedAtMs: Number(tokens[first + 2]?.slice(0, -6)),
-    pending: Number(tokens[first + 3]),
   };
 }

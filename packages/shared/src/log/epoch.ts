@@ -4,6 +4,10 @@ import type { Sequence } from "./offset.ts";
 /** Key in the stream's metadata. */
 export const epochKey = "tapedeck-epoch";
 
+/** Key of the log's format, likewise; missing in format 1, whose messages held one event each. */
+export const formatKey = "tapedeck-format";
+export const logFormat = "2";
+
 /** JSON of FormerEpoch[], oldest first; missing on a log that was never restored. */
 export const formerEpochsKey = "tapedeck-former-epochs";
 
@@ -13,6 +17,15 @@ export type FormerEpoch = { readonly epoch: string; readonly lastSeq: Sequence }
 /** Undefined when the stream was not made by Tapedeck. */
 export function epochOf({ config }: Pick<StreamInfo, "config">): string | undefined {
   return config.metadata?.[epochKey];
+}
+
+/** Why a log that Tapedeck made can't be read by this version, in one sentence; undefined when it can. */
+export function refusalOfFormat({ config }: Pick<StreamInfo, "config">): string | undefined {
+  const format = config.metadata?.[formatKey] ?? "1";
+  if (format === logFormat) return undefined;
+  return format === "1"
+    ? "the log has format 1, of an earlier version: export its sessions with that version (`tapedeck export`), start this one with an empty data folder or NATS server, and import them there (`tapedeck import`)."
+    : `the log has format ${format}, of a later version, and this one reads format ${logFormat}: use that version.`;
 }
 
 export function formerEpochsOf({ config }: Pick<StreamInfo, "config">): readonly FormerEpoch[] {

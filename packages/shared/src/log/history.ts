@@ -2,55 +2,69 @@ import { abortable } from "../sync/abortable.ts";
 import { backoff, delay } from "../sync/delay.ts";
 import type { Semaphore } from "../sync/semaphore.ts";
 import { addConsumer, type Consumer, type Delivered, exceedsMaxBytes, pull, type StreamAccess } from "./consumer.ts";
-import type { Decode, Warn } from "./decode.ts";
-import type { RecordedEvent } from "./log.ts";
+import type { Warn } from "./decode.ts";
+import type { Shift } from "./live/shift.ts";
+import { LogReplacedError } from "./log.ts";
 import type { Sequence } from "./offset.ts";
 
 export type HistoryDeps<T> = StreamAccess & {
   readonly semaphore: Semaphore;
   /** The last message that matches, 0 for none. */
   readonly lastMatch: (subjects: readonly string[]) => Promise<Sequence>;
-  readonly decode: Decode<T>;
+  /** What a message gives; undefined: nothing. */
+  readonly read: (message: Delivered) => T | undefined;
   readonly warn: Warn;
+  /** @throws LogReplacedError when the stream is another one than at the beginning */
+  readonly checkSame: () => Promise<void>;
+  /** Shared by all who read history. */
+  readonly shift: Shift;
 };
 
 /** The most that one turn reads, which bounds what a paused reader holds. A single message always fits. */
-const batchBytes = 1024 * 1024;
-const largestBatch = 256;
-const firstBatch = 64;
+const pullBytes = 1024 * 1024;
+const largestPull = 1_000;
+const firstPull = 64;
 
-/** A batch that nobody consumes is dropped after this time, and read again when somebody does. */
+/** What was pulled and nobody consumes is dropped after this time, and read again when somebody does. */
 const holdMs = 5_000;
 
-/** The messages to read: both inclusive. */
+/** The messages to read: both inclusive. `subjects` filter by the subjects of messages. */
 export type MessageRange = { readonly first: Sequence; readonly last: Sequence; readonly subjects: readonly string[] };
 
-/** See LogReader.history. Reads batch by batch, each in a turn of its own, so a paused reader blocks nobody. */
+/** Reads pull by pull, each in a turn of its own, so a paused reader blocks nobody. */
 export async function* readHistory<T>(
   deps: HistoryDeps<T>,
   { first, last: end, subjects }: MessageRange,
   signal: AbortSignal,
 ): AsyncGenerator<T, void> {
-  const { semaphore, lastMatch, decode, warn } = deps;
+  const { semaphore, lastMatch, read, warn, shift } = deps;
   const retry = backoff(50, 2_000);
   let reading: ConsumerProgress | undefined;
+  let hasBegun = false;
   let next = first;
-  let size = firstBatch;
+  let size = firstPull;
   try {
     while (next <= end && !signal.aborted) {
-      let batch: Batch;
+      let pulled: Pulled;
       let complete: boolean; // the log holds nothing further: the message at `end` may be gone
       const release = await semaphore.acquire(signal);
       if (release === undefined) return;
       try {
-        reading ??= { consumer: await abortable(addConsumer(deps, next, subjects), signal), delivered: 0 };
-        batch = await readBatch(deps, reading, size, signal);
+        if (reading === undefined) {
+          reading = { consumer: await abortable(addConsumer(deps, next, subjects), signal), delivered: 0 };
+          // The consumer before may have gone with its stream.
+          if (hasBegun) await abortable(deps.checkSame(), signal);
+          hasBegun = true;
+        }
+        // No more than the range can hold: what comes after it would be read for nothing.
+        pulled = await pullSome(deps, reading, Math.min(size, end - next + 1), signal);
         // Another reader waits for the turn; keeping this consumer would exceed the number of turns.
         if (semaphore.waiting > 0) reading = forget(deps, reading);
-        const last = batch.messages.at(-1)?.seq ?? next - 1;
-        complete = last >= end || (batch.drained && (await abortable(lastMatch(subjects), signal)) <= last);
+        const last = pulled.messages.at(-1)?.seq ?? next - 1;
+        complete = last >= end || (pulled.drained && (await abortable(lastMatch(subjects), signal)) <= last);
       } catch (err) {
         reading = undefined;
+        if (err instanceof LogReplacedError) throw err;
         if (err instanceof ForgottenError || signal.aborted) continue;
         warn("reading history failed; trying again", { next, err });
         release();
@@ -59,49 +73,50 @@ export async function* readHistory<T>(
       } finally {
         release();
       }
-      if (batch.messages.length > 0) retry.reset();
-      else if (batch.drained && !complete) await delay(retry.next(), signal); // a replica that lags behind the leader
+      if (pulled.messages.length > 0) retry.reset();
+      else if (pulled.drained && !complete) await delay(retry.next(), signal); // a replica that lags behind the leader
 
-      using held = hold(batch.messages);
+      using held = hold(pulled.messages);
       for (let message = held.next(); message !== undefined; message = held.next()) {
         if (message.seq > end || signal.aborted) return;
-        const recorded = decode(message);
-        if (recorded !== undefined) yield recorded;
+        const given = read(message);
+        if (given !== undefined) yield given;
         next = message.seq + 1;
+        if (shift.isOver) await shift.next();
       }
       if (held.dropped) reading = forget(deps, reading);
       else if (complete) return;
       // A slow reader would otherwise read the same messages again and again.
-      size = held.dropped ? 1 : Math.min(largestBatch, size * 2);
+      size = held.dropped ? 1 : Math.min(largestPull, size * 2);
     }
   } finally {
     forget(deps, reading);
   }
 }
 
-/** See LogReader.lastOfEach. */
-export async function* readLasts(
-  deps: Omit<HistoryDeps<RecordedEvent>, "lastMatch" | "warn">,
+/** The last message of each subject. */
+export async function* readLasts<T>(
+  deps: Pick<HistoryDeps<T>, "semaphore" | "read"> & StreamAccess,
   subjects: readonly string[],
   signal: AbortSignal,
-): AsyncGenerator<RecordedEvent, void> {
-  const { semaphore, decode } = deps;
+): AsyncGenerator<T, void> {
+  const { semaphore, read } = deps;
   let reading: ConsumerProgress | undefined;
   try {
     for (let isDrained = false; !isDrained && !signal.aborted; ) {
       const release = await semaphore.acquire(signal);
       if (release === undefined) return;
-      let batch: Batch;
+      let pulled: Pulled;
       try {
         reading ??= { consumer: await addConsumer(deps, "last of each subject", subjects), delivered: 0 };
-        batch = await readBatch(deps, reading, largestBatch, signal);
+        pulled = await pullSome(deps, reading, largestPull, signal);
       } finally {
         release();
       }
-      isDrained = batch.drained;
-      for (const message of batch.messages) {
-        const recorded = decode(message);
-        if (recorded !== undefined) yield recorded;
+      isDrained = pulled.drained;
+      for (const message of pulled.messages) {
+        const given = read(message);
+        if (given !== undefined) yield given;
       }
     }
   } finally {
@@ -115,17 +130,17 @@ class ForgottenError extends Error {}
 /** A consumer, and how many messages it has delivered to us. */
 type ConsumerProgress = { readonly consumer: Consumer; delivered: number };
 
-type Batch = { readonly messages: Delivered[]; readonly drained: boolean };
+type Pulled = { readonly messages: Delivered[]; readonly drained: boolean };
 
-async function readBatch(
+async function pullSome(
   deps: StreamAccess,
   reading: ConsumerProgress,
   size: number,
   signal: AbortSignal,
-): Promise<Batch> {
-  const batch = await pullOnce(deps, reading, { batch: size, max_bytes: batchBytes }, signal);
-  if (batch.messages.length > 0 || batch.drained) return batch;
-  return pullOnce(deps, reading, { batch: 1 }, signal); // the next message is larger than a batch
+): Promise<Pulled> {
+  const pulled = await pullOnce(deps, reading, { batch: size, max_bytes: pullBytes }, signal);
+  if (pulled.messages.length > 0 || pulled.drained) return pulled;
+  return pullOnce(deps, reading, { batch: 1 }, signal); // the next message is larger than a pull
 }
 
 async function pullOnce(
@@ -133,7 +148,7 @@ async function pullOnce(
   reading: ConsumerProgress,
   request: { readonly batch: number; readonly max_bytes?: number },
   signal: AbortSignal,
-): Promise<Batch> {
+): Promise<Pulled> {
   const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   const messages: Delivered[] = [];
   const abort = () => reject(signal.reason);

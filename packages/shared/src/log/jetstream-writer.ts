@@ -1,15 +1,21 @@
 import type { JetStreamManager } from "@nats-io/jetstream";
-import { headers, type MsgHdrs, type NatsConnection, nuid, RequestError } from "nats";
+import { headers, type MsgHdrs, type NatsConnection, RequestError } from "nats";
 import type { SourceName } from "../source.ts";
-import type { Cursor, LogWriter, NewMessage, PublishOutcome, WriterMark } from "./log.ts";
-import type { Sequence } from "./offset.ts";
-import { sourceFilter } from "./subjects.ts";
+import { encodeBatch } from "./batch.ts";
+import {
+  type Cursor,
+  fitTogether,
+  type LogWriter,
+  type NewEvent,
+  type PublishOutcome,
+  type WriterMark,
+} from "./log.ts";
+import { indexesPerMessage, type Sequence } from "./offset.ts";
+import { isText, sourceFilter } from "./subjects.ts";
 
 export const largestMessageBytes = Math.floor(7.9 * 1024 * 1024);
-export const largestBatchBytes = 4 * 1024 * 1024;
-export const largestBatch = 1_000;
 
-/** Room for subject and headers beside the event in the server's max_payload. */
+/** Room for subject and headers beside the events in the server's max_payload. */
 const headerRoom = 4 * 1024;
 
 const writerHeader = "Tapedeck-Writer";
@@ -28,7 +34,6 @@ type Deps = {
 type PubAck = {
   readonly stream?: string;
   readonly seq?: Sequence;
-  readonly count?: number;
   readonly error?: { readonly code: number; readonly err_code: number; readonly description: string };
 };
 
@@ -58,78 +63,54 @@ export function jetstreamWriter({ nc, jsm, streamName, timeoutMs }: Deps): LogWr
       return last === null ? undefined : { seq: last.seq, mark: readMark(last.header, source) };
     },
 
-    async publish(source, writer, messages, expectedLastSeq) {
-      checkSizes(messages, nc.info?.max_payload ?? Number.POSITIVE_INFINITY);
-      const batch = messages.length > 1 ? nuid.next() : undefined;
-      const envelopes = messages.map(({ cursor, ttlSeconds }, index) => {
-        const h = headers();
-        h.set(writerHeader, writer);
-        h.set(cursorHeader, JSON.stringify(cursor));
-        if (ttlSeconds !== undefined) h.set("Nats-TTL", `${Math.max(1, Math.ceil(ttlSeconds))}s`);
-        if (batch !== undefined) {
-          h.set("Nats-Batch-Id", batch);
-          h.set("Nats-Batch-Sequence", String(index + 1));
-        }
-        return h;
-      });
-      expectLast(envelopes[0] as MsgHdrs, source, expectedLastSeq);
+    async publish(source, writer, events, expectedLastSeq) {
+      const { cursor, ttlSeconds } = lastOfBatch(events);
+      const { subject } = (events.find((event) => !isText(event.subject)) ?? events[0]) as NewEvent;
+      const body = encodeBatch(events.map(({ event }) => event));
+      checkSize(body.byteLength, nc.info?.max_payload ?? Number.POSITIVE_INFINITY);
+      const h = headers();
+      h.set(writerHeader, writer);
+      h.set(cursorHeader, JSON.stringify(cursor));
+      if (ttlSeconds !== undefined) h.set("Nats-TTL", `${Math.max(1, Math.ceil(ttlSeconds))}s`);
+      h.set("Nats-Expected-Last-Subject-Sequence", String(expectedLastSeq));
+      h.set("Nats-Expected-Last-Subject-Sequence-Subject", sourceFilter(source));
       try {
-        return await send(messages, envelopes, batch !== undefined);
+        return outcomeOf((await nc.request(subject, body, { headers: h, timeout: timeoutMs })).json<PubAck>());
       } catch (cause) {
         return hasNoResponders(cause) ? { outcome: "refused", cause } : { outcome: "unknown", cause };
       }
     },
   };
 
-  /** Sends all but the last without waiting: only the answer to the last one reports the batch's outcome. */
-  async function send(
-    messages: readonly NewMessage[],
-    envelopes: readonly MsgHdrs[],
-    batch: boolean,
-  ): Promise<PublishOutcome> {
-    const end = messages.length - 1;
-    for (let i = 0; i < end; i++) {
-      const { subject, event } = messages[i] as NewMessage;
-      nc.publish(subject, event, { headers: envelopes[i] as MsgHdrs });
-    }
-    const last = messages[end] as NewMessage;
-    const commit = envelopes[end] as MsgHdrs;
-    if (batch) commit.set("Nats-Batch-Commit", "1");
-    const answer = await nc.request(last.subject, last.event, { headers: commit, timeout: timeoutMs });
-    return outcomeOf(answer.json<PubAck>(), messages.length);
-  }
-
-  function outcomeOf(ack: PubAck, published: number): PublishOutcome {
+  function outcomeOf(ack: PubAck): PublishOutcome {
     if (ack.error !== undefined) {
       if (wrongSequenceCodes.includes(ack.error.err_code)) return { outcome: "wrong-sequence" };
       const { description, err_code } = ack.error;
       return { outcome: "refused", cause: new LogRefusedError(description, err_code) };
     }
-    if (ack.stream !== streamName || ack.seq === undefined || (ack.count ?? 1) !== published) {
+    if (ack.stream !== streamName || ack.seq === undefined) {
       return { outcome: "unknown", cause: new Error(`unexpected answer: ${JSON.stringify(ack)}`) };
     }
-    return { outcome: "acknowledged", lastSeq: ack.seq };
+    return { outcome: "acknowledged", seq: ack.seq };
   }
 }
 
-function expectLast(h: MsgHdrs, source: SourceName, seq: Sequence): void {
-  h.set("Nats-Expected-Last-Subject-Sequence", String(seq));
-  h.set("Nats-Expected-Last-Subject-Sequence-Subject", sourceFilter(source));
+/** What the whole message gets from its last event. */
+function lastOfBatch(events: readonly NewEvent[]): NewEvent {
+  const last = events.at(-1);
+  if (last === undefined) throw new RangeError("nothing to publish");
+  if (events.length > indexesPerMessage) {
+    throw new RangeError(`${events.length} events: a message takes ${indexesPerMessage}`);
+  }
+  if (!events.every((event) => fitTogether(event, last))) {
+    throw new RangeError("events of several subjects, sessions or lives: a message takes those of one");
+  }
+  return last;
 }
 
-/** Before the first publish: a message refused by the client in the middle would leave a batch open on the server. */
-function checkSizes(messages: readonly NewMessage[], maxPayload: number): void {
-  if (messages.length === 0) throw new RangeError("nothing to publish");
-  if (messages.length > largestBatch)
-    throw new RangeError(`${messages.length} messages: a batch takes ${largestBatch}`);
+function checkSize(bytes: number, maxPayload: number): void {
   const most = Math.min(largestMessageBytes, maxPayload - headerRoom);
-  const sizes = messages.map(({ event }) => event.byteLength);
-  const largest = Math.max(...sizes);
-  if (largest > most) throw new RangeError(`a message of ${largest} bytes: the log takes ${most}`);
-  const total = sizes.reduce((sum, size) => sum + size, 0);
-  if (messages.length > 1 && total > largestBatchBytes) {
-    throw new RangeError(`a batch of ${total} bytes: the log takes ${largestBatchBytes}`);
-  }
+  if (bytes > most) throw new RangeError(`a message of ${bytes} bytes: the log takes ${most}`);
 }
 
 function readMark(header: MsgHdrs, source: SourceName): WriterMark {

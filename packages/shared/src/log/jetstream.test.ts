@@ -4,16 +4,18 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "nats";
 import { describe, expect, test } from "vitest";
 import { sourceName } from "../source.ts";
-import { acknowledged, testMessage, testWriter } from "../testing/log-messages.ts";
+import { acknowledged, newEvent, publishEach, testWriter } from "../testing/log-messages.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { LogUnusableError, type OpenLogOptions, openLog } from "./jetstream.ts";
 import { logContract, take } from "./log.contract.ts";
 import { LogReplacedError } from "./log.ts";
 import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "./offset.ts";
-import { eventSubject, streamName } from "./subjects.ts";
+import { messageSubject, streamName } from "./subjects.ts";
 
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+
+const never = new AbortController().signal;
 
 /** A server of its own: a stream that is deleted and made again at once can come back with old messages (2.15.1). */
 async function serve() {
@@ -66,6 +68,22 @@ describe("opening", () => {
     await expect(openLog(server.nc)).rejects.toThrow(LogUnusableError);
   });
 
+  test.each([
+    [
+      "an earlier version",
+      {},
+      /^the log has format 1, of an earlier version: export its sessions with that version \(`tapedeck export`\)/,
+    ],
+    ["a later version", { "tapedeck-format": "3" }, /^the log has format 3, of a later version/],
+  ])("a log of %s is refused with what to do", async (_, format, refusal) => {
+    await using server = await serve();
+    const metadata = { "tapedeck-epoch": "t3k9x2", ...format };
+    await server.streams.add({ name: streamName, subjects: ["tapedeck.v1.>"], metadata });
+    const opening = openLog(server.nc);
+    await expect(opening).rejects.toThrow(LogUnusableError);
+    await expect(opening).rejects.toThrow(refusal);
+  });
+
   test("an old nats-server is refused with one sentence", async () => {
     await using old = await oldServer("2.11.9");
     const connection = await connect({ servers: old.address, reconnect: false });
@@ -89,7 +107,9 @@ describe("unexpected contents", () => {
     const abort = new AbortController();
     const writer = testWriter(log.writer, alice);
     const noEvent = () =>
-      log.nc.request(eventSubject(alice, "v1", "build.started"), new Uint8Array([255, 255, 255]), { timeout: 60_000 });
+      log.nc.request(messageSubject(alice, "v1", "build.started", "facts"), new Uint8Array([255, 255, 255]), {
+        timeout: 60_000,
+      });
     await noEvent();
     const caughtUp = Promise.withResolvers<Offset>();
     const events = log.reader.follow(
@@ -99,11 +119,23 @@ describe("unexpected contents", () => {
     const first = events.next();
     await caughtUp.promise;
     await noEvent();
-    acknowledged(await log.writer.publish(alice, "w1", [testMessage(alice, 1)], 2));
+    acknowledged(await log.writer.publish(alice, "w1", [newEvent(alice, 1)], 2));
     expect((await first).value?.offset).toBe(offsetOf(3));
     abort.abort();
     expect(new Set(warnings)).toEqual(new Set([1, 2]));
     await expect(writer.append(1)).rejects.toThrow("wrong-sequence");
+  });
+
+  test("an event that can't be decoded is reported and skipped, and the others of its message are read", async () => {
+    const warnings: unknown[] = [];
+    await using log = await open({ warn: (_message, fields) => warnings.push(fields?.seq) });
+    const broken = { ...newEvent(alice, 2), event: new Uint8Array([0x0a, 0x05, 1]) };
+    acknowledged(await log.writer.publish(alice, "w1", [newEvent(alice, 1), broken, newEvent(alice, 3)], 0));
+    const read = await Array.fromAsync(
+      log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(1), new AbortController().signal),
+    );
+    expect(read.map(({ offset }) => offset)).toEqual([offsetOf(1, 0), offsetOf(1, 2)]);
+    expect(warnings).toEqual([1]);
   });
 
   test("deleted messages are not waited for, not even the last ones", async () => {
@@ -118,24 +150,35 @@ describe("unexpected contents", () => {
     const options = { signal: abort.signal, caughtUp: caughtUp.resolve };
     const following = take(log.reader.follow({ afterOffset: logStart, subjects: [] }, options), 8);
     expect(await caughtUp.promise).toBe(endOf(10));
-    acknowledged(await log.writer.publish(alice, "w1", [testMessage(alice, 11)], 8));
+    acknowledged(await log.writer.publish(alice, "w1", [newEvent(alice, 11)], 8));
     expect((await following).at(-1)?.offset).toBe(offsetOf(11));
     abort.abort();
   });
 
+  test("little history takes little of the log, however much follows it", async () => {
+    await using log = await open();
+    await testWriter(log.writer, alice).append(60);
+    const before = log.nc.stats().inMsgs;
+    const from = { afterOffset: endOf(10), subjects: [] };
+    const read = await Array.fromAsync(log.reader.history(from, endOf(13), AbortSignal.timeout(60_000)));
+    expect(read.map(({ offset }) => sequenceOf(offset))).toEqual([11, 12, 13]);
+    // Beside them the answer to the question for a consumer.
+    expect(log.nc.stats().inMsgs - before).toBeLessThan(10);
+  });
+
   test("a message with a time to live expires, the others stay", async () => {
     await using log = await open();
-    const text = { ...testMessage(alice, 1, { kind: "log.written" }), ttlSeconds: 1 };
-    acknowledged(await log.writer.publish(alice, "w1", [text, testMessage(alice, 2)], 0));
+    const text = { ...newEvent(alice, 1, { kind: "log.written" }), ttlSeconds: 1 };
+    await publishEach(log.writer, alice, [text, newEvent(alice, 2)], 0);
     await until(async () => (await log.reader.bounds()).firstOffset === offsetOf(2), { message: "the text to go" });
     expect((await log.writer.lastOf(alice))?.seq).toBe(2);
   });
 
   test("a reader gets the remaining messages wherever others were deleted", async () => {
     await using log = await open();
-    const text = (ordinal: number) => ({ ...testMessage(alice, ordinal, { kind: "log.written" }), ttlSeconds: 1 });
-    const stays = (ordinal: number) => testMessage(alice, ordinal);
-    acknowledged(await log.writer.publish(alice, "w1", [text(1), stays(2), text(3), stays(4), text(5), text(6)], 0));
+    const text = (ordinal: number) => ({ ...newEvent(alice, ordinal, { kind: "log.written" }), ttlSeconds: 1 });
+    const stays = (ordinal: number) => newEvent(alice, ordinal);
+    await publishEach(log.writer, alice, [text(1), stays(2), text(3), stays(4), text(5), text(6)], 0);
     await until(async () => (await log.reader.lastMatch([])) === endOf(4), { message: "the text to go" });
     expect((await log.reader.bounds()).lastOffset).toBe(endOf(6));
     const signal = AbortSignal.timeout(60_000);
@@ -174,6 +217,17 @@ describe("unexpected contents", () => {
     await log.streams.delete(streamName);
     await openLog(log.nc);
     await failed;
+  });
+
+  test("reading history ends with an error when the log is recreated meanwhile, not with the other log's events", async () => {
+    await using log = await open();
+    await testWriter(log.writer, alice).append(200);
+    const history = log.reader.historyBatches({ afterOffset: logStart, subjects: [] }, endOf(200), never);
+    for (let seen = 0; seen < 10; seen++) await history.next();
+    await log.streams.delete(streamName);
+    const other = await openLog(log.nc);
+    await testWriter(other.writer, alice).append(200);
+    await expect(Array.fromAsync(history)).rejects.toThrow(LogReplacedError);
   });
 });
 

@@ -1,11 +1,11 @@
 import { type JetStreamManager, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
 import { backoff, delay } from "../sync/delay.ts";
-import { epochKey, epochOf, formerEpochsOf, newEpoch } from "./epoch.ts";
+import { epochKey, epochOf, formatKey, formerEpochsOf, logFormat, newEpoch, refusalOfFormat } from "./epoch.ts";
 import { type JetstreamReader, jetstreamReader } from "./jetstream-reader.ts";
 import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
+import type { RingLimits } from "./live/ring.ts";
 import type { LogReader, LogSurvey, LogWriter } from "./log.ts";
-import type { RingLimits } from "./ring.ts";
 import { streamName as defaultStreamName, everySubject } from "./subjects.ts";
 
 /** The log can't be used as it is; the message is one sentence for people. */
@@ -44,7 +44,8 @@ const noJetStream = 10039;
 /**
  * Opens the log on a NATS connection, and creates it if it is missing. Processes that create it at the same time agree
  * on one epoch. Disposing ends every follow; the connection stays the caller's.
- * @throws LogUnusableError when the server is too old or without JetStream, or the stream is missing or not Tapedeck's
+ * @throws LogUnusableError when the server is too old or without JetStream, or the stream is missing, not Tapedeck's, or
+ * of another format
  */
 export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}): Promise<Log> {
   const { create = true, streamName = defaultStreamName, timeoutMs = 2_000, warn = () => {} } = options;
@@ -103,10 +104,9 @@ async function ensureStream(
     subjects: [everySubject],
     storage: "file",
     num_replicas: replicas,
-    allow_atomic: true,
     allow_direct: true,
     allow_msg_ttl: true,
-    metadata: { [epochKey]: newEpoch() },
+    metadata: { [epochKey]: newEpoch(), [formatKey]: logFormat },
   };
   try {
     return await jsm.streams.add(config);
@@ -142,7 +142,9 @@ function checkedEpoch(info: StreamInfo, name: string): string {
       `the stream ${name} on this nats-server was not made by Tapedeck: it has no ${epochKey}.`,
     );
   }
-  for (const option of ["allow_atomic", "allow_direct", "allow_msg_ttl"] as const) {
+  const refusal = refusalOfFormat(info);
+  if (refusal !== undefined) throw new LogUnusableError(refusal);
+  for (const option of ["allow_direct", "allow_msg_ttl"] as const) {
     if (!config[option]) throw new LogUnusableError(`the stream ${name} has ${option} switched off: switch it on.`);
   }
   return epoch;

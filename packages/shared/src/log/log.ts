@@ -2,25 +2,39 @@ import type { Event } from "../events/codec.ts";
 import type { SourceName } from "../source.ts";
 import type { FormerEpoch } from "./epoch.ts";
 import type { Offset, Sequence } from "./offset.ts";
+import { mayShare } from "./subjects.ts";
 
 /** An event as read from the log. */
 export type RecordedEvent = {
   /** With the log's epoch it is the position. */
   readonly offset: Offset;
-  /** The log's own time of the message. */
+  /** The log's own time of its message. */
   readonly recordedAt: Date;
+  /** The event's; its message has a wider one. */
   readonly subject: string;
   readonly event: Event;
 };
 
-/** What the writer keeps with every message, so that the log itself is the checkpoint. */
+/** An event as a message of the log holds it: decoded only when somebody wants more than its bytes. */
+export type HeldEvent = {
+  readonly offset: Offset;
+  readonly subject: string;
+  /** Undefined when it must not be read any more: its session was erased, or it has expired. */
+  readonly bytes: Uint8Array | undefined;
+  /** All who follow the log get this same object, so what is made of it can be kept with it. */
+  readonly isShared: boolean;
+  /** Undefined when it can't be decoded, or must not be read any more. */
+  decode(): RecordedEvent | undefined;
+};
+
+/** What the writer keeps with every message, so that the log itself is the checkpoint. The cursor is that of its last event. */
 export type WriterMark = {
   /** ULID of the writing ingest instance. */
   readonly writer: string;
   readonly cursor: Cursor;
 };
 
-/** The source's session and the last ordinal of every channel, the carrying message included. */
+/** The source's session and the last ordinal of every channel, the carrying event included. */
 export type Cursor = {
   /** Empty before the first session. */
   readonly session: string;
@@ -29,26 +43,35 @@ export type Cursor = {
   readonly frames: Readonly<Record<string, number>>;
   /** Channels of the present connection that are past the repeat which a connection may begin with. */
   readonly settled?: readonly string[];
-  /** After how many seconds text goes that is written with this message or between it and the next that stays; absent: never. */
+  /** After how many seconds text goes that is written with this event or between it and the next that stays; absent: never. */
   readonly textTtl?: number;
-  /** How many messages of the source were written to stay, the carrying one included; absent in logs of before it was counted. */
+  /** How many events of the source were written to stay, the carrying one included; absent where nobody counts. */
   readonly kept?: number;
-  /** How many messages of each channel of the session were written to go with `textTtl`; absent without it. */
+  /** How many events of each channel of the session were written to go with `textTtl`; absent without it. */
   readonly texts?: Readonly<Record<string, number>>;
-  /** How many ordinals of each channel of the session no message was given; absent: none. */
+  /** How many ordinals of each channel of the session no event was given; absent: none. */
   readonly unused?: Readonly<Record<string, number>>;
 };
 
 /** A source's last message, read from the stream's leader. */
 export type LastOfSource = { readonly seq: Sequence; readonly mark: WriterMark };
 
-export type NewMessage = {
+/** An event to be written. */
+export type NewEvent = {
+  /** The subject of a message that holds this event alone; see messageSubject. */
   readonly subject: string;
+  /** Empty for an event about the source as a whole. */
+  readonly session: string;
   readonly event: Uint8Array;
   readonly cursor: Cursor;
   /** The log drops the message after this time (whole seconds, rounded up); absent: it stays. */
   readonly ttlSeconds?: number;
 };
+
+/** Whether two events can be in one message: it has one session and one time to live. */
+export function fitTogether(one: NewEvent, other: NewEvent): boolean {
+  return mayShare(one.subject, other.subject) && one.session === other.session && one.ttlSeconds === other.ttlSeconds;
+}
 
 /**
  * How a publish ended. Acknowledged: it is on disk. Wrong sequence: something of the source came after the expected
@@ -57,7 +80,7 @@ export type NewMessage = {
  * unknown, ask `lastOf` before continuing.
  */
 export type PublishOutcome =
-  | { readonly outcome: "acknowledged"; readonly lastSeq: Sequence }
+  | { readonly outcome: "acknowledged"; readonly seq: Sequence }
   | { readonly outcome: "wrong-sequence" }
   | { readonly outcome: "unknown"; readonly cause: unknown }
   | { readonly outcome: "refused"; readonly cause: unknown };
@@ -67,14 +90,14 @@ export type LogWriter = {
   /** From the stream's leader. Rejects when it can't be asked. */
   lastOf(source: SourceName): Promise<LastOfSource | undefined>;
   /**
-   * One message (at most 7.9 MiB): a plain publish; several: an atomic batch (at most 1,000 messages and 4 MiB together).
-   * `expectedLastSeq` is the sequence of the source's last message, 0 when it has none.
-   * @throws RangeError when the messages are too many or too large; nothing was published then
+   * Publishes one message with these events, which fit together: at most 1,024, and 7.9 MiB. The same events make the same
+   * message. `expectedLastSeq` is the sequence of the source's last message, 0 when it has none.
+   * @throws RangeError when the events don't make a message; nothing was published then
    */
   publish(
     source: SourceName,
     writer: string,
-    messages: readonly NewMessage[],
+    events: readonly NewEvent[],
     expectedLastSeq: Sequence,
   ): Promise<PublishOutcome>;
 };
@@ -91,10 +114,10 @@ export type StoredMessage = {
   readonly data: Uint8Array;
 };
 
-/** Both inclusive. */
-export type LogBounds = { readonly firstOffset: Offset; readonly lastOffset: Offset };
+/** The offsets are inclusive. `messages`: how many are between them; erased ones have left their offsets. */
+export type LogBounds = { readonly firstOffset: Offset; readonly lastOffset: Offset; readonly messages: number };
 
-/** Where a read begins and what it is limited to. `subjects` are NATS filter subjects; empty: everything. */
+/** Where a read begins and what it is limited to. `subjects` filter by the subjects of events; empty: everything. */
 export type ReadFrom = { readonly afterOffset: Offset; readonly subjects: readonly string[] };
 
 /**
@@ -112,7 +135,10 @@ export type LogReader = {
   bounds(): Promise<LogBounds>;
   /** The leader's clock, by which events are recorded, and the end of the log at that moment. */
   now(): Promise<{ readonly at: Date; readonly lastOffset: Offset }>;
-  /** End of the last message that matches any of the subjects, from the leader; the log's start when none does. */
+  /**
+   * Nothing after it matches any of the subjects: the end of the last message that may hold a match, from the leader; the
+   * log's start when none does.
+   */
   lastMatch(subjects: readonly string[]): Promise<Offset>;
   /** The events at these offsets, in the given order, without those that are gone. Rejects with TapedeckError not_ready. */
   read(offsets: readonly Offset[], signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
@@ -130,13 +156,19 @@ export type LogReader = {
    * @throws LogReplacedError when the stream is made anew under it (another epoch, or an earlier end)
    */
   follow(from: ReadFrom, options: FollowOptions): AsyncGenerator<RecordedEvent, void>;
+  /** Like `history`, for those who read much: what is at hand comes together. No batch is empty. */
+  historyBatches(from: ReadFrom, untilOffset: Offset, signal: AbortSignal): HeldBatches;
+  /** Like `follow`, likewise. */
+  followBatches(from: ReadFrom, options: FollowOptions): HeldBatches;
 };
+
+export type HeldBatches = AsyncGenerator<readonly HeldEvent[], void>;
 
 /** The last events of many sources at once. */
 export type LogSurvey = {
   /**
-   * The last event of each subject that matches one of the filters, in the order of the log; an event that comes meanwhile
-   * may be missing. Rejects when the log can't be read to the end; ends early, without an error, when the signal aborts.
+   * The last event of each subject that matches one of the filters, in the order of the log, for subjects of Tapedeck's own
+   * channel: their messages hold events of one subject only. An event that comes meanwhile may be missing. Rejects when the log can't be read to the end; ends early, without an error, when the signal aborts.
    */
   lastOfEach(subjects: readonly string[], signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
 };
@@ -151,4 +183,8 @@ export type FollowOptions = {
 /** The stream that the positions belong to no longer exists. */
 export class LogReplacedError extends Error {
   override readonly name = "LogReplacedError";
+
+  constructor(epoch: string) {
+    super(`the log ${epoch} was replaced by another one`);
+  }
 }

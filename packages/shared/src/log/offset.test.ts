@@ -12,6 +12,7 @@ import {
   mayHoldEvents,
   messagesBefore,
   messagesBetween,
+  mostEventsBetween,
   type Offset,
   offsetOf,
   type Sequence,
@@ -48,12 +49,20 @@ test("messages are counted, whatever the index", () => {
   expect(justBefore(offsetOf(9, 5))).toBe(offsetOf(9, 4));
 });
 
-// Until messages hold several events.
-test("nothing is left of a message whose event was read", () => {
-  expect(firstMessageAfter(offsetOf(7))).toBe(8);
-  expect(mayHoldEvents(offsetOf(7), endOf(7))).toBe(false);
-  expect(mayHoldEvents(offsetOf(7), offsetOf(8))).toBe(true);
+test("the rest of a message is still to be read after one of its events", () => {
+  expect([logStart, offsetOf(7), offsetOf(7, 5), endOf(7)].map(firstMessageAfter)).toEqual([1, 7, 7, 8]);
+  expect(mayHoldEvents(offsetOf(7), endOf(7))).toBe(true);
+  expect(mayHoldEvents(offsetOf(7), offsetOf(7, 1))).toBe(true);
+  expect(mayHoldEvents(offsetOf(7, 1), offsetOf(7, 1))).toBe(false);
+  expect(mayHoldEvents(endOf(7), offsetOf(8))).toBe(true);
   expect(mayHoldEvents(endOf(8), offsetOf(8))).toBe(false);
+  expect(mayHoldEvents(logStart, offsetOf(1))).toBe(true);
+});
+
+test("events between two offsets are at most as many as their messages take", () => {
+  expect(mostEventsBetween(offsetOf(7, 2), offsetOf(7, 5))).toBe(3);
+  expect(mostEventsBetween(endOf(7), endOf(9))).toBe(2 * indexesPerMessage);
+  expect(mostEventsBetween(endOf(9), endOf(7))).toBe(0);
 });
 
 describe("the compiler", () => {

@@ -48,19 +48,25 @@ export function justBefore(offset: Offset): Offset {
     : offsetOf(sequenceOf(offset), indexOf(offset) - 1);
 }
 
-/** What is read after it and up to `offset` is the last `messages` messages. */
+/** What is read after it and up to `offset` is what the last `messages` messages hold up to there. */
 export function messagesBefore(offset: Offset, messages: number): Offset {
   return endOf(Math.max(0, sequenceOf(offset) - messages));
 }
 
-/** How many messages stand after one offset and up to the other. */
+/** How many messages end after the message of one offset and up to that of the other. */
 export function messagesBetween(after: Offset, upTo: Offset): number {
   return sequenceOf(upTo) - sequenceOf(after);
 }
 
-/** The first message that may hold an event after the offset. A message holds one event: none is left in the offset's own. */
+/** At most this many events stand after one offset and up to the other. */
+export function mostEventsBetween(after: Offset, upTo: Offset): number {
+  return Math.max(0, upTo - after);
+}
+
+/** The first message that may hold an event after the offset: the offset's own, unless it covers all of that. */
 export function firstMessageAfter(offset: Offset): Sequence {
-  return sequenceOf(offset) + 1;
+  const isWhole = offset === logStart || indexOf(offset) === indexesPerMessage - 1;
+  return isWhole ? sequenceOf(offset) + 1 : sequenceOf(offset);
 }
 
 export function laterOf(one: Offset, other: Offset): Offset {

@@ -1,15 +1,81 @@
 import { kindNoun } from "../events/kinds.ts";
 import { recordedNouns } from "../events/upcast.ts";
 import { type SourceName, sourceParts } from "../source.ts";
+import { withoutCovered } from "./subject-match.ts";
 
 export const streamName = "TAPEDECK";
 
-const root = "tapedeck.v1";
+const root = "tapedeck.v2";
 const observedRoot = "tapedeck.observed";
 
-/** Subject of one event: tapedeck.v1.<workspace>.<developer>.<project>.<upstream>.<channel>.<kind noun>. */
+/** The channel of what Tapedeck itself says. */
+const ownChannel = "tapedeck";
+
+/** Takes the place of the channel in the subject of messages with the upstream's frames. */
+const framesToken = "frames";
+
+/** Facts stay in the log. Text may expire. A message of text holds nothing else; one of facts may hold some text that stays. */
+export type RetentionClass = "facts" | "text";
+
+/** Kinds whose frames can be text. */
+const textNouns: readonly string[] = ["log", "terminal"];
+
+/**
+ * What an event is called in filters: tapedeck.v2.<workspace>.<developer>.<project>.<upstream>.<channel>.<kind noun>. A
+ * message holds several events, so its own subject says less; see messageSubject.
+ */
 export function eventSubject(source: SourceName, channel: string, kind: string): string {
   return `${sourceSubject(source)}.${channel}.${kindNoun(kind)}`;
+}
+
+/**
+ * Subject of the message for an event: …<upstream>.frames.<class> for what the upstream told, on all channels. What Tapedeck
+ * itself says is rare, and looked up by what it is about: …<upstream>.tapedeck.<kind noun>.
+ */
+export function messageSubject(source: SourceName, channel: string, kind: string, retention: RetentionClass): string {
+  return channel === ownChannel
+    ? eventSubject(source, channel, kind)
+    : `${sourceSubject(source)}.${framesToken}.${retention}`;
+}
+
+/** Whether events of these messages may share one: all frames of a source may. */
+export function mayShare(subject: string, other: string): boolean {
+  return subject === other || (isFrames(subject) && isFrames(other) && placeOf(subject) === placeOf(other));
+}
+
+export function isText(messageSubject: string): boolean {
+  return isFrames(messageSubject) && messageSubject.endsWith(".text");
+}
+
+function isFrames(messageSubject: string): boolean {
+  return messageSubject.endsWith(`.${framesToken}.facts`) || messageSubject.endsWith(`.${framesToken}.text`);
+}
+
+function placeOf(subject: string): string {
+  return subject.slice(0, subject.lastIndexOf("."));
+}
+
+/** The subjects of all messages that may hold an event that one of the filters matches. */
+export function messageFilters(eventFilters: readonly string[]): readonly string[] {
+  return withoutCovered(eventFilters.flatMap(messagesOf));
+}
+
+function messagesOf(eventFilter: string): readonly string[] {
+  const tokens = eventFilter.split(".");
+  const [channel, noun] = tokens.slice(6);
+  if (tokens.length !== 8 || channel === undefined || noun === undefined || noun === ">") return [eventFilter];
+  const place = tokens.slice(0, 6).join(".");
+  // Text may stand among facts.
+  const retention = noun === "*" || textNouns.includes(noun) ? "*" : "facts";
+  const own = channel === "*" || channel === ownChannel ? [`${place}.${ownChannel}.${noun}`] : [];
+  const frames = channel === ownChannel ? [] : [`${place}.${framesToken}.${retention}`];
+  return [...own, ...frames];
+}
+
+/** Makes the subjects of a message's events. */
+export function eventSubjectsIn(message: string): (channel: string, kind: string) => string {
+  const place = message.split(".", 6).join(".");
+  return (channel, kind) => `${place}.${channel}.${kindNoun(kind)}`;
 }
 
 /** Where the log has the events of a kind: earlier versions may have recorded them under another noun. */
@@ -17,7 +83,7 @@ export function recordedSubjects(source: SourceName, channel: string, kind: stri
   return recordedNouns(kind).map((noun) => `${sourceSubject(source)}.${channel}.${noun}`);
 }
 
-/** Everything of a source: the filter of the writer's expectation. */
+/** Everything of a source; also the filter of the writer's expectation. */
 export function sourceFilter(source: SourceName): string {
   return `${sourceSubject(source)}.>`;
 }
@@ -28,7 +94,7 @@ export function channelFilter(source: SourceName, channel: string): string {
 }
 
 /** Tapedeck's own events about the sessions and upstreams of all sources. */
-export const lifecycleSubjects = ["session", "upstream"].map((noun) => `${root}.*.*.*.*.tapedeck.${noun}`);
+export const lifecycleSubjects = ["session", "upstream"].map((noun) => `${root}.*.*.*.*.${ownChannel}.${noun}`);
 
 /** Everything of a workspace. */
 export function workspaceFilter(workspace: string): string {
@@ -57,7 +123,7 @@ export function adoptSubject(source: SourceName): string {
 
 export const everyObservedSubject = `${observedRoot}.>`;
 
-/** The source of an event's subject. */
+/** The source of an event's or a message's subject. */
 export function sourceOfSubject(subject: string): SourceName | undefined {
   const parts = subject.split(".");
   return parts.length === 8 && `${parts[0]}.${parts[1]}` === root

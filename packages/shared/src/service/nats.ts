@@ -51,6 +51,8 @@ export async function connectNats(name: string, settings: NatsSettings, log: Log
     ignoreAuthErrorAbort: true,
     pingInterval: 10_000,
     timeout: 5_000,
+    // Else every request makes two errors with their stacks, in case that it fails.
+    noAsyncTraces: true,
   });
   const watch = async () => {
     for await (const { type } of nats.status()) {

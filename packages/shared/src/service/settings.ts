@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
+import { durationForm, durationMs } from "./duration.ts";
 import type { SettingAbout, SettingDefinition } from "./setting-definition.ts";
 
 /** All problems of a configuration: the source, the key, and what was expected. */
@@ -58,17 +59,6 @@ export function settingsSources(env: NodeJS.ProcessEnv): SettingsSources {
 }
 
 type Range = { readonly min?: number; readonly max?: number };
-
-const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** The form that `durationMs` takes, for errors. */
-export const durationForm = 'a duration such as "500ms", "30s", "10m", "2h" or "30d"';
-
-/** Undefined if the value is not a duration. */
-export function durationMs(value: unknown): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(String(value));
-  return match === null ? undefined : Number(match[1]) * (unitMs[match[2] ?? ""] ?? 0);
-}
 
 /**
  * Reads settings by key, "gateway.grpc.port": from TAPEDECK_GATEWAY_GRPC_PORT, else from that path in tapedeck.yaml,

@@ -3,15 +3,16 @@
  * in between; rings that nobody has waited for are not kept.
  */
 export class Notifier {
-  #next = Promise.withResolvers<void>();
+  #next: PromiseWithResolvers<void> | undefined;
 
   /** Resolves at the first ring after this call. */
   next(): Promise<void> {
+    this.#next ??= Promise.withResolvers();
     return this.#next.promise;
   }
 
   ring(): void {
-    this.#next.resolve();
-    this.#next = Promise.withResolvers();
+    this.#next?.resolve();
+    this.#next = undefined;
   }
 }

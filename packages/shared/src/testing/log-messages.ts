@@ -1,7 +1,8 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "../events/codec.ts";
-import type { Cursor, LogWriter, NewMessage, PublishOutcome } from "../log/log.ts";
-import { eventSubject } from "../log/subjects.ts";
+import { type Cursor, fitTogether, type LogWriter, type NewEvent, type PublishOutcome } from "../log/log.ts";
+import { type Offset, offsetOf } from "../log/offset.ts";
+import { messageSubject } from "../log/subjects.ts";
 import type { SourceName } from "../source.ts";
 
 type EventFields = Partial<Event>;
@@ -21,32 +22,67 @@ export function testEvent(source: SourceName, ordinal: number, more: EventFields
   });
 }
 
-export function testMessage(source: SourceName, ordinal: number, more: EventFields = {}): NewMessage {
+export function newEvent(source: SourceName, ordinal: number, more: EventFields = {}): NewEvent {
   const event = testEvent(source, ordinal, more);
-  const cursor: Cursor = {
-    session: event.session,
-    ordinals: { [event.channel]: ordinal },
-    frames: { [event.channel]: ordinal },
-  };
-  return { subject: eventSubject(source, event.channel, event.kind), event: encodeEvent(event), cursor };
+  const { session, channel, kind } = event;
+  const cursor: Cursor = { session, ordinals: { [channel]: ordinal }, frames: { [channel]: ordinal } };
+  const subject = messageSubject(source, channel, kind, kind.endsWith(".written") ? "text" : "facts");
+  return { subject, session, event: encodeEvent(event), cursor };
 }
 
 /** A source's writer that keeps the sequence itself, as record does when all goes well. */
-export function testWriter(writer: LogWriter, source: SourceName) {
+export function testWriter(writer: LogWriter, source: SourceName, { perMessage = 1 } = {}) {
   let lastSeq = 0;
   let ordinal = 0;
+  const written: Offset[] = [];
   return {
-    /** Appends events in one publish; resolves with the sequence of the last. */
+    /** Where the appended events stand. */
+    written: written as readonly Offset[],
+    /** Appends events, so many in each message; resolves with the sequence of the last message. */
     async append(count: number, more: EventFields = {}): Promise<number> {
-      const messages = Array.from({ length: count }, () => testMessage(source, ++ordinal, more));
-      lastSeq = acknowledged(await writer.publish(source, "w1", messages, lastSeq));
+      const events = Array.from({ length: count }, () => newEvent(source, ++ordinal, more));
+      for (let at = 0; at < count; at += perMessage) {
+        const batch = events.slice(at, at + perMessage);
+        lastSeq = acknowledged(await writer.publish(source, "w1", batch, lastSeq));
+        written.push(...batch.map((_, index) => offsetOf(lastSeq, index)));
+      }
       return lastSeq;
     },
   };
 }
 
-/** The last sequence of a publish that must have worked. */
+/** Publishes each event as a message of its own; resolves with the sequence of the last one. */
+export async function publishEach(
+  writer: LogWriter,
+  source: SourceName,
+  events: readonly NewEvent[],
+  lastSeq: number,
+): Promise<number> {
+  let seq = lastSeq;
+  for (const event of events) seq = acknowledged(await writer.publish(source, "w1", [event], seq));
+  return seq;
+}
+
+/** Publishes events in their order, in as few messages as they fit into; resolves with the sequence of the last one. */
+export async function publishTogether(
+  writer: LogWriter,
+  source: SourceName,
+  events: readonly NewEvent[],
+  lastSeq: number,
+): Promise<number> {
+  const messages: NewEvent[][] = [];
+  for (const event of events) {
+    const [first] = messages.at(-1) ?? [];
+    if (first !== undefined && fitTogether(first, event)) messages.at(-1)?.push(event);
+    else messages.push([event]);
+  }
+  let seq = lastSeq;
+  for (const message of messages) seq = acknowledged(await writer.publish(source, "w1", message, seq));
+  return seq;
+}
+
+/** The sequence of a message whose publish must have worked. */
 export function acknowledged(published: PublishOutcome): number {
-  if (published.outcome === "acknowledged") return published.lastSeq;
+  if (published.outcome === "acknowledged") return published.seq;
   throw new Error(`not acknowledged but ${published.outcome}`, { cause: published });
 }

@@ -10,7 +10,6 @@ test("acknowledged messages survive a kill -9 and a restart on the same port", a
   await (await jetstreamManager(nats)).streams.add({
     name: "T",
     subjects: ["t.>"],
-    allow_atomic: true,
     allow_direct: true,
   });
   await jetstream(nats).publish("t.a", "1");

@@ -65,7 +65,20 @@ it("a token is known as soon as it was created", async () => {
   }
   const { text } = makeToken(request);
   await expect(on.tokens.find(text)).rejects.toEqual(refused("unauthenticated", /not known/));
-  await expect(on.tokens.find("tdk_")).rejects.toEqual(refused("unauthenticated", /not a Tapedeck token/));
+});
+
+it("a text that can't be a token is refused with what is wrong with it", async () => {
+  const { tokens } = await harness();
+  const { text } = makeToken(request);
+  const refusals: [string, RegExp][] = [
+    ["sk_live", /not a Tapedeck token: those begin with tdk_/],
+    [text.slice(0, -1), /^this token is incomplete: it has 46 characters, and a token has 47$/],
+    [`${text}x`, /^this token is too long: it has 48 characters/],
+    [`${text.slice(0, -1)}!`, /not a Tapedeck token: it has characters/],
+  ];
+  for (const [wrong, message] of refusals) {
+    await expect(tokens.find(wrong)).rejects.toEqual(refused("unauthenticated", message));
+  }
 });
 
 it("a token is known that was created while the bucket was being read", async () => {
@@ -152,6 +165,43 @@ it("before the bucket was read for the first time every token is refused", async
   };
   const tokens = stack.current.use(knownTokens({ connection: away, refreshMs: 20 }));
   await expect(tokens.find(makeToken(request).text)).rejects.toEqual(refused("not_ready", /looked up/));
+});
+
+/** A connection that can't be had until `there` is set. */
+function comesLater(connection: NatsConnection) {
+  const state = { asked: 0, there: false };
+  const live = () => {
+    state.asked++;
+    if (!state.there) throw new TapedeckError("not_ready", "away");
+    return { connection, broken: new AbortController().signal };
+  };
+  return { state, live };
+}
+
+it("a log that is not reached at once is not worth a word", async () => {
+  const on = await harness();
+  const { state, live } = comesLater(on.connection);
+  const told: string[] = [];
+  const warn = (message: string) => told.push(message);
+  const tokens = stack.current.use(knownTokens({ connection: live, refreshMs: 20, startMs: 3_600_000, warn }));
+  await until(() => state.asked > 2, { message: "it to be tried" });
+  state.there = true;
+  await tokens.find((await on.made()).text);
+  const { asked } = state;
+  await until(() => state.asked > asked + 1, { message: "further reads" });
+  expect(told).toEqual([]);
+});
+
+it("a log that is never reached is reported, and that it is there again", async () => {
+  const on = await harness();
+  const { state, live } = comesLater(on.connection);
+  const told: string[] = [];
+  const warn = (message: string) => told.push(message);
+  stack.current.use(knownTokens({ connection: live, refreshMs: 20, startMs: 100, warn }));
+  await until(() => told.length === 1, { message: "it to be reported" });
+  state.there = true;
+  await until(() => told.length === 2, { message: "the end of it" });
+  expect(told).toEqual([expect.stringContaining("can't be looked up"), "tokens can be looked up again"]);
 });
 
 it.each([

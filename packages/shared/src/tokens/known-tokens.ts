@@ -3,7 +3,7 @@ import { TapedeckError } from "../errors/errors.ts";
 import { abortable } from "../sync/abortable.ts";
 import { delay } from "../sync/delay.ts";
 import { openTokenStore, type TokenSnapshot, type TokenStore } from "./store.ts";
-import { isExpired, type TokenRecord, tokenHash } from "./token.ts";
+import { isExpired, type TokenRecord, tokenHash, tokenLength, tokenPrefix } from "./token.ts";
 
 export type KnownToken = {
   readonly record: TokenRecord;
@@ -28,20 +28,19 @@ export type KnownTokensOptions = {
   readonly warn?: (message: string, cause?: unknown) => void;
   /** How often the bucket is read and expiry is checked: a revoked token ends within this time. Default 1,000. */
   readonly refreshMs?: number;
+  /** How long the first read may take before that is worth a warning: NATS may be starting. Default 10,000. */
+  readonly startMs?: number;
 };
 
 /** The shortest time between two reads, so that guessing tokens costs NATS next to nothing. */
 const minReadIntervalMs = 50;
 
-/** A log that is away for longer after our start is worth a warning. */
-const startMs = 10_000;
-
 /**
  * Keeps the tokens in memory: known tokens keep working while NATS is away, and still expire. Tokens that were revoked
  * meanwhile end as soon as NATS is back.
  */
-export function knownTokens({ connection, warn = () => {}, refreshMs = 1_000 }: KnownTokensOptions): KnownTokens {
-  return new TokenCache(connection, warn, refreshMs);
+export function knownTokens(options: KnownTokensOptions): KnownTokens {
+  return new TokenCache(options);
 }
 
 type LiveToken = KnownToken & { readonly seq: number; readonly end: (message: string) => void };
@@ -50,6 +49,7 @@ class TokenCache implements KnownTokens {
   readonly #connection: KnownTokensOptions["connection"];
   readonly #warn: NonNullable<KnownTokensOptions["warn"]>;
   readonly #intervalMs: number;
+  readonly #startMs: number;
   readonly #closing = new AbortController();
   readonly #live = new Map<string, LiveToken>();
   readonly #expiry: NodeJS.Timeout;
@@ -59,22 +59,18 @@ class TokenCache implements KnownTokens {
   #reading: Promise<void> | undefined;
   #lastReadAt = Number.NEGATIVE_INFINITY;
 
-  constructor(
-    connection: KnownTokensOptions["connection"],
-    warn: NonNullable<KnownTokensOptions["warn"]>,
-    intervalMs: number,
-  ) {
+  constructor({ connection, warn = () => {}, refreshMs = 1_000, startMs = 10_000 }: KnownTokensOptions) {
     this.#connection = connection;
     this.#warn = warn;
-    this.#intervalMs = intervalMs;
-    this.#expiry = setInterval(() => this.#expire(), intervalMs);
+    this.#intervalMs = refreshMs;
+    this.#startMs = startMs;
+    this.#expiry = setInterval(() => this.#expire(), refreshMs);
     this.#refreshing = this.#refresh();
   }
 
   async find(text: string): Promise<KnownToken> {
     const hash = tokenHash(text);
-    if (hash === undefined)
-      throw unauthenticated("this is not a Tapedeck token (those begin with tdk_), or not the whole of one");
+    if (hash === undefined) throw unauthenticated(wrongForm(text));
     if (this.#snapshot === undefined || !this.#live.has(hash)) await this.#readAfresh();
     const token = this.#live.get(hash);
     if (token === undefined) {
@@ -92,20 +88,19 @@ class TokenCache implements KnownTokens {
   }
 
   async #refresh(): Promise<void> {
-    const began = performance.now();
     let isAway = false;
+    const started = performance.now();
     while (!this.#closing.signal.aborted) {
       try {
         await this.#readSoon();
         if (isAway) this.#warn("tokens can be looked up again");
         isAway = false;
       } catch (error) {
-        // At a start the log may come a moment later.
-        const isStarting = this.#snapshot === undefined && performance.now() - began < startMs;
-        if (!isStarting && !isAway && !this.#closing.signal.aborted) {
+        const isStarting = this.#snapshot === undefined && performance.now() - started < this.#startMs;
+        if (!isAway && !isStarting && !this.#closing.signal.aborted) {
           this.#warn("tokens can't be looked up: known tokens keep working", error);
+          isAway = true;
         }
-        isAway ||= !isStarting;
       }
       await delay(this.#intervalMs, this.#closing.signal);
     }
@@ -165,6 +160,14 @@ class TokenCache implements KnownTokens {
       if (!over.aborted && isExpired(record)) end("the token has expired");
     }
   }
+}
+
+function wrongForm(text: string): string {
+  if (!text.startsWith(tokenPrefix)) return `this is not a Tapedeck token: those begin with ${tokenPrefix}`;
+  const has = `it has ${text.length} characters, and a token has ${tokenLength}`;
+  if (text.length < tokenLength) return `this token is incomplete: ${has}`;
+  if (text.length > tokenLength) return `this token is too long: ${has}`;
+  return "this is not a Tapedeck token: it has characters that are in none";
 }
 
 function unauthenticated(message: string): TapedeckError {

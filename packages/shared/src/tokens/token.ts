@@ -46,6 +46,8 @@ export type MadeToken = {
 
 /** `tdk_` and 32 random bytes in base64url. */
 const shape = /^tdk_[A-Za-z0-9_-]{43}$/;
+export const tokenPrefix = "tdk_";
+export const tokenLength = 47;
 
 /** The longest lifetime of a token: ten years. */
 export const longestLifetimeMs = 3_650 * 86_400_000;

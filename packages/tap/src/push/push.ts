@@ -12,7 +12,7 @@ import type { Spill } from "../spill/spill.ts";
 import type { TapIdentity } from "../spill/spill-folder.ts";
 import type { Link } from "./link.ts";
 import { type Mailbox, mailbox } from "./mailbox.ts";
-import { inPieces, payloadOf } from "./pieces.ts";
+import { inPieces } from "./pieces.ts";
 
 export type PushOptions = {
   readonly link: Link;
@@ -22,7 +22,7 @@ export type PushOptions = {
   /** Stops at once. Uncommitted items stay in the spill. */
   readonly signal: AbortSignal;
   readonly log: PushLog;
-  /** The spill is complete already: many items go in one message. */
+  /** What waits in the spill goes in one message: for an import, and for a recorder in this process. */
   readonly together?: boolean;
   /** Another tap records this source. Gives the name to continue with, or undefined to stop pushing. */
   readonly sourceTaken?: (message: string) => TapIdentity | undefined;
@@ -57,9 +57,6 @@ const refusals: ReadonlySet<unknown> = new Set([
   ...[status.INVALID_ARGUMENT, status.PERMISSION_DENIED, status.UNAUTHENTICATED, status.FAILED_PRECONDITION],
   ...[status.UNIMPLEMENTED, status.RESOURCE_EXHAUSTED, status.NOT_FOUND],
 ]);
-
-/** The limits of one message. A piece of a frame has at most 1 MiB, too. */
-const togetherLimits = { items: 1_000, bytes: 256 * 1024 } as const;
 
 /** A gateway takes messages of up to 4 MiB. */
 const mostAnswerBytes = 4_000_000;
@@ -192,26 +189,14 @@ async function sendItems(spill: Spill, from: bigint, box: Mailbox<PushRequest>, 
 }
 
 async function sendTogether(spill: Spill, from: bigint, box: Mailbox<PushRequest>, signal: AbortSignal): Promise<void> {
-  let items: Item[] = [];
-  let bytes = 0;
-  const flush = async () => {
-    if (items.length > 0) await box.put({ body: { $case: "items", value: { items } } });
-    items = [];
-    bytes = 0;
-  };
-  for await (const item of spill.read(from, signal)) {
-    const [whole, ...rest] = inPieces(item);
-    if (whole === undefined) continue;
-    const size = payloadOf(whole)?.bytes.length ?? 0;
-    if (bytes + size > togetherLimits.bytes || items.length >= togetherLimits.items) await flush();
-    items.push(whole);
-    bytes += size;
-    for (const piece of rest) {
-      await flush();
-      items.push(piece);
-    }
-    if (rest.length > 0 || spill.isLast(item.index)) await flush();
+  for await (const read of spill.readTogether(from, signal)) {
+    for (const items of messagesOf(read)) await box.put({ body: { $case: "items", value: { items } } });
   }
+}
+
+/** What the spill gives fits into one message, except for a large item: its pieces are messages of their own. */
+function messagesOf(read: readonly Item[]): readonly Item[][] {
+  return read.length === 1 ? read.flatMap((item) => [...inPieces(item)].map((piece) => [piece])) : [[...read]];
 }
 
 /** Replaces an answer that is too large, because a message over the limit would end the stream. */

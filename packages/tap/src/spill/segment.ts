@@ -40,29 +40,48 @@ export function writeSegment(path: string, first: bigint): SegmentWriter {
 
 export type SegmentPosition = { readonly index: bigint; readonly offset: number };
 
-/** Items from a position on, in order, up to the given end of the segment; fewer if the file is damaged. */
+/** What is read together. */
+type Most = { readonly items: number; readonly bytes: number };
+
+/**
+ * Items from a position on, in order and in arrays, up to the given end of the segment; fewer if the file is damaged. An
+ * array has as many as fit, and one at least. `next`: the position after it.
+ */
 export async function* readSegment(
   segment: Segment,
   from: SegmentPosition,
-): AsyncGenerator<{ item: Item; next: SegmentPosition }> {
+  most: Most,
+): AsyncGenerator<{ readonly items: readonly Item[]; readonly next: SegmentPosition }> {
   await using file = await open(segment.path, "r");
   let { offset } = from;
+  let items: Item[] = [];
+  let bytes = 0;
+  const taken = () => {
+    const read = { items, next: { index: (items.at(-1)?.index ?? 0n) + 1n, offset } };
+    items = [];
+    bytes = 0;
+    return read;
+  };
   for (let rest: Buffer = Buffer.alloc(0), readTo = offset; offset < segment.bytes; ) {
     const needed = rest.length < headerBytes ? headerBytes : headerBytes + rest.readUInt32LE(0);
     if (rest.length < needed) {
       const length = Math.min(Math.max(chunkBytes, needed - rest.length), segment.bytes - readTo);
       const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(length), 0, length, readTo);
-      if (bytesRead === 0) return;
+      if (bytesRead === 0) break;
       readTo += bytesRead;
       rest = Buffer.concat([rest, buffer.subarray(0, bytesRead)]);
       continue;
     }
     const item = decodeRecord(rest.subarray(0, needed));
-    if (item === undefined) return;
+    if (item === undefined) break;
+    if (items.length > 0 && (items.length >= most.items || bytes + needed > most.bytes)) yield taken();
     rest = rest.subarray(needed);
     offset += needed;
-    if (item.index >= from.index) yield { item, next: { index: item.index + 1n, offset } };
+    if (item.index < from.index) continue;
+    items.push(item);
+    bytes += needed;
   }
+  if (items.length > 0) yield taken();
 }
 
 const chunkBytes = 1024 * 1024;
@@ -72,12 +91,14 @@ export async function inspectSegment(path: string): Promise<Segment | undefined>
   await using file = await open(path, "r");
   const { size } = await file.stat();
   let found: Segment | undefined;
-  for await (const { item, next } of readSegment(
+  for await (const { items, next } of readSegment(
     { path, first: 0n, last: 0n, bytes: size },
     { index: 0n, offset: 0 },
+    { items: 1, bytes: 0 },
   )) {
-    if (found !== undefined && item.index !== found.last + 1n) break;
-    found = { path, first: found?.first ?? item.index, last: item.index, bytes: next.offset };
+    const [{ index } = { index: 0n }] = items;
+    if (found !== undefined && index !== found.last + 1n) break;
+    found = { path, first: found?.first ?? index, last: index, bytes: next.offset };
   }
   return found;
 }

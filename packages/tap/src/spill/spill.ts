@@ -1,23 +1,11 @@
-import type { Dropped, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { payloadOf } from "../push/pieces.ts";
+import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { TapItem } from "../tap.ts";
-import {
-  readSegment,
-  removeSegment,
-  type Segment,
-  type SegmentPosition,
-  type SegmentWriter,
-  syncSegment,
-  writeSegment,
-} from "./segment.ts";
-import {
-  leaveSpillFolder,
-  readSpillFolder,
-  removeSpillFolder,
-  segmentPath,
-  type TapIdentity,
-  writeTapFile,
-} from "./spill-folder.ts";
+import { Drops } from "./drops.ts";
+import { lost, sizeOf } from "./items.ts";
+import { type Bounds, KeptItems } from "./kept-items.ts";
+import { readSegment, type Segment, type SegmentPosition } from "./segment.ts";
+import { SpillDisk } from "./spill-disk.ts";
+import { readSpillFolder, type TapIdentity } from "./spill-folder.ts";
 
 export type SpillOptions = {
   /** The tap's own folder, made when an item has to go to disk. Continues an existing spill. */
@@ -34,30 +22,6 @@ export type SpillOptions = {
   readonly segmentBytes?: number;
 };
 
-/**
- * The ordered, acknowledged store between a tap and its recorder. Items stay in memory up to a limit, then go to files up
- * to another limit, and are dropped and counted beyond that. Each item is kept until it is committed. The oldest go to disk
- * first, so that a crash loses the newest, which the upstream then repeats after the rest, in order.
- */
-export type Spill = AsyncDisposable & {
-  readonly hello: () => TapIdentity;
-  /** Pushes the items under another name from now on (the project was taken). */
-  readonly rename: (hello: TapIdentity) => void;
-  /** Takes an item at once and gives its index (1, 2, 3 …); undefined if the item was dropped. */
-  readonly append: (item: TapItem) => bigint | undefined;
-  /** Items from an index on, including later ones, until the signal aborts. Skips committed items. */
-  readonly read: (from: bigint, signal: AbortSignal) => AsyncGenerator<Item, void>;
-  /** The recorder has everything up to and including this index. */
-  readonly commit: (index: bigint) => void;
-  /** Resolves when every appended item is committed, or when the signal aborts. */
-  readonly drained: (signal: AbortSignal) => Promise<void>;
-  /** Writes every uncommitted item to disk, safe from power loss. Throws if the disk is full. */
-  readonly persist: () => void;
-  readonly state: () => SpillState;
-  /** True if no item was appended after this index. */
-  readonly isLast: (index: bigint) => boolean;
-};
-
 export type SpillState = {
   /** The index of the first item that is still kept, or of the next item. */
   readonly firstIndex: bigint;
@@ -71,306 +35,179 @@ export type SpillState = {
 
 const MiB = 1024 * 1024;
 
+/** What is read together. */
+const most = { items: 1_000, bytes: 256 * 1024 } as const;
+
 /** Rejects if the folder can't be read, or if it is missing and no hello is given. */
 export async function openSpill(options: SpillOptions): Promise<Spill> {
   const { dir, memoryBytes = 64 * MiB, diskBytes = 1024 * MiB, segmentBytes = 8 * MiB } = options;
   const found = await readSpillFolder(dir);
-  const identity = found?.hello ?? options.hello;
-  if (identity === undefined) throw new Error(`${dir} holds no spill`);
-  let hello = identity;
-  const to = found === undefined ? options.to : found.to;
+  const hello = found?.hello ?? options.hello;
+  if (hello === undefined) throw new Error(`${dir} holds no spill`);
+  const owner = found ?? { hello, to: options.to, committed: 0n };
+  const segments = found?.segments ?? [];
+  const disk = new SpillDisk({ dir, segmentBytes, owner, segments: found?.segments });
+  return new Spill({ memoryBytes, diskBytes }, disk, segments);
+}
 
-  // Ordered by index.
-  const memory = new Map<bigint, { readonly item: Item; readonly bytes: number }>();
-  const segments: Segment[] = [...(found?.segments ?? [])];
-  const dropped = new Map<string, { count: bigint; bytes: bigint; connection: string; at: Item["at"] }>();
-  let writer: SegmentWriter | undefined;
-  let hasFolder = false;
-  let inMemory = 0;
-  let droppedCount = 0n;
-  let committed = found?.committed ?? 0n;
-  let nextIndex = (segments.at(-1)?.last ?? committed) + 1n;
-  let wake = Promise.withResolvers<void>();
-  markGaps();
-  if (found !== undefined) claim();
+/**
+ * The ordered, acknowledged store between a tap and its recorder. Items stay in memory up to a limit, then go to files up
+ * to another limit, and are dropped and counted beyond that. Each item is kept until it is committed. The oldest go to disk
+ * first, so that a crash loses the newest, which the upstream then repeats after the rest, in order.
+ */
+export class Spill implements AsyncDisposable {
+  readonly #kept: KeptItems;
+  readonly #disk: SpillDisk;
+  readonly #drops = new Drops();
+  #nextIndex: bigint;
+  #wake = Promise.withResolvers<void>();
 
-  /** Items that a crash lost from memory are unknown. One item in their place marks the gap. */
-  function markGaps(): void {
-    let expected = committed + 1n;
-    for (const { first, last } of segments) {
-      if (first > expected) storeInMemory(lost(first - 1n, "crash"), overheadBytes);
-      expected = last + 1n;
+  /** `found`: the segments that the disk has already. */
+  constructor(bounds: Bounds, disk: SpillDisk, found: readonly Segment[]) {
+    this.#disk = disk;
+    this.#kept = new KeptItems(bounds, disk, found);
+    this.#nextIndex = (found.at(-1)?.last ?? disk.committed) + 1n;
+  }
+
+  hello(): TapIdentity {
+    return this.#disk.hello;
+  }
+
+  /** Pushes the items under another name from now on (the project was taken). */
+  rename(hello: TapIdentity): void {
+    this.#disk.rename(hello);
+  }
+
+  state(): SpillState {
+    const { committed, used: diskBytes } = this.#disk;
+    const firstIndex = this.#firstFrom(committed + 1n);
+    const { memoryBytes } = this.#kept;
+    return { firstIndex, nextIndex: this.#nextIndex, committed, memoryBytes, diskBytes, dropped: this.#drops.total };
+  }
+
+  /** Takes an item at once and gives its index (1, 2, 3 …); undefined if the item was dropped. Can be passed on alone. */
+  readonly append = (item: TapItem): bigint | undefined => {
+    const frame = item.what?.$case === "frame" ? item.what.value : undefined;
+    if (frame !== undefined && !this.#kept.makeRoom(sizeOf(item))) {
+      this.#drops.count(item, frame.channel, frame.bytes.length);
+      return undefined;
     }
-  }
-
-  function claim(): void {
-    writeTapFile(dir, { hello, to, committed });
-    hasFolder = true;
-  }
-
-  /** Need not succeed: without the note some items are pushed twice, which changes nothing. */
-  function noteCommitted(): void {
-    try {
-      claim();
-    } catch {
-      // The disk is full.
-    }
-  }
-
-  function storeInMemory(item: Item, bytes: number): void {
-    memory.set(item.index, { item, bytes });
-    inMemory += bytes;
-  }
-
-  function diskUsed(): number {
-    return segments.reduce((sum, { bytes }) => sum + bytes, writer?.segment().bytes ?? 0);
-  }
-
-  function writeToDisk(item: Item): void {
-    if (!hasFolder) claim();
-    if (writer !== undefined) {
-      const { last, bytes } = writer.segment();
-      if (last + 1n !== item.index || bytes >= segmentBytes) closeWriter();
-    }
-    writer ??= writeSegment(segmentPath(dir, item.index), item.index);
-    writer.append(item);
-  }
-
-  function closeWriter(): void {
-    if (writer === undefined) return;
-    const segment = writer.segment();
-    writer.close();
-    writer = undefined;
-    if (segment.bytes === 0) removeSegment(segment);
-    else segments.splice(segments.findLastIndex(({ first }) => first < segment.first) + 1, 0, segment);
-  }
-
-  /** False if there is no room for the item. */
-  function store(item: Item, bytes: number): boolean {
-    if (!makeRoom(bytes)) return false;
-    if (fitsInMemory(bytes)) storeInMemory(item, bytes);
-    else return moveToDisk(item, bytes);
-    return true;
-  }
-
-  /** Moves the oldest items to disk until memory has this much room, or is empty. */
-  function makeRoom(bytes: number): boolean {
-    for (const [index, held] of memory) {
-      if (fitsInMemory(bytes)) return true;
-      if (!moveToDisk(held.item, held.bytes)) return false;
-      memory.delete(index);
-      inMemory -= held.bytes;
-    }
-    return fitsInMemory(bytes) || diskUsed() + bytes <= diskBytes;
-  }
-
-  /** False when the disk or the spill's share of it is full. */
-  function moveToDisk(item: Item, bytes: number): boolean {
-    if (diskUsed() + bytes > diskBytes) return false;
-    try {
-      writeToDisk(item);
-      return true;
-    } catch (cause) {
-      // The folder was removed. It is made again with the next item.
-      if ((cause as NodeJS.ErrnoException).code === "ENOENT") hasFolder = false;
-      return false;
-    }
-  }
-
-  function add(item: TapItem, mayDrop: boolean): bigint | undefined {
-    const index = nextIndex;
-    const bytes = sizeOf(item);
-    const numbered = { ...item, index };
-    if (!store(numbered, bytes)) {
-      if (mayDrop) return undefined;
-      storeInMemory(numbered, bytes);
-    }
-    nextIndex++;
-    wakeReaders();
+    this.#appendDrops();
+    const index = this.#add(item, frame !== undefined);
+    if (index === undefined && frame !== undefined) this.#drops.count(item, frame.channel, frame.bytes.length);
     return index;
-  }
+  };
 
-  function fitsInMemory(bytes: number): boolean {
-    return inMemory + bytes <= memoryBytes;
-  }
-
-  /** True when enough space is free to report the drops. Otherwise more drops would soon follow. */
-  function hasFreed(): boolean {
-    return inMemory <= memoryBytes / 2 || diskUsed() + overheadBytes <= diskBytes;
-  }
-
-  function countDrop(item: TapItem, channel: string, bytes: number): void {
-    const before = dropped.get(channel);
-    const { connection, at } = item;
-    dropped.set(channel, {
-      count: (before?.count ?? 0n) + 1n,
-      bytes: (before?.bytes ?? 0n) + BigInt(bytes),
-      connection,
-      at,
-    });
-    droppedCount++;
-  }
-
-  function appendDrops(): void {
-    for (const [channel, { count, bytes, connection, at }] of dropped) {
-      const value: Dropped = { channel, count, bytes, reason: "spill_full" };
-      add({ connection, at, what: { $case: "dropped", value } }, false);
+  /** Items from an index on, including later ones, until the signal aborts. Skips committed items. */
+  async *read(from: bigint, signal: AbortSignal): AsyncGenerator<Item, void> {
+    for await (const items of this.readTogether(from, signal)) {
+      for (const item of items) if (item.index > this.#disk.committed && !signal.aborted) yield item;
     }
-    dropped.clear();
   }
 
-  function wakeReaders(): void {
-    wake.resolve();
-    wake = Promise.withResolvers();
-  }
-
-  function segmentOf(index: bigint): Segment | undefined {
-    const open = writer?.segment();
-    if (open !== undefined && open.first <= index && index <= open.last) return open;
-    return segments.find(({ first, last }) => first <= index && index <= last);
-  }
-
-  function firstFrom(index: bigint): bigint {
-    const inMemoryFirst = firstKeyFrom(memory, index) ?? nextIndex;
-    const onDisk = [...segments, ...(writer === undefined ? [] : [writer.segment()])];
-    const firsts = onDisk.filter(({ last }) => last >= index).map(({ first }) => (first < index ? index : first));
-    return firsts.concat(inMemoryFirst).sort((a, b) => (a < b ? -1 : 1))[0] ?? nextIndex;
-  }
-
-  async function* read(from: bigint, signal: AbortSignal): AsyncGenerator<Item, void> {
-    signal.addEventListener("abort", wakeReaders);
+  /** The same in arrays: what is there already comes together, at most 1,000 items and 256 KiB, or one larger item. */
+  async *readTogether(from: bigint, signal: AbortSignal): AsyncGenerator<readonly Item[], void> {
+    signal.addEventListener("abort", this.#wakeReaders);
     try {
       let position: { readonly path: string; readonly next: SegmentPosition } | undefined;
       for (let next = from; !signal.aborted; ) {
-        if (next <= committed) next = committed + 1n;
-        const inMemoryItem = memory.get(next);
-        const segment = inMemoryItem === undefined ? segmentOf(next) : undefined;
-        if (inMemoryItem !== undefined) {
-          next++;
-          yield inMemoryItem.item;
+        if (next <= this.#disk.committed) next = this.#disk.committed + 1n;
+        const items = this.#kept.inMemory(next, most);
+        const segment = items.length === 0 ? this.#disk.segmentOf(next) : undefined;
+        if (items.length > 0) {
+          next += BigInt(items.length);
+          yield items;
         } else if (segment !== undefined) {
-          const start =
-            position?.path === segment.path && position.next.index <= next ? position.next : { index: next, offset: 0 };
+          const isFurther = position?.path === segment.path && position.next.index <= next;
+          const offset = isFurther ? (position?.next.offset ?? 0) : 0;
           const before = next;
-          for await (const read of readUnlessRemoved(segment, { ...start, index: next })) {
-            next = read.item.index + 1n;
+          for await (const read of readUnlessRemoved(segment, { index: next, offset })) {
+            ({ index: next } = read.next);
             position = { path: segment.path, next: read.next };
-            yield read.item;
+            yield read.items;
             if (signal.aborted) return;
           }
           // The segment is damaged.
-          if (next === before && next > committed) {
-            yield lost(segment.last, "damaged", segment.last - next + 1n);
+          if (next === before && next > this.#disk.committed) {
+            yield [lost(segment.last, "damaged", segment.last - next + 1n)];
             next = segment.last + 1n;
           }
-        } else if (next < nextIndex) {
-          next = firstFrom(next);
+        } else if (next < this.#nextIndex) {
+          next = this.#firstFrom(next);
         } else {
-          await wake.promise;
+          await this.#wake.promise;
         }
       }
     } finally {
-      signal.removeEventListener("abort", wakeReaders);
+      signal.removeEventListener("abort", this.#wakeReaders);
     }
   }
 
-  function commit(index: bigint): void {
-    if (index <= committed) return;
-    for (const [held, { bytes }] of memory) {
-      if (held > index) break;
-      memory.delete(held);
-      inMemory -= bytes;
-    }
-    committed = index;
+  /** The recorder has everything up to and including this index. */
+  commit(index: bigint): void {
+    if (index <= this.#disk.committed) return;
     // After a crash the recorder may have more of this tap than the spill.
-    if (nextIndex <= index) nextIndex = index + 1n;
-    if (writer !== undefined && writer.segment().last <= index) closeWriter();
-    const done = segments.filter(({ last }) => last <= index);
-    segments.splice(0, done.length);
-    for (const segment of done) removeSegment(segment);
-    if (done.length > 0) noteCommitted();
-    if (dropped.size > 0 && hasFreed()) appendDrops();
-    wakeReaders();
+    if (this.#nextIndex <= index) this.#nextIndex = index + 1n;
+    this.#kept.commit(index);
+    if (this.#kept.hasFreed) this.#appendDrops();
+    this.#wakeReaders();
   }
 
-  function isDrained(): boolean {
-    return committed >= nextIndex - 1n && dropped.size === 0;
+  /** Resolves when every appended item is committed, or when the signal aborts. */
+  async drained(signal: AbortSignal): Promise<void> {
+    signal.addEventListener("abort", this.#wakeReaders);
+    while (!this.#isDrained() && !signal.aborted) await this.#wake.promise;
+    signal.removeEventListener("abort", this.#wakeReaders);
   }
 
-  return {
-    hello: () => hello,
-    rename: (name) => {
-      hello = name;
-      if (hasFolder) claim();
-    },
-    read,
-    commit,
-    append: (item) => {
-      const frame = item.what?.$case === "frame" ? item.what.value : undefined;
-      const bytes = sizeOf(item);
-      if (frame !== undefined && !makeRoom(bytes)) {
-        countDrop(item, frame.channel, frame.bytes.length);
-        return undefined;
-      }
-      if (dropped.size > 0) appendDrops();
-      const index = add(item, frame !== undefined);
-      if (index === undefined && frame !== undefined) countDrop(item, frame.channel, frame.bytes.length);
-      return index;
-    },
-    drained: async (signal) => {
-      signal.addEventListener("abort", wakeReaders);
-      while (!isDrained() && !signal.aborted) await wake.promise;
-      signal.removeEventListener("abort", wakeReaders);
-    },
-    persist: () => {
-      if (dropped.size > 0) appendDrops();
-      if (isDrained()) return;
-      claim();
-      closeWriter();
-      for (const [index, { item, bytes }] of memory) {
-        writeToDisk(item);
-        memory.delete(index);
-        inMemory -= bytes;
-      }
-      closeWriter();
-      for (const segment of segments) syncSegment(segment);
-    },
-    state: () => ({
-      ...{ nextIndex, committed, firstIndex: firstFrom(committed + 1n) },
-      ...{ memoryBytes: inMemory, diskBytes: diskUsed(), dropped: droppedCount },
-    }),
-    isLast: (index) => index >= nextIndex - 1n,
-    [Symbol.asyncDispose]: async () => {
-      closeWriter();
-      if (hasFolder && segments.length === 0) removeSpillFolder(dir);
-      leaveSpillFolder(dir);
-    },
+  /** Writes every uncommitted item to disk, safe from power loss. Throws if the disk is full. */
+  persist(): void {
+    this.#appendDrops();
+    if (this.#isDrained()) return;
+    this.#kept.persist();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#disk.leave();
+  }
+
+  #add(item: TapItem, mayDrop: boolean): bigint | undefined {
+    const index = this.#nextIndex;
+    const bytes = sizeOf(item);
+    const numbered = { ...item, index };
+    if (!this.#kept.add(numbered, bytes)) {
+      if (mayDrop) return undefined;
+      this.#kept.addToMemory(numbered, bytes);
+    }
+    this.#nextIndex++;
+    this.#wakeReaders();
+    return index;
+  }
+
+  #appendDrops(): void {
+    if (!this.#drops.areOpen) return;
+    for (const item of this.#drops.take()) this.#add(item, false);
+  }
+
+  #firstFrom(index: bigint): bigint {
+    return this.#kept.indexFrom(index) ?? this.#nextIndex;
+  }
+
+  #isDrained(): boolean {
+    return this.#disk.committed >= this.#nextIndex - 1n && !this.#drops.areOpen;
+  }
+
+  readonly #wakeReaders = (): void => {
+    this.#wake.resolve();
+    this.#wake = Promise.withResolvers();
   };
-}
-
-/** Stands for lost items, of which only the last index is known. */
-function lost(index: bigint, reason: string, count = 0n): Item {
-  const value: Dropped = { channel: "", count, bytes: 0n, reason };
-  return { index, connection: "", at: undefined, what: { $case: "dropped", value } };
 }
 
 /** A segment is removed when it is committed, possibly while it is read. */
 async function* readUnlessRemoved(segment: Segment, from: SegmentPosition) {
   try {
-    yield* readSegment(segment, from);
+    yield* readSegment(segment, from, most);
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
   }
-}
-
-function firstKeyFrom(inOrder: ReadonlyMap<bigint, unknown>, least: bigint): bigint | undefined {
-  for (const key of inOrder.keys()) if (key >= least) return key;
-  return undefined;
-}
-
-/** The approximate size of an item without its payload. */
-const overheadBytes = 256;
-
-function sizeOf(item: TapItem): number {
-  return overheadBytes + (payloadOf(item)?.bytes.length ?? 0);
 }

@@ -1,7 +1,7 @@
-import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { SourceName } from "@tapedeck/shared/source";
 import type { AnswerHead, CallContext } from "../call-context.ts";
 import type { QueryClient, ReadState } from "../query-client.ts";
-import { resolveSource } from "./resolve-source.ts";
+import { withSource } from "./resolve-source.ts";
 import { stateHead } from "./state-head.ts";
 
 /** What query keeps of the state of each upstream that has an API here. On the wire the name begins with the upstream: "rkt.pods". */
@@ -15,7 +15,7 @@ export type CollectionName<Upstream extends keyof CollectionNames> = CollectionN
 
 /** Rows in the order of query, which is the upstream's own. Each row is the message as it was recorded. */
 export type CollectionRead = {
-  readonly source: Source;
+  readonly source: SourceName;
   readonly head: AnswerHead;
   readonly rows: ReadState["rows"];
 };
@@ -31,15 +31,16 @@ export async function readCollection<Upstream extends keyof CollectionNames>(
   context: CallContext,
   prefix = "",
 ): Promise<CollectionRead> {
-  const source = await resolveSource(query, context, upstream);
-  const { head, rows } = await query.readState({
-    workspace: context.workspace,
-    source: source.source,
-    session: context.session ?? "",
-    at: context.at ?? "",
-    min_position: context.minPosition ?? "",
-    collection: `${upstream}.${collection}`,
-    key_prefix: prefix,
+  return withSource(query, context, upstream, async (source) => {
+    const { head, rows } = await query.readState({
+      workspace: context.workspace,
+      source,
+      session: context.session ?? "",
+      at: context.at ?? "",
+      min_position: context.minPosition ?? "",
+      collection: `${upstream}.${collection}`,
+      key_prefix: prefix,
+    });
+    return { source, head: stateHead(head), rows };
   });
-  return { source, head: stateHead(head), rows };
 }

@@ -1,6 +1,7 @@
 import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
-import { namePart, parseSourceName, type SourceName } from "@tapedeck/shared/source";
+import { namePart, parseSourceName, type SourceName, sourceParts } from "@tapedeck/shared/source";
+import { isUpstreamName, type UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../call-context.ts";
 import type { QueryClient } from "../query-client.ts";
 
@@ -41,7 +42,47 @@ export async function resolveSource(
   return first;
 }
 
-function sourcePattern(workspace: string, text: string, upstream: string | undefined) {
+/**
+ * Calls `use` with the full name of the source of a call. A call that gives it is not asked about before: if `use` finds
+ * no such source, resolveSource says why.
+ * @throws TapedeckError the errors of resolveSource and of `use`
+ */
+export async function withSource<T>(
+  query: QueryClient,
+  context: Pick<CallContext, "workspace" | "source" | "at" | "minPosition">,
+  upstream: UpstreamName | undefined,
+  use: (source: SourceName) => Promise<T>,
+): Promise<T> {
+  const given = fullName(context, upstream);
+  if (given !== undefined) {
+    try {
+      return await use(given);
+    } catch (error) {
+      if (!(error instanceof TapedeckError) || error.code !== "unknown_source") throw error;
+    }
+  }
+  return use(nameOf(await resolveSource(query, context, upstream)));
+}
+
+/** Undefined: the call leaves a part of the name open, or names another upstream than its API's. */
+function fullName(
+  { workspace, source }: Pick<CallContext, "workspace" | "source">,
+  upstream: UpstreamName | undefined,
+): SourceName | undefined {
+  if (source === undefined) return undefined;
+  const { sources, developers, projects } = sourcePattern(workspace, source, upstream);
+  const name = parseSourceName(sources?.[0] ?? [workspace, developers?.[0], projects?.[0], upstream].join("/"));
+  const named = name === undefined ? "" : sourceParts(name).upstream;
+  return isUpstreamName(named) && (upstream ?? named) === named ? name : undefined;
+}
+
+type SourcePattern = {
+  readonly developers?: [string];
+  readonly projects?: [string];
+  readonly sources?: [string];
+};
+
+function sourcePattern(workspace: string, text: string, upstream: string | undefined): SourcePattern {
   const parts = text.split("/").map(namePart);
   const [a = "", b = ""] = parts;
   switch (parts.length) {

@@ -1,6 +1,14 @@
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
-import type { FollowOptions, LogReader, ReadFrom, RecordedEvent } from "@tapedeck/shared/log/log";
+import { sessionOf } from "@tapedeck/shared/log/batch";
+import type {
+  FollowOptions,
+  HeldBatches,
+  HeldEvent,
+  LogReader,
+  ReadFrom,
+  RecordedEvent,
+} from "@tapedeck/shared/log/log";
 import { justBefore, laterOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -58,38 +66,68 @@ export type ScopeOptions = FollowOptions & {
 
 /** The scope's events of these subjects: history, then live, without an end unless the call names a session. */
 export async function* eventsIn(
+  deps: ScopeDeps,
+  scope: SessionScope,
+  from: ReadFrom,
+  options: ScopeOptions,
+): AsyncGenerator<RecordedEvent, void> {
+  for await (const batch of eventBatchesIn(deps, scope, from, options)) {
+    for (const held of batch) {
+      const recorded = held.decode();
+      if (recorded !== undefined) yield recorded;
+      if (options.signal.aborted) return;
+    }
+  }
+}
+
+/** The same, with the events that are there at the same time together. A batch may be empty. */
+export async function* eventBatchesIn(
   { log, positions }: ScopeDeps,
   { source, only }: SessionScope,
   from: ReadFrom,
   { due, ...options }: ScopeOptions,
-): AsyncGenerator<RecordedEvent, void> {
+): HeldBatches {
   const { signal } = options;
-  const isOf = (recorded: RecordedEvent) => only === undefined || recorded.event.session === only.session;
+  const isOf = (held: HeldEvent) => only === undefined || sessionIn(held) === only.session;
   const end = positions.own(only?.end_position ?? "");
   let done = from.afterOffset;
   if (only?.ended !== true) {
     const ends = eventSubject(source, "tapedeck", "session.ended");
     const subjects = only === undefined ? from.subjects : [...from.subjects, ends];
     const until = due === undefined ? signal : AbortSignal.any([signal, due]);
-    for await (const recorded of log().follow({ ...from, subjects }, { ...options, signal: until })) {
-      if (only !== undefined && isOver(recorded, only.session, end)) return;
-      done = recorded.offset;
-      if (isOf(recorded) && recorded.event.channel !== "tapedeck") yield recorded;
+    for await (const batch of log().followBatches({ ...from, subjects }, { ...options, signal: until })) {
+      const over = only === undefined ? -1 : batch.findIndex((held) => isOver(held, only.session, end));
+      const within = over < 0 ? batch : batch.slice(0, over);
+      yield within.filter((held) => isFrame(held) && isOf(held));
+      if (over >= 0) return;
+      done = batch.at(-1)?.offset ?? done;
     }
     if (signal.aborted) return;
   }
   const last = only?.ended === true ? end : await positions.lastOffset();
-  for await (const recorded of log().history({ ...from, afterOffset: done }, last, signal)) {
-    if (isOf(recorded)) yield recorded;
+  for await (const batch of log().historyBatches({ ...from, afterOffset: done }, last, signal)) {
+    yield batch.filter(isOf);
   }
+}
+
+/** By the subject, which ends with the channel and the noun of the kind. */
+function isFrame({ subject }: HeldEvent): boolean {
+  return !subject.endsWith(".tapedeck", subject.lastIndexOf("."));
+}
+
+function sessionIn({ bytes }: HeldEvent): string | undefined {
+  return bytes && sessionOf(bytes);
 }
 
 /**
  * Whether the named session, which was running at the call, has ended: by its own end, or by an event of a later session.
  * Ends up to `lastOffset`, its last event at the call, do not count: the session was found again after them.
  */
-function isOver({ offset, event }: RecordedEvent, session: string, lastOffset: Offset): boolean {
-  if (offset <= lastOffset) return false;
-  if (event.session === session) return event.kind === "session.ended" || event.kind === "session.lost";
-  return event.session > session;
+function isOver(held: HeldEvent, session: string, lastOffset: Offset): boolean {
+  if (held.offset <= lastOffset) return false;
+  const own = sessionIn(held);
+  if (own !== session) return own !== undefined && own > session;
+  if (isFrame(held)) return false;
+  const kind = held.decode()?.event.kind;
+  return kind === "session.ended" || kind === "session.lost";
 }

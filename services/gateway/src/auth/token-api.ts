@@ -1,5 +1,5 @@
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
-import { durationForm, durationMs } from "@tapedeck/shared/service/settings";
+import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { namePart } from "@tapedeck/shared/source";
 import type { TokenStore } from "@tapedeck/shared/tokens/store";
 import { type MadeToken, makeToken, roles, type TokenRecord } from "@tapedeck/shared/tokens/token";

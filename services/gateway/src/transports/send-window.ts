@@ -1,6 +1,9 @@
 import { abortable } from "@tapedeck/shared/sync/abortable";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 
+/** So many bytes, or characters, are worth a write of their own: more at once saves nothing. */
+export const enoughAtOnce = 64 * 1024;
+
 /**
  * The bytes that were written to one connection and that its peer has not taken yet, the runtime's queue included. A slow
  * reader is neither cut off nor buffered: past `most` nothing is written to it, and the log keeps what follows.
@@ -18,9 +21,14 @@ export class SendWindow {
     return this.#bytes;
   }
 
-  /** Resolves when this many bytes fit, or when the signal aborts. One message always fits into an empty window. */
+  /** Whether this many bytes fit now. One message always fits into an empty window. */
+  hasRoom(bytes: number): boolean {
+    return this.#bytes === 0 || this.#bytes + bytes <= this.#most;
+  }
+
+  /** Resolves when this many bytes fit, or when the signal aborts. */
   async room(bytes: number, signal: AbortSignal): Promise<void> {
-    while (this.#bytes > 0 && this.#bytes + bytes > this.#most && !signal.aborted) {
+    while (!this.hasRoom(bytes) && !signal.aborted) {
       await abortable(this.#taken.next(), signal).catch(() => {});
     }
   }

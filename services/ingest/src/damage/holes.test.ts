@@ -19,12 +19,13 @@ function scenario(textTtl?: number, from?: Cursor) {
   const numbers = new Numbering(source, from, life);
   const log: ScannedMessage[] = [];
   const add = (numbered: ReturnType<typeof numbers.frame>) => {
-    for (const { event, message } of numbered) {
+    for (const { event, written } of numbered) {
       const { channel, kind } = event;
       const speaks = channel === "tapedeck" && /^(session|upstream)\./.test(kind);
-      const expires = message.ttlSeconds !== undefined;
+      const expires = written.ttlSeconds !== undefined;
       const seq = (log.at(-1)?.seq ?? 0) + 1;
-      log.push({ seq, recordedAtMs: seq, expires, channel, cursor: message.cursor, ...(speaks && { event }) });
+      const counts = { [channel]: 1 };
+      log.push({ seq, recordedAtMs: seq, expires, cursor: written.cursor, counts, events: speaks ? [event] : [] });
     }
   };
   return {
@@ -58,6 +59,18 @@ function holesIn(log: readonly ScannedMessage[], { firstSeq = 1, nowMs = (): num
 const but = (log: readonly ScannedMessage[], ...gone: readonly number[]) =>
   log.filter(({ seq }) => !gone.includes(seq));
 
+/** The same events in fewer messages; each begins with one of these, and has the cursor of its last event. */
+function inBatches(log: readonly ScannedMessage[], ...firsts: readonly number[]): readonly ScannedMessage[] {
+  const batches: ScannedMessage[] = [];
+  for (const { seq, counts, events = [], ...seen } of log) {
+    const before = firsts.includes(seq) ? undefined : batches.pop();
+    const total = { ...before?.counts };
+    for (const [channel, count] of Object.entries(counts)) total[channel] = (total[channel] ?? 0) + count;
+    batches.push({ ...seen, seq: before?.seq ?? seq, counts: total, events: [...(before?.events ?? []), ...events] });
+  }
+  return batches;
+}
+
 /** 1 start A, 2–4 facts, 5 start B, 6–7 facts. */
 function twoSessions() {
   const script = scenario();
@@ -81,6 +94,34 @@ it.each<[string, readonly number[], unknown[]]>([
 ])("what is lost %s is found", (_, gone, holes) => {
   const { log } = twoSessions();
   expect(holesIn(but(log, ...gone), { end: log.at(-1) })).toEqual(holes);
+});
+
+it.each<[string, readonly number[], unknown[]]>([
+  ["in the middle", [2], [[1, 4, "v2 1-2: 2"]]],
+  ["over two sessions", [2, 4, 5], [[1, 6, "tapedeck 2-2: 1", "others: 3"]]],
+  ["at the end", [6], [[5, undefined, "v2 1-2: 2"]]],
+])("a message with several events that is lost %s is found with all of them", (_, gone, holes) => {
+  const { log } = twoSessions();
+  const batches = inBatches(log, 1, 2, 4, 5, 6);
+  expect(holesIn(batches)).toEqual([]);
+  expect(holesIn(but(batches, ...gone), { end: log.at(-1) })).toEqual(holes);
+});
+
+it("text that may have expired is counted in messages of several events", () => {
+  const script = scenario(60);
+  script.begin("A");
+  script.fact(); // 2
+  for (let i = 0; i < 3; i++) script.text(); // 3–5
+  script.fact(); // 6
+  script.fact();
+  for (let i = 0; i < 2; i++) script.text(); // 8–9
+  script.fact();
+  const batches = inBatches(script.log, 1, 2, 3, 6, 8, 10);
+  expect(holesIn(batches)).toEqual([]);
+  expect(holesIn(but(batches, 3))).toEqual([]);
+  expect(holesIn(but(batches, 3, 8))).toEqual([]);
+  expect(holesIn(but(batches, 3, 6))).toEqual([[2, 8, "v2 2-6: 2"]]);
+  expect(holesIn(but(batches, 3), { nowMs: () => -1_000 })).toEqual([[2, 6, "v2 2-4: 3"]]);
 });
 
 it("what was dropped from the log's beginning is nobody's loss", () => {
@@ -210,8 +251,8 @@ it("ordinals that nobody was given are not missing", () => {
   const script = scenario();
   script.begin("A");
   const imported = Event.fromPartial({ session: "A", channel: "v2", ordinal: 5n, kind: "build.started" });
-  const { message } = script.numbers.imported(imported, false);
-  script.log.push({ seq: 2, recordedAtMs: 2, expires: false, channel: "v2", cursor: message.cursor });
+  const { written } = script.numbers.imported(imported, "facts");
+  script.log.push({ seq: 2, recordedAtMs: 2, expires: false, counts: { v2: 1 }, cursor: written.cursor });
   expect(holesIn(script.log)).toEqual([]);
 });
 

@@ -26,11 +26,13 @@ export type Missing = Range & {
   readonly since: number;
 };
 
-/** A message of the log, and its event where that has something to say about the log itself. */
+/** A message of the log. */
 export type ScannedMessage = Pick<StoredMessage, "seq" | "recordedAtMs" | "expires"> & {
-  readonly channel: string;
   readonly cursor: Cursor;
-  readonly event?: Event | undefined;
+  /** How many events of each channel it holds. */
+  readonly counts: Readonly<Record<string, number>>;
+  /** Those that have something to say about the log itself. */
+  readonly events?: readonly Event[];
 };
 
 type Last = Pick<ScannedMessage, "seq" | "recordedAtMs" | "cursor">;
@@ -50,8 +52,9 @@ export type SourceHolesOptions = {
 };
 
 /**
- * Finds the holes of one source. Each message's cursor tells the last ordinal of every channel, so two neighbours tell
- * how many stood between them, of which channels, and how many of those may have expired since. What an erasure took
+ * Finds the holes of one source. Each message's cursor tells the last ordinal of every channel, and the message tells how
+ * many of them are its own. So two neighbours tell how many stood between them, of which channels, and how many of those
+ * may have expired since. What an erasure took
  * stands in its mark, and what was told before in its gap: both come later, so holes are given at the end.
  */
 export class SourceHoles {
@@ -75,7 +78,7 @@ export class SourceHoles {
   }
 
   add(seen: ScannedMessage): void {
-    if (seen.event !== undefined) this.#learn(seen.event, seen.seq);
+    for (const event of seen.events ?? []) this.#learn(event, seen.seq);
     if (seen.cursor.textTtl !== undefined) this.#hasExpired = true;
     this.#compare(seen, seen);
     this.#last = seen;
@@ -119,11 +122,11 @@ export class SourceHoles {
   #keptBetween({ kept }: Cursor, carried: ScannedMessage | undefined): number {
     const before = this.#last === undefined ? 0 : this.#last.cursor.kept;
     if (kept === undefined || before === undefined) return 0;
-    return kept - before - (carried === undefined || carried.expires ? 0 : 1);
+    return kept - before - (carried === undefined || carried.expires ? 0 : sumOf(carried.counts));
   }
 
   #missing(channel: string, cursor: Cursor, carried: ScannedMessage | undefined): readonly Missing[] {
-    const present = carried?.channel === channel ? 1 : 0;
+    const present = carried?.counts[channel] ?? 0;
     const ordinal = cursor.ordinals[channel] ?? 0;
     const before = this.#before(channel, cursor);
     const known = before?.ordinals[channel] ?? 0;
@@ -159,7 +162,7 @@ export class SourceHoles {
     if (earlier !== undefined && cursor.kept === undefined && this.#hasExpired) return jump;
     if (lifeS === 0) return unused;
     if (cursor.texts === undefined || (isOn && last?.cursor.texts === undefined)) return jump;
-    const textsGone = since("texts") - (carried?.channel === channel && carried.expires ? 1 : 0);
+    const textsGone = since("texts") - (carried?.expires ? (carried.counts[channel] ?? 0) : 0);
     const mayHaveExpired = (last?.recordedAtMs ?? 0) + lifeS * 1_000 <= this.#options.nowMs() + skewMs;
     return unused + (mayHaveExpired ? Math.max(0, textsGone) : 0);
   }
@@ -208,6 +211,10 @@ export class SourceHoles {
 /** Tapedeck's own channel counts through all sessions of a source. */
 function channelKey(session: string, channel: string): string {
   return channel === ownChannel ? channel : `${session}.${channel}`;
+}
+
+function sumOf(counts: ScannedMessage["counts"]): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0);
 }
 
 export function countOf(missing: readonly Missing[]): number {

@@ -2,7 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { streamName } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
-import { acknowledged } from "@tapedeck/shared/testing/log-messages";
+import { acknowledged, publishEach } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
@@ -29,8 +29,14 @@ async function harness(textTtl?: number) {
   let lastSeq = 0;
   const told = async (...kinds: readonly Fact["kind"][]) => {
     const all = kinds.flatMap((kind) => numbers.frame("v2", [{ kind, summary: "" }], undefined, observed));
-    const messages = all.map(({ message }) => message);
-    lastSeq = acknowledged(await log.writer.publish(source, "w1", messages, lastSeq));
+    const events = all.map(({ written }) => written);
+    lastSeq = await publishEach(log.writer, source, events, lastSeq);
+  };
+  /** In one message. */
+  const toldTogether = async (...kinds: readonly Fact["kind"][]) => {
+    const all = kinds.flatMap((kind) => numbers.frame("v2", [{ kind, summary: "" }], undefined, observed));
+    const events = all.map(({ written }) => written);
+    lastSeq = acknowledged(await log.writer.publish(source, "w1", events, lastSeq));
   };
   const limit = async (limits: Parameters<typeof jsm.streams.update>[1]) => jsm.streams.update(streamName, limits);
   const check = (more: Partial<LogCheckOptions> = {}) => {
@@ -52,7 +58,17 @@ async function harness(textTtl?: number) {
       },
     });
   const owned = stack.move();
-  return { log, ends, jsm, told, limit, check, checkWhile, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return {
+    log,
+    ends,
+    jsm,
+    told,
+    toldTogether,
+    limit,
+    check,
+    checkWhile,
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
 }
 
 const facts = (count: number) => Array.from({ length: count }, () => "build.started" as const);
@@ -77,6 +93,19 @@ it("what is dropped on purpose while the log is read is not lost; what is delete
   expect((await on.check())?.holes).toMatchObject([{ after: 14, before: 16 }]);
 });
 
+it("messages with several events are whole, and each event of one that is gone is missing", async () => {
+  await using on = await harness(3_600);
+  await on.toldTogether(...facts(5));
+  await on.toldTogether("log.written", "log.written");
+  await on.toldTogether(...facts(7));
+  await on.told("build.started");
+  expect(await on.check()).toMatchObject({ holes: [], messages: 4 });
+  await on.jsm.streams.deleteMessage(streamName, 3);
+  expect((await on.check())?.holes).toMatchObject([
+    { after: 2, before: 4, missing: [{ first: 8, last: 14, events: 7 }] },
+  ]);
+});
+
 it("what a limit drops is not lost, while the log is read and when the limit is taken away", async () => {
   await using on = await harness();
   await on.told(...facts(20));
@@ -87,7 +116,7 @@ it("what a limit drops is not lost, while the log is read and when the limit is 
 
 it("a limit on each subject drops anywhere", async () => {
   await using on = await harness();
-  await on.told("deploy.started", "build.started", "build.succeeded", "build.started");
+  await on.told("log.written", "build.started", "build.succeeded", "build.started");
   await on.limit({ max_msgs_per_subject: 1 });
   expect(await on.check()).toMatchObject({ holes: [], messages: 2 });
   await on.limit({ max_msgs_per_subject: -1 });

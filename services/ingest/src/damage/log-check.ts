@@ -1,10 +1,12 @@
 import { decodeEvent } from "@tapedeck/shared/events/codec";
+import { eventsIn, labelsOf } from "@tapedeck/shared/log/batch";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { StoredMessage } from "@tapedeck/shared/log/log";
 import { type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { ownChannel } from "../record/frames/numbering.ts";
 import type { LogEnds } from "./ends.ts";
 import { type Hole, SourceHoles } from "./holes.ts";
 
@@ -89,19 +91,35 @@ async function firstOnPurpose({ log, ends, dropped }: LogCheckOptions, seenFirst
   return Math.max(first, said);
 }
 
-function scan(stored: StoredMessage, holesOf: (source: SourceName) => SourceHoles): void {
-  const { subject, cursor, data, ...seen } = stored;
+function scan({ subject, cursor, data, ...seen }: StoredMessage, holesOf: (source: SourceName) => SourceHoles): void {
   const source = sourceOfSubject(subject);
-  if (source === undefined || cursor === undefined) return;
-  const [channel = "", noun] = subject.split(".").slice(6);
-  const speaksOfLog = channel === "tapedeck" && (noun === "session" || noun === "upstream");
-  holesOf(source).add({ ...seen, cursor, channel, event: speaksOfLog ? eventIn(data) : undefined });
+  const held = heldIn(data);
+  if (source === undefined || cursor === undefined || held === undefined) return;
+  const counts: Record<string, number> = {};
+  for (const { labels } of held) counts[labels.channel] = (counts[labels.channel] ?? 0) + 1;
+  const events = held.flatMap(({ bytes, labels }) => (speaksOfLog(labels) ? eventIn(bytes) : []));
+  holesOf(source).add({ ...seen, cursor, counts, events });
+}
+
+type Held = { readonly bytes: Uint8Array; readonly labels: ReturnType<typeof labelsOf> };
+
+/** Undefined for something else than a batch of events. */
+function heldIn(data: Uint8Array): readonly Held[] | undefined {
+  try {
+    return eventsIn(data).map((bytes) => ({ bytes, labels: labelsOf(bytes) }));
+  } catch {
+    return undefined;
+  }
+}
+
+function speaksOfLog({ channel, kind }: Held["labels"]): boolean {
+  return channel === ownChannel && (kind.startsWith("session.") || kind.startsWith("upstream."));
 }
 
 function eventIn(data: Uint8Array) {
   try {
-    return decodeEvent(data);
+    return [decodeEvent(data)];
   } catch {
-    return undefined;
+    return [];
   }
 }

@@ -4,7 +4,7 @@ import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import type { Store } from "../record/recorder.ts";
+import type { Store } from "../record/recorder-options.ts";
 import { skaffoldSource, testLogger } from "../testing/ingest-harness.ts";
 import { type LocalSourceOptions, startLocalSource } from "./local-source.ts";
 

@@ -11,7 +11,8 @@ import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
 import { taps } from "@tapedeck/tap/taps";
 import { type SourceConfig, upstreamSettings } from "../config.ts";
 import type { Lease } from "../record/journal/lease.ts";
-import type { Recorder, Store } from "../record/recorder.ts";
+import type { Recorder } from "../record/recorder.ts";
+import type { Store } from "../record/recorder-options.ts";
 import { toServiceError } from "./service-error.ts";
 import { UpstreamPresence } from "./upstream-presence.ts";
 
@@ -177,7 +178,9 @@ class TappedSource implements LocalSource {
     });
     void this.#presence?.went(() => this.#isDrained(), leaving).then(() => away.abort());
     const pushing = new AbortController();
-    const push = pushItems({ link: this.#link(), spill, control: tap.control, signal: pushing.signal, log: logger });
+    const { control } = tap;
+    const options = { link: this.#link(), spill, control, signal: pushing.signal, log: logger, together: true };
+    const push = pushItems(options);
     try {
       await tap.done;
     } finally {

@@ -12,10 +12,10 @@ async function checked(...bodies: PushRequest["body"][]): Promise<bigint[]> {
     for (const body of bodies) yield { body };
   }
   const taken = await Array.fromAsync(checkedRequests(requests()));
-  return taken.flatMap(({ body }) => (body?.$case === "item" ? [body.value.index] : []));
+  return taken.flatMap(({ body }) => (body?.$case === "items" ? body.value.items.map(({ index }) => index) : []));
 }
 
-it("takes apart what came together, and holds each to the same rules", async () => {
+it("takes items alone and together, and holds each to the same rules", async () => {
   const item = { $case: "item", value: frame(1n) } as const;
   const items = (...value: Item[]) => ({ $case: "items", value: { items: value } }) as const;
   expect(await checked(item, items(frame(2n), frame(3n)), items(), items(frame(4n)))).toEqual([1n, 2n, 3n, 4n]);

@@ -21,8 +21,8 @@ type Open = {
 
 /**
  * What a tap pushes, held to the rules of recorder.proto, so that nothing that a stranger pushes can fill our memory or
- * pass for what it is not. Described states come out whole; all else in its pieces, and what came
- * together one by one.
+ * pass for what it is not. Described states come out whole; all else in its pieces. Items come out together, also one that
+ * came alone.
  * @throws TapedeckError invalid_argument
  */
 export async function* checkedRequests(requests: AsyncIterable<PushRequest>): AsyncGenerator<PushRequest, void> {
@@ -65,11 +65,13 @@ export async function* checkedRequests(requests: AsyncIterable<PushRequest>): As
       last ??= body.value.first_index === 0n ? 0n : body.value.first_index - 1n;
       yield request;
     } else if (body?.$case === "item" || body?.$case === "items") {
+      const items: Item[] = [];
       for (const item of body.$case === "item" ? [body.value] : body.value.items) {
         place(item);
         const value = join(item);
-        if (value !== undefined) yield { body: { $case: "item", value } };
+        if (value !== undefined) items.push(value);
       }
+      if (items.length > 0) yield { body: { $case: "items", value: { items } } };
     } else yield request;
   }
 }

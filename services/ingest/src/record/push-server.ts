@@ -15,7 +15,8 @@ import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc
 import { grpcLiveness, keepaliveOptions, type Liveness } from "@tapedeck/shared/service/peer-liveness";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
 import { eraseCall } from "./maintain/erase-call.ts";
-import type { PushContext, Recorder, Store } from "./recorder.ts";
+import type { PushContext, Recorder } from "./recorder.ts";
+import type { Store } from "./recorder-options.ts";
 
 export type PushServerOptions = {
   readonly host: string;

@@ -2,8 +2,11 @@ import { fileURLToPath } from "node:url";
 import { loadRecording, recordingFolders } from "@tapedeck/fakes/skaffold/recording";
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { may, triggersIn } from "./triggers.ts";
+import { maskPiece } from "./continued-text.ts";
+import { secretCases } from "./corpus.ts";
+import { may, mayHoldSecrets, triggersIn } from "./triggers.ts";
 
 const root = fileURLToPath(new URL("../../../../packages/fakes/recordings/skaffold", import.meta.url));
 
@@ -24,6 +27,27 @@ describe("triggers", () => {
     const looked = texts.filter((text) => triggersIn(text).rules !== 0);
     expect(texts.length).toBeGreaterThan(10_000);
     expect(looked.length / texts.length, [...new Set(looked)].slice(0, 40).join("\n")).toBeLessThan(0.1);
+  });
+
+  it("are found in the bytes of a message wherever a text in it has a secret", () => {
+    const words = fc.constantFrom(
+      "://",
+      "pwd",
+      "é",
+      "😀",
+      "ſecret",
+      "K",
+      " ",
+      "=",
+      ...[...secretCases].map(({ text }) => text),
+    );
+    fc.assert(
+      fc.property(fc.array(words, { maxLength: 4 }), fc.nat(300), (parts, end) => {
+        const text = parts.join("").replaceAll(/[«»]/g, "").slice(0, end).toWellFormed();
+        if (maskPiece(text).text !== text) expect(mayHoldSecrets(Buffer.from(text)), text).toBe(true);
+      }),
+      { numRuns: 5_000 },
+    );
   });
 
   it("say where a token may begin, also at the very start", () => {

@@ -102,3 +102,16 @@ export function triggersIn(text: string): Triggers {
   }
   return rules === 0 ? none : { rules, places: places ?? [] };
 }
+
+/**
+ * False: no rule finds anything in any text of the bytes. One pass over a whole message costs a fifth of passes over each
+ * of its texts. Fixed characters of the rules are ASCII, whose bytes are their codes, and `?` stands for any byte too.
+ */
+export function mayHoldSecrets(bytes: Uint8Array): boolean {
+  let hash = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    hash = ((hash << 5) | ((bytes[at] ?? 0) & 31)) & 0xfffff;
+    if (table[hash] !== 0) return true;
+  }
+  return false;
+}

@@ -16,8 +16,8 @@ export type Search = Range & { readonly subjects: readonly string[] };
 
 /**
  * The positions of some branches: rows of a group, and the name of a session or a subject in it, or nothing. An index has
- * the rows of each branch by block, and each row has a position in the range. Thus the branches with the nearest blocks,
- * and in each the nearest rows, have what is wanted; nothing else is read.
+ * the rows of each branch by block, and each row has a position in the range. The nearest rows of the branches tell in which
+ * blocks there are enough; what is wanted is in these, in the nearest rows of each branch, and nothing else is read.
  */
 export async function searchBranches(
   tx: Tx,
@@ -27,22 +27,22 @@ export async function searchBranches(
   if (search.after >= search.until) return [];
   const { by, newest, until } = search;
   const firstBlock = await blockOf(tx, search.after);
-  const [enough, toward] = [rowsFor(search), order(search)];
+  const [enough, toward] = [enoughFor(search), order(search)];
   const conditions = [
     sql`p.event_group = b.event_group`,
     by === "session" ? sql`p.session = b.name` : undefined,
-    by === "subject" ? sql`p.subject = b.name` : ofSubjects(search),
+    by === "subject" ? sql`p.subject = b.name` : ofSubjects(search, by),
     ...inRange(search, firstBlock),
   ];
   const { rows } = await sql<{ position: Offset }>`
     with near as materialized (
-      select b.event_group, b.name, p.block from (${branches}) as b (event_group, name)
+      select b.event_group, b.name, p.block, sum(${leastFound(search)}) over (order by p.block ${toward}) as found
+      from (${branches}) as b (event_group, name)
       cross join lateral (
-        select p.block from event_positions p where ${allOf(conditions)} order by p.block ${toward} limit 1) as p
-      order by p.block ${toward} fetch first ${enough} rows with ties),
+        select p.* from event_positions p where ${allOf(conditions)} order by p.block ${toward} limit 1) as p),
     farthest as materialized (
-      select case when count(*) >= ${enough} then ${newest ? sql`min(block)` : sql`max(block)`}
-        else ${newest ? firstBlock : until} end as block from near)
+      select coalesce(${newest ? sql`max(block)` : sql`min(block)`} filter (where found >= ${enough}),
+        ${newest ? firstBlock : until}) as block from near)
     select distinct position from near as b
     cross join lateral (
       select p.block, p.distances from event_positions p
@@ -63,7 +63,7 @@ export async function searchAll(tx: Tx, groups: Condition, search: Search): Prom
   ]);
   const nearest = (ofSubject: Condition) => sql`
     select p.block, p.distances from event_positions p where ${conditions} and ${ofSubject}
-    order by p.block ${order(search)} fetch first ${rowsFor(search)} rows with ties`;
+    order by p.block ${order(search)} fetch first ${enoughFor(search)} rows with ties`;
   const blocks =
     subjects.length === 0
       ? nearest(sql`not p.alias`)
@@ -75,14 +75,20 @@ export async function searchAll(tx: Tx, groups: Condition, search: Search): Prom
   return ascending(rows, search);
 }
 
-/** How many rows surely have as many positions as are wanted: with several subjects, an event may be found by two of them. */
-function rowsFor({ limit, subjects }: Search): Condition {
+/** How many positions, or rows, surely have as many events as are wanted: with several subjects, an event may be found by two of them. */
+function enoughFor({ limit, subjects }: Search): Condition {
   return sql.lit(subjects.length > 1 ? 2 * limit : limit);
 }
 
+/** How many positions in the range a row has at least. */
+function leastFound({ after, until }: Range): Condition {
+  return sql`case when p.first_position > ${after} and p.last_position <= ${until} then cardinality(p.distances) else 1 end`;
+}
+
 /** Rows of another subject of the operation are wanted only by subject; elsewhere they would count their events twice. */
-function ofSubjects({ subjects }: Search): Condition {
-  return anyOf(sql`p.subject`, subjects) ?? sql`not p.alias`;
+function ofSubjects({ subjects }: Search, by: "group" | "session"): Condition {
+  // By session not as the index of groups has it, so that Postgres can't take that index, which has all sessions.
+  return anyOf(sql`p.subject`, subjects) ?? (by === "group" ? sql`not p.alias` : sql`p.alias::int = 0`);
 }
 
 /** Rows with a position in the range, or at its far end, where the search ends. */

@@ -7,12 +7,12 @@ import { timestampOf } from "../db/moment.ts";
 import { readConsistently } from "../db/read.ts";
 import type { SourceRow } from "../db/schema.ts";
 import { allOf, type Condition, ofSource } from "./conditions.ts";
-import { currentSession } from "./current-session.ts";
 import type { ApiDeps } from "./deps.ts";
 import { openGaps } from "./open-gaps.ts";
 import { cut, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 import { sourceAt } from "./source-at.ts";
+import { currentSession } from "./state/current-session.ts";
 
 type Row = SourceRow & { readonly current_session: string | null; readonly gaps: number };
 

@@ -7,9 +7,9 @@ import { type Database, openDatabase } from "../db/database.ts";
 import { Progress } from "../projecting/progress.ts";
 import { migrated } from "../testing/migrated.ts";
 import { folds } from "../views/folds.ts";
-import { buildStats } from "./build-stats.ts";
 import type { ApiDeps } from "./deps.ts";
 import { listOperations } from "./list-operations.ts";
+import { buildStats } from "./stats/build-stats.ts";
 
 // What is asked of many operations is read from an index that has little else: to read all takes longer with every build.
 

@@ -14,8 +14,9 @@ export async function* rebuildCall(
   rebuild: RebuildTables,
   signal: AbortSignal,
 ): AsyncGenerator<RebuildResponse, void> {
-  const { firstOffset, lastOffset } = await log().bounds();
+  const { firstOffset, lastOffset, messages } = await log().bounds();
   const range = { first: BigInt(sequenceOf(firstOffset)), last: BigInt(sequenceOf(lastOffset)) };
+  const events = BigInt(messages);
   let reached = 0n;
   const rebuilding = rebuild(signal, (position) => {
     reached = BigInt(sequenceOf(position));
@@ -27,7 +28,7 @@ export async function* rebuildCall(
     const swapped = await Promise.race([rebuilding, delay(progressMs, signal).then(() => undefined)]);
     if (swapped === false && !signal.aborted) throw stopped();
     isOver = swapped !== undefined;
-    yield { ...range, reached };
+    yield { ...range, reached, events };
   }
 }
 

@@ -11,17 +11,19 @@ import { QueryService, type RebuildRequest, type RebuildResponse } from "@tapede
 import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
-import { abortable } from "@tapedeck/shared/sync/abortable";
+import { callOver } from "@tapedeck/shared/sync/call-over";
 import { isDatabaseAway, isStatementTimeout } from "../db/away.ts";
-import { buildStats } from "./build-stats.ts";
+
 import type { ApiDeps, CallScope, RebuildTables } from "./deps.ts";
 import { findEvents } from "./find-events.ts";
 import { listOperations } from "./list-operations.ts";
 import { listSessions } from "./list-sessions.ts";
 import { listSources } from "./list-sources.ts";
 import { position } from "./position.ts";
-import { readState } from "./read-state.ts";
 import { rebuildCall } from "./rebuild-call.ts";
+import { stateReader } from "./state/read-state.ts";
+import { buildStats } from "./stats/build-stats.ts";
+import { stats } from "./stats/stats.ts";
 
 export type ApiOptions = {
   readonly host: string;
@@ -49,11 +51,12 @@ export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api>
   });
   const calls = new AnsweredCalls(deps, options);
   server.addService(QueryService, {
-    readState: calls.stream("ReadState", readState),
+    readState: calls.stream("ReadState", stateReader(deps.folds)),
     listSources: calls.unary("ListSources", listSources),
     listSessions: calls.unary("ListSessions", listSessions),
     listOperations: calls.unary("ListOperations", listOperations),
     buildStats: calls.unary("BuildStats", buildStats),
+    stats: calls.unary("Stats", stats),
     findEvents: calls.unary("FindEvents", findEvents),
     position: calls.unary("Position", position),
     rebuild: calls.rebuild(),
@@ -84,11 +87,11 @@ class AnsweredCalls {
   ): handleUnaryCall<Request, Response> {
     const { key, patienceMs } = this.#options;
     return (call, callback) => {
-      const run = async () => {
+      const run = async (scope: CallScope) => {
         assertKey(call.metadata, key);
-        return handle(this.#deps, call.request, scopeOf(call, patienceMs));
+        return handle(this.#deps, call.request, scope);
       };
-      inTime(run(), patienceMs).then(
+      inTime(call, patienceMs, run).then(
         (response) => callback(null, response),
         (cause: unknown) => callback(this.#status(method, cause)),
       );
@@ -101,8 +104,7 @@ class AnsweredCalls {
   ): handleServerStreamingCall<Request, Response> {
     const { key, patienceMs } = this.#options;
     return (call) => {
-      const scope = scopeOf(call, patienceMs);
-      const run = async () => {
+      const run = async (scope: CallScope) => {
         assertKey(call.metadata, key);
         for await (const message of handle(this.#deps, call.request, scope)) {
           if (scope.signal.aborted) throw tooLong();
@@ -110,7 +112,7 @@ class AnsweredCalls {
         }
         call.end();
       };
-      inTime(run(), patienceMs).catch((cause: unknown) => call.emit("error", this.#status(method, cause)));
+      inTime(call, patienceMs, run).catch((cause: unknown) => call.emit("error", this.#status(method, cause)));
     };
   }
 
@@ -119,7 +121,7 @@ class AnsweredCalls {
     const { key, rebuild } = this.#options;
     return (call) => {
       const left = new AbortController();
-      call.once("cancelled", () => left.abort());
+      call.once("cancelled", () => left.abort(callOver));
       const run = async () => {
         assertKey(call.metadata, key);
         for await (const message of rebuildCall(this.#deps, rebuild, left.signal)) call.write(message);
@@ -147,18 +149,23 @@ function assertKey(metadata: Metadata, key: string): void {
   );
 }
 
-function scopeOf(call: { once(event: "cancelled", listener: () => void): unknown }, patienceMs: number): CallScope {
+/** Timers that are cleared: signals with a timeout of their own would be kept until then, long after most calls. */
+async function inTime<T>(
+  call: { once(event: "cancelled", listener: () => void): unknown },
+  patienceMs: number,
+  answer: (scope: CallScope) => Promise<T>,
+): Promise<T> {
   const left = new AbortController();
-  call.once("cancelled", () => left.abort());
-  return { signal: AbortSignal.any([left.signal, AbortSignal.timeout(patienceMs)]) };
-}
-
-async function inTime<T>(answer: Promise<T>, patienceMs: number): Promise<T> {
-  const late = AbortSignal.timeout(patienceMs + graceMs);
+  call.once("cancelled", () => left.abort(callOver));
+  const late = Promise.withResolvers<never>();
+  const timers = [
+    setTimeout(() => left.abort(callOver), patienceMs),
+    setTimeout(() => late.reject(tooLong()), patienceMs + graceMs),
+  ];
   try {
-    return await abortable(answer, late);
-  } catch (cause) {
-    throw cause === late.reason ? tooLong(cause) : cause;
+    return await Promise.race([answer({ signal: left.signal }), late.promise]);
+  } finally {
+    for (const timer of timers) clearTimeout(timer);
   }
 }
 

@@ -10,7 +10,7 @@ export type Database = AsyncDisposable & {
   readonly db: Kysely<Schema>;
   readonly schema: string;
   /** Opens a connection outside the pool. */
-  readonly connect: () => Promise<pg.Client>;
+  readonly connect: (more?: Pick<pg.ClientConfig, "pipeline">) => Promise<pg.Client>;
 };
 export type Tx = Transaction<Schema>;
 
@@ -40,26 +40,29 @@ export function openDatabase(options: OpenDatabase): Database {
     dialect: new QueryDialect({
       pool,
       onCreateConnection: async (connection) => {
-        await connection.executeQuery(
-          CompiledQuery.raw(
-            "select set_config('search_path', $1, false), set_config('timezone', 'UTC', false), set_config('datestyle', 'ISO', false), set_config('statement_timeout', $2, false)",
-            [schema, String(statementTimeoutMs)],
-          ),
-        );
+        await connection.executeQuery(sessionSettings(schema, statementTimeoutMs));
       },
     }),
   });
   return {
     db,
     schema,
-    connect: async () => {
-      const client = new pg.Client(connection);
+    connect: async (more = {}) => {
+      const client = new pg.Client({ ...connection, ...more });
       client.on("error", () => {}); // its end reports the loss
       await client.connect();
       return client;
     },
     [Symbol.asyncDispose]: () => db.destroy(),
   };
+}
+
+/** What every connection that reads or writes the tables begins with. */
+export function sessionSettings(schema: string, statementTimeoutMs = 0): CompiledQuery {
+  return CompiledQuery.raw(
+    "select set_config('search_path', $1, false), set_config('timezone', 'UTC', false), set_config('datestyle', 'ISO', false), set_config('statement_timeout', $2, false)",
+    [schema, String(statementTimeoutMs)],
+  );
 }
 
 /** Migrations use a lock of their own (see lock.ts), because any role may take kysely's advisory lock. */

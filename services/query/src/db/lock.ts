@@ -1,6 +1,7 @@
 import { type Kysely, sql } from "kysely";
 import pg from "pg";
 import type { Database, Tx } from "./database.ts";
+import { openPipeline, type Pipeline } from "./pipeline.ts";
 import { makeOnce, privateSchema, privateTable } from "./private.ts";
 import type { Schema } from "./schema.ts";
 
@@ -22,17 +23,13 @@ type LockName = "migration" | "swap" | `writer_${string}`;
  */
 export async function* withTables<T>(
   database: Database,
-  use: (connection: Kysely<Schema>, held: AbortSignal) => AsyncIterable<T>,
+  use: (connection: Pipeline, held: AbortSignal) => AsyncIterable<T>,
 ): AsyncGenerator<T, void> {
   await using lock = await hold(database, `writer_${database.schema}`, "nowait");
   if (lock === undefined) throw new AlreadyProjectedError("another query writes these tables");
-  const connection = await pinned(database.db);
-  try {
-    yield* use(connection.db, lock.lost);
-    lock.lost.throwIfAborted();
-  } finally {
-    connection.release();
-  }
+  await using connection = await openPipeline(database);
+  yield* use(connection, lock.lost);
+  lock.lost.throwIfAborted();
 }
 
 /** Runs `use` while no other process migrates the schema; waits for one that does. */
@@ -98,17 +95,4 @@ async function makeLock(db: Kysely<Schema>, name: LockName): Promise<void> {
     await sql`create schema if not exists ${sql.id(privateSchema)}`.execute(made);
     await sql`create table if not exists ${privateTable(name)} (nothing int) partition by list (nothing)`.execute(made);
   });
-}
-
-/** kysely lends a connection only for the duration of a callback. */
-async function pinned(db: Kysely<Schema>): Promise<{ readonly db: Kysely<Schema>; readonly release: () => void }> {
-  const lent = Promise.withResolvers<Kysely<Schema>>();
-  const done = Promise.withResolvers<void>();
-  db.connection()
-    .execute(async (connection) => {
-      lent.resolve(connection);
-      await done.promise;
-    })
-    .catch(lent.reject);
-  return { db: await lent.promise, release: done.resolve };
 }

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from "kysely";
 import { Migrator } from "kysely/migration";
+import { applyComments } from "./comments/apply.ts";
 import type { Database } from "./database.ts";
 import { makeLocks, whileMigrating } from "./lock.ts";
 import { migrations } from "./migrations/index.ts";
@@ -34,6 +35,7 @@ export async function migrate(database: Database): Promise<void> {
   await whileMigrating(database, async () => {
     const { error } = await migrator.migrateToLatest();
     if (error !== undefined) throw error;
+    await applyComments(database);
   });
 }
 

@@ -13,8 +13,15 @@ export function momentOf(timestamp: Timestamp | undefined): Moment {
   const { seconds, nanos } = timestamp;
   if (seconds < firstSecond || seconds > lastSecond || nanos < 0 || nanos > 999_999_999) return unknown;
   const micros = Math.floor(nanos / 1_000);
-  const second = new Date(Number(seconds) * 1_000).toISOString().slice(0, 19);
-  return { at: `${second}.${String(micros).padStart(6, "0")}Z`, ns: nanos % 1_000 };
+  return { at: `${secondText(Number(seconds))}.${String(micros).padStart(6, "0")}Z`, ns: nanos % 1_000 };
+}
+
+/** Neighboring events are of the same second, and making its text is most of the work. */
+let latest = { second: Number.NaN, text: "" };
+
+function secondText(second: number): string {
+  if (second !== latest.second) latest = { second, text: new Date(second * 1_000).toISOString().slice(0, 19) };
+  return latest.text;
 }
 
 export function momentOfDate(date: Date): string {

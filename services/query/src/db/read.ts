@@ -1,6 +1,8 @@
+import { sql } from "kysely";
 import { readCheckpoint } from "../projecting/checkpoint.ts";
 import type { Database, Tx } from "./database.ts";
 import { lockUntilCommit } from "./lock.ts";
+import { privateTable } from "./private.ts";
 import type { CheckpointRow } from "./schema.ts";
 
 /** Waits until nobody reads or writes, and blocks both until the transaction ends, because the tables are about to be swapped. */
@@ -12,6 +14,12 @@ export async function swapLock(tx: Tx): Promise<void> {
 export async function noSwapUntilCommit(tx: Tx): Promise<void> {
   await lockUntilCommit(tx, "swap", "shared");
 }
+
+/**
+ * Begins a statement whose tables are all of one set. Postgres locks the tables of a statement in the order in which it
+ * names them, so no swap comes between the first name and the last. One statement sees one snapshot.
+ */
+export const withoutSwap = sql`with without_swap as (select from ${privateTable("swap")})`;
 
 /**
  * Reads one consistent snapshot: `read` sees the tables exactly as of the checkpoint. The checkpoint is undefined while

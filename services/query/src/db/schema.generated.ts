@@ -11,43 +11,158 @@ export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
+export interface BuildMonths {
+  artifact: string;
+  bucket: number;
+  builds: number;
+  cached: number;
+  canceled: number;
+  failed: number;
+  month: Timestamp;
+  project: string;
+  unknown: number;
+  workspace: string;
+}
+
 export interface BuildTimes {
+  /**
+   * Name of the artifact (image) in skaffold.yaml.
+   */
   artifact: string | null;
+  /**
+   * Whether Skaffold's cache had the artifact, so that nothing was built.
+   */
   cache_hit: boolean | null;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
   developer: string | null;
+  /**
+   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   */
   duration_ms: number | null;
+  /**
+   * The upstream's error text, with secrets masked; empty without an error.
+   */
   error: string | null;
+  /**
+   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   */
   error_code: string | null;
+  /**
+   * Whether a client put it into Skaffold's stream (Handle), so that Skaffold did not do it.
+   */
   injected: boolean | null;
+  /**
+   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   */
   labels: unknown | null;
+  /**
+   * Number of the dev loop in its runner, from 1; 0 outside of loops.
+   */
   loop: number | null;
+  /**
+   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   */
   outcome: string | null;
+  /**
+   * Platforms of a build, such as linux/amd64; empty where Skaffold does not report it.
+   */
   platform: string | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
   project: string | null;
+  /**
+   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   */
   runner: number | null;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string | null;
+  /**
+   * Version of Skaffold, as it reports it.
+   */
   skaffold_version: string | null;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string | null;
+  /**
+   * Position in the log of the event that began it. A number that grows with the log.
+   */
   start_position: number | null;
+  /**
+   * start_position as the API takes it (at=, after=).
+   */
   start_position_text: string | null;
+  /**
+   * When the build began; when it ended where its start was not recorded.
+   */
   started_at: string | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
   workspace: string | null;
 }
 
 export interface BuildTimesDaily {
+  /**
+   * Name of the artifact (image) in skaffold.yaml.
+   */
   artifact: string | null;
+  /**
+   * Number of builds that ran: succeeded or failed, not cached.
+   */
   builds: number | null;
+  /**
+   * Number of builds that the cache answered; not in builds.
+   */
   cached: number | null;
+  /**
+   * Number of canceled builds; not in builds.
+   */
   canceled: number | null;
+  /**
+   * Day (UTC) on which it began.
+   */
   day: Timestamp | null;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
   developer: string | null;
+  /**
+   * Number of them that failed.
+   */
   failed: number | null;
+  /**
+   * failed / builds, 0 to 1; null without builds.
+   */
   failure_rate: number | null;
+  /**
+   * Milliseconds: median of duration_ms of the builds that ran.
+   */
   p50_ms: number | null;
+  /**
+   * Milliseconds: 90th percentile of duration_ms of the builds that ran.
+   */
   p90_ms: number | null;
+  /**
+   * Milliseconds: 99th percentile of duration_ms of the builds that ran.
+   */
   p99_ms: number | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
   project: string | null;
+  /**
+   * Number of builds whose end was not observed; not in builds.
+   */
   unknown: number | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
   workspace: string | null;
 }
 
@@ -61,25 +176,85 @@ export interface Checkpoint {
 }
 
 export interface CommandTimes {
+  /**
+   * Arguments that the user gave, as JSON; null: not recorded.
+   */
   args: unknown | null;
+  /**
+   * The command: up, halt, box add …
+   */
   command: string | null;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
   developer: string | null;
+  /**
+   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   */
   duration_ms: number | null;
+  /**
+   * The upstream's error text, with secrets masked; empty without an error.
+   */
   error: string | null;
+  /**
+   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   */
   error_code: string | null;
+  /**
+   * Exit code of the command; null while it runs, and where a failed one reported 0.
+   */
   exit_code: number | null;
+  /**
+   * Id of the server's job that ran it. Refers to vagrant_jobs.job.
+   */
   job: string | null;
+  /**
+   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   */
   labels: unknown | null;
+  /**
+   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   */
   outcome: string | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
   project: string | null;
+  /**
+   * What the command was for: basis, project or target; empty or null: not known.
+   */
   scope: string | null;
+  /**
+   * Name of that basis, project or target.
+   */
   scope_name: string | null;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string | null;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string | null;
+  /**
+   * Position in the log of the event that began it. A number that grows with the log.
+   */
   start_position: number | null;
+  /**
+   * start_position as the API takes it (at=, after=).
+   */
   start_position_text: string | null;
+  /**
+   * When the command began; when it ended where its start was not recorded.
+   */
   started_at: string | null;
+  /**
+   * Version of Vagrant's server, as it reports it.
+   */
   vagrant_version: string | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
   workspace: string | null;
 }
 
@@ -113,40 +288,371 @@ export interface EventPositions {
 }
 
 export interface Events {
+  /**
+   * Stream of the session that it came on: v1, v2, logs; jobs, things; pods, images; tapedeck.
+   */
   channel: string;
+  /**
+   * What else it says, as JSON; its form depends on the kind.
+   */
   detail: unknown | null;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
   developer: string;
+  /**
+   * The upstream's error text, with secrets masked; empty without an error.
+   */
   error: string;
+  /**
+   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   */
   error_code: string;
+  /**
+   * Number of the upstream's message in its session and channel that it was made from.
+   */
   frame_ordinal: number;
+  /**
+   * Id of the event: session (or source), channel and ordinal.
+   */
   id: string;
+  /**
+   * Whether Tapedeck derived it and the upstream did not report it.
+   */
   inferred: boolean;
+  /**
+   * Whether a client put it into Skaffold's stream (Handle), so that Skaffold did not do it.
+   */
   injected: boolean;
+  /**
+   * Type of the event, noun.verb, such as build.succeeded.
+   */
   kind: string;
+  /**
+   * Number of the dev loop in its runner, from 1; 0 outside of loops.
+   */
   loop: number | null;
+  /**
+   * Earliest time at which it can have happened, where only an interval is known; otherwise null.
+   */
   not_before: string | null;
+  /**
+   * When the tap received it, by the tap's clock.
+   */
   observed_at: string | null;
+  /**
+   * When it happened; its time_source says by whose clock.
+   */
   occurred_at: string | null;
+  /**
+   * Nanoseconds (0 to 999) to add to occurred_at.
+   */
   occurred_ns: number;
+  /**
+   * Kind of the operation that it belongs to; empty: none.
+   */
   operation_kind: string | null;
+  /**
+   * Subject of the operation that it belongs to; may be empty.
+   */
   operation_subject: string | null;
+  /**
+   * Number of the event in its session and channel, from 1, without holes.
+   */
   ordinal: number;
+  /**
+   * Bytes of the upstream's message that it was made from.
+   */
   original_size: number | null;
+  /**
+   * Type of the upstream's message that it was made from; empty when another event has it.
+   */
   original_type: string | null;
+  /**
+   * succeeded, failed, canceled or unknown; empty where nothing ends.
+   */
   outcome: string | null;
+  /**
+   * Number of the event among those made from the same message, from 0.
+   */
   part: number;
+  /**
+   * Position of the event in the log. tapedeck.position_text writes it as the API takes it.
+   */
   position: number;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
   project: string;
+  /**
+   * When the log stored it, by the log's clock.
+   */
   recorded_at: string;
+  /**
+   * How many secrets were masked in it.
+   */
   redacted: number;
+  /**
+   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   */
   runner: number | null;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * What it is about: artifact, pod, job …; may be empty.
+   */
   subject: string;
+  /**
+   * One line about the event for people.
+   */
   summary: string;
+  /**
+   * Where occurred_at comes from: the upstream's time, or the tap's observation.
+   */
   time_source: string;
+  /**
+   * Recorded tool: skaffold, vagrant or rkt.
+   */
   upstream: string;
+  /**
+   * Workspace (team or company) of the source.
+   */
   workspace: string;
+}
+
+export interface Failures {
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
+  developer: string | null;
+  /**
+   * Error text of what failed first, with secrets masked; the loop's own where it has none.
+   */
+  error: string | null;
+  /**
+   * Error code of what failed first; the loop's own where that says more than UNKNOWN_ERROR.
+   */
+  error_code: string | null;
+  /**
+   * When it failed, by the upstream's clock.
+   */
+  failed_at: string | null;
+  /**
+   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   */
+  labels: unknown | null;
+  /**
+   * Id of the failed loop, or of the operation outside of loops. Refers to operations.id.
+   */
+  operation_id: string | null;
+  /**
+   * Kind of the operation that failed first: build, deploy, check, command, app …; empty: not known.
+   */
+  phase: string | null;
+  /**
+   * Position in the log of the event that ended it.
+   */
+  position: number | null;
+  /**
+   * position as the API takes it (at=, after=).
+   */
+  position_text: string | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
+  project: string | null;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
+  session: string | null;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
+  source: string | null;
+  /**
+   * Subject of that operation, such as the artifact; may be empty.
+   */
+  subject: string | null;
+  /**
+   * Recorded tool: skaffold, vagrant or rkt.
+   */
+  upstream: string | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
+  workspace: string | null;
+}
+
+export interface FinishedLoops {
+  /**
+   * Milliseconds that the loop waited for builds: those on the critical path, not the sum of all builds.
+   */
+  build_ms: number | null;
+  /**
+   * Number of builds that ran in the loop.
+   */
+  builds: number;
+  /**
+   * Number of artifacts that the cache answered in the loop.
+   */
+  cached: number;
+  /**
+   * Milliseconds that the loop waited for the status check of what was deployed.
+   */
+  check_ms: number | null;
+  /**
+   * Milliseconds that the loop waited for the deploy, its status check aside.
+   */
+  deploy_ms: number | null;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
+  developer: string;
+  /**
+   * Milliseconds from started_at to ended_at, rounded down: how long the developer waited. Null: the end is not known.
+   */
+  duration_ms: number | null;
+  /**
+   * Position in the log of the event that ended the loop.
+   */
+  end_position: number;
+  /**
+   * When the loop ended: deployed and, where the status check is on, checked; or failed.
+   */
+  ended_at: string | null;
+  /**
+   * Error text of what failed first, with secrets masked; the loop's own where it has none.
+   */
+  error: string;
+  /**
+   * Error code of what failed first; the loop's own where that says more than UNKNOWN_ERROR.
+   */
+  error_code: string;
+  /**
+   * Kind of the operation that failed first: build, test, deploy, check …; empty: none failed or none is known.
+   */
+  failed_phase: string;
+  /**
+   * Subject of the operation that failed first, such as the artifact; may be empty.
+   */
+  failed_subject: string;
+  /**
+   * Id of the loop's operation. Refers to operations.id.
+   */
+  id: string;
+  /**
+   * Number that Skaffold itself gives the loop; null where it gives none.
+   */
+  iteration: number | null;
+  /**
+   * Number of the dev loop in its runner, from 1; 0 outside of loops.
+   */
+  loop: number;
+  /**
+   * Milliseconds from the loop's end to the start of the next one of its runner; null: there is none.
+   */
+  next_after_ms: number | null;
+  /**
+   * Milliseconds of the loop in which none of its phases ran.
+   */
+  other_ms: number | null;
+  /**
+   * succeeded, failed, canceled, or unknown (its end was not observed).
+   */
+  outcome: string;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
+  project: string;
+  /**
+   * Milliseconds that the loop waited for rendering manifests.
+   */
+  render_ms: number | null;
+  /**
+   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   */
+  runner: number;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
+  session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
+  source: string;
+  /**
+   * Position in the log of the event that began it. A number that grows with the log.
+   */
+  start_position: number;
+  /**
+   * When Skaffold began the loop: when it noticed the change.
+   */
+  started_at: string;
+  /**
+   * Milliseconds that the loop waited for file sync. The seven *_ms of phases add up to duration_ms.
+   */
+  sync_ms: number | null;
+  /**
+   * Milliseconds that the loop waited for tests.
+   */
+  test_ms: number | null;
+  /**
+   * Recorded tool: skaffold, vagrant or rkt.
+   */
+  upstream: string;
+  /**
+   * What the loop waited for at each moment: an array of {phase, subject, from_ms, to_ms}, milliseconds since started_at.
+   */
+  waits: unknown;
+  /**
+   * Workspace (team or company) of the source.
+   */
+  workspace: string;
+}
+
+export interface FlakyArtifacts {
+  /**
+   * Name of the artifact (image) in skaffold.yaml.
+   */
+  artifact: string | null;
+  /**
+   * Number of builds that ran: succeeded or failed, not cached.
+   */
+  builds: number | null;
+  /**
+   * Day (UTC) on which it began.
+   */
+  day: Timestamp | null;
+  /**
+   * Number of developers with a flake.
+   */
+  developers: number | null;
+  /**
+   * Number of them that failed.
+   */
+  failed: number | null;
+  /**
+   * flakes / builds, 0 to 1.
+   */
+  flake_rate: number | null;
+  /**
+   * Number of failed builds that are flakes.
+   */
+  flakes: number | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
+  project: string | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
+  workspace: string | null;
 }
 
 export interface FoldStates {
@@ -160,186 +666,884 @@ export interface FoldStates {
 }
 
 export interface Loops {
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
   developer: string | null;
+  /**
+   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   */
   duration_ms: number | null;
+  /**
+   * Position in the log of the event that ended it; null while it runs.
+   */
   end_position: number | null;
+  /**
+   * end_position as the API takes it (at=, after=).
+   */
   end_position_text: string | null;
+  /**
+   * When it ended, by the upstream's clock; null while it runs or when that was not recorded.
+   */
   ended_at: string | null;
+  /**
+   * Nanoseconds (0 to 999) to add to ended_at, which has microseconds.
+   */
   ended_ns: number | null;
+  /**
+   * The upstream's error text, with secrets masked; empty without an error.
+   */
   error: string | null;
+  /**
+   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   */
   error_code: string | null;
+  /**
+   * Id of the operation, unique in the log.
+   */
   id: string | null;
+  /**
+   * Whether a client put it into Skaffold's stream (Handle), so that Skaffold did not do it.
+   */
   injected: boolean | null;
+  /**
+   * Number that Skaffold itself gives the loop; null where it gives none.
+   */
   iteration: number | null;
+  /**
+   * Number of the dev loop in its runner, from 1; 0 outside of loops.
+   */
   loop: number | null;
+  /**
+   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   */
   outcome: string | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
   project: string | null;
+  /**
+   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   */
   runner: number | null;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string | null;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string | null;
+  /**
+   * Position in the log of the event that began it. A number that grows with the log.
+   */
   start_position: number | null;
+  /**
+   * start_position as the API takes it (at=, after=).
+   */
   start_position_text: string | null;
+  /**
+   * When it began, by the upstream's clock; null when that was not recorded.
+   */
   started_at: string | null;
+  /**
+   * Nanoseconds (0 to 999) to add to started_at, which has microseconds.
+   */
   started_ns: number | null;
+  /**
+   * Recorded tool: skaffold, vagrant or rkt.
+   */
   upstream: string | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
+  workspace: string | null;
+}
+
+export interface LoopTimes {
+  /**
+   * Milliseconds that the loop waited for builds: those on the critical path, not the sum of all builds.
+   */
+  build_ms: number | null;
+  /**
+   * Number of builds that ran in the loop.
+   */
+  builds: number | null;
+  /**
+   * Number of artifacts that the cache answered in the loop.
+   */
+  cached: number | null;
+  /**
+   * Milliseconds that the loop waited for the status check of what was deployed.
+   */
+  check_ms: number | null;
+  /**
+   * Milliseconds that the loop waited for the deploy, its status check aside.
+   */
+  deploy_ms: number | null;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
+  developer: string | null;
+  /**
+   * Milliseconds from started_at to ended_at, rounded down: how long the developer waited. Null: the end is not known.
+   */
+  duration_ms: number | null;
+  /**
+   * Position in the log of the event that ended the loop.
+   */
+  end_position: number | null;
+  /**
+   * end_position as the API takes it (at=, after=).
+   */
+  end_position_text: string | null;
+  /**
+   * When the loop ended: deployed and, where the status check is on, checked; or failed.
+   */
+  ended_at: string | null;
+  /**
+   * Error text of what failed first, with secrets masked; the loop's own where it has none.
+   */
+  error: string | null;
+  /**
+   * Error code of what failed first; the loop's own where that says more than UNKNOWN_ERROR.
+   */
+  error_code: string | null;
+  /**
+   * Kind of the operation that failed first: build, test, deploy, check …; empty: none failed or none is known.
+   */
+  failed_phase: string | null;
+  /**
+   * Subject of the operation that failed first, such as the artifact; may be empty.
+   */
+  failed_subject: string | null;
+  /**
+   * Id of the loop's operation. Refers to operations.id.
+   */
+  id: string | null;
+  /**
+   * Number that Skaffold itself gives the loop; null where it gives none.
+   */
+  iteration: number | null;
+  /**
+   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   */
+  labels: unknown | null;
+  /**
+   * Number of the dev loop in its runner, from 1; 0 outside of loops.
+   */
+  loop: number | null;
+  /**
+   * Milliseconds from the loop's end to the start of the next one of its runner; null: there is none.
+   */
+  next_after_ms: number | null;
+  /**
+   * Milliseconds of the loop in which none of its phases ran.
+   */
+  other_ms: number | null;
+  /**
+   * succeeded, failed, canceled, or unknown (its end was not observed).
+   */
+  outcome: string | null;
+  /**
+   * Whether the next change came before the loop was ready: the next loop began within 500 ms of its end, less than Skaffold's poll interval.
+   */
+  overtaken: boolean | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
+  project: string | null;
+  /**
+   * duration_ms of loops that succeeded; null for the others. Percentiles of the wait are made of this.
+   */
+  ready_ms: number | null;
+  /**
+   * Milliseconds that the loop waited for rendering manifests.
+   */
+  render_ms: number | null;
+  /**
+   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   */
+  runner: number | null;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
+  session: string | null;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
+  source: string | null;
+  /**
+   * Position in the log of the event that began it. A number that grows with the log.
+   */
+  start_position: number | null;
+  /**
+   * start_position as the API takes it (at=, after=).
+   */
+  start_position_text: string | null;
+  /**
+   * When Skaffold began the loop: when it noticed the change.
+   */
+  started_at: string | null;
+  /**
+   * Milliseconds that the loop waited for file sync. The seven *_ms of phases add up to duration_ms.
+   */
+  sync_ms: number | null;
+  /**
+   * Milliseconds that the loop waited for tests.
+   */
+  test_ms: number | null;
+  /**
+   * What the loop waited for at each moment: an array of {phase, subject, from_ms, to_ms}, milliseconds since started_at.
+   */
+  waits: unknown | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
   workspace: string | null;
 }
 
 export interface Operations {
+  /**
+   * Whether Skaffold's cache had the artifact, so that nothing was built.
+   */
   cache_hit: boolean;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
   developer: string;
+  /**
+   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   */
   duration_ms: number | null;
+  /**
+   * Position in the log of the event that ended it; null while it runs.
+   */
   end_position: number | null;
+  /**
+   * When it ended, by the upstream's clock; null while it runs or when that was not recorded.
+   */
   ended_at: string | null;
+  /**
+   * Nanoseconds (0 to 999) to add to ended_at, which has microseconds.
+   */
   ended_ns: number;
+  /**
+   * The upstream's error text, with secrets masked; empty without an error.
+   */
   error: string;
+  /**
+   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   */
   error_code: string;
+  /**
+   * Exit code of an app or command that has ended; null where it is unknown.
+   */
   exit_code: number | null;
+  /**
+   * Id of the operation, unique in the log.
+   */
   id: string;
+  /**
+   * Whether a client put it into Skaffold's stream (Handle), so that Skaffold did not do it.
+   */
   injected: boolean;
+  /**
+   * Distinguishes operations of one subject that run at the same time (the job's id); otherwise empty.
+   */
   instance: Generated<string>;
+  /**
+   * Number that Skaffold itself gives the loop; null where it gives none.
+   */
   iteration: number | null;
+  /**
+   * loop, build, test, render, deploy, check, sync, exec …; job, command; pod, app.
+   */
   kind: string;
+  /**
+   * Number of the dev loop in its runner, from 1; 0 outside of loops.
+   */
   loop: number;
+  /**
+   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   */
   outcome: string | null;
+  /**
+   * Platforms of a build, such as linux/amd64; empty where Skaffold does not report it.
+   */
   platform: string;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
   project: string;
+  /**
+   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   */
   runner: number;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * Position in the log of the event that began it. A number that grows with the log.
+   */
   start_position: number;
+  /**
+   * When it began, by the upstream's clock; null when that was not recorded.
+   */
   started_at: string | null;
+  /**
+   * Nanoseconds (0 to 999) to add to started_at, which has microseconds.
+   */
   started_ns: number;
+  /**
+   * What it is about: artifact, pod, job, command …; may be empty.
+   */
   subject: string;
+  /**
+   * Recorded tool: skaffold, vagrant or rkt.
+   */
   upstream: string;
+  /**
+   * Workspace (team or company) of the source.
+   */
   workspace: string;
 }
 
+export interface PodRuns {
+  /**
+   * Number of apps that the pod has, or had.
+   */
+  apps: number | null;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
+  developer: string | null;
+  /**
+   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   */
+  duration_ms: number | null;
+  /**
+   * When it ended, by the upstream's clock; null while it runs or when that was not recorded.
+   */
+  ended_at: string | null;
+  /**
+   * The upstream's error text, with secrets masked; empty without an error.
+   */
+  error: string | null;
+  /**
+   * Number of its apps that ended with an exit code above 0.
+   */
+  failed_apps: number | null;
+  /**
+   * Whether the upstream no longer has it. The row stays.
+   */
+  gone: boolean | null;
+  /**
+   * Name that a kubelet gave the pod, else its id.
+   */
+  name: string | null;
+  /**
+   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   */
+  outcome: string | null;
+  /**
+   * Id (UUID) of the pod.
+   */
+  pod: string | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
+  project: string | null;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
+  session: string | null;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
+  source: string | null;
+  /**
+   * Position in the log of the event that began it. A number that grows with the log.
+   */
+  start_position: number | null;
+  /**
+   * start_position as the API takes it (at=, after=).
+   */
+  start_position_text: string | null;
+  /**
+   * When it began, by the upstream's clock; null when that was not recorded.
+   */
+  started_at: string | null;
+  /**
+   * State of the pod, as last recorded, without rkt's prefix.
+   */
+  state: string | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
+  workspace: string | null;
+}
+
 export interface RktApps {
+  /**
+   * Name of the app in its pod.
+   */
   app: string;
+  /**
+   * Its exit code; null while it runs; 0 also where the code is unknown.
+   */
   exit_code: number | null;
+  /**
+   * Position in the log of the first event about it.
+   */
   first_position: number;
+  /**
+   * Whether the upstream no longer has it. The row stays.
+   */
   gone: boolean;
+  /**
+   * When the upstream was first observed without it; null while it exists.
+   */
   gone_at: string | null;
+  /**
+   * Id of its image, as in the pod's manifest.
+   */
   image_id: string;
+  /**
+   * Name of its image, as in the pod's manifest.
+   */
   image_name: string;
+  /**
+   * Version of its image, as in the pod's manifest.
+   */
   image_version: string;
+  /**
+   * Position in the log of the last event that changed the row.
+   */
   last_position: number;
+  /**
+   * Id of its pod. Refers to rkt_pods.pod.
+   */
   pod: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * Its state, without rkt's prefix.
+   */
   state: string;
 }
 
 export interface RktImages {
+  /**
+   * Position in the log of the first event about it.
+   */
   first_position: number;
+  /**
+   * Whether the upstream no longer has it. The row stays.
+   */
   gone: boolean;
+  /**
+   * When the upstream was first observed without it; null while it exists.
+   */
   gone_at: string | null;
+  /**
+   * Id of the image.
+   */
   image: string;
+  /**
+   * When it was imported; null: not known.
+   */
   imported_at: string | null;
+  /**
+   * Labels of the image's manifest, as JSON.
+   */
   labels: unknown;
+  /**
+   * Position in the log of the last event that changed the row.
+   */
   last_position: number;
+  /**
+   * Name of the image.
+   */
   name: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Its size in bytes.
+   */
   size: number;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * Version of the image; empty: none.
+   */
   version: string;
 }
 
 export interface RktNetworks {
+  /**
+   * The pod's IPv4 address in it; empty: none.
+   */
   ipv4: string;
+  /**
+   * The pod's IPv6 address in it; empty: none.
+   */
   ipv6: string;
+  /**
+   * Name of the network.
+   */
   network: string;
+  /**
+   * Id of the pod. Refers to rkt_pods.pod.
+   */
   pod: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
 }
 
 export interface RktPods {
+  /**
+   * Number of its apps.
+   */
   apps: number;
+  /**
+   * Its control group; empty: not known.
+   */
   cgroup: string;
+  /**
+   * When it was created; null: not known.
+   */
   created_at: string | null;
+  /**
+   * Position in the log of the first event about it.
+   */
   first_position: number;
+  /**
+   * When it was marked for garbage collection; null: it was not.
+   */
   gc_marked_at: string | null;
+  /**
+   * Whether the upstream no longer has it. The row stays.
+   */
   gone: boolean;
+  /**
+   * When the upstream was first observed without it; null while it exists.
+   */
   gone_at: string | null;
+  /**
+   * Position in the log of the last event that changed the row.
+   */
   last_position: number;
+  /**
+   * Name that a kubelet gave the pod, else its id.
+   */
   name: string;
+  /**
+   * Process id on the host; null: not known.
+   */
   pid: number | null;
+  /**
+   * Id (UUID) of the pod.
+   */
   pod: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * When it was started; null: it was not.
+   */
   started_at: string | null;
+  /**
+   * State without rkt's prefix. UNDEFINED: rkt is deleting the pod.
+   */
   state: string;
 }
 
 export interface Sessions {
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
   developer: string;
+  /**
+   * Position in the log of the event that ended the session; null while it runs.
+   */
   end_position: number | null;
+  /**
+   * Why the session ended; empty while it runs.
+   */
   end_reason: string;
+  /**
+   * When it ended, by the upstream's clock; null while it runs or when that was not recorded.
+   */
   ended_at: string | null;
+  /**
+   * Nanoseconds (0 to 999) to add to ended_at, which has microseconds.
+   */
   ended_ns: number;
+  /**
+   * How often events of the session may be missing.
+   */
   gaps: number;
+  /**
+   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   */
   labels: unknown;
+  /**
+   * Position in the log of the last event that changed the row.
+   */
   last_position: number;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
   project: string;
+  /**
+   * Id of the session (ULID).
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * Position in the log of the event that began it. A number that grows with the log.
+   */
   start_position: number;
+  /**
+   * When it began, by the upstream's clock; null when that was not recorded.
+   */
   started_at: string | null;
+  /**
+   * Nanoseconds (0 to 999) to add to started_at, which has microseconds.
+   */
   started_ns: number;
+  /**
+   * Recorded tool: skaffold, vagrant or rkt.
+   */
   upstream: string;
+  /**
+   * Version of the upstream, as it reports it; empty: it does not.
+   */
   upstream_version: string;
+  /**
+   * Workspace (team or company) of the source.
+   */
   workspace: string;
 }
 
 export interface SkaffoldArtifacts {
+  /**
+   * Name of the artifact (image).
+   */
   artifact: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * Status of its build, as Skaffold names it.
+   */
   status: string;
 }
 
 export interface SkaffoldDebugContainers {
+  /**
+   * Artifact that it runs.
+   */
   artifact: string;
+  /**
+   * Name of the container.
+   */
   container: string;
+  /**
+   * Its Kubernetes namespace.
+   */
   namespace: string;
+  /**
+   * Its place in Skaffold's list, from 0.
+   */
   place: number;
+  /**
+   * Its pod.
+   */
   pod: string;
+  /**
+   * Ports of the debugger by their names, as JSON.
+   */
   ports: unknown;
+  /**
+   * Runtime of the debugger: go, jvm, nodejs, python …
+   */
   runtime: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
 }
 
 export interface SkaffoldPhases {
+  /**
+   * Whether a change triggers the phase without being asked; null where Skaffold does not say.
+   */
   auto_trigger: boolean | null;
+  /**
+   * Name of the phase in Skaffold's state.
+   */
   phase: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * Its status, as Skaffold names it.
+   */
   status: string;
+  /**
+   * Skaffold's status code; empty: none.
+   */
   status_code: string;
 }
 
 export interface SkaffoldPorts {
+  /**
+   * Address on the developer's machine to which it is bound.
+   */
   address: string;
+  /**
+   * Container of the port; otherwise empty.
+   */
   container: string;
+  /**
+   * Port on the developer's machine.
+   */
   local_port: number;
+  /**
+   * Its Kubernetes namespace.
+   */
   namespace: string;
+  /**
+   * Pod of a container's port; otherwise empty.
+   */
   pod: string;
+  /**
+   * Name of the port; may be empty.
+   */
   port_name: string;
+  /**
+   * Port in the cluster.
+   */
   remote_port: number;
+  /**
+   * Name of the Kubernetes resource.
+   */
   resource_name: string;
+  /**
+   * Kind of the Kubernetes resource: pod, service …
+   */
   resource_type: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
 }
 
 export interface SkaffoldResources {
+  /**
+   * Name of the resource, with its kind.
+   */
   resource: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * Its status, as Skaffold names it.
+   */
   status: string;
+}
+
+export interface SlowestArtifacts {
+  /**
+   * Name of the artifact (image) in skaffold.yaml.
+   */
+  artifact: string | null;
+  /**
+   * Number of builds that ran: succeeded or failed, not cached.
+   */
+  builds: number | null;
+  /**
+   * Milliseconds: sum of duration_ms of the builds that ran.
+   */
+  built_ms: number | null;
+  /**
+   * Day (UTC) on which it began.
+   */
+  day: Timestamp | null;
+  /**
+   * Number of developers that built it.
+   */
+  developers: number | null;
+  /**
+   * Milliseconds: median of duration_ms of the builds that ran.
+   */
+  p50_ms: number | null;
+  /**
+   * Milliseconds: 90th percentile of duration_ms of the builds that ran.
+   */
+  p90_ms: number | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
+  project: string | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
+  workspace: string | null;
 }
 
 export interface Snapshots {
@@ -350,80 +1554,456 @@ export interface Snapshots {
 }
 
 export interface Sources {
+  /**
+   * Address of the upstream as it was dialled last.
+   */
   address: string;
+  /**
+   * Whether a tap is connected to the upstream.
+   */
   connected: boolean;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
   developer: string;
+  /**
+   * Name of the developer as it was given, before it was made fit for a source's name.
+   */
   developer_name: string;
+  /**
+   * Position in the log of the first event about it.
+   */
   first_position: number;
+  /**
+   * How often events of the source may be missing.
+   */
   gaps: number;
+  /**
+   * Whether a session runs.
+   */
   in_session: boolean;
+  /**
+   * When the source's last event occurred.
+   */
   last_event_at: string | null;
+  /**
+   * Nanoseconds (0 to 999) to add to last_event_at.
+   */
   last_event_ns: number;
+  /**
+   * Position in the log of the last event that changed the row.
+   */
   last_position: number;
+  /**
+   * For a lost source: when it was last heard; otherwise null.
+   */
   not_heard_since: string | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
   project: string;
+  /**
+   * Name of the project as it was given, before it was made fit for a source's name.
+   */
   project_name: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * recording, waiting (for the upstream to begin) or lost (in the middle of a session).
+   */
   status: string;
+  /**
+   * Recorded tool: skaffold, vagrant or rkt.
+   */
   upstream: string;
+  /**
+   * Workspace (team or company) of the source.
+   */
   workspace: string;
 }
 
+export interface TimeToGreen {
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
+  developer: string | null;
+  /**
+   * Position in the log at which the good loop ended; null while red.
+   */
+  end_position: number | null;
+  /**
+   * end_position as the API takes it (at=, after=).
+   */
+  end_position_text: string | null;
+  /**
+   * Error text of what failed first, with secrets masked; the loop's own where it has none.
+   */
+  error: string | null;
+  /**
+   * Error code of what failed first; the loop's own where that says more than UNKNOWN_ERROR.
+   */
+  error_code: string | null;
+  /**
+   * Error texts of those loops, in their order.
+   */
+  errors_between: string[] | null;
+  /**
+   * When that loop failed.
+   */
+  failed_at: string | null;
+  /**
+   * Kind of the operation that failed first: build, test, deploy, check …; empty: none failed or none is known.
+   */
+  failed_phase: string | null;
+  /**
+   * Subject of the operation that failed first, such as the artifact; may be empty.
+   */
+  failed_subject: string | null;
+  /**
+   * When the next good loop of the source ended, also in a later session; null: there is none yet.
+   */
+  green_at: string | null;
+  /**
+   * Id of the good loop; null while red.
+   */
+  green_loop_id: string | null;
+  /**
+   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   */
+  labels: unknown | null;
+  /**
+   * Id of the failed loop that began it. Refers to operations.id.
+   */
+  loop_id: string | null;
+  /**
+   * Number of failed loops between the first failed one and the good one: what was tried.
+   */
+  loops_between: number | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
+  project: string | null;
+  /**
+   * Milliseconds from failed_at to green_at; null while red.
+   */
+  red_ms: number | null;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
+  session: string | null;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
+  source: string | null;
+  /**
+   * Position in the log at which the first failed loop began.
+   */
+  start_position: number | null;
+  /**
+   * start_position as the API takes it (at=, after=).
+   */
+  start_position_text: string | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
+  workspace: string | null;
+}
+
 export interface VagrantBases {
+  /**
+   * Position in the log of the first event about it.
+   */
   first_position: number;
+  /**
+   * Whether the upstream no longer has it. The row stays.
+   */
   gone: boolean;
+  /**
+   * When the upstream was first observed without it; null while it exists.
+   */
   gone_at: string | null;
+  /**
+   * The server's id of the resource.
+   */
   id: string;
+  /**
+   * Position in the log of the last event that changed the row.
+   */
   last_position: number;
+  /**
+   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   */
   message: Buffer;
+  /**
+   * Name of the basis.
+   */
   name: string;
+  /**
+   * Its folder on the developer's machine.
+   */
   path: string;
+  /**
+   * Whether it may run on remote runners.
+   */
   remote_enabled: boolean;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
 }
 
 export interface VagrantBoxes {
+  /**
+   * Its folder on the developer's machine.
+   */
   directory: string;
+  /**
+   * Position in the log of the first event about it.
+   */
   first_position: number;
+  /**
+   * Whether the upstream no longer has it. The row stays.
+   */
   gone: boolean;
+  /**
+   * When the upstream was first observed without it; null while it exists.
+   */
   gone_at: string | null;
+  /**
+   * The server's id of the resource.
+   */
   id: string;
+  /**
+   * Position in the log of the last event that changed the row.
+   */
   last_position: number;
+  /**
+   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   */
   message: Buffer;
+  /**
+   * Address of its metadata; empty: none.
+   */
   metadata_url: string;
+  /**
+   * Name of the box.
+   */
   name: string;
+  /**
+   * Provider that it is for.
+   */
   provider: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * Its version.
+   */
   version: string;
 }
 
-export interface VagrantJobs {
-  args: unknown;
-  assigned_at: string | null;
-  cancel_requested_at: string | null;
-  command: string;
-  completed_at: string | null;
-  error: string;
-  error_code: string;
+export interface VagrantCommandTimes {
+  /**
+   * Arguments that the user gave, as JSON; null: not recorded.
+   */
+  args: unknown | null;
+  /**
+   * Name of the machine's box, as last recorded; null: not known.
+   */
+  box: string | null;
+  /**
+   * Version of the machine's box, as last recorded; null: not known.
+   */
+  box_version: string | null;
+  /**
+   * The command: up, halt, box add …
+   */
+  command: string | null;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
+  developer: string | null;
+  /**
+   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   */
+  duration_ms: number | null;
+  /**
+   * The upstream's error text, with secrets masked; empty without an error.
+   */
+  error: string | null;
+  /**
+   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   */
+  error_code: string | null;
+  /**
+   * Exit code of the command; null while it runs, and where a failed one reported 0.
+   */
   exit_code: number | null;
-  expires_at: string | null;
-  first_position: number;
-  job: string;
-  last_position: number;
-  message: Buffer | null;
-  operation: string;
+  /**
+   * Id of the server's job that ran it. Refers to vagrant_jobs.job.
+   */
+  job: string | null;
+  /**
+   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   */
+  labels: unknown | null;
+  /**
+   * Name of the machine; null for a command that was for all of a project or basis.
+   */
+  machine: string | null;
+  /**
+   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   */
   outcome: string | null;
-  queued_at: string | null;
-  runner: string;
-  scope: string;
-  scope_id: string;
-  scope_name: string;
-  session: string;
-  source: string;
-  stale: boolean;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
+  project: string | null;
+  /**
+   * Provider of the machine, as last recorded; null: not known.
+   */
+  provider: string | null;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
+  session: string | null;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
+  source: string | null;
+  /**
+   * Position in the log of the event that began it. A number that grows with the log.
+   */
+  start_position: number | null;
+  /**
+   * start_position as the API takes it (at=, after=).
+   */
+  start_position_text: string | null;
+  /**
+   * When the command began; when it ended where its start was not recorded.
+   */
   started_at: string | null;
+  /**
+   * Version of Vagrant's server, as it reports it.
+   */
+  vagrant_version: string | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
+  workspace: string | null;
+}
+
+export interface VagrantJobs {
+  /**
+   * For operation command: the arguments that the user gave, as JSON.
+   */
+  args: unknown;
+  /**
+   * When a runner got it; null: none did.
+   */
+  assigned_at: string | null;
+  /**
+   * When its cancellation was requested; null: it was not.
+   */
+  cancel_requested_at: string | null;
+  /**
+   * For operation command: up, box add …; otherwise empty.
+   */
+  command: string;
+  /**
+   * When it was completed; null while it runs, and when it was canceled before it began.
+   */
+  completed_at: string | null;
+  /**
+   * The upstream's error text, with secrets masked; empty without an error.
+   */
+  error: string;
+  /**
+   * The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.
+   */
+  error_code: string;
+  /**
+   * Exit code of a command; null for others, and for a failed one that reported 0.
+   */
+  exit_code: number | null;
+  /**
+   * When the server drops it from its queue; null: never.
+   */
+  expires_at: string | null;
+  /**
+   * Position in the log of the first event about it.
+   */
+  first_position: number;
+  /**
+   * Id of the job (ULID).
+   */
+  job: string;
+  /**
+   * Position in the log of the last event that changed the row.
+   */
+  last_position: number;
+  /**
+   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   */
+  message: Buffer | null;
+  /**
+   * What the job does: command, init, auth …; empty: not known.
+   */
+  operation: string;
+  /**
+   * succeeded, failed, canceled or unknown (its end was not observed); null while it runs.
+   */
+  outcome: string | null;
+  /**
+   * When it was queued, by the server's clock; null: not known.
+   */
+  queued_at: string | null;
+  /**
+   * Id of the runner that the job is for; empty: any.
+   */
+  runner: string;
+  /**
+   * What the job is for: basis, project, target, or empty.
+   */
+  scope: string;
+  /**
+   * Id of that basis, project or target.
+   */
+  scope_id: string;
+  /**
+   * Name of that basis, project or target.
+   */
+  scope_name: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
+  session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
+  source: string;
+  /**
+   * Whether a command that crashed or runs elsewhere left it behind.
+   */
+  stale: boolean;
+  /**
+   * When a runner began it; null: none did.
+   */
+  started_at: string | null;
+  /**
+   * State that the server last reported. SUCCESS also for a failed command: see outcome.
+   */
   state: string;
 }
 
@@ -445,56 +2025,223 @@ export interface VagrantJobVersions {
 }
 
 export interface VagrantProjects {
+  /**
+   * Id of its basis.
+   */
   basis_id: string;
+  /**
+   * Name of its basis.
+   */
   basis_name: string;
+  /**
+   * Position in the log of the first event about it.
+   */
   first_position: number;
+  /**
+   * Whether the upstream no longer has it. The row stays.
+   */
   gone: boolean;
+  /**
+   * When the upstream was first observed without it; null while it exists.
+   */
   gone_at: string | null;
+  /**
+   * The server's id of the resource.
+   */
   id: string;
+  /**
+   * Position in the log of the last event that changed the row.
+   */
   last_position: number;
+  /**
+   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   */
   message: Buffer;
+  /**
+   * Name of the project.
+   */
   name: string;
+  /**
+   * Its folder on the developer's machine.
+   */
   path: string;
+  /**
+   * Whether it may run on remote runners.
+   */
   remote_enabled: boolean;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
 }
 
 export interface VagrantRunners {
+  /**
+   * Whether it takes only jobs that name it: a command's own runner.
+   */
   by_id_only: boolean;
+  /**
+   * Its plugins' components, as JSON.
+   */
   components: unknown;
+  /**
+   * Position in the log of the first event about it.
+   */
   first_position: number;
+  /**
+   * Whether the upstream no longer has it. The row stays. Vagrant does not report that a runner went.
+   */
   gone: boolean;
+  /**
+   * When the upstream was first observed without it; null while it exists.
+   */
   gone_at: string | null;
+  /**
+   * The server's id of the resource.
+   */
   id: string;
+  /**
+   * Position in the log of the last event that changed the row.
+   */
   last_position: number;
+  /**
+   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   */
   message: Buffer;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
 }
 
 export interface VagrantTargets {
+  /**
+   * Name of its box.
+   */
   box_name: string;
+  /**
+   * Version of its box.
+   */
   box_version: string;
+  /**
+   * Position in the log of the first event about it.
+   */
   first_position: number;
+  /**
+   * Whether the upstream no longer has it. The row stays.
+   */
   gone: boolean;
+  /**
+   * When the upstream was first observed without it; null while it exists.
+   */
   gone_at: string | null;
+  /**
+   * The server's id of the resource.
+   */
   id: string;
+  /**
+   * Position in the log of the last event that changed the row.
+   */
   last_position: number;
+  /**
+   * Id that the provider gives the machine; empty: none.
+   */
   machine_id: string;
+  /**
+   * State of the machine, by the provider.
+   */
   machine_state: string;
+  /**
+   * The upstream's own Protocol Buffers message, as last answered, with secrets masked.
+   */
   message: Buffer;
+  /**
+   * Name of the machine in the Vagrantfile.
+   */
   name: string;
+  /**
+   * Id of its project.
+   */
   project_id: string;
+  /**
+   * Name of its project.
+   */
   project_name: string;
+  /**
+   * Its provider; empty: not known.
+   */
   provider: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * State as the server names it. DESTROYED also for a machine that is powered off.
+   */
   state: string;
+  /**
+   * Its UUID in the server.
+   */
   uuid: string;
 }
 
+export interface WaitingByDeveloper {
+  /**
+   * Day (UTC) on which it began.
+   */
+  day: Timestamp | null;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
+  developer: string | null;
+  /**
+   * Number of them that failed.
+   */
+  failed: number | null;
+  /**
+   * Number of loops that ended.
+   */
+  loops: number | null;
+  /**
+   * Number of them during which the next change came.
+   */
+  overtaken: number | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
+  project: string | null;
+  /**
+   * Milliseconds: median of ready_ms.
+   */
+  ready_p50_ms: number | null;
+  /**
+   * Milliseconds: 90th percentile of ready_ms.
+   */
+  ready_p90_ms: number | null;
+  /**
+   * Milliseconds: sum of duration_ms of all loops, failed ones included.
+   */
+  waited_ms: number | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
+  workspace: string | null;
+}
+
 export interface DB {
+  build_months: BuildMonths;
   build_times: BuildTimes;
   build_times_daily: BuildTimesDaily;
   checkpoint: Checkpoint;
@@ -503,9 +2250,14 @@ export interface DB {
   event_groups: EventGroups;
   event_positions: EventPositions;
   events: Events;
+  failures: Failures;
+  finished_loops: FinishedLoops;
+  flaky_artifacts: FlakyArtifacts;
   fold_states: FoldStates;
+  loop_times: LoopTimes;
   loops: Loops;
   operations: Operations;
+  pod_runs: PodRuns;
   rkt_apps: RktApps;
   rkt_images: RktImages;
   rkt_networks: RktNetworks;
@@ -516,19 +2268,35 @@ export interface DB {
   skaffold_phases: SkaffoldPhases;
   skaffold_ports: SkaffoldPorts;
   skaffold_resources: SkaffoldResources;
+  slowest_artifacts: SlowestArtifacts;
   snapshots: Snapshots;
   sources: Sources;
+  time_to_green: TimeToGreen;
   vagrant_bases: VagrantBases;
   vagrant_boxes: VagrantBoxes;
+  vagrant_command_times: VagrantCommandTimes;
   vagrant_job_spans: VagrantJobSpans;
   vagrant_job_versions: VagrantJobVersions;
   vagrant_jobs: VagrantJobs;
   vagrant_projects: VagrantProjects;
   vagrant_runners: VagrantRunners;
   vagrant_targets: VagrantTargets;
+  waiting_by_developer: WaitingByDeveloper;
 }
 
 export const columnTypes = {
+  "build_months": {
+    "workspace": "text",
+    "project": "text",
+    "artifact": "text",
+    "month": "date",
+    "bucket": "int4",
+    "builds": "int8",
+    "failed": "int8",
+    "cached": "int8",
+    "canceled": "int8",
+    "unknown": "int8"
+  },
   "checkpoint": {
     "name": "text",
     "projection": "text",
@@ -598,6 +2366,39 @@ export const columnTypes = {
     "detail": "jsonb",
     "original_type": "text",
     "original_size": "int8"
+  },
+  "finished_loops": {
+    "source": "text",
+    "workspace": "text",
+    "developer": "text",
+    "project": "text",
+    "upstream": "text",
+    "id": "text",
+    "session": "text",
+    "runner": "int4",
+    "loop": "int4",
+    "iteration": "int4",
+    "started_at": "timestamptz",
+    "ended_at": "timestamptz",
+    "duration_ms": "int8",
+    "outcome": "text",
+    "failed_phase": "text",
+    "failed_subject": "text",
+    "error_code": "text",
+    "error": "text",
+    "sync_ms": "int8",
+    "build_ms": "int8",
+    "test_ms": "int8",
+    "render_ms": "int8",
+    "deploy_ms": "int8",
+    "check_ms": "int8",
+    "other_ms": "int8",
+    "builds": "int4",
+    "cached": "int4",
+    "waits": "jsonb",
+    "next_after_ms": "int8",
+    "start_position": "int8",
+    "end_position": "int8"
   },
   "fold_states": {
     "session": "text",

@@ -30,6 +30,7 @@ type Refinements = {
   sources: Refined<"sources", { status: SourceStatus }>;
   sessions: Refined<"sessions", { labels: Labels }>;
   operations: Refined<"operations", { outcome: OutcomeText | null }>;
+  finished_loops: Refined<"finished_loops", { outcome: OutcomeText }>;
   skaffold_debug_containers: Refined<"skaffold_debug_containers", { ports: Readonly<Record<string, number>> }>;
   rkt_images: Refined<"rkt_images", { labels: Labels }>;
   vagrant_runners: Refined<"vagrant_runners", { components: readonly Component[] }>;
@@ -43,6 +44,7 @@ export type SourceRow = RowOf<"sources">;
 export type SessionRow = RowOf<"sessions">;
 export type EventRow = RowOf<"events">;
 export type OperationRow = RowOf<"operations">;
+export type FinishedLoopRow = RowOf<"finished_loops">;
 export type FoldStateRow = RowOf<"fold_states">;
 export type SnapshotRow = RowOf<"snapshots">;
 export type SkaffoldArtifactRow = RowOf<"skaffold_artifacts">;

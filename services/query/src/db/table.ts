@@ -1,4 +1,5 @@
-import { sql } from "kysely";
+import { CompiledQuery } from "kysely";
+import { arrayText } from "./array-text.ts";
 import type { Tx } from "./database.ts";
 import { columnTypes } from "./schema.generated.ts";
 import type { RowOf, TableName } from "./schema.ts";
@@ -9,6 +10,15 @@ export type Table<Row> = {
   readonly key: readonly (keyof Row & string)[];
   /** SQL types of all columns, by name. */
   readonly columns: Readonly<Record<string, string>>;
+  readonly statements: Statements;
+};
+
+/** Texts that take an array for each column, or for each column of the key. */
+type Statements = {
+  readonly insert: string;
+  readonly upsert: string;
+  readonly find: string;
+  readonly remove: string;
 };
 
 /** A table and the columns that identify its rows. */
@@ -16,65 +26,55 @@ export function table<Name extends TableName>(
   name: Name,
   key: readonly (keyof RowOf<Name> & string)[],
 ): Table<RowOf<Name>> {
-  return { name, key, columns: columnTypes[name] };
+  const columns = columnTypes[name];
+  return { name, key, columns, statements: statementsFor(name, key, columns) };
 }
 
 /** Inserts rows, or replaces those with the same key. `rows` has one row per key. */
 export async function upsert<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return;
-  const columns = columnsOf(table);
-  const changed = columns.filter((column) => !table.key.includes(column));
-  await sql`
-    insert into ${sql.table(table.name)} (${sql.join(columns.map((column) => sql.ref(column)))})
-    select * from unnest(${arrays(table, columns, rows)})
-    on conflict (${sql.join(table.key.map((column) => sql.ref(column)))})
-    do update set ${sql.join(changed.map((column) => sql`${sql.ref(column)} = excluded.${sql.ref(column)}`))}
-  `.execute(tx);
+  await tx.executeQuery(CompiledQuery.raw(table.statements.upsert, arrays(table, columnsOf(table), rows)));
 }
 
 /** Inserts rows that are known to be new. */
 export async function insert<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return;
-  const columns = columnsOf(table);
-  await sql`
-    insert into ${sql.table(table.name)} (${sql.join(columns.map((column) => sql.ref(column)))})
-    select * from unnest(${arrays(table, columns, rows)})
-  `.execute(tx);
+  await tx.executeQuery(CompiledQuery.raw(table.statements.insert, arrays(table, columnsOf(table), rows)));
 }
 
 /** The rows of the table that have these keys. */
 export async function find<Row>(tx: Tx, table: Table<Row>, keys: readonly Partial<Row>[]): Promise<readonly Row[]> {
   if (keys.length === 0) return [];
-  const columns = sql.join(table.key.map((column) => sql.ref(column)));
-  const { rows } = await sql<Row>`
-    select t.* from unnest(${arrays(table, table.key, keys)}) as wanted (${columns})
-    join ${sql.table(table.name)} as t using (${columns})
-  `.execute(tx);
-  return rows;
+  const { rows } = await tx.executeQuery(CompiledQuery.raw(table.statements.find, arrays(table, table.key, keys)));
+  return rows as readonly Row[];
 }
 
 /** Removes the rows that have the same keys. */
 export async function remove<Row>(tx: Tx, table: Table<Row>, rows: readonly Row[]): Promise<void> {
   if (rows.length === 0) return;
-  await sql`
-    delete from ${sql.table(table.name)}
-    where (${sql.join(table.key.map((column) => sql.ref(column)))}) in
-      (select * from unnest(${arrays(table, table.key, rows)}))
-  `.execute(tx);
+  await tx.executeQuery(CompiledQuery.raw(table.statements.remove, arrays(table, table.key, rows)));
 }
 
-function columnsOf<Row>(table: Table<Row>): (keyof Row & string)[] {
+function columnsOf<Row>(table: Table<Row>): readonly (keyof Row & string)[] {
   return Object.keys(table.columns) as (keyof Row & string)[];
 }
 
 function arrays<Row>(table: Table<Row>, columns: readonly (keyof Row & string)[], rows: readonly Partial<Row>[]) {
-  return sql.join(
-    columns.map((column) => {
-      const type = table.columns[column] ?? "";
-      const values = rows.map((row) =>
-        type === "jsonb" && row[column] !== null ? JSON.stringify(row[column]) : row[column],
-      );
-      return sql`${values}::${sql.raw(type)}[]`;
-    }),
-  );
+  return columns.map((column) => arrayText(table.columns[column] ?? "", rows, column));
+}
+
+/** Made once: the texts are long, and they are needed for every batch. */
+function statementsFor(name: string, key: readonly string[], columns: Readonly<Record<string, string>>): Statements {
+  const list = (names: readonly string[]) => names.map((one) => `"${one}"`).join(", ");
+  const given = (names: readonly string[]) =>
+    `unnest(${names.map((one, index) => `$${index + 1}::${columns[one]}[]`).join(", ")})`;
+  const all = Object.keys(columns);
+  const changed = all.filter((column) => !key.includes(column)).map((column) => `"${column}" = excluded."${column}"`);
+  const insert = `insert into "${name}" (${list(all)}) select * from ${given(all)}`;
+  return {
+    insert,
+    upsert: `${insert} on conflict (${list(key)}) do update set ${changed.join(", ")}`,
+    find: `select t.* from ${given(key)} as wanted (${list(key)}) join "${name}" as t using (${list(key)})`,
+    remove: `delete from "${name}" where (${list(key)}) in (select * from ${given(key)})`,
+  };
 }

@@ -6,6 +6,7 @@ import { type ViewOptions, views } from "../views/views.ts";
 export {
   createLogin,
   dropLogin,
+  isRecorded,
   logins,
   RolesRefusedError,
   type WorkspaceLogin,

@@ -28,8 +28,7 @@ export type BatchStart = { readonly after: Offset; readonly epoch: string; reado
  */
 export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, start: BatchStart): Promise<Applied> {
   // Otherwise the checkpoint could be that of tables which a rebuild has just replaced, and the rows go into the new ones.
-  await noSwapUntilCommit(tx);
-  const checkpoint = await lockCheckpoint(tx);
+  const [, checkpoint] = await Promise.all([noSwapUntilCommit(tx), lockCheckpoint(tx)]);
   if (checkpoint === undefined || checkpoint.position < start.after) {
     throw new CheckpointMovedError("the tables have gone back");
   }
@@ -42,16 +41,33 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, s
   if (fresh.length > 0) {
     const erased = erasures(fresh);
     await erase(tx, views, [...erased.keys()]);
-    const kept = fresh.filter(({ event, offset }) => offset >= (erased.get(event.session) ?? 0));
-    for (const view of views) {
+    const kept =
+      erased.size === 0 ? fresh : fresh.filter(({ event, offset }) => offset >= (erased.get(event.session) ?? 0));
+    await applyViews(tx, views, (view) =>
       // What is known about a source stays, whether or not the mark comes in the same batch.
-      const events = view.sessionTables.length === 0 ? fresh : kept;
-      await view.apply(tx, events);
-    }
+      view.sessionTables.length === 0 ? fresh : kept,
+    );
   }
   if (position > checkpoint.position)
     await moveCheckpoint(tx, { ...checkpoint, position, ...appliedTo(checkpoint, fresh) });
   return { position, events: fresh.length };
+}
+
+/** Views write different tables, so none waits for another: while Postgres writes for one, the next is computed. */
+async function applyViews(
+  tx: Tx,
+  views: readonly View[],
+  eventsFor: (view: View) => readonly RecordedEvent[],
+): Promise<void> {
+  const applied = new Map<View, Promise<void>>();
+  for (const view of views) {
+    const before = view.after === undefined ? undefined : applied.get(view.after);
+    const apply = () => view.apply(tx, eventsFor(view));
+    applied.set(view, before === undefined ? apply() : before.then(apply));
+  }
+  // All of them end before the transaction does: what a view sent after a rollback would be committed by itself.
+  const ends = await Promise.allSettled(applied.values());
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
 }
 
 /** Keeps the latest recording time of all events, because the clock of a log may be set back. */

@@ -1,12 +1,18 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
+import type { Progress } from "./progress.ts";
 
 export type BatchLimits = {
   readonly events: number;
   /** Bytes of the originals, which are nearly all of an event. One event always fits. */
   readonly bytes: number;
+  /** Without it, whatever came while the last batch was processed is a batch. */
+  readonly company?: Company;
 };
+
+/** A batch costs much more than an event of it, so the first event of a batch waits for others, unless a reader waits for it. */
+export type Company = { readonly ms: number; readonly readers: Pick<Progress, "isAwaited" | "onAwaited"> };
 
 export const defaultLimits: BatchLimits = { events: 1_000, bytes: 8 * 1024 * 1024 };
 
@@ -20,8 +26,8 @@ export type Batch = {
 export type OpenStream = (reached: (offset: Offset) => void) => AsyncIterable<RecordedEvent>;
 
 /**
- * Cuts a stream into batches: whatever came while the last batch was processed, up to the limits. So nothing waits while
- * few events come, and batches are large while many come. Reads ahead by one batch at most.
+ * Cuts a stream into batches: whatever came while the last batch was processed, up to the limits, and what comes until the
+ * batch has waited for company. So batches are large while many events come. Reads ahead by one batch at most.
  */
 export async function* batches(
   open: OpenStream,
@@ -35,7 +41,7 @@ export async function* batches(
   try {
     while (!signal.aborted) {
       if (buffer.hasBatch) {
-        await nextTurn(); // events that arrived in the same turn belong together
+        await buffer.gathered();
         yield buffer.take();
       } else if (buffer.end !== undefined) {
         if (buffer.end.isError) throw buffer.end.error;
@@ -57,8 +63,11 @@ class BatchBuffer {
   readonly #signal: AbortSignal;
   readonly #filled = new Gate();
   readonly #emptied = new Gate();
+  /** Opened when the batch has to wait no longer. */
+  readonly #due = new Gate();
   #events: RecordedEvent[] = [];
   #bytes = 0;
+  #begunAt = 0;
   #reached: Offset | undefined;
   #told: Offset = logStart;
   #end: StreamEnd | undefined;
@@ -66,6 +75,7 @@ class BatchBuffer {
   constructor(limits: BatchLimits, signal: AbortSignal) {
     this.#limits = limits;
     this.#signal = signal;
+    limits.company?.readers.onAwaited(() => this.#due.open());
   }
 
   get hasBatch(): boolean {
@@ -82,14 +92,19 @@ class BatchBuffer {
       const stream = open((offset) => {
         if (offset <= this.#told) return;
         this.#told = offset;
+        this.#begin();
         this.#reached = offset;
         this.#filled.open();
       });
       for await (const recorded of stream) {
+        this.#begin();
         this.#events.push(recorded);
         this.#bytes += recorded.event.original?.bytes.length ?? 0;
         this.#filled.open();
-        while (this.#isFull && !this.#signal.aborted) await this.#emptied.passed();
+        while (this.#isFull && !this.#signal.aborted) {
+          this.#due.open();
+          await this.#emptied.passed();
+        }
         if (this.#signal.aborted) break;
       }
       this.#end = { isError: false };
@@ -97,6 +112,19 @@ class BatchBuffer {
       this.#end = { isError: true, error };
     }
     this.#filled.open();
+    this.#due.open();
+  }
+
+  /** Resolves when the batch is as large as it may get, or has waited long enough. */
+  async gathered(): Promise<void> {
+    const { company } = this.#limits;
+    await nextTurn(); // events that arrived in the same turn belong together
+    const dueAt = this.#begunAt + (company?.ms ?? 0);
+    while (!this.#isDue && performance.now() < dueAt) {
+      const timer = setTimeout(() => this.#due.open(), dueAt - performance.now());
+      await this.#due.passed();
+      clearTimeout(timer);
+    }
   }
 
   take(): Batch {
@@ -116,6 +144,17 @@ class BatchBuffer {
   release(): void {
     this.#emptied.open();
     this.#filled.open();
+    this.#due.open();
+  }
+
+  /** Before the first event of a batch is added. */
+  #begin(): void {
+    if (!this.hasBatch) this.#begunAt = performance.now();
+  }
+
+  get #isDue(): boolean {
+    const isAwaited = this.#limits.company?.readers.isAwaited ?? true;
+    return this.#isFull || isAwaited || this.#end !== undefined || this.#signal.aborted;
   }
 
   get #isFull(): boolean {

@@ -43,6 +43,11 @@ export async function moveCheckpoint(
   await tx.updateTable("checkpoint").set(moved).where("name", "=", name).execute();
 }
 
+/** Shows readers that the tables have changed without new events; see tablesVersion. */
+export async function touchCheckpoint(tx: Tx): Promise<void> {
+  await tx.updateTable("checkpoint").set({ name }).where("name", "=", name).execute();
+}
+
 /**
  * The checkpoint, if the tables belong to this log. If the log was restored from a backup since, tables that do not go
  * beyond the backup belong to the restored log and follow it from now on.

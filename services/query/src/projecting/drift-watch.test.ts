@@ -87,6 +87,16 @@ it("counts the differences of an upstream at rest, and logs the same ones once",
   expect(on.warnings).toHaveLength(2);
 });
 
+it("finds the last event of the folded channels behind messages of others", async () => {
+  await using on = await theatre();
+  for (let line = 0; line < 20; line++) on.session.text(`line ${line}`, loopEnd);
+  const lines = on.forget().map((event, index) => ({ ...event, channel: "logs", ordinal: BigInt(index + 1) }));
+  await on.on.write(lines);
+  on.answer("Failed", later);
+  await checked(on.query, 1);
+  expect(await counted(on.query, "drift")).toBe(1);
+});
+
 it("asks record to adopt the answer, at the position of the folded channels and the control calls", async () => {
   await using on = await theatre();
   const nats = await connect({ servers: on.on.nats.url });

@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import type { LogReader } from "@tapedeck/shared/log/log";
-import { messagesBefore } from "@tapedeck/shared/log/offset";
+import { logStart, messagesBefore } from "@tapedeck/shared/log/offset";
 import { adoptSubject, channelFilter, eventSubject, everyObservedSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -124,12 +124,16 @@ export class DriftWatch implements AsyncDisposable {
   async #lastRelevantEvent(reader: LogReader, source: SourceName, fold: Fold): Promise<Event | undefined> {
     const calls = eventSubject(source, "tapedeck", "control.requested");
     const subjects = [...fold.channels.map((channel) => channelFilter(source, channel)), calls];
-    const offset = await reader.lastMatch(subjects);
+    const end = await reader.lastMatch(subjects);
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(patienceMs)]);
-    let last: Event | undefined;
-    const from = { afterOffset: messagesBefore(offset, 1), subjects };
-    for await (const { event } of reader.history(from, offset, signal)) last = event;
-    return last;
+    // The last message that may hold one need not: it may hold other channels only.
+    for (let messages = 1; !signal.aborted; messages *= 8) {
+      const from = { afterOffset: messagesBefore(end, messages), subjects };
+      let last: Event | undefined;
+      for await (const { event } of reader.history(from, end, signal)) last = event;
+      if (last !== undefined || from.afterOffset === logStart) return last;
+    }
+    return undefined;
   }
 
   /** Logs the same differences of a session once. */

@@ -2,7 +2,7 @@ import type { Offset } from "@tapedeck/shared/log/offset";
 import { openDatabase } from "../db/database.ts";
 import { views } from "../views/views.ts";
 import { erase } from "./apply-batch.ts";
-import { lockCheckpoint } from "./checkpoint.ts";
+import { lockCheckpoint, touchCheckpoint } from "./checkpoint.ts";
 
 /**
  * Removes the rows of sessions that ended before a sequence, for a log that keeps only its end (the demo's). Returns how
@@ -23,6 +23,7 @@ export async function forgetSessions(databaseUrl: string, beforeOffset: Offset):
       views({ textRows: false }),
       old.map(({ session }) => session),
     );
+    await touchCheckpoint(tx);
     return old.length;
   });
 }

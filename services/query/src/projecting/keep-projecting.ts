@@ -40,6 +40,9 @@ export type ProjectionObserver = {
   waits(reason: string | undefined): void;
 };
 
+/** How long the first event of a batch waits for others. */
+const companyMs = 20;
+
 /** How often a standby query checks whether it is needed. */
 const standbyMs = 500;
 
@@ -109,7 +112,10 @@ async function projectOnce(
     const work = withTables(database, async function* (connection, held) {
       // Before the log is read: if it has lost its end, ingest must not assign these positions again.
       using _telling = reportTablesEnd(log.nats, () => ({ epoch, seq: sequenceOf(progress.position) }));
-      yield* project({ connection, log: reader, views, limits, signal: AbortSignal.any([signal, held]) });
+      yield* project({
+        ...{ connection, log: reader, views, signal: AbortSignal.any([signal, held]) },
+        limits: { ...limits, company: { ms: companyMs, readers: progress } },
+      });
     });
     for await (const applied of work) {
       epoch = reader.epoch;

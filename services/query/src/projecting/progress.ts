@@ -1,8 +1,19 @@
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
+
 /** The position that the tables have reached, for callers that wait for one. */
 export class Progress {
   #position: Offset = logStart;
   readonly #waiting = new Set<{ readonly position: Offset; readonly resolve: (reached: boolean) => void }>();
+  #hurry = () => {};
+
+  get isAwaited(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  /** Calls `hurry`, and nobody else, whenever a caller begins to wait. */
+  onAwaited(hurry: () => void): void {
+    this.#hurry = hurry;
+  }
 
   get position(): Offset {
     return this.#position;
@@ -34,6 +45,7 @@ export class Progress {
         },
       };
       this.#waiting.add(waiter);
+      this.#hurry();
     });
   }
 }

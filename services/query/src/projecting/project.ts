@@ -1,7 +1,6 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
-import type { Kysely } from "kysely";
-import type { Schema } from "../db/schema.ts";
+import type { Pipeline } from "../db/pipeline.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import { type Applied, applyBatch } from "./apply-batch.ts";
@@ -12,8 +11,8 @@ import { beginCheckpoint, ofThisLog, readCheckpoint } from "./checkpoint.ts";
 export type Projected = Applied & { readonly ms: number };
 
 export type Project = {
-  /** One connection, which holds the lock of its tables (see withTables). */
-  readonly connection: Kysely<Schema>;
+  /** Nobody else may write its tables (see withTables). */
+  readonly connection: Pipeline;
   readonly log: LogReader;
   readonly views: readonly View[];
   readonly limits?: BatchLimits;
@@ -30,8 +29,8 @@ export type Project = {
 export async function* project(options: Project): AsyncGenerator<Projected, void> {
   const { connection, log, views, limits = defaultLimits, signal } = options;
   const projection = projectionVersion(views);
-  const found = (await readCheckpoint(connection)) ?? (await beginCheckpoint(connection, projection, log.epoch));
-  const checkpoint = await ofThisLog(connection, found, log);
+  const found = (await readCheckpoint(connection.db)) ?? (await beginCheckpoint(connection.db, projection, log.epoch));
+  const checkpoint = await ofThisLog(connection.db, found, log);
   let after = checkpoint.position;
   yield { position: after, events: 0, ms: 0 };
 
@@ -40,14 +39,45 @@ export async function* project(options: Project): AsyncGenerator<Projected, void
   const follow = (reached: (offset: Offset) => void) =>
     log.follow({ afterOffset: after, subjects: [] }, { signal: ended, reached });
   try {
-    for await (const batch of batches(follow, limits, ended)) {
-      const start = { after, epoch: log.epoch, projection };
+    yield* overlapping(batches(follow, limits, ended), async (batch) => {
       const startedAt = performance.now();
-      const applied = await connection.transaction().execute((tx) => applyBatch(tx, views, batch, start));
-      after = applied.position;
-      yield { ...applied, ms: performance.now() - startedAt };
-    }
+      const start = { after, epoch: log.epoch, projection };
+      const { result, committed } = await connection.transaction((tx) => applyBatch(tx, views, batch, start));
+      after = result.position;
+      return { committed: committed.then(() => ({ ...result, ms: performance.now() - startedAt })) };
+    });
   } finally {
     left.abort();
   }
+}
+
+/**
+ * Begins the next batch as soon as the commit of the last one is on its way, so that Postgres is not idle while this process
+ * computes. Yields what was committed, in order and without delay. Had a commit failed, the next batch would find the
+ * checkpoint of the one before.
+ */
+async function* overlapping<In, Out>(
+  given: AsyncGenerator<In, void>,
+  begin: (one: In) => Promise<{ readonly committed: Promise<Out> }>,
+): AsyncGenerator<Out, void> {
+  let last: Promise<Out> | undefined;
+  let next = given.next();
+  for (;;) {
+    const committed = await Promise.race([next.then(() => undefined), ...(last === undefined ? [] : [last])]);
+    if (committed !== undefined) {
+      last = undefined;
+      yield committed;
+      continue;
+    }
+    const { done, value } = await next;
+    if (done === true) break;
+    const begun = begin(value);
+    begun.catch(() => {}); // if the last one failed, this one has to
+    if (last !== undefined) yield await last;
+    last = (await begun).committed;
+    last.catch(() => {});
+    next = given.next();
+    next.catch(() => {}); // told when its turn comes
+  }
+  if (last !== undefined) yield await last;
 }

@@ -39,7 +39,7 @@ it("builds the same tables from the log, beside a query that keeps following", a
   const told: number[] = [];
   let end = 0;
   while (later.length > 0) {
-    end = (await on.write(later.splice(0, 50), 50)).at(-1) ?? 0;
+    end = (await on.write(later.splice(0, 50))).at(-1) ?? 0;
     told.push(parsePosition((await ask.position()).position)?.offset ?? -1);
   }
   await rebuilt;
@@ -51,6 +51,11 @@ it("builds the same tables from the log, beside a query that keeps following", a
   await projectUntil(on.databaseUrl, on.log.reader, end).catch(() => {}); // query holds the tables: it is there already
   expect(comparable(await contents(on.databaseUrl))).toEqual(comparable(await contents(straight.url)));
   expect(await schemas(on.databaseUrl)).toEqual(["tapedeck"]);
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const { rows } = await sql<{ known: number }>`
+    select count(distinct tablename)::int as known from pg_stats where schemaname = 'tapedeck'
+      and tablename in ('events', 'operations', 'event_positions')`.execute(tables.db);
+  expect(rows).toEqual([{ known: 3 }]);
 });
 
 /**

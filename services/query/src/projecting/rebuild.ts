@@ -43,11 +43,24 @@ export async function rebuild(options: Rebuild): Promise<boolean> {
       ...(options.limits && { limits: options.limits }),
     });
   });
+  let isAnalyzed = false;
   for await (const applied of work) {
     onProgress(applied);
-    if (applied.position >= goal && (await swap(shadow, applied.position))) return true;
+    if (applied.position < goal) continue;
+    if (!isAnalyzed) await analyze(shadow);
+    isAnalyzed = true;
+    if (await swap(shadow, applied.position)) return true;
   }
   return false;
+}
+
+/** Postgres itself looks at new tables only after a minute or more, and plans queries badly until then. */
+async function analyze({ db, schema }: Database): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_class where relnamespace = ${schema}::regnamespace and relkind in ('r', 'p')`.execute(
+    db,
+  );
+  await sql`analyze ${sql.join(rows.map(({ name }) => sql.table(`${schema}.${name}`)))}`.execute(db);
 }
 
 /** Keeps the tables of an earlier rebuild if the same projection built them from the same log. */

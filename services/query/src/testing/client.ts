@@ -14,6 +14,8 @@ import {
   QueryClient,
   ReadStateRequest,
   type StateHead,
+  StatsRequest,
+  type StatsResponse,
 } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 import { servicesKey } from "./stage.ts";
@@ -50,6 +52,10 @@ export function queryClient(
     buildStats: (request: DeepPartial<BuildStatsRequest> = {}) =>
       ask<BuildStatsResponse>((done) =>
         client.buildStats(BuildStatsRequest.fromPartial({ workspace, ...request }), metadata, done),
+      ),
+    stats: (about: string, of: DeepPartial<BuildStatsRequest> = {}) =>
+      ask<StatsResponse>((done) =>
+        client.stats(StatsRequest.fromPartial({ about, of: { workspace, ...of } }), metadata, done),
       ),
     position: () => ask<PositionResponse>((done) => client.position(PositionRequest.create(), metadata, done)),
     async readState(request: DeepPartial<ReadStateRequest>) {

@@ -6,7 +6,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { readState } from "../api/read-state.ts";
+import { stateReader } from "../api/state/read-state.ts";
 import { type Database, openDatabase } from "../db/database.ts";
 import { Progress } from "../projecting/progress.ts";
 import { rebuild } from "../projecting/rebuild.ts";
@@ -107,9 +107,9 @@ export function readDeps({ on, end }: History, database: Database) {
 type StateQuery = Pick<ReadStateRequest, "source" | "collection" | "session"> & { readonly at: number };
 
 export async function readRows(history: History, database: Database, { at, ...query }: StateQuery) {
-  const request = { workspace: "acme", min_position: "", key_prefix: "", at: history.on.at(at), ...query };
+  const request = { workspace: "acme", min_position: "", key_prefix: "", also: [], at: history.on.at(at), ...query };
   const { signal } = new AbortController();
-  const answer = await Array.fromAsync(readState(readDeps(history, database), request, { signal }));
+  const answer = await Array.fromAsync(stateReader(folds)(readDeps(history, database), request, { signal }));
   return answer.flatMap(({ body }) =>
     body?.$case === "row" ? [{ key: body.value.key, bytes: body.value.bytes }] : [],
   );

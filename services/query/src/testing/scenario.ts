@@ -4,9 +4,11 @@ import { State as StateV2, Event as V2Event } from "@tapedeck/proto/skaffold/v2/
 import { Event, Outcome, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
 import type { Log } from "@tapedeck/shared/log/jetstream";
-import type { NewMessage } from "@tapedeck/shared/log/log";
-import { eventSubject } from "@tapedeck/shared/log/subjects";
+import { fitTogether, type NewEvent } from "@tapedeck/shared/log/log";
+import { type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
+import { messageSubject } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
 
 export type Fields = DeepPartial<Event>;
 
@@ -267,53 +269,71 @@ export function timestamp(ms: number, nanos = 0) {
   return { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1_000) * 1_000_000) + nanos };
 }
 
-/** Appends events to the log in their order. Resolves with the sequence of each. */
-export async function write(log: Log, events: readonly Event[], batch = 500): Promise<number[]> {
-  const positions: number[] = [];
-  for (const run of runs(events, batch)) {
-    const source = run[0]?.source as SourceName;
-    const last = await log.writer.lastOf(source);
-    const messages = run.map(messageOf);
-    const lastSeq = await publish(log, source, messages, last?.seq ?? 0);
-    for (let index = run.length - 1; index >= 0; index -= 1) positions.push(lastSeq - index);
+/** Appends events to the log in their order, each in a message of its own. Resolves with the sequence of each. */
+export async function write(log: Log, events: readonly Event[]): Promise<number[]> {
+  return (await writeTogether(log, events, 1)).map(sequenceOf);
+}
+
+/**
+ * Appends events to the log in their order, up to so many in a message, as far as they fit together. Resolves with where
+ * each stands.
+ */
+export async function writeTogether(log: Log, events: readonly Event[], perMessage: number): Promise<Offset[]> {
+  const offsets: Offset[] = [];
+  const lastSeqs = new Map<SourceName, number>();
+  for (const batch of messagesOf(events, perMessage)) {
+    const source = batch[0]?.event.source as SourceName;
+    const expected = lastSeqs.get(source) ?? (await lastSeq(log, source));
+    const written = batch.map(({ written }) => written);
+    const seq = await publish(log, source, written, expected);
+    lastSeqs.set(source, seq);
+    offsets.push(...batch.map((_, index) => offsetOf(seq, index)));
   }
-  return positions;
+  return offsets;
+}
+
+/** The source's last message, 0 for none. A question that was sent while the log restarted is not answered. */
+async function lastSeq(log: Log, source: SourceName): Promise<number> {
+  const ask = async () => ({ seq: (await log.writer.lastOf(source))?.seq ?? 0 });
+  return (await until(ask, { message: "the log to answer" })).seq;
 }
 
 /** Appends as a writer does: after a missing answer (the machine is busy) it asks the log for its end. */
-async function publish(
-  log: Log,
-  source: SourceName,
-  messages: readonly NewMessage[],
-  expected: number,
-): Promise<number> {
+async function publish(log: Log, source: SourceName, events: readonly NewEvent[], expected: number): Promise<number> {
   for (;;) {
-    const published = await log.writer.publish(source, "w1", messages, expected);
-    if (published.outcome === "acknowledged") return published.lastSeq;
+    const published = await log.writer.publish(source, "w1", events, expected);
+    if (published.outcome === "acknowledged") return published.seq;
     if (published.outcome === "refused") throw new Error("the log refuses it", { cause: published.cause });
     const last = await log.writer.lastOf(source).catch(() => undefined);
-    const isThere = isDeepStrictEqual(last?.mark.cursor, messages.at(-1)?.cursor);
+    const isThere = isDeepStrictEqual(last?.mark.cursor, events.at(-1)?.cursor);
     if (last !== undefined && last.seq > expected && isThere) return last.seq;
     if ((last?.seq ?? expected) !== expected) throw new Error(`somebody else writes ${source}`);
   }
 }
 
-/** Cuts events into batches of one source each, with at most `batch` events. */
-function runs(events: readonly Event[], batch: number): Event[][] {
-  const pieces: Event[][] = [];
+type Written = { readonly event: Event; readonly written: NewEvent };
+
+/** Cuts events into messages. */
+function messagesOf(events: readonly Event[], perMessage: number): Written[][] {
+  const messages: Written[][] = [];
   for (const event of events) {
-    const piece = pieces.at(-1);
-    if (piece !== undefined && piece.length < batch && piece[0]?.source === event.source) piece.push(event);
-    else pieces.push([event]);
+    const written = newEventOf(event);
+    const message = messages.at(-1);
+    const [first] = message ?? [];
+    const fits = first !== undefined && fitTogether(first.written, written);
+    if (message !== undefined && message.length < perMessage && fits) message.push({ event, written });
+    else messages.push([{ event, written }]);
   }
-  return pieces;
+  return messages;
 }
 
-function messageOf(event: Event): NewMessage {
-  const ordinals = { [event.channel]: Number(event.ordinal) };
+function newEventOf(event: Event): NewEvent {
+  const { source, channel, kind, session } = event;
+  const ordinals = { [channel]: Number(event.ordinal) };
   return {
-    subject: eventSubject(event.source as SourceName, event.channel, event.kind),
+    subject: messageSubject(source as SourceName, channel, kind, kind.endsWith(".written") ? "text" : "facts"),
+    session,
     event: encodeEvent(event),
-    cursor: { session: event.session, ordinals, frames: ordinals },
+    cursor: { session, ordinals, frames: ordinals },
   };
 }

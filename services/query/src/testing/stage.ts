@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
-import { endOf, offsetOf, type Sequence } from "@tapedeck/shared/log/offset";
+import { endOf, type Offset, offsetOf, type Sequence } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { settingsReader } from "@tapedeck/shared/service/settings";
@@ -12,7 +12,7 @@ import type { QueryConfig } from "../config.ts";
 import { readerLimits } from "../db/access/limits.ts";
 import { type Query, startQuery } from "../query.ts";
 import { migrated } from "./migrated.ts";
-import { write } from "./scenario.ts";
+import { write, writeTogether } from "./scenario.ts";
 
 export const servicesKey = "key of the services";
 
@@ -44,7 +44,10 @@ export async function stage() {
     databaseUrl: database.url,
     config,
     /** Resolves with the sequence of each event. */
-    write: (events: readonly Event[], batch?: number) => write(log, events, batch),
+    write: (events: readonly Event[]) => write(log, events),
+    /** Resolves with where each event stands; see writeTogether. */
+    writeTogether: (events: readonly Event[], perMessage: number) => writeTogether(log, events, perMessage),
+    written: (offset: Offset) => formatPosition({ epoch: log.epoch, offset }),
     /** The position of the event in a message. */
     at: (seq: Sequence) => formatPosition({ epoch: log.epoch, offset: offsetOf(seq) }),
     /** The position after a whole message: how far the tables or the log have come. */

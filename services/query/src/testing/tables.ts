@@ -10,6 +10,8 @@ const order = {
   event_blocks: "first_position",
   event_positions: "event_group, subject, block, session, alias",
   operations: "id",
+  finished_loops: "id",
+  build_months: "workspace, month, project, artifact, bucket",
   fold_states: "session",
   snapshots: "session, position",
   skaffold_artifacts: "session, artifact",

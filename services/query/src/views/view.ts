@@ -13,6 +13,8 @@ export type View = {
   readonly version: number;
   /** Its tables that hold rows of sessions; session.erased empties them of the session. */
   readonly sessionTables: readonly (keyof Schema)[];
+  /** A view that has to be applied before this one, which reads what it writes. */
+  readonly after?: View;
   readonly apply: (tx: Tx, batch: readonly RecordedEvent[]) => Promise<void>;
 };
 

@@ -3,6 +3,7 @@ import { events } from "./events/events.ts";
 import { eventGroups } from "./events/groups.ts";
 import { eventPositions } from "./events/positions.ts";
 import { folds } from "./folds.ts";
+import { loops } from "./loops/loops.ts";
 import { operations } from "./operations/operations.ts";
 import { sessions } from "./sessions/sessions.ts";
 import { sources } from "./sources/sources.ts";
@@ -26,6 +27,7 @@ export function views(options: ViewOptions): readonly View[] {
     eventBlocks,
     eventPositions,
     operations,
+    loops,
     vagrantJobs,
     vagrantJobSpans,
     states(folds),

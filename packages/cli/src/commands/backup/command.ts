@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { dataOption, elsewhereOption } from "../options.ts";
+import { dataOption, elsewhereOption, withPlace } from "../options.ts";
 import type { BackupOptions } from "./run.ts";
 
 export const backupCommand = () =>
@@ -18,4 +18,6 @@ the format of \`nats stream backup\`.`)
 Example:
   tapedeck backup /var/backups/tapedeck-2026-11-21`,
     )
-    .action(async (folder: string, options: BackupOptions) => (await import("./run.ts")).backUp(folder, options));
+    .action(async (folder: string, options: BackupOptions, command: Command) =>
+      (await import("./run.ts")).backUp(folder, withPlace(options, command)),
+    );

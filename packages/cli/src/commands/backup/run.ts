@@ -1,6 +1,7 @@
 import { backUpLog } from "@tapedeck/shared/log/backup";
 import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../../command-error.ts";
+import { counted } from "../../display/counted.ts";
 import { bytesText } from "../../display/durations.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
 import { type BackupEnd, remoteMaintenance } from "../../maintain/remote.ts";
@@ -8,7 +9,7 @@ import { openThisMachine } from "../../maintain/this-machine.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 
-export type BackupOptions = { readonly data: string; readonly url?: string };
+export type BackupOptions = { readonly data: string; readonly url?: string; readonly here?: boolean };
 
 /** Copies the log of this machine's Tapedeck, or of another one by its gateway. A backup that fails leaves no files. */
 export async function backUp(folder: string, options: BackupOptions, progressTo: ProgressTo = {}): Promise<void> {
@@ -30,7 +31,7 @@ export async function backUp(folder: string, options: BackupOptions, progressTo:
   await backup.finish(snapshot, tokens);
   progress[Symbol.dispose]();
   const { messages } = snapshot.state;
-  console.log(`backed up ${messages} events to ${folder} (${bytesText(progress.done)})`);
+  console.log(`backed up ${counted(messages, "event")} to ${folder} (${bytesText(progress.done)})`);
 }
 
 type Take = (piece: Uint8Array) => Promise<void>;

@@ -1,7 +1,9 @@
 import { version } from "@tapedeck/shared/version";
 import { type About, askAbout } from "../../context/about.ts";
 import { durationText } from "../../display/durations.ts";
-import { type GrpcTarget, grpcTarget, type HttpBase, httpBase } from "../../gateway-address.ts";
+import { type HttpBase, httpBase } from "../../gateway-address.ts";
+import { type GrpcTarget, grpcTarget } from "../../grpc-target.ts";
+import { UntrustedCertificate, urlTrustAdvice } from "../../untrusted-certificate.ts";
 import { connectTo } from "./connect-to.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 
@@ -18,7 +20,7 @@ export async function checkChosen(url: string | undefined): Promise<readonly Fin
   }
   const asked = Date.now();
   try {
-    const about = await askAbout(at.http);
+    const about = await askAbout(at.http, urlTrustAdvice);
     const took = Date.now() - asked;
     return [
       ok("HTTP", `${at.http.base} answers in ${took} ms`),
@@ -28,6 +30,7 @@ export async function checkChosen(url: string | undefined): Promise<readonly Fin
       clockFinding(Date.parse(about.time) - (asked + took / 2)),
     ];
   } catch (error) {
+    if (error instanceof UntrustedCertificate) return [fail("HTTP", error.what, error.advice)];
     const advice = "start it (`npm start`), or give its address with --url, TAPEDECK_URL or `tapedeck login`";
     return [fail("HTTP", (error as Error).message, advice)];
   }

@@ -1,13 +1,14 @@
 import { Command } from "commander";
-import { dataOption, elsewhereOption, jsonOption } from "../options.ts";
+import { dataOption, elsewhereOption, jsonOption, withPlace } from "../options.ts";
 import type { EraseOptions } from "./run.ts";
 
 export const eraseCommand = () =>
   new Command("erase")
     .summary("permanently remove a session from the log and the tables")
     .description(`Permanently removes a session from the log and the tables, for example because it contains a secret. A marker \
-(session.erased) remains. Works on the Tapedeck server on this machine while it runs; with --url, or after \`tapedeck \
-login\`, on another one with an admin's token.`)
+(session.erased) remains. Backups that were made before still hold the session, and restoring one brings it back. Works \
+on the Tapedeck server on this machine while it runs; with --url, or after \`tapedeck login\`, on another one with an \
+admin's token.`)
     .requiredOption("--session <ulid>", "the session to erase (see `tapedeck sessions`)")
     .option("--yes", "skip the confirmation")
     .addOption(elsewhereOption())
@@ -19,4 +20,6 @@ login\`, on another one with an admin's token.`)
 Example:
   tapedeck erase --session 01KE3M9Z6Q4W8T2V5X7Y9A1B3C`,
     )
-    .action(async (options: EraseOptions) => (await import("./run.ts")).erase(options));
+    .action(async (options: EraseOptions, command: Command) =>
+      (await import("./run.ts")).erase(withPlace(options, command)),
+    );

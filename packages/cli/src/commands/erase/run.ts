@@ -10,6 +10,7 @@ export type EraseOptions = {
   readonly session: string;
   readonly data: string;
   readonly url?: string;
+  readonly here?: boolean;
   readonly yes?: boolean;
   readonly json?: boolean;
 };
@@ -25,7 +26,7 @@ export async function erase(options: EraseOptions): Promise<void> {
   const found = await findSession(session, deps);
   if (found === undefined) throw new CommandError(`there is no session ${session}: see \`tapedeck sessions\`.`);
   const source = shortSource(found.source);
-  const events = found.sequences.length;
+  const events = found.messages.reduce((sum, message) => sum + message.events, 0);
   if (found.goesOn) {
     throw new CommandError(
       `session ${session} of ${source} is still running: end it first, or it would be recorded again.`,

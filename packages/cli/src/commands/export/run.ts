@@ -6,7 +6,7 @@ import { createGzip } from "node:zlib";
 import { exportFrom, type ToExport } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../../display/source-name.ts";
-import { grpcTarget } from "../../gateway-address.ts";
+import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 import { type Filed, sessionFileChunks } from "./session-file-chunks.ts";
 

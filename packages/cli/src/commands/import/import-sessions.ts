@@ -3,7 +3,7 @@ import { parseSourceName, sourceParts } from "@tapedeck/shared/source";
 import { linkOptions } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../../display/source-name.ts";
-import { grpcTarget } from "../../gateway-address.ts";
+import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 import {
   type FiledSession,

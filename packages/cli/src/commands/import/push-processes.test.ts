@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { grpcTarget } from "../../gateway-address.ts";
+import { grpcTarget } from "../../grpc-target.ts";
 import { startRecorder } from "../../testing/recorder.ts";
 import { pushProcesses } from "./push-processes.ts";
 

@@ -5,7 +5,7 @@ import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-pro
 import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
 import { ulid } from "ulid";
 import { CommandError } from "../../command-error.ts";
-import type { GrpcTarget } from "../../gateway-address.ts";
+import type { GrpcTarget } from "../../grpc-target.ts";
 import { spillHome } from "../../record/spill-home.ts";
 import { refusalIn } from "./refusal.ts";
 

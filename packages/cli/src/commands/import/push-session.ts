@@ -10,7 +10,7 @@ import { encodeEvent } from "@tapedeck/shared/events/codec";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { grpcLink } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
-import type { GrpcTarget } from "../../gateway-address.ts";
+import type { GrpcTarget } from "../../grpc-target.ts";
 import type { FiledSession, SessionFileReader } from "../../session-file/session-file.ts";
 import type { SessionFileHeader } from "../../session-file/session-file-format.ts";
 

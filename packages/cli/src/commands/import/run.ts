@@ -4,7 +4,7 @@ import { type ImportedLogs, readEventLogs } from "@tapedeck/tap/skaffold/event-l
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
 import { apiAt } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
-import { grpcTarget } from "../../gateway-address.ts";
+import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 import { loginName } from "../../record/labels.ts";
 import { projectName } from "../../record/project-name.ts";

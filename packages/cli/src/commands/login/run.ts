@@ -20,8 +20,14 @@ export async function login(url: string, options: LoginOptions): Promise<void> {
     throw new CommandError(`"${localContext}" is reserved for this machine: choose another name.`);
   const whole = gatewayUrlText(gateway);
   const ca = options.ca ?? (env.TAPEDECK_CA || undefined);
-  const asking = (token: string | undefined) =>
-    askAbout(httpBaseOf({ gateway, grpcPort: gateway.port, token, ca, tokenFrom: "this login" }, env));
+  const caFrom = options.ca === undefined ? "TAPEDECK_CA" : "--ca";
+  const asking = (token: string | undefined) => {
+    const chosen = { gateway, grpcPort: gateway.port, token, tokenFrom: "this login", ca, caFrom };
+    return askAbout(
+      httpBaseOf(chosen, env),
+      "give the PEM file of its authority (--ca), or the host name in the certificate",
+    );
+  };
   // Without the token: whether there is a Tapedeck with a good certificate is to be known before a secret is typed.
   const first = await asking(undefined);
   const token = first.auth === "none" ? undefined : await tokenFor(whole, env);

@@ -1,5 +1,5 @@
 import { Command } from "commander";
-import { dataOption, elsewhereOption } from "../options.ts";
+import { dataOption, elsewhereOption, withPlace } from "../options.ts";
 import type { RebuildOptions } from "./run.ts";
 
 export const rebuildCommand = () =>
@@ -16,4 +16,6 @@ created with --all-workspaces.`)
 Example:
   tapedeck rebuild`,
     )
-    .action(async (options: RebuildOptions) => (await import("./run.ts")).rebuildTables(options));
+    .action(async (options: RebuildOptions, command: Command) =>
+      (await import("./run.ts")).rebuildTables(withPlace(options, command)),
+    );

@@ -2,12 +2,13 @@ import { rebuild } from "@tapedeck/query/for-cli/maintain";
 import { querySettings } from "@tapedeck/query/for-cli/settings";
 import { justBefore, messagesBetween } from "@tapedeck/shared/log/offset";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
+import { counted } from "../../display/counted.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 
-export type RebuildOptions = { readonly data: string; readonly url?: string };
+export type RebuildOptions = { readonly data: string; readonly url?: string; readonly here?: boolean };
 
 /** Rebuilds the tables of this machine's Tapedeck server, or of another one through its gateway. */
 export async function rebuildTables(options: RebuildOptions, progressTo: ProgressTo = {}): Promise<void> {
@@ -19,9 +20,10 @@ export async function rebuildTables(options: RebuildOptions, progressTo: Progres
   const file = configFile === undefined ? undefined : loadSettingsFile(configFile);
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
-  const { firstOffset, lastOffset } = await reader.bounds();
+  const { firstOffset, lastOffset, messages: all } = await reader.bounds();
   const begin = justBefore(firstOffset);
-  const all = messagesBetween(begin, lastOffset);
+  // The sequences of erased events are empty: the part of the sequences stands for the part of the events.
+  const sequences = Math.max(1, messagesBetween(begin, lastOffset));
   const started = performance.now();
   using progress = new Progress({ what: "rebuild", unit: "events", total: Math.max(1, all), ...progressTo });
   const swapped = await rebuild({
@@ -30,13 +32,15 @@ export async function rebuildTables(options: RebuildOptions, progressTo: Progres
     textRows: querySettings(settingsReader({ env: process.env, file })).textRows,
     signal: stop.signal,
     // The log grows while it is read.
-    onProgress: ({ position }) =>
-      progress.reached(Math.min(Math.max(1, all), Math.max(0, messagesBetween(begin, position)))),
+    onProgress: ({ position }) => {
+      const part = Math.min(1, Math.max(0, messagesBetween(begin, position)) / sequences);
+      progress.reached(Math.floor(Math.max(1, all) * part));
+    },
   });
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   if (!swapped) console.log("stopped: the tables are unchanged, and the next rebuild continues from here");
-  else console.log(`rebuilt the tables from ${all} events (${seconds} s)`);
+  else console.log(`rebuilt the tables from ${counted(all, "event")} (${seconds} s)`);
 }
 
 async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo): Promise<void> {
@@ -52,5 +56,5 @@ async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo)
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   if (stop.signal.aborted) console.log("stopped: the tables are unchanged, and the next rebuild continues from here");
-  else console.log(`rebuilt the tables from ${all} events (${seconds} s)`);
+  else console.log(`rebuilt the tables from ${counted(all, "event")} (${seconds} s)`);
 }

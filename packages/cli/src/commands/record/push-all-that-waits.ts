@@ -1,6 +1,6 @@
 import { takeLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
 import { type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
-import { type GrpcTarget, grpcTarget } from "../../gateway-address.ts";
+import { type GrpcTarget, grpcTarget } from "../../grpc-target.ts";
 import { pushWaiting } from "../../record/waiting.ts";
 
 export type PushAllThatWaits = {

@@ -9,7 +9,7 @@ import { takeTapId } from "@tapedeck/tap/spill/tap-id";
 import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
 import { taps } from "@tapedeck/tap/taps";
 import { sentenceOf } from "../../command-error.ts";
-import { type GrpcTarget, grpcTarget } from "../../gateway-address.ts";
+import { type GrpcTarget, grpcTarget } from "../../grpc-target.ts";
 import { sessionLabels } from "../../record/labels.ts";
 import { pushSource } from "../../record/source-push.ts";
 import { spillHome } from "../../record/spill-home.ts";

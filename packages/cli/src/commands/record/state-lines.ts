@@ -1,6 +1,6 @@
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { TapItem } from "@tapedeck/tap/tap";
-import type { GrpcTarget } from "../../gateway-address.ts";
+import type { GrpcTarget } from "../../grpc-target.ts";
 import type { Trouble } from "../../record/trouble.ts";
 
 export type StateLinesOptions = {

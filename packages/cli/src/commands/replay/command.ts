@@ -1,4 +1,4 @@
-import { durationForm, durationMs } from "@tapedeck/shared/service/settings";
+import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { Command, InvalidArgumentError, Option } from "commander";
 import { formerly, sourceOption, urlOption } from "../options.ts";
 import type { ReplayOptions } from "./run.ts";

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { exportFrom } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
-import { grpcTarget } from "../../gateway-address.ts";
+import { grpcTarget } from "../../grpc-target.ts";
 import { isSessionFile, sessionEvents, verifySessionFile } from "../../session-file/session-file.ts";
 
 /** Origin of a session: a file that `tapedeck export` wrote, or a Tapedeck server. */

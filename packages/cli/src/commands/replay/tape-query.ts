@@ -55,6 +55,10 @@ class TapeQuery implements QueryClient {
     return onlySkaffold();
   }
 
+  stats(): Promise<never> {
+    return onlySkaffold();
+  }
+
   findEvents(): Promise<never> {
     return onlySkaffold();
   }

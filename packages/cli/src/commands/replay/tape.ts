@@ -1,5 +1,6 @@
 import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
-import type { FollowOptions, LogReader, ReadFrom, RecordedEvent } from "@tapedeck/shared/log/log";
+import { encodeEvent } from "@tapedeck/shared/events/codec";
+import type { FollowOptions, HeldBatches, LogReader, ReadFrom, RecordedEvent } from "@tapedeck/shared/log/log";
 import { endOf, laterOf, logStart, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { subjectMatcher } from "@tapedeck/shared/log/subject-match";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
@@ -77,7 +78,8 @@ class TapeReader implements LogReader {
   }
 
   async bounds() {
-    return { firstOffset: offsetOf(1), lastOffset: endOf(this.#tape.played) };
+    const { played } = this.#tape;
+    return { firstOffset: offsetOf(1), lastOffset: endOf(played), messages: played };
   }
 
   async now() {
@@ -126,8 +128,23 @@ class TapeReader implements LogReader {
     }
   }
 
+  historyBatches(...read: Parameters<LogReader["history"]>) {
+    return oneEach(this.history(...read));
+  }
+
+  followBatches(...read: Parameters<LogReader["follow"]>) {
+    return oneEach(this.follow(...read));
+  }
+
   #played(): readonly RecordedEvent[] {
     return this.#tape.events.slice(0, this.#tape.played);
+  }
+}
+
+async function* oneEach(events: AsyncGenerator<RecordedEvent, void>): HeldBatches {
+  for await (const recorded of events) {
+    const { offset, subject, event } = recorded;
+    yield [{ offset, subject, bytes: encodeEvent(event), isShared: false, decode: () => recorded }];
   }
 }
 

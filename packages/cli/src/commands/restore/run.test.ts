@@ -6,7 +6,7 @@ import { backUpLog } from "@tapedeck/shared/log/backup";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceName } from "@tapedeck/shared/source";
-import { testMessage, testWriter } from "@tapedeck/shared/testing/log-messages";
+import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { endPosition } from "@tapedeck/shared/testing/positions";
 import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
@@ -79,7 +79,7 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   expect(restored).toMatchObject({ code: 0, err: "" });
   expect(restored.out).toContain("restored 5 events");
   expect(restored.out).toContain("restored 1 token;");
-  expect(restored.out).toContain("1 token of the backup was revoked since, and stays revoked");
+  expect(restored.out).toContain("1 token of the backup has been revoked since, and stays revoked");
   expect(await lastOf(connection)).toMatchObject({ lastSeq: 5, formerEpochs: [{ epoch, lastSeq: 5 }] });
   const names = (await tokens.list()).map(({ name }) => name);
   expect(names.sort()).toEqual(["kept", "lost"]);
@@ -121,7 +121,7 @@ it("a log that lost its end goes on under new positions when it is said to", asy
     await using log = await openLog(connection);
     await testWriter(log.writer, source).append(5);
     await using ends = await openEnds(connection, { epoch });
-    ends.reached(source, 9, testMessage(source, 9).cursor);
+    ends.reached(source, 9, newEvent(source, 9).cursor);
   }
   expect(await tapedeck("new-epoch")).toMatchObject({ code: 1, err: expect.stringContaining("confirm with --yes") });
   const renewed = await tapedeck("new-epoch", "--yes");

@@ -7,6 +7,7 @@ import { endsStream, streamName } from "@tapedeck/shared/log/subjects";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
+import { counted } from "../../display/counted.ts";
 import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
 import { forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
@@ -43,19 +44,19 @@ export async function restore(
     const { added, stayRevoked } = await (await openTokenStore(nats)).putBack(tokens);
     if (added > 0) {
       console.log(
-        `restored ${added === 1 ? "1 token" : `${added} tokens`}; a token that was revoked after the backup is valid again if this NATS has no record of that: see \`tapedeck token list\``,
+        `restored ${counted(added, "token")}; a token that was revoked after the backup is valid again if this NATS has no record of that: see \`tapedeck token list\``,
       );
     }
     if (stayRevoked > 0) {
-      const which = stayRevoked === 1 ? "1 token of the backup was" : `${stayRevoked} tokens of the backup were`;
-      console.log(`${which} revoked since, and ${stayRevoked === 1 ? "stays" : "stay"} revoked`);
+      const [have, stay] = stayRevoked === 1 ? ["has", "stays"] : ["have", "stay"];
+      console.log(`${counted(stayRevoked, "token")} of the backup ${have} been revoked since, and ${stay} revoked`);
     }
   }
 }
 
 function printResult({ state }: Snapshot, { epoch, lastSeq, formerEpochs }: Restored): void {
   const last = formerEpochs.at(-1);
-  console.log(`restored ${state.messages} events; the log continues as epoch ${epoch}`);
+  console.log(`restored ${counted(state.messages, "event")}; the log continues as epoch ${epoch}`);
   if (last === undefined) return;
   const end = formatPosition({ epoch: last.epoch, offset: endOf(lastSeq) });
   console.log(`positions up to ${end} remain valid; later ones of epoch ${last.epoch} are refused`);
@@ -92,7 +93,7 @@ async function makeRoom(nats: NatsConnection, replace: boolean, keepIn: string):
   const { messages, last_seq } = info.state;
   if (last_seq > 0 && !replace) {
     throw new CommandError(
-      `a log exists already (${messages} events): add --replace to replace it (it is kept as a backup).`,
+      `a log exists already (${counted(messages, "event")}): add --replace to replace it (it is kept as a backup).`,
     );
   }
   if (last_seq > 0) {

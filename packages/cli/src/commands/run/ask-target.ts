@@ -1,5 +1,5 @@
 import { Client, type Metadata, type ServiceError, status } from "@grpc/grpc-js";
-import type { GrpcTarget } from "../../gateway-address.ts";
+import type { GrpcTarget } from "../../grpc-target.ts";
 import { troubleOf } from "../../record/trouble.ts";
 
 /** Written out: the messages' module takes longer to load than the answer takes to come, and none is sent. */

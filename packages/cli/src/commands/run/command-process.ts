@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import type { Socket } from "node:net";
 import type { Readable, Transform } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import { isatty } from "node:tty";
 import { delay } from "@tapedeck/shared/sync/delay";
 
@@ -41,6 +42,8 @@ export async function startCommand(
   const exited = new Promise<Exit>((resolve) => {
     child.once("exit", async (code, signal) => {
       await shown?.(lastWordsMs);
+      // On a busy machine the signal that ended the command may come to us in the same turn, and behind its exit.
+      await setImmediate();
       resolve({ code, signal });
     });
   });

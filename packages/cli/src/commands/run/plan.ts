@@ -3,7 +3,7 @@ import { OwnEventLog } from "@tapedeck/tap/skaffold/event-log/own-event-log";
 import type { TapIdentity } from "@tapedeck/tap/spill/spill-folder";
 import { ulid } from "ulid";
 import { CommandError, sentenceOf } from "../../command-error.ts";
-import type { GrpcTarget } from "../../gateway-address.ts";
+import type { GrpcTarget } from "../../grpc-target.ts";
 import { loginName } from "../../record/labels.ts";
 import { spillHome } from "../../record/spill-home.ts";
 import type { RunOptions } from "./options.ts";
@@ -26,7 +26,7 @@ export type RunPlan = {
  */
 export async function planRun(recordable: Recordable, options: RunOptions, env: Env): Promise<RunPlan> {
   const [{ grpcTarget }, { askTarget }] = await Promise.all([
-    import("../../gateway-address.ts"),
+    import("../../grpc-target.ts"),
     import("./ask-target.ts"),
   ]);
   const target = grpcTarget(options.url, env);
@@ -58,7 +58,7 @@ export async function planRun(recordable: Recordable, options: RunOptions, env: 
  */
 async function answerPatienceMs({ TAPEDECK_ANSWER_WITHIN: text = "" }: Env): Promise<number> {
   if (text === "") return 250;
-  const { durationForm, durationMs } = await import("@tapedeck/shared/service/settings");
+  const { durationForm, durationMs } = await import("@tapedeck/shared/service/duration");
   const ms = durationMs(text);
   if (ms === undefined) throw new CommandError(`TAPEDECK_ANSWER_WITHIN is not ${durationForm}: "${text}".`);
   return ms;

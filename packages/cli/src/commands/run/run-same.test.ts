@@ -34,6 +34,8 @@ type Case = {
   readonly env?: Readonly<Record<string, string>>;
   /** Sent to the command's whole group, as Ctrl-C is, when it runs. */
   readonly signal?: NodeJS.Signals;
+  /** `tapedeck run` sleeps until the signal has ended the command, as on a busy machine. */
+  readonly isLate?: boolean;
   /** The recording of a process that wrote to own.log right before the command. */
   readonly written?: string;
   /** How many Skaffold processes are recorded whole. */
@@ -53,6 +55,10 @@ const cases: readonly Case[] = [
   },
   { title: "a loop that Ctrl-C ends", command: ["skaffold", "dev"], signal: "SIGINT", recorded: 1 },
   { title: "a loop that SIGTERM ends", command: ["skaffold", "dev"], signal: "SIGTERM", recorded: 1 },
+  ...Array.from({ length: 3 }, (_, nth) => ({
+    title: `a loop that ends before Ctrl-C comes, ${nth + 1}`,
+    ...{ command: ["skaffold", "dev"], signal: "SIGINT" as const, isLate: true, recorded: 1 },
+  })),
   {
     title: "an event log file by flag",
     command: ["skaffold", "build", "--event-log-file", "own.log", "--rpc-port", "PORT"],
@@ -120,7 +126,7 @@ function start(command: readonly string[], { cwd, env }: ReturnType<typeof harne
 async function seen(
   command: readonly string[],
   at: ReturnType<typeof harness>,
-  { signal, written }: { readonly signal: Case["signal"] | undefined; readonly written: string | undefined },
+  { signal, isLate = false, written }: Pick<Case, "signal" | "isLate" | "written">,
 ) {
   if (written !== undefined) {
     const { v1, v2 } = asNow(loadRecording(written)).messages;
@@ -129,9 +135,13 @@ async function seen(
   await using ran = start(command, at);
   if (signal !== undefined) {
     await until(() => ran.stdout().includes("args"), { message: "the command to run" });
-    // The group of whoever has the terminal.
     await until(() => ran.stderr().includes("building"), { message: "its signal handlers" });
-    process.kill(-(ran.child.pid ?? 0), signal);
+    const pid = ran.child.pid ?? 0;
+    if (isLate) process.kill(pid, "SIGSTOP");
+    // The group of whoever has the terminal.
+    process.kill(-pid, signal);
+    if (isLate) await until(() => isAlone(pid), { message: "the command to end" });
+    if (isLate) process.kill(pid, "SIGCONT");
   }
   const exit = await ran.ended;
   const stderr = ran.stderr().replace(/^tapedeck: .*\n/gm, "");
@@ -142,33 +152,30 @@ async function seen(
   return { exit, stdout: ran.stdout(), stderr, files, own };
 }
 
-test.each(cases)(
-  "is the same with and without recording: $title",
-  async ({ env, signal, written, recorded, ...told }) => {
-    // Without a port nothing is written to a file, whoever asks for it.
-    const port = String(await ownPort());
-    const command = told.command.map((arg) => arg.replace("PORT", port));
-    const [without, with_] = [harness(env), harness(env)];
-    const plain = await seen(command, without, { signal, written });
-    const project = `same-${recorder.items.length}`;
-    const before = recorder.items.length;
-    const recording = [process.execPath, main, "run", "--project", project, "--", ...command];
-    expect(await seen(recording, with_, { signal, written })).toEqual(plain);
+test.each(cases)("is the same with and without recording: $title", async ({ env, recorded, ...told }) => {
+  // Without a port nothing is written to a file, whoever asks for it.
+  const port = String(await ownPort());
+  const command = told.command.map((arg) => arg.replace("PORT", port));
+  const [without, with_] = [harness(env), harness(env)];
+  const plain = await seen(command, without, { ...told, isLate: false });
+  const project = `same-${recorder.items.length}`;
+  const before = recorder.items.length;
+  const recording = [process.execPath, main, "run", "--project", project, "--", ...command];
+  expect(await seen(recording, with_, told)).toEqual(plain);
 
-    const items = recorder.items.slice(before);
-    const said = existsSync(join(with_.cwd, "said"))
-      ? readFileSync(join(with_.cwd, "said"), "utf8").trim().split("\n")
-      : [];
-    const ends = items.filter(({ what }) => what?.$case === "closed" && what.value.process_ended);
-    expect(ends).toHaveLength(recorded);
-    // All of it, nothing twice; each channel in its order.
-    for (const channel of ["v1", "v2"]) {
-      const lines = said.filter((line) => line.startsWith(`${channel} `));
-      expect(framesOf(items, channel)).toEqual(recorded === 0 ? [] : lines);
-    }
-    expect(existsSync(with_.env.TAPEDECK_SPILL) ? readdirSync(with_.env.TAPEDECK_SPILL) : []).toEqual([]);
-  },
-);
+  const items = recorder.items.slice(before);
+  const said = existsSync(join(with_.cwd, "said"))
+    ? readFileSync(join(with_.cwd, "said"), "utf8").trim().split("\n")
+    : [];
+  const ends = items.filter(({ what }) => what?.$case === "closed" && what.value.process_ended);
+  expect(ends).toHaveLength(recorded);
+  // All of it, nothing twice; each channel in its order.
+  for (const channel of ["v1", "v2"]) {
+    const lines = said.filter((line) => line.startsWith(`${channel} `));
+    expect(framesOf(items, channel)).toEqual(recorded === 0 ? [] : lines);
+  }
+  expect(existsSync(with_.env.TAPEDECK_SPILL) ? readdirSync(with_.env.TAPEDECK_SPILL) : []).toEqual([]);
+});
 
 test("the terminal is the command's", async ({ skip }) => {
   if (spawnSync("script", ["--version"]).status !== 0) skip("there is no program `script` here");
@@ -183,6 +190,13 @@ test("the terminal is the command's", async ({ skip }) => {
   expect(plain[1]).toContain('"tty":true');
   expect(await onTerminal(`"${process.execPath}" "${main}" run -- skaffold build`)).toEqual(plain);
 });
+
+/** All children of a process have ended; while it sleeps they stay as zombies. */
+function isAlone(pid: number): boolean {
+  const { stdout } = spawnSync("ps", ["-A", "-o", "ppid=,stat="], { encoding: "utf8" });
+  const children = stdout.split("\n").filter((line) => line.trim().startsWith(`${pid} `));
+  return children.every((line) => line.trim().split(/\s+/)[1]?.startsWith("Z"));
+}
 
 function framesOf(items: readonly Item[], channel: string): string[] {
   return items.flatMap(({ what }) =>

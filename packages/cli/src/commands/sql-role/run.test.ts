@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { letReadersIn } from "@tapedeck/query/db/access/grants";
 import { migrate } from "@tapedeck/query/db/migrate";
 import { openDatabase } from "@tapedeck/query/for-cli/maintain";
+import { endOf } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
 import { startCli } from "../../testing/cli.ts";
@@ -32,6 +33,7 @@ it("a login that is made reads its workspace, is written once, listed without it
   expect((await sqlRole(["list"])).out).toBe("There are no workspace logins.\n");
   const made = await sqlRole(["create", "--workspace", "Acme"]);
   expect(made).toMatchObject({ code: 0, err: expect.stringContaining("reads workspace acme") });
+  expect(made.err).toContain("Nothing was recorded in workspace acme yet.\n");
   const address = new URL(made.out.trim());
   const { username: login } = address;
   {
@@ -48,6 +50,27 @@ it("a login that is made reads its workspace, is written once, listed without it
   expect(await sqlRole(["drop", login])).toMatchObject({ code: 0, out: `dropped ${login} (workspace acme)\n` });
   const none = `tapedeck: there is no workspace login ${login}: see \`tapedeck sql-role list\`.\n`;
   expect(await sqlRole(["drop", login])).toEqual({ code: 1, out: "", err: none });
+});
+
+it("a login is made also before there are tables, and for what is recorded without a remark", async () => {
+  await using empty = await freshDatabase();
+  const early = await sqlRole(["create", "--workspace", "acme"], { TAPEDECK_POSTGRES_URL: empty.url });
+  expect(early).toMatchObject({ code: 0, err: expect.stringContaining("Nothing was recorded in workspace acme yet.") });
+  await using database = openDatabase({ url: empty.url, connections: 1 });
+  await migrate(database);
+  const source = {
+    workspace: "initech",
+    developer: "a",
+    project: "b",
+    upstream: "skaffold",
+    source: "initech/a/b/skaffold",
+  };
+  const names = { developer_name: "a", project_name: "b", address: "" };
+  const positions = { first_position: endOf(1), last_position: endOf(1), last_event_ns: 0, gaps: 0 };
+  const row = { ...source, ...names, ...positions, connected: false, in_session: false, status: "lost" } as const;
+  await database.db.insertInto("sources").values(row).execute();
+  const known = await sqlRole(["create", "--workspace", "initech"], { TAPEDECK_POSTGRES_URL: empty.url });
+  expect(known).toMatchObject({ code: 0, err: expect.not.stringContaining("Nothing was recorded") });
 });
 
 it("a login is written for programs, or alone", async () => {
@@ -98,6 +121,7 @@ it("what a database user may not set for a login is said", async () => {
   expect(made.err.split("\n")).toEqual([
     `${login} reads workspace acme, for psql or any other client of Postgres`,
     "The password is shown only once.",
+    "Nothing was recorded in workspace acme yet.",
     "This database user is not allowed to set these for it: temp_file_limit.",
     "",
   ]);

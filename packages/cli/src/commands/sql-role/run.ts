@@ -1,6 +1,7 @@
 import {
   createLogin,
   dropLogin,
+  isRecorded,
   logins,
   RolesRefusedError,
   type WorkspaceLogin,
@@ -26,6 +27,8 @@ export async function createSqlRole({ workspace, json, quiet, data }: CreateSqlR
   if (quiet || json) return;
   say(`${made.login} reads workspace ${made.workspace}, for psql or any other client of Postgres`);
   say("The password is shown only once.");
+  if (!(await isRecorded(here.database, made.workspace)))
+    say(`Nothing was recorded in workspace ${made.workspace} yet.`);
   if (leftOut.length > 0) say(`This database user is not allowed to set these for it: ${leftOut.join(", ")}.`);
 }
 

@@ -1,47 +1,47 @@
 import { Command } from "commander";
 import { collectList, formerly, jsonOption, sinceOption, sourceOption, untilOption, urlOption } from "../options.ts";
-import type { StatsBuildsOptions } from "./run.ts";
+import { type StatsKind, statsKinds } from "./kinds.ts";
+import type { StatsOptions } from "./run.ts";
 
-const buildsCommand = () =>
-  new Command("builds")
-    .summary("show how long builds take, and how many fail")
-    .description(
-      `Shows how long builds take, and how many fail. Percentiles leave out cached, canceled and unfinished builds.`,
-    )
+function kindCommand(kind: StatsKind): Command {
+  const { name, when, groups } = kind;
+  const command = new Command(name)
+    .summary(kind.summary)
+    .description(kind.description)
     .option(
       "-g, --group <columns>",
-      "group by any of artifact, developer, project, day, source",
+      `group by any of ${groups.join(", ")}, label.<name>`,
       (text) => collectList(text),
-      ["artifact"],
+      [...kind.group],
     )
     .addOption(sourceOption())
     .option("--developer <name>", "only these developers; repeatable", collectList)
-    .option("--project <name>", "only these projects; repeatable", collectList)
-    .option("--artifact <name>", "only these artifacts; repeatable", collectList)
-    .addOption(sinceOption("builds that started at or after this time"))
-    .addOption(untilOption("builds that started before this time"))
+    .option("--project <name>", "only these projects; repeatable", collectList);
+  if (kind.hasArtifact) command.option("--artifact <name>", "only these artifacts; repeatable", collectList);
+  return command
+    .option("--zone <zone>", "time zone of hours, days and weeks, such as Europe/Berlin (default: UTC)")
+    .addOption(sinceOption(`${when} at or after this time`))
+    .addOption(untilOption(`${when} before this time`))
     .addOption(formerly("--days", "--since (such as --since 7d)"))
     .addOption(formerly("--from", "--since"))
     .addOption(formerly("--to", "--until"))
     .addOption(jsonOption())
     .addOption(urlOption())
-    .addHelpText(
-      "after",
-      `
-Example:
-  tapedeck stats builds --group artifact,developer --since 7d
-  tapedeck stats builds -s alice/shop --group day`,
-    )
-    .action(async (options: StatsBuildsOptions) => (await import("./run.ts")).statsBuilds(options));
+    .addHelpText("after", `\nExample:\n${kind.examples.map((words) => `  tapedeck stats ${name} ${words}`).join("\n")}`)
+    .action(async (options: StatsOptions) => (await import("./run.ts")).stats(kind, options));
+}
 
-export const statsCommand = () =>
-  new Command("stats")
+export const statsCommand = () => {
+  const command = new Command("stats")
     .summary("show statistics of recorded events")
     .description(`Shows statistics of recorded events.`)
-    .addCommand(buildsCommand())
     .addHelpText(
       "after",
       `
 Example:
-  tapedeck stats builds`,
+  tapedeck stats loops
+  tapedeck stats failures --since 7d`,
     );
+  for (const kind of statsKinds) command.addCommand(kindCommand(kind));
+  return command;
+};

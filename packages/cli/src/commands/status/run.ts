@@ -7,9 +7,8 @@ import { agoText, bytesText } from "../../display/durations.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { statusColour } from "../../display/status-colour.ts";
 import { table } from "../../display/table.ts";
-import { spillHome } from "../../record/spill-home.ts";
+import { isEmptyHome, spillHome } from "../../record/spill-home.ts";
 import { type RunningUp, runningUp } from "../../up/lock.ts";
-import { countWaiting } from "../../up/waiting-spills.ts";
 
 export type StatusOptions = { readonly url?: string; readonly json?: boolean; readonly data: string };
 
@@ -121,10 +120,15 @@ async function healthOf(running: RunningUp | undefined, gateway: string): Promis
     spillBytes: sumOf(ingest.metrics, "tapedeck_ingest_spill_bytes"),
     queryLag: sumOf(query.metrics, "tapedeck_query_lag_events"),
     foldDrift: sumOf(query.metrics, "tapedeck_query_fold_drift_total"),
-    waitingSpills: await countWaiting(spillHome(process.env)),
+    waitingSpills: await countWaitingSpills(),
     problems: [...here, ...fromGateway],
     warnings: [...new Set([...ingest.warnings, ...reported.warnings])],
   };
+}
+
+async function countWaitingSpills(): Promise<number> {
+  const home = spillHome(process.env);
+  return isEmptyHome(home) ? 0 : (await import("../../up/waiting-spills.ts")).countWaiting(home);
 }
 
 /** A Tapedeck that records takes them within seconds; the demo never does. */

@@ -3,6 +3,7 @@ import { connect, TapedeckError } from "@tapedeck/client";
 import { type Kind, kindNoun, kinds } from "@tapedeck/shared/events/kinds";
 import { apiAt, type Page } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
+import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
 import { eventLines, type ShownEvent } from "../../display/event-lines.ts";
 
@@ -48,7 +49,9 @@ export async function tail(options: TailOptions): Promise<void> {
   const api = apiAt(options.url);
   const filter = filterOf({ ...options, kind: options.kind ?? (options.all ? undefined : usualKinds()) });
   const columns = process.stdout.columns || undefined;
+  let isEmpty = true;
   const show = (event: ShownEvent) => {
+    isEmpty = false;
     const lines = options.json ? [JSON.stringify(event)] : eventLines(event, columns);
     process.stdout.write(lines.map((line) => `${line}\n`).join(""));
   };
@@ -59,7 +62,7 @@ export async function tail(options: TailOptions): Promise<void> {
       last: Math.max(1, options.last),
     });
     for (const event of options.last === 0 ? [] : items) show(event);
-    if (!options.follow) return;
+    if (!options.follow) return items.length === 0 ? reportUnrecorded(api, options.source) : undefined;
     after = position;
   }
   // So that nobody at that address, or a wrong filter, is said at once.
@@ -85,4 +88,5 @@ export async function tail(options: TailOptions): Promise<void> {
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   }
+  if (isEmpty && !options.follow) await reportUnrecorded(api, options.source);
 }

@@ -1,6 +1,6 @@
 import type { Role } from "@tapedeck/shared/tokens/token";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { dataOption, elsewhereOption, jsonOption } from "../options.ts";
+import { dataOption, elsewhereOption, jsonOption, withPlace } from "../options.ts";
 import type { CreateTokenOptions, ListTokensOptions, RevokeTokenOptions } from "./run.ts";
 
 const roles: readonly Role[] = ["viewer", "controller", "recorder", "admin"];
@@ -38,7 +38,9 @@ Examples:
   tapedeck token create --name "Alice's laptop" --role recorder --developer alice
   tapedeck token create --name dashboard --role viewer --expires 365d`,
     )
-    .action(async (options: CreateTokenOptions) => (await import("./run.ts")).createToken(options));
+    .action(async (options: CreateTokenOptions, command: Command) =>
+      (await import("./run.ts")).createToken(withPlace(options, command)),
+    );
 
 const listCommand = () =>
   where(new Command("list"))
@@ -52,7 +54,9 @@ const listCommand = () =>
 Example:
   tapedeck token list`,
     )
-    .action(async (options: ListTokensOptions) => (await import("./run.ts")).listTokens(options));
+    .action(async (options: ListTokensOptions, command: Command) =>
+      (await import("./run.ts")).listTokens(withPlace(options, command)),
+    );
 
 const revokeCommand = () =>
   where(new Command("revoke"))
@@ -66,14 +70,16 @@ const revokeCommand = () =>
 Example:
   tapedeck token revoke 3f0c9a1b22d4`,
     )
-    .action(async (id: string, options: RevokeTokenOptions) => (await import("./run.ts")).revokeToken(id, options));
+    .action(async (id: string, options: RevokeTokenOptions, command: Command) =>
+      (await import("./run.ts")).revokeToken(id, withPlace(options, command)),
+    );
 
 export const tokenCommand = () =>
   new Command("token")
     .summary("create, list and revoke tokens")
     .description(`Creates, lists and revokes tokens, which give people and programs access if \`auth: tokens\` is set. Works on the \
-Tapedeck server on this machine; with --url and an admin's token in TAPEDECK_TOKEN on another one, for that token's \
-workspace.`)
+Tapedeck server on this machine; with --url, or after \`tapedeck login\`, on another one with an admin's token, for that \
+token's workspace. --data means this machine also after a login.`)
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(revokeCommand());

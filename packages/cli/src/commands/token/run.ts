@@ -6,8 +6,8 @@ import { remoteTokens } from "./remote-tokens.ts";
 import type { Tokens } from "./tokens.ts";
 import { openTokensHere } from "./tokens-here.ts";
 
-/** Location of the tokens: behind a gateway, or in this machine's NATS. */
-export type TokensAt = { readonly url?: string; readonly data: string };
+/** Location of the tokens: behind a gateway, or in this machine's NATS. `here`: the latter, whatever else is selected. */
+export type TokensAt = { readonly url?: string; readonly data: string; readonly here?: boolean };
 
 export type CreateTokenOptions = TokensAt & {
   readonly name: string;
@@ -26,7 +26,7 @@ export type RevokeTokenOptions = TokensAt & { readonly json?: boolean };
 
 export async function createToken({ name, role, expires, json, quiet, ...options }: CreateTokenOptions): Promise<void> {
   const { workspace, developer, allWorkspaces = false } = options;
-  if (allWorkspaces && isElsewhere(options.url, process.env)) {
+  if (allWorkspaces && areElsewhere(options)) {
     throw new CommandError(
       "a token for all workspaces can only be created on the server itself: omit --url and TAPEDECK_URL there, or run `tapedeck context use local`.",
     );
@@ -77,8 +77,13 @@ export async function revokeToken(id: string, { json, ...options }: RevokeTokenO
   else console.log(`revoked ${revoked.name} (${revoked.roles.join(", ")} in workspace ${revoked.workspace})`);
 }
 
-async function open({ url, data, workspace }: { url?: string; data: string; workspace?: string }): Promise<Tokens> {
-  if (!isElsewhere(url, process.env)) return openTokensHere(data, process.env);
+function areElsewhere({ url, here = false }: TokensAt): boolean {
+  return !here && isElsewhere(url, process.env);
+}
+
+async function open({ workspace, ...at }: TokensAt & { readonly workspace?: string }): Promise<Tokens> {
+  const { url, data } = at;
+  if (!areElsewhere(at)) return openTokensHere(data, process.env);
   if (workspace === undefined) return remoteTokens(url);
   throw new CommandError("--workspace works on this machine only: another server uses the workspace of your token.");
 }

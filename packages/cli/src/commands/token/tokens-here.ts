@@ -1,8 +1,9 @@
 import { join, resolve } from "node:path";
 import { loadSecrets } from "@tapedeck/infra/local/secrets";
+import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats, type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
-import { durationForm, durationMs, type SettingsReader } from "@tapedeck/shared/service/settings";
+import type { SettingsReader } from "@tapedeck/shared/service/settings";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";

@@ -82,6 +82,21 @@ it.each([
   expect(err).toMatch(words);
 });
 
+it("--data means the folder here, whatever server is selected", async () => {
+  const elsewhere = { TAPEDECK_URL: "http://127.0.0.1:1" };
+  expect(await token(["list", "--data", ".tapedeck"], elsewhere)).toMatchObject({ code: 0, err: "" });
+  const ops = ["create", "--name", "ops", "--role", "admin", "--all-workspaces", "-q", "--data", ".tapedeck"];
+  expect(await token(ops, elsewhere)).toMatchObject({ code: 0, out: expect.stringMatching(/^tdk_/) });
+  expect(await token(["list"], { ...elsewhere, TAPEDECK_DATA: ".tapedeck" })).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("no Tapedeck server answers at http://127.0.0.1:1"),
+  });
+  expect(await token(["list", "--data", ".tapedeck", "--url", "127.0.0.1:1"])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining("give one of them"),
+  });
+});
+
 it.each([
   [{ TAPEDECK_NATS_URL: "" }, /no Tapedeck server runs on .tapedeck.*--data.*TAPEDECK_NATS_URL.*--url/],
   [{ TAPEDECK_NATS_URL: "nats://127.0.0.1:1" }, /NATS at nats:\/\/127.0.0.1:1 can't be reached/],

@@ -4,7 +4,7 @@ import { forgetSessions } from "@tapedeck/query/for-cli/maintain";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { beyondAll, earlierOf, logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
-import { streamName } from "@tapedeck/shared/log/subjects";
+import { streamName, workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
 import { demoWorkspace } from "@tapedeck/shared/source";
@@ -86,7 +86,10 @@ export async function forgetOld(options: ForgetOld): Promise<void> {
 async function firstOfCurrentSessions(reader: LogReader, signal: AbortSignal): Promise<Offset | undefined> {
   const starts = new Map<string, Offset>();
   const { lastOffset } = await reader.bounds();
-  const from = { afterOffset: logStart, subjects: [`tapedeck.v1.${demoWorkspace}.*.*.*.tapedeck.session`] };
+  const from = {
+    afterOffset: logStart,
+    subjects: [workspaceFilter(demoWorkspace).replace(/>$/, "*.*.*.tapedeck.session")],
+  };
   for await (const { event, offset } of reader.history(from, lastOffset, signal)) {
     if (event.kind === "session.started") starts.set(event.source, offset);
   }

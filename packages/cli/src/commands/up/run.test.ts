@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,33 +20,6 @@ type Session = {
   readonly labels: Readonly<Record<string, string>>;
   readonly endedAt: string | null;
 };
-type Event = { readonly id: string };
-
-const killed = {
-  "gateway/src/main": "gateway was killed",
-  "query/src/main": "query was killed",
-  "ingest/src/main": "ingest was killed",
-  "nats-server": "NATS exited unexpectedly",
-  "bin/postgres": "Postgres exited unexpectedly",
-};
-
-const idsIn = ({ stdout }: RunningCli) =>
-  stdout()
-    .split("\n")
-    .slice(0, -1)
-    .map((line) => (JSON.parse(line) as Event).id);
-
-/** The process number of a child whose command line holds a text. */
-function childOf(parent: number, text: string): number {
-  const { stdout } = spawnSync("ps", ["-ww", "-eo", "pid=,ppid=,args="], { encoding: "utf8" });
-  const found = stdout
-    .split("\n")
-    .map((line) => /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line))
-    .find((match) => Number(match?.[2]) === parent && match?.[3]?.includes(text));
-  if (found === undefined) throw new Error(`no ${text}`);
-  return Number(found?.[1]);
-}
-
 describe("tapedeck up", { timeout: 300_000 }, () => {
   const cwd = mkdtempSync(join(tmpdir(), "tapedeck-up-"));
   chmodSync(cwd, 0o711); // started by root, Postgres runs as another user
@@ -164,82 +136,6 @@ describe("tapedeck up", { timeout: 300_000 }, () => {
     expect((await waited())?.labels).toMatchObject({ command: "skaffold build" });
     const told = () => up.cli.stdout().includes("delivered the waiting recording of bob/");
     await until(told, { message: "`up` to say so" });
-  });
-
-  it("starts again what dies, and a tail goes on with each event once", async () => {
-    const follow = ["tail", "--after", "start", "--all"];
-    await using tail = ask(...follow, "--json");
-    await until(() => idsIn(tail).length > 0, { message: "the tail to show something" });
-    const pid = up.cli.child.pid ?? 0;
-    for (const [name, told] of Object.entries(killed)) {
-      const before = childOf(pid, name);
-      process.kill(before, "SIGKILL");
-      await until(() => up.cli.stdout().includes(told), { message: `${name} to be missed` });
-      await until(() => childOf(pid, name) !== before, { message: `${name} to be there again` });
-    }
-    const run = ask("run", "--developer", "carla", "--project", "blog", "--", "skaffold", "build");
-    expect(await run.ended).toBe(0);
-    await until(async () => (await sessionsOf("carla/blog"))[0]?.endedAt, { message: "carla's run" });
-
-    // A single request is refused with "try again" while the gateway has not found the restarted NATS.
-    const all = await until(
-      async () => {
-        const asked = ask(...follow, "--no-follow", "--json");
-        expect([await asked.ended, asked.stderr()]).toEqual([0, ""]);
-        return asked;
-      },
-      { message: "the log to be readable again" },
-    );
-    await until(() => idsIn(tail).length >= idsIn(all).length, { message: "the tail to have it all" });
-    expect(idsIn(tail)).toEqual(idsIn(all));
-    expect(idsIn(all).length).toBeGreaterThan(300);
-    tail.child.kill("SIGINT");
-    expect(await tail.ended).toBe(0);
-  });
-
-  it("erases a session for good, imports what is new, and rebuilds its tables", async () => {
-    const [session] = await sessionsOf("carla/blog");
-    const erased = ask("erase", "--session", session?.session ?? "", "--yes", "--json");
-    expect([await erased.ended, erased.stderr()]).toEqual([0, `tapedeck: erase at ${up.env.TAPEDECK_URL}\n`]);
-    expect((JSON.parse(erased.stdout()) as { events: number }).events).toBeGreaterThan(10);
-    await until(async () => (await sessionsOf("carla/blog")).length === 0, { message: "the tables to follow" });
-    const open = (await sessionsOf("alice-b/shop"))[0]?.session ?? "";
-    const refused = ask("erase", "--session", open, "--yes");
-    expect(await refused.ended).toBe(1);
-    expect(refused.stderr()).toContain("is still running: end it first");
-
-    const file = join(dev, "event-log-file.v1.ndjson");
-    const imported = ["import", file, "--developer", "Dora B", "--project", "shop"];
-    const printed = ask(...imported);
-    expect(await printed.ended).toBe(0);
-    expect(printed.stdout()).toMatch(/^dora-b\/shop: recorded \d+ messages of the process that began [^\n]+\n$/);
-    const again = await json<{ source: string; processes: { session?: string }[] }>(...imported);
-    expect(again.source).toBe("dora-b/shop");
-    // The tables follow the log; its end is the last of a session.
-    const known = await until(async () => (await sessionsOf("dora-b/shop")).find(({ endedAt }) => endedAt !== null), {
-      message: "the imported session to be listed",
-    });
-    expect(again.processes.map((process) => process.session)).toEqual([known.session]);
-
-    const before = await json<Items<unknown>>("stats", "builds", "--group", "artifact,developer");
-    const rebuilt = ask("rebuild");
-    expect(await rebuilt.ended).toBe(0);
-    // How far it is comes after it where the machine is slow.
-    expect(rebuilt.stderr()).toContain(`tapedeck: rebuild at ${up.env.TAPEDECK_URL}\n`);
-    expect(await json<Items<unknown>>("stats", "builds", "--group", "artifact,developer")).toMatchObject({
-      items: before.items,
-    });
-  });
-
-  it("killed, it leaves nothing behind that runs, and the next start has what was recorded", async () => {
-    const before = (await json<Items<Session>>("sessions")).items.length;
-    const all = Object.keys(killed).map((name) => childOf(up.cli.child.pid ?? 0, name));
-    up.cli.child.kill("SIGKILL");
-    await up.cli.ended;
-    const isRunning = (pid: number) => spawnSync("ps", ["-p", String(pid)]).status === 0;
-    await until(() => !all.some(isRunning), { message: "servers and services to end" });
-    up = await start();
-    await until(async () => (await json<Items<Session>>("sessions")).items.length >= before, { message: "the same" });
   });
 
   it("stops in order at Ctrl-C, and keeps what it has", async () => {

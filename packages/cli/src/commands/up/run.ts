@@ -7,7 +7,7 @@ import { credentials, Metadata } from "@grpc/grpc-js";
 import { loadSecrets, type Secrets } from "@tapedeck/infra/local/secrets";
 import { namePart, sourceName } from "@tapedeck/shared/source";
 import { sentenceOf } from "../../command-error.ts";
-import type { GrpcTarget } from "../../gateway-address.ts";
+import type { GrpcTarget } from "../../grpc-target.ts";
 import { spillHome } from "../../record/spill-home.ts";
 import { checkDataFolder } from "../../up/data-folder.ts";
 import { lockUp } from "../../up/lock.ts";
@@ -55,7 +55,9 @@ export async function up(options: UpOptions): Promise<void> {
   const secrets = await loadSecrets(join(dataDir, "secrets"));
   const casting = mode === "demo" ? startDemo() : undefined;
   casting?.catch(() => {}); // awaited below; its processes end with this one
-  const servers = await startServers({ storeDir, secrets, say, ...ownServers(settings, listeners) });
+  // A terminal or a service manager may send its signal to the servers and services too, which then end by themselves.
+  const sayOfDeaths = (line: string) => stop.aborted || say(line);
+  const servers = await startServers({ storeDir, secrets, say: sayOfDeaths, ...ownServers(settings, listeners) });
   if (servers.nats) stack.use(servers.nats);
   if (servers.postgres) stack.use(servers.postgres);
   const demo = casting && stack.use(await casting);
@@ -64,7 +66,7 @@ export async function up(options: UpOptions): Promise<void> {
   const sources: readonly UpSource[] = demo?.sources ?? settings.sources;
   const logs = await openLogs(storeDir);
   const env = serviceEnv(settings, listeners, sources, secrets);
-  const running = await startServices(stack, { env, logs, say });
+  const running = await startServices(stack, { env, logs, say: sayOfDeaths });
   // Before ingest leaves, so that it hears how the demo's processes end.
   if (demo) stack.use(demo);
   if (stop.aborted) return;

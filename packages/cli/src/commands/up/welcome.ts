@@ -98,6 +98,7 @@ function toTry(options: Welcome): string[] {
   return [
     bold("Try, in another terminal:"),
     ...lettingIn(options),
+    command(`${program.here} open`, "the page, in a browser"),
     command(`${program.here} tail`, "what happens, as it happens"),
     ...states,
     ...moreToTry(options),

@@ -1,4 +1,4 @@
-import { durationForm, durationMs } from "@tapedeck/shared/service/settings";
+import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { Command, InvalidArgumentError } from "commander";
 import { collectList, jsonOption, urlOption } from "../options.ts";
 import type { WaitOptions } from "./run.ts";

@@ -1,6 +1,7 @@
 import { connect, TapedeckError } from "@tapedeck/client";
 import { type Api, apiAt, type Page } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
+import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
 import { eventLines, type ShownEvent } from "../../display/event-lines.ts";
 
@@ -37,6 +38,7 @@ export async function wait(options: WaitOptions): Promise<void> {
   for (const [signal, as] of Object.entries(stoppedBy)) process.once(signal, () => end(as));
   if (options.timeout !== undefined) setTimeout(end, Math.min(options.timeout, longestMs), timedOut).unref();
   const after = options.after ?? (await positionNow(api, filter));
+  await reportUnrecorded(api, options.source);
   process.stderr.isTTY &&
     process.stderr.write(`waiting for ${[...options.for, ...orFail].join(", ")} after ${after}\n`);
   using client = connect({ url: api.base, ...(api.token !== undefined && { token: api.token }) });

@@ -83,9 +83,11 @@ export function maintainApi({ query, services, nats, audit }: MaintainDeps): Mai
       assertEverywhere(context);
       const progress = async function* () {
         audit("tables rebuilt", context, {});
-        for await (const { first, last, reached } of services.rebuild(context.signal)) {
-          const events = Number(last - first) + 1;
-          yield { events, done: Math.max(0, Math.min(events, Number(reached - first) + 1)) };
+        for await (const { first, last, reached, events } of services.rebuild(context.signal)) {
+          // The sequences of erased events are empty: the part of the sequences stands for the part of the events.
+          const [sequences, done] = [Number(last - first) + 1, Number(reached - first) + 1];
+          const part = sequences === 0 ? 1 : Math.max(0, Math.min(1, done / sequences));
+          yield { events: Number(events), done: Math.floor(Number(events) * part) };
         }
       };
       return begin("rebuild", progress());

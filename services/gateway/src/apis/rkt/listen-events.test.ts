@@ -52,7 +52,7 @@ describe("what is told", () => {
     await until(() => got.length === 4, { message: "history" });
     expect(got).toEqual([["a", "b"], ["c"], ["i"], ["d", "e"]]);
     expect(head).toEqual({ position: on.endPosition(1), session });
-    await on.add(pod("f", 13), pod("g", 13));
+    await on.addTogether(pod("f", 13), pod("g", 13));
     await until(() => got.length === 5, { message: "what is live" });
     await on.add(pod("h", 14, { session: "01B" }));
     await until(() => got.length === 6, { message: "a later session" });

@@ -28,7 +28,7 @@ export type LogsRequest = {
 const mostBytes = 32 << 20;
 
 /** How many messages of the log the search for the last N lines covers at first; it grows until they are found. */
-const firstWindow = 4_096;
+const firstWindow = 256;
 
 /** How far the clocks of host and log may differ: the search starts this much before `since_time`. */
 const clockSlackMs = 3_600_000;

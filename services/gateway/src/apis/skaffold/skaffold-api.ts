@@ -1,16 +1,17 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { frameOf } from "@tapedeck/shared/log/batch";
+import type { HeldEvent, LogReader } from "@tapedeck/shared/log/log";
 import { justBefore, logStart } from "@tapedeck/shared/log/offset";
 import { channelFilter, eventSubject } from "@tapedeck/shared/log/subjects";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { ControlClient } from "../../control-client.ts";
 import type { Positions } from "../../positions.ts";
 import { type ControlDeps, controlCall, sendControl } from "../control.ts";
-import type { EncodedStream } from "../encoded-answer.ts";
+import type { EncodedBatches } from "../encoded-answer.ts";
 import { readCollection } from "../read-collection.ts";
 import { nameOf, resolveSession } from "../resolve-source.ts";
-import { eventsIn, type SessionScope, sessionScope } from "../session-scope.ts";
+import { eventBatchesIn, type SessionScope, sessionScope } from "../session-scope.ts";
 import { UpstreamError } from "../upstream-error.ts";
 import { answerText, forwarded } from "./control-call.ts";
 import type { ControlMethod, StateMethod, StreamMethod } from "./methods.ts";
@@ -21,7 +22,7 @@ export type SkaffoldApi = {
   /** The state message's bytes; empty before the runner exists and for a source without a session. */
   getState(method: StateMethod, context: CallContext): Promise<{ head: AnswerHead; bytes: Uint8Array }>;
   /** The recorded frames, verbatim, in order; then live. Ends only when the context names a session and that ends. */
-  events(method: StreamMethod, context: CallContext): Promise<EncodedStream>;
+  events(method: StreamMethod, context: CallContext): Promise<EncodedBatches>;
   /**
    * The upstream's answer.
    * @throws UpstreamError the upstream's own refusal, with its code and text
@@ -58,20 +59,27 @@ export function skaffoldApi(deps: SkaffoldApiDeps): SkaffoldApi {
 
 async function* framesOf(deps: SkaffoldApiDeps, scope: SessionScope, { channel }: StreamMethod, signal: AbortSignal) {
   const from = { afterOffset: scope.afterOffset, subjects: [channelFilter(scope.source, channel)] };
-  for await (const recorded of eventsIn(deps, scope, from, { signal })) {
-    const frame = frameOf(recorded);
-    if (frame !== undefined) yield frame;
+  for await (const batch of eventBatchesIn(deps, scope, from, { signal })) {
+    yield batch.flatMap((held) => bytesOf(held) ?? []);
   }
 }
+
+// All readers share live frames, so that what is made of each can be shared, too.
+const liveFrames = new WeakMap<HeldEvent, Uint8Array>();
 
 /**
  * The bytes to send again: part 0 of a frame. Frames too large for the log have none. Bytes that are not a message are
  * withheld: they would break the client's stream every time.
  */
-function frameOf({ event }: RecordedEvent): Uint8Array | undefined {
-  if (event.part !== 0 || event.kind === "upstream.unreadable") return undefined;
-  const { original } = event;
-  return original === undefined || (original.bytes.length === 0 && original.size > 0n) ? undefined : original.bytes;
+function bytesOf(held: HeldEvent): Uint8Array | undefined {
+  const { bytes, isShared } = held;
+  if (bytes === undefined) return undefined;
+  const known = isShared ? liveFrames.get(held) : undefined;
+  if (known !== undefined) return known;
+  const frame = frameOf(bytes);
+  if (frame?.part !== 0 || frame.kind === "upstream.unreadable" || frame.bytes === undefined) return undefined;
+  if (isShared) liveFrames.set(held, frame.bytes);
+  return frame.bytes;
 }
 
 async function callSkaffold(

@@ -2,7 +2,8 @@ import { tokenRecord } from "@tapedeck/shared/tokens/token";
 import { z } from "zod";
 import { cloudEvent, event } from "./schemas/event.ts";
 import { count, position, text } from "./schemas/fields.ts";
-import { buildStats, operation, session, source } from "./schemas/lists.ts";
+import { operation, session, source } from "./schemas/lists.ts";
+import { buildStats, commandStats, failureStats, greenStats, loopStats } from "./schemas/stats.ts";
 import { error, message, progressLine, state } from "./schemas/stream.ts";
 
 // The answers of the HTTP API. Lists are typed by these schemas, but answers are not checked against them at run time. A
@@ -29,6 +30,7 @@ const page = (items: z.ZodType, next: string, reflects: string) =>
   });
 const nextPage = "Give it as `page` to get the next page.";
 const reflected = "The position that the answer reflects.";
+const allItems = (items: z.ZodType) => z.object({ items: z.array(items), position: position.describe(reflected) });
 
 /** The schemas by the names that they have in the API's description. */
 export const answers = {
@@ -40,7 +42,15 @@ export const answers = {
   Operation: operation,
   Operations: page(operation, nextPage, reflected),
   BuildStats: buildStats,
-  BuildStatsList: z.object({ items: z.array(buildStats), position: position.describe(reflected) }),
+  BuildStatsList: allItems(buildStats),
+  LoopStats: loopStats,
+  LoopStatsList: allItems(loopStats),
+  FailureStats: failureStats,
+  FailureStatsList: allItems(failureStats),
+  GreenStats: greenStats,
+  GreenStatsList: allItems(greenStats),
+  CommandStats: commandStats,
+  CommandStatsList: allItems(commandStats),
   State: state,
   Event: event,
   Events: page(
@@ -60,7 +70,10 @@ export const answers = {
     events: count("Events to erase."),
     removed: count("Events that are erased."),
   }),
-  Rebuilding: progressLine({ events: count("Events of the log."), done: count("Events that the new tables have.") }),
+  Rebuilding: progressLine({
+    events: count("Events of the log when the rebuild began."),
+    done: count("Events that the new tables have."),
+  }),
   Health: z.object({ status: z.literal("ok") }),
   Readiness: readiness,
 } as const;

@@ -2,11 +2,11 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type EventJson, eventToJson } from "@tapedeck/shared/events/json";
 import type { Filter } from "@tapedeck/shared/filter/filter";
 import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
-import { justBefore, laterOf, mayHoldEvents, type Offset } from "@tapedeck/shared/log/offset";
+import { justBefore, laterOf, messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import { type EventFinder, FoundEvents, type Range } from "./find-events.ts";
-import type { Page } from "./lists.ts";
+import type { Page } from "./list.ts";
 
 export type EventsPageRequest = {
   readonly workspace: string;
@@ -75,16 +75,20 @@ async function firstOf(
   const items: EventJson[] = [];
   let bytes = 0;
   const begun = performance.now();
+  let seen = range.afterOffset;
+  let isFull = false;
+  const pageTo = (end: Offset) => ({ items, nextPage: written(end), position: written(end) });
   for await (const { offset, recorded } of events.first(range, limit)) {
+    if (isFull && offset > seen) return pageTo(seen);
+    seen = offset;
     if (recorded !== undefined) {
       const json = render(recorded);
       items.push(json);
       bytes += sizeOf(json, recorded);
     }
-    const isFull = items.length >= limit || bytes >= mostBytes || performance.now() - begun >= longestMs;
-    if (isFull && mayHoldEvents(offset, range.untilOffset)) {
-      return { items, nextPage: written(offset), position: written(offset) };
-    }
+    isFull = items.length >= limit || bytes >= mostBytes || performance.now() - begun >= longestMs;
+    // Whether the last message holds more is known when it is read to its end.
+    if (isFull && messagesBetween(seen, range.untilOffset) > 0) return pageTo(seen);
   }
   return { items, position: written(range.untilOffset) };
 }

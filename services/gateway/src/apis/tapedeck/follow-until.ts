@@ -1,4 +1,4 @@
-import type { LogReader, ReadFrom, RecordedEvent } from "@tapedeck/shared/log/log";
+import type { HeldBatches, LogReader, ReadFrom } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { lastBy } from "../../positions.ts";
@@ -23,7 +23,7 @@ export async function* followUntil(
   from: ReadFrom,
   time: Date,
   { signal, caughtUp, reached, ended }: FollowUntil,
-): AsyncGenerator<RecordedEvent, void> {
+): HeldBatches {
   const left = new AbortController();
   const isLater = new AbortController();
   const passed = new AbortController();
@@ -31,7 +31,7 @@ export async function* followUntil(
   let done = from.afterOffset;
   const end = endAt(log, time, over, isLater.signal).finally(() => passed.abort());
   try {
-    const following = log.follow(from, {
+    const following = log.followBatches(from, {
       signal: AbortSignal.any([over, passed.signal]),
       caughtUp,
       reached(offset) {
@@ -39,16 +39,18 @@ export async function* followUntil(
         reached(offset);
       },
     });
-    for await (const recorded of following) {
-      if (recorded.recordedAt > time) break;
-      yield recorded;
-      done = recorded.offset;
+    for await (const batch of following) {
+      const late = batch.findIndex((held) => (held.decode()?.recordedAt ?? 0) > time);
+      const inTime = late < 0 ? batch : batch.slice(0, late);
+      if (inTime.length > 0) yield inTime;
+      done = inTime.at(-1)?.offset ?? done;
+      if (late >= 0) break;
     }
     isLater.abort();
     const endOffset = await end;
     if (endOffset === undefined) return;
     ended(endOffset);
-    if (endOffset > done) yield* log.history({ ...from, afterOffset: done }, endOffset, over);
+    if (endOffset > done) yield* log.historyBatches({ ...from, afterOffset: done }, endOffset, over);
   } finally {
     left.abort();
   }

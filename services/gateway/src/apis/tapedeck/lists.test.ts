@@ -7,6 +7,7 @@ it("percentiles are whole milliseconds, or null where nothing was built", async 
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
   const lists = listsApi({
     ...{ listSources: nothing, listSessions: nothing, listOperations: nothing },
+    stats: nothing,
     buildStats: async () => ({ items: [{ ...stats, p50_ms: 1_234.5678, p90_ms: 0.4 }], position: "e-1" }),
   });
   const { items } = await lists.buildStats({ workspace: "acme" }, {});
@@ -17,7 +18,7 @@ it("an operation has the code that its app ended with: 0 is one, and null where 
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
   const items = [42, 0, undefined].map((exit_code) => Operation.fromPartial({ kind: "app", exit_code }));
   const lists = listsApi({
-    ...{ listSources: nothing, listSessions: nothing, buildStats: nothing },
+    ...{ listSources: nothing, listSessions: nothing, buildStats: nothing, stats: nothing },
     listOperations: async () => ({ items, next_page: "", position: "e-1" }),
   });
   const page = await lists.operations({ workspace: "acme" }, { kind: ["app"] });
@@ -28,7 +29,7 @@ it("operations of one subject that run at the same time are told apart by their 
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
   const items = ["J1", "J2"].map((instance) => Operation.fromPartial({ kind: "command", subject: "up", instance }));
   const lists = listsApi({
-    ...{ listSources: nothing, listSessions: nothing, buildStats: nothing },
+    ...{ listSources: nothing, listSessions: nothing, buildStats: nothing, stats: nothing },
     listOperations: async () => ({ items, next_page: "", position: "e-1" }),
   });
   const page = await lists.operations({ workspace: "acme" }, { kind: ["command"] });

@@ -1,10 +1,17 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { EventsResponse, type GetStateResponse } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { writeEventJson } from "@tapedeck/shared/events/json";
-import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import type { HeldEvent, RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { type StateRead, stateJson } from "./state.ts";
+
+/** The messages of a subscription: one, or several that are there at the same time. */
+export type SubscriptionMessages = AsyncIterable<SubscriptionMessage | readonly SubscriptionMessage[]>;
+
+export function allOf(some: SubscriptionMessage | readonly SubscriptionMessage[]): readonly SubscriptionMessage[] {
+  return "type" in some ? [some] : some;
+}
 
 /** A message to a subscriber, on any transport. Each format is rendered once, when it is first read. */
 export type SubscriptionMessage = {
@@ -61,37 +68,69 @@ export function stateProto({
   };
 }
 
-// All subscribers share live events, so each event has one message.
-const messages = new WeakMap<RecordedEvent, SubscriptionMessage>();
+// All subscribers share live events, so each of these has one message.
+const messages = new WeakMap<HeldEvent, SubscriptionMessage>();
 
 /** `original` includes the upstream's own bytes. Such messages are rare, and not shared. */
 export function eventMessage(
   epoch: string,
+  held: HeldEvent,
   recorded: RecordedEvent,
   { original }: { readonly original: boolean },
 ): SubscriptionMessage {
-  const known = original ? undefined : messages.get(recorded);
-  if (known !== undefined) return known;
-  const { offset, recordedAt, event } = recorded;
-  const position = formatPosition({ epoch, offset });
-  const made = message(
-    { type: "event", position, recordedAt },
-    () => {
-      const json = writeEventJson(recorded, epoch, { original });
-      return `{"type":"event","position":"${position}","event":${json}}`;
-    },
-    () => {
-      const { seconds, nanos } = timestampFromDate(recordedAt);
-      const shown = original ? event : { ...event, original: undefined };
-      return { $case: "event", value: { recorded_at: { seconds, nanos }, event: shown } };
-    },
-  );
-  if (!original) messages.set(recorded, made);
-  return made;
+  if (original || !held.isShared) return new EventMessage(epoch, recorded, original);
+  let message = messages.get(held);
+  if (message === undefined) {
+    message = new EventMessage(epoch, recorded, false);
+    messages.set(held, message);
+  }
+  return message;
+}
+
+class EventMessage implements SubscriptionMessage {
+  readonly type = "event";
+  readonly position: string;
+  readonly #recorded: RecordedEvent;
+  readonly #epoch: string;
+  readonly #original: boolean;
+  #json: string | undefined;
+  #proto: Uint8Array | undefined;
+
+  constructor(epoch: string, recorded: RecordedEvent, original: boolean) {
+    this.position = formatPosition({ epoch, offset: recorded.offset });
+    this.#recorded = recorded;
+    this.#epoch = epoch;
+    this.#original = original;
+  }
+
+  get recordedAt(): Date {
+    return this.#recorded.recordedAt;
+  }
+
+  get json(): string {
+    this.#json ??= `{"type":"event","position":"${this.position}","event":${this.#eventJson()}}`;
+    return this.#json;
+  }
+
+  get proto(): Uint8Array {
+    this.#proto ??= EventsResponse.encode({ position: this.position, body: this.#body() }).finish();
+    return this.#proto;
+  }
+
+  #eventJson(): string {
+    return writeEventJson(this.#recorded, this.#epoch, { original: this.#original });
+  }
+
+  #body(): NonNullable<EventsResponse["body"]> {
+    const { recordedAt, event } = this.#recorded;
+    const { seconds, nanos } = timestampFromDate(recordedAt);
+    const shown = this.#original ? event : { ...event, original: undefined };
+    return { $case: "event", value: { recorded_at: { seconds, nanos }, event: shown } };
+  }
 }
 
 function message(
-  head: Omit<SubscriptionMessage, "json" | "proto">,
+  head: Pick<SubscriptionMessage, "type" | "position">,
   toJson: () => string,
   toBody: () => NonNullable<EventsResponse["body"]>,
 ): SubscriptionMessage {

@@ -54,17 +54,57 @@ const between = {
 };
 const original = flag("Includes the upstream's own message in each event, base64.");
 
-export const groups = ["artifact", "developer", "project", "source", "day"] as const;
+const label = many(
+  text("branch=main").regex(/^[^=]+=/, "is not name=value"),
+  "Only with these labels, `name=value`: all of them must match.",
+);
+
+const times = ["hour", "day", "week"] as const;
+const ofAll = ["developer", "project", "source", ...times] as const;
+
+/** What each kind of statistics can be grouped by, besides labels. */
+export const groups = {
+  builds: ["artifact", ...ofAll],
+  loops: ofAll,
+  failures: ["phase", "errorCode", "error", "artifact", ...ofAll],
+  green: ["phase", "errorCode", "error", "artifact", ...ofAll],
+  commands: ["command", "machine", "box", "provider", ...ofAll],
+} as const;
+
+const byLabel = /^label\../;
+
+function statistics(names: readonly string[]) {
+  const name = z.string().refine((given) => names.includes(given) || byLabel.test(given), {
+    error: `is none of ${names.join(", ")}, label.<name>`,
+  });
+  const list = [...names, "label.branch"].map((one) => `\`${one}\``).join(", ");
+  return {
+    group: z
+      .preprocess(
+        (given) => (Array.isArray(given) ? given.flatMap((value) => String(value).split(",")).filter(Boolean) : given),
+        z.array(name),
+      )
+      .optional()
+      .describe(
+        `One row for each value of these, repeated or separated by commas: ${list}. An hour is given by its begin in UTC, a week by its Monday.`,
+      ),
+    zone: one(text("Europe/Berlin"), "Time zone of hours, days and weeks; UTC by default."),
+    developer: ofSources.developer,
+    project: ofSources.project,
+    label,
+    ...between,
+    min_position: minPosition,
+  };
+}
+
+const artifact = many(text("web"), "Only these artifacts.");
 
 export const parameters = {
   sources: z.strictObject({ ...ofSources, ...paging }),
   sessions: z.strictObject({
     ...ofSources,
     session,
-    label: many(
-      text("branch=main").regex(/^[^=]+=/, "is not name=value"),
-      "Only with these labels, `name=value`: all of them must match.",
-    ),
+    label,
     ...between,
     ...paging,
   }),
@@ -77,20 +117,11 @@ export const parameters = {
     ...between,
     ...paging,
   }),
-  buildStats: z.strictObject({
-    group: z
-      .preprocess(
-        (given) => (Array.isArray(given) ? given.flatMap((value) => String(value).split(",")).filter(Boolean) : given),
-        z.array(z.enum(groups, `is none of ${groups.join(", ")}`)),
-      )
-      .optional()
-      .describe("One row for each value of these: repeated, or separated by commas. Days are in UTC."),
-    developer: ofSources.developer,
-    project: ofSources.project,
-    artifact: many(text("web"), "Only these artifacts."),
-    ...between,
-    min_position: minPosition,
-  }),
+  buildStats: z.strictObject({ ...statistics(groups.builds), artifact }),
+  loopStats: z.strictObject(statistics(groups.loops)),
+  failureStats: z.strictObject({ ...statistics(groups.failures), artifact }),
+  greenStats: z.strictObject({ ...statistics(groups.green), artifact }),
+  commandStats: z.strictObject(statistics(groups.commands)),
   state: z.strictObject({
     source: one(
       text("alice/shop"),

@@ -11,9 +11,9 @@ function queryOf(upstream: string) {
   const source = `acme/alice/shop/${upstream}`;
   const query: Pick<QueryClient, "listSources" | "readState"> = {
     listSources: async () => ({ items: [{ source, upstream } as never], next_page: "", position: "" }),
-    async readState({ collection = "", at = "", session = "" }) {
+    async readState({ collection = "", also = [], at = "", session = "" }) {
       if (at === "never") throw new Error("away");
-      asked.push(`${collection} ${at} ${session}`);
+      asked.push(`${[collection, ...also]} ${at} ${session}`);
       return { head: { ...head, source }, rows: [] };
     },
   };
@@ -23,10 +23,10 @@ function queryOf(upstream: string) {
 const context = (signal = new AbortController().signal) => ({ workspace: "acme", who: "test", signal });
 const oneAtOnce = () => timedSemaphore({ atOnce: 1, patienceMs: 20, what: "large answers" });
 
-it("is of one moment and one session: those of the first collection", async () => {
+it("is of one moment and one session: all collections are asked for at once", async () => {
   const { asked, query } = queryOf("skaffold");
   const read = await stateReader({ query, largeAnswers: oneAtOnce() })({ ...context(), at: "e-9" });
-  expect(asked).toEqual(["skaffold.v1 e-9 ", "skaffold.v2 e-3 01A"]);
+  expect(asked).toEqual(["skaffold.v1,skaffold.v2 e-9 "]);
   expect(stateAnswer(read)).toEqual({
     ...{ source: "acme/alice/shop/skaffold", session: "01A", sessionEnded: false, notHeardSince: null },
     ...{ position: "e-3", at: "e-9" },

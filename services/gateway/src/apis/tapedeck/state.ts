@@ -1,14 +1,14 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
-import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { timeToJson } from "@tapedeck/shared/events/time-text";
+import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../../call-context.ts";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { QueryClient } from "../../query-client.ts";
-import { resolveSource } from "../resolve-source.ts";
+import { withSource } from "../resolve-source.ts";
 import { rktState } from "../rkt/state.ts";
 import { skaffoldState } from "../skaffold/state.ts";
-import type { StateCollection, UpstreamState } from "../upstream-state.ts";
+import type { UpstreamState } from "../upstream-state.ts";
 import { vagrantState } from "../vagrant/state.ts";
 
 /** State of a source in its upstream's own messages, as of one position. */
@@ -61,48 +61,46 @@ export type StateDeps = {
 
 /** Reads the state of a source, now or at a moment. Throws TapedeckError. */
 export function stateReader({ query, largeAnswers }: StateDeps): (context: CallContext) => Promise<StateRead> {
-  return async (context) => {
-    const source = await resolveSource(query, context);
-    const { isLarge } = upstreamStates[source.upstream as UpstreamName];
-    const done = isLarge ? await largeAnswers.acquire(context.signal) : () => {};
-    try {
-      return { ...(await read(source, context)), done };
-    } catch (error) {
-      done();
-      throw error;
-    }
-  };
+  return (context) =>
+    withSource(query, context, undefined, async (source) => {
+      const upstream = sourceParts(source).upstream as UpstreamName;
+      const done = upstreamStates[upstream].isLarge ? await largeAnswers.acquire(context.signal) : () => {};
+      try {
+        return { ...(await readWhole(query, { source, upstream }, context)), done };
+      } catch (error) {
+        done();
+        throw error;
+      }
+    });
+}
 
-  async function read({ source, ...of }: Source, context: CallContext): Promise<Omit<StateRead, "done">> {
-    const upstream = of.upstream as UpstreamName;
-    const ask = async ([collection, type]: StateCollection, at: string, session: string) => {
-      const { head, rows } = await query.readState({
-        workspace: context.workspace,
-        source,
-        session,
-        at,
-        min_position: context.minPosition ?? "",
-        collection,
-      });
-      return { head, rows: rows.map((row) => ({ position: head.position, ...row, collection, type })) };
-    };
-    const [one, ...others] = upstreamStates[upstream].collections;
-    const first = await ask(one, context.at ?? "", context.session ?? "");
-    // The other collections are read at the first one's position, so that the answer is one moment, and in its session:
-    // without a session, Vagrant's jobs would be those of all sessions.
-    const { position, session, session_ended, not_heard_since } = first.head;
-    const rest = await Promise.all(others.map((collection) => ask(collection, position, session)));
-    return {
-      source,
-      ...(session !== "" && { session }),
-      sessionEnded: session_ended,
-      ...(not_heard_since && { notHeardSince: not_heard_since }),
+/** All collections in one question, so that they are of one moment and one session. */
+async function readWhole(
+  query: QueryClient,
+  { source, upstream }: { readonly source: SourceName; readonly upstream: UpstreamName },
+  { workspace, session: named = "", at, minPosition = "" }: CallContext,
+): Promise<Omit<StateRead, "done">> {
+  const { collections } = upstreamStates[upstream];
+  const [first, ...also] = collections.map(([name]) => name);
+  const asked = { workspace, source, session: named, at: at ?? "", min_position: minPosition };
+  const { head, rows } = await query.readState({ ...asked, collection: first ?? "", also });
+  const { position, session, session_ended, not_heard_since } = head;
+  const types = new Map(collections);
+  return {
+    source,
+    ...(session !== "" && { session }),
+    sessionEnded: session_ended,
+    ...(not_heard_since && { notHeardSince: not_heard_since }),
+    position,
+    ...(at !== undefined && { at }),
+    upstream,
+    rows: rows.map(({ collection = "", ...row }) => ({
       position,
-      ...(context.at !== undefined && { at: context.at }),
-      upstream,
-      rows: [first, ...rest].flatMap(({ rows }) => rows),
-    };
-  }
+      ...row,
+      collection,
+      type: types.get(collection) ?? "",
+    })),
+  };
 }
 
 /** State as JSON. */

@@ -9,9 +9,9 @@ import { type Bookmarks, type OpenEvents, SubscriptionReader } from "./subscript
 export type Subscription = {
   readonly workspace: string;
   readonly filter: Filter;
-  /** The sequence after which it starts. */
+  /** After which it starts. */
   readonly afterOffset: Offset;
-  /** Ends with `complete` after this sequence. */
+  /** Ends with `complete` after it. */
   readonly untilOffset?: Offset;
   /** Ends with `complete` when this future time has passed; live until then. */
   readonly untilTime?: Date;
@@ -19,7 +19,7 @@ export type Subscription = {
   readonly bookmarks?: Bookmarks;
 };
 
-const defaultBookmarks: Bookmarks = { ms: 5_000, events: 10_000 };
+const defaultBookmarks: Bookmarks = { ms: 5_000, messages: 1_000 };
 
 /**
  * History, then live, in order, once each; `caught_up` between the two; bookmarks where matching events are rare.
@@ -27,9 +27,18 @@ const defaultBookmarks: Bookmarks = { ms: 5_000, events: 10_000 };
  */
 export async function* subscribe(
   log: LogReader,
-  { workspace, filter, afterOffset, original = false, bookmarks = defaultBookmarks, ...end }: Subscription,
+  subscription: Subscription,
   signal: AbortSignal,
 ): AsyncGenerator<SubscriptionMessage, void> {
+  for await (const batch of subscribeInBatches(log, subscription, signal)) yield* batch;
+}
+
+/** The same, with the messages that are there at the same time together. */
+export async function* subscribeInBatches(
+  log: LogReader,
+  { workspace, filter, afterOffset, original = false, bookmarks = defaultBookmarks, ...end }: Subscription,
+  signal: AbortSignal,
+): AsyncGenerator<readonly SubscriptionMessage[], void> {
   const from = { afterOffset, subjects: toSubjects(filter, workspace) };
   let { untilOffset } = end;
   let sentOffset = afterOffset;
@@ -41,22 +50,25 @@ export async function* subscribe(
       };
       return followUntil(log, from, end.untilTime, { ...options, ended });
     }
-    return untilOffset === undefined ? log.follow(from, options) : log.history(from, untilOffset, over);
+    return untilOffset === undefined ? log.followBatches(from, options) : log.historyBatches(from, untilOffset, over);
   };
   const reader = new SubscriptionReader({
     open,
-    isWanted: ({ event }) => matches(filter, event),
+    messageOf(held) {
+      const recorded = held.decode();
+      if (recorded === undefined || !matches(filter, recorded.event)) return undefined;
+      return eventMessage(log.epoch, held, recorded, { original });
+    },
+    markOf: (type, offset) => markMessage(type, log.epoch, offset),
     afterOffset,
     bookmarks,
   });
-  for await (const item of reader.items(signal)) {
-    sentOffset = item.offset;
-    yield item.type === "event"
-      ? eventMessage(log.epoch, item.recorded, { original })
-      : markMessage(item.type, log.epoch, item.offset);
+  for await (const { offset, messages } of reader.items(signal)) {
+    sentOffset = offset;
+    yield messages;
   }
   // An end before the last message must not lead a client that resumes back.
   if (untilOffset !== undefined && !signal.aborted) {
-    yield markMessage("complete", log.epoch, laterOf(sentOffset, untilOffset));
+    yield [markMessage("complete", log.epoch, laterOf(sentOffset, untilOffset))];
   }
 }

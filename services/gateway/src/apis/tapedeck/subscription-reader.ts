@@ -1,36 +1,42 @@
-import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { justBefore, mayHoldEvents, messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
+import type { HeldBatches, HeldEvent } from "@tapedeck/shared/log/log";
+import { justBefore, messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
+import type { SubscriptionMessage } from "./messages.ts";
 
-/** When a subscriber without matching events gets a bookmark: after this time, or after this many events. */
-export type Bookmarks = { readonly ms: number; readonly events: number };
+/** When a subscriber without matching events gets a bookmark: after this time, or after this many messages of the log. */
+export type Bookmarks = { readonly ms: number; readonly messages: number };
 
-/** A wanted event, the switch to the live tail, or a position up to which nothing was wanted. */
-export type SubscriptionItem =
-  | { readonly type: "event"; readonly offset: Offset; readonly recorded: RecordedEvent }
-  | { readonly type: "caught_up" | "bookmark"; readonly offset: Offset };
+/** Wanted events, the switch to the live tail, or a position up to which nothing was wanted. */
+export type SubscriptionItem = {
+  /** The offset of the last message. */
+  readonly offset: Offset;
+  readonly type: "events" | "caught_up" | "bookmark";
+  readonly messages: readonly SubscriptionMessage[];
+};
 
 type ReaderCallbacks = { readonly caughtUp: (offset: Offset) => void; readonly reached: (offset: Offset) => void };
 
 /** Opens the events of a subscription. */
-export type OpenEvents = (over: AbortSignal, callbacks: ReaderCallbacks) => AsyncGenerator<RecordedEvent, void>;
+export type OpenEvents = (over: AbortSignal, callbacks: ReaderCallbacks) => HeldBatches;
 
 export type SubscriptionReaderOptions = {
   readonly open: OpenEvents;
-  readonly isWanted: (recorded: RecordedEvent) => boolean;
+  /** Undefined for an event that is not wanted. */
+  readonly messageOf: (held: HeldEvent) => SubscriptionMessage | undefined;
+  readonly markOf: (type: "caught_up" | "bookmark", offset: Offset) => SubscriptionMessage;
   readonly afterOffset: Offset;
   readonly bookmarks: Bookmarks;
 };
 
 /**
- * Selects the wanted events and adds bookmarks. Reads one event ahead at most. A bookmark never passes an event that was
- * not yielded: it covers what was passed while the next event was being read, and later events come after it.
+ * Selects the wanted events and adds bookmarks. Reads one batch ahead at most. A bookmark never passes an event that was
+ * not yielded: it covers what was passed while the next batch was being read, and later events come after it.
  */
 export class SubscriptionReader {
   readonly #options: SubscriptionReaderOptions;
   readonly #queue: (SubscriptionItem | { readonly type: "end" })[] = [];
   readonly #queued = new Notifier();
-  #yielded: { readonly offset: Offset; readonly at: number };
+  #yielded: { readonly offset: Offset; readonly at: number; readonly isBookmark?: boolean };
   /** Sequence up to which nothing was wanted. */
   #passedOffset: Offset;
   #bookmarkTimer: NodeJS.Timeout | undefined;
@@ -45,7 +51,7 @@ export class SubscriptionReader {
   async *items(signal: AbortSignal): AsyncGenerator<SubscriptionItem, void> {
     const left = new AbortController();
     const events = this.#options.open(AbortSignal.any([signal, left.signal]), {
-      caughtUp: (offset) => this.#add({ type: "caught_up", offset }),
+      caughtUp: (offset) => this.#mark("caught_up", offset),
       reached: (offset) => this.#pass(offset),
     });
     try {
@@ -60,9 +66,9 @@ export class SubscriptionReader {
           if (this.#failure !== undefined) throw this.#failure;
           return;
         } else {
-          this.#yielded = { offset: item.offset, at: performance.now() };
+          this.#yielded = { offset: item.offset, at: performance.now(), isBookmark: item.type === "bookmark" };
           yield item;
-          if (item.type === "event") void this.#readNext(events);
+          if (item.type === "events") void this.#readNext(events);
         }
       }
     } finally {
@@ -72,24 +78,43 @@ export class SubscriptionReader {
     }
   }
 
-  /** Reads up to the next wanted event, and queues it. */
-  async #readNext(events: AsyncGenerator<RecordedEvent, void>): Promise<void> {
+  /** Reads up to the next batch with wanted events, and queues these. */
+  async #readNext(batches: HeldBatches): Promise<void> {
     try {
       for (;;) {
-        const { done, value } = await events.next();
+        const { done, value } = await batches.next();
         if (done === true) return this.#add({ type: "end" });
-        const { offset } = value;
-        if (this.#options.isWanted(value)) {
-          this.#passedOffset = justBefore(offset);
-          if (this.#isFar && this.#queue.length === 0) this.#add({ type: "bookmark", offset: this.#passedOffset });
-          return this.#add({ type: "event", offset, recorded: value });
-        }
-        this.#pass(offset);
+        if (this.#addWanted(value)) return;
+        this.#pass((value.at(-1) as HeldEvent).offset);
       }
     } catch (error) {
       this.#failure = error;
       this.#add({ type: "end" });
     }
+  }
+
+  /** False when nothing of the batch is wanted. */
+  #addWanted(batch: readonly HeldEvent[]): boolean {
+    const messages: SubscriptionMessage[] = [];
+    let first: Offset | undefined;
+    let last: Offset | undefined;
+    for (const held of batch) {
+      const message = this.#options.messageOf(held);
+      if (message === undefined) continue;
+      messages.push(message);
+      first ??= held.offset;
+      last = held.offset;
+    }
+    if (first === undefined || last === undefined) return false;
+    this.#passedOffset = justBefore(first);
+    if (this.#isFar && this.#queue.length === 0) this.#mark("bookmark", this.#passedOffset);
+    this.#passedOffset = last;
+    this.#add({ type: "events", offset: last, messages });
+    return true;
+  }
+
+  #mark(type: "caught_up" | "bookmark", offset: Offset): void {
+    this.#add({ type, offset, messages: [this.#options.markOf(type, offset)] });
   }
 
   #add(item: SubscriptionItem | { readonly type: "end" }): void {
@@ -103,14 +128,19 @@ export class SubscriptionReader {
   }
 
   get #isFar(): boolean {
-    return messagesBetween(this.#yielded.offset, this.#passedOffset) >= this.#options.bookmarks.events;
+    return messagesBetween(this.#yielded.offset, this.#passedOffset) >= this.#options.bookmarks.messages;
   }
 
-  /** Queues a bookmark now or when it is due, unless another item that says the position is queued before. */
+  /**
+   * Queues a bookmark now or when it is due, unless another item that says the position is queued before. The rest of the
+   * message that the last event stands in is not worth one.
+   */
   #bookmarkIfDue(): void {
-    if (this.#queue.length > 0 || !mayHoldEvents(this.#yielded.offset, this.#passedOffset)) return;
+    const { offset, isBookmark = false } = this.#yielded;
+    const isFurther = isBookmark ? this.#passedOffset > offset : messagesBetween(offset, this.#passedOffset) > 0;
+    if (this.#queue.length > 0 || !isFurther) return;
     const wait = this.#yielded.at + this.#options.bookmarks.ms - performance.now();
-    if (wait <= 0 || this.#isFar) this.#add({ type: "bookmark", offset: this.#passedOffset });
+    if (wait <= 0 || this.#isFar) this.#mark("bookmark", this.#passedOffset);
     else {
       this.#bookmarkTimer ??= setTimeout(() => {
         this.#bookmarkTimer = undefined;

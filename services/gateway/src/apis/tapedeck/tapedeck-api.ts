@@ -7,12 +7,13 @@ import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import { refuseAt } from "../session-scope.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
+import type { Page } from "./list.ts";
 import { type ListMessages, listMessages, placed } from "./list-request.ts";
-import { type Lists, listsApi, type Page } from "./lists.ts";
-import { type SubscriptionMessage, stateMessage } from "./messages.ts";
+import { type Lists, listsApi } from "./lists.ts";
+import { type SubscriptionMessage, type SubscriptionMessages, stateMessage } from "./messages.ts";
 import { pace, type Speed } from "./pace.ts";
 import { type StateAnswer, type StateDeps, type StateRead, stateAnswer, stateReader } from "./state.ts";
-import { subscribe } from "./subscribe.ts";
+import { type Subscription, subscribe, subscribeInBatches } from "./subscribe.ts";
 
 /** A subscription as a client asks for it, on any transport. */
 export type SubscribeRequest = {
@@ -33,7 +34,7 @@ export type SubscribeRequest = {
 export type OpenSubscription = {
   /** The position after which it starts. */
   readonly position: string;
-  readonly messages: AsyncIterable<SubscriptionMessage>;
+  readonly messages: SubscriptionMessages;
 };
 
 /** Everything throws TapedeckError (docs/api.md#errors); streams may throw it later, too. */
@@ -95,8 +96,11 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
       try {
         const afterOffset = first?.afterOffset ?? (await positions.resolveAfter(after));
         const end = until === undefined ? {} : await endOf(until, request);
-        const events = subscribe(log(), { workspace, filter, afterOffset, original, ...end }, signal);
-        const paced = pace(events, speed, signal);
+        const wanted: Subscription = { workspace, filter, afterOffset, original, ...end };
+        const paced =
+          speed === "max"
+            ? subscribeInBatches(log(), wanted, signal)
+            : pace(subscribe(log(), wanted, signal), speed, signal);
         return {
           position: positions.written(afterOffset),
           messages: first === undefined ? paced : beginningWith([first.message], first.release, paced),
@@ -113,8 +117,8 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
 async function* beginningWith(
   first: SubscriptionMessage[],
   release: () => void,
-  rest: AsyncIterable<SubscriptionMessage>,
-): AsyncGenerator<SubscriptionMessage, void> {
+  rest: SubscriptionMessages,
+): AsyncGenerator<SubscriptionMessage | readonly SubscriptionMessage[], void> {
   try {
     yield* first.splice(0);
   } finally {

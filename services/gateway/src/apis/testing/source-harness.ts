@@ -6,7 +6,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { endOf, offsetOf, type Sequence } from "@tapedeck/shared/log/offset";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
-import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages";
+import { newEvent, publishEach, publishTogether } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { connect } from "nats";
 import type { CallContext } from "../../call-context.ts";
@@ -44,6 +44,7 @@ export async function sourceHarness(source: SourceName) {
       return { items: sessions.filter(({ session }) => names.includes(session)), next_page: "", position: "" };
     },
     async readState(request) {
+      if (request.source !== source) throw new TapedeckError("unknown_source", "no such source");
       asked.push(request);
       if (request.at === "before")
         throw new TapedeckError("before_first", "not begun", { field: "at", earliest: "e-1" });
@@ -78,11 +79,16 @@ export async function sourceHarness(source: SourceName) {
     hold: (collection: string, items: Readonly<Record<string, Uint8Array>>) => {
       rows.set(collection, new Map(Object.entries(items)));
     },
-    /** Appends events in one publish; resolves with the sequence of the last. */
+    /** Appends events, each in a message of its own; resolves with the sequence of the last. */
     async add(...events: readonly Fields[]): Promise<number> {
-      const messages = events.map((fields) => testMessage(source, ++ordinal, EventMessage.fromPartial(fields)));
-      lastSeq = acknowledged(await log.writer.publish(source, "w1", messages, lastSeq));
+      const added = events.map((fields) => newEvent(source, ++ordinal, EventMessage.fromPartial(fields)));
+      lastSeq = await publishEach(log.writer, source, added, lastSeq);
       return lastSeq;
+    },
+    /** Appends events in one message, if they fit into one. */
+    async addTogether(...events: readonly Fields[]): Promise<void> {
+      const added = events.map((fields) => newEvent(source, ++ordinal, EventMessage.fromPartial(fields)));
+      lastSeq = await publishTogether(log.writer, source, added, lastSeq);
     },
     /** The source's newest session from here on, or what became of an older one. */
     session(session: string, more: Partial<Session> = {}) {

@@ -1,4 +1,4 @@
-import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { SourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
@@ -8,7 +8,7 @@ import { jobNotFound } from "./errors.ts";
 import { ulidTime } from "./job-stream/first-event.ts";
 
 export type FoundJob = {
-  readonly source: Source;
+  readonly source: SourceName;
   readonly head: AnswerHead;
   /** An encoded hashicorp.vagrant.Job, as it was recorded. */
   readonly bytes: Uint8Array;

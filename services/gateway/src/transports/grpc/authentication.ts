@@ -6,6 +6,7 @@ import {
   ServerListenerBuilder,
 } from "@grpc/grpc-js";
 import type { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { callOver } from "@tapedeck/shared/sync/call-over";
 import type { UpstreamError } from "../../apis/upstream-error.ts";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import { requireRole } from "../../auth/roles.ts";
@@ -71,7 +72,7 @@ export function authentication({ authenticate, roleOf, failed }: AuthenticationO
       .withOnReceiveHalfClose((next) => {
         if (!isOver) next();
       })
-      .withOnCancel(() => left.abort())
+      .withOnCancel(() => left.abort(callOver))
       .build();
     const responder = new ResponderBuilder()
       .withStart((next) => next(listener))

@@ -1,5 +1,5 @@
 import { Metadata, type ServerDuplexStream, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
-import type { EncodedAnswer, EncodedStream } from "../../apis/encoded-answer.ts";
+import type { EncodedAnswer, EncodedBatches, EncodedStream } from "../../apis/encoded-answer.ts";
 import { boundTo, type CallContext } from "../../call-context.ts";
 import type { CallWatch } from "../../metrics.ts";
 import { contextOf, type GrpcCall, type GrpcCaller, setHead } from "./call-context.ts";
@@ -44,12 +44,15 @@ export class CallHandlers {
     };
   }
 
-  serverStream(open: (request: Buffer, context: CallContext) => Promise<EncodedStream>, check?: MetadataCheck) {
+  serverStream(
+    open: (request: Buffer, context: CallContext) => Promise<EncodedStream | EncodedBatches>,
+    check?: MetadataCheck,
+  ) {
     return (call: RequestCall) => this.#stream(call, (context) => open(call.request, context), check);
   }
 
   /** A stream whose client may send messages, too: they are read and ignored. */
-  duplexStream(open: (context: CallContext) => Promise<EncodedStream>) {
+  duplexStream(open: (context: CallContext) => Promise<EncodedStream | EncodedBatches>) {
     return (call: StreamCall) => {
       if ("resume" in call) call.resume();
       return this.#stream(call, open);
@@ -71,7 +74,7 @@ export class CallHandlers {
 
   async #stream(
     call: StreamCall,
-    open: (context: CallContext) => Promise<EncodedStream>,
+    open: (context: CallContext) => Promise<EncodedStream | EncodedBatches>,
     check?: MetadataCheck,
   ): Promise<void> {
     const { watch, unreadBytes } = this.#options;

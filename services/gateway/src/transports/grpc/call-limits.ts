@@ -6,6 +6,7 @@ import {
   ServerListenerBuilder,
 } from "@grpc/grpc-js";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { callOver } from "@tapedeck/shared/sync/call-over";
 import type { UpstreamError } from "../../apis/upstream-error.ts";
 import type { CallerLimits } from "../../limits/limits.ts";
 import { callerOf } from "./authentication.ts";
@@ -48,7 +49,7 @@ export function callLimits({ limits, failed }: CallLimitsOptions): ServerInterce
       })
       .withOnCancel(() => {
         clearTimeout(late);
-        over.abort();
+        over.abort(callOver);
       })
       .build();
     return new ServerInterceptingCall(call, { start: (next) => next(listener) });

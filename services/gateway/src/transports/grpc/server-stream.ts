@@ -1,11 +1,13 @@
 import type { ServerDuplexStream, ServerWritableStream } from "@grpc/grpc-js";
-import { SendWindow } from "../send-window.ts";
+import { callOver } from "@tapedeck/shared/sync/call-over";
+import type { EncodedMessages } from "../../apis/encoded-answer.ts";
+import { enoughAtOnce, SendWindow } from "../send-window.ts";
 
 /** How a stream is written. */
 export type WriteOptions = {
   /** Bytes that may wait for the client to read them. */
   readonly unreadBytes: number;
-  /** Counts every message. */
+  /** Counts the bytes of messages. */
   readonly sent: (bytes: number) => void;
 };
 
@@ -17,18 +19,41 @@ export type StreamCall = ServerWritableStream<Buffer, Buffer> | ServerDuplexStre
  */
 export async function writeAll(
   call: StreamCall,
-  messages: AsyncIterable<Uint8Array>,
+  messages: EncodedMessages,
   signal: AbortSignal,
   { unreadBytes, sent }: WriteOptions,
 ): Promise<void> {
   const window = new SendWindow(unreadBytes);
-  for await (const message of messages) {
-    await window.room(message.byteLength, signal);
-    if (signal.aborted) return;
-    // The result of `write` is no help: grpc-js counts messages there, whatever their size.
-    call.write(asBuffer(message), window.add(message.byteLength));
-    sent(message.byteLength);
+  const mostTogether = Math.min(enoughAtOnce, unreadBytes);
+  for await (const some of messages) {
+    for (const together of counted(some instanceof Uint8Array ? [some] : some, mostTogether)) {
+      const bytes = together.reduce((sum, { byteLength }) => sum + byteLength, 0);
+      if (!window.hasRoom(bytes)) await window.room(bytes, signal);
+      if (signal.aborted) return;
+      const taken = window.add(bytes);
+      // The result of `write` is no help: grpc-js counts messages there, whatever their size.
+      for (const [index, message] of together.entries()) {
+        if (index < together.length - 1) call.write(asBuffer(message));
+        else call.write(asBuffer(message), taken);
+      }
+      sent(bytes);
+    }
   }
+}
+
+/** Cuts messages into those that the client's window counts together: at most so many bytes, or a single message. */
+function* counted(messages: readonly Uint8Array[], most: number): Generator<readonly Uint8Array[], void> {
+  let first = 0;
+  let bytes = 0;
+  for (const [index, { byteLength }] of messages.entries()) {
+    if (index > first && bytes + byteLength > most) {
+      yield messages.slice(first, index);
+      first = index;
+      bytes = 0;
+    }
+    bytes += byteLength;
+  }
+  if (first < messages.length) yield messages.slice(first);
 }
 
 /**
@@ -40,8 +65,8 @@ export function callSignal(call: {
   once(event: "cancelled", listener: () => void): unknown;
 }): AbortSignal {
   const over = new AbortController();
-  call.once("cancelled", () => over.abort());
-  if (call.cancelled) over.abort();
+  call.once("cancelled", () => over.abort(callOver));
+  if (call.cancelled) over.abort(callOver);
   return over.signal;
 }
 

@@ -72,8 +72,9 @@ const query: Pick<QueryClient, "listSources" | "listSessions" | "listOperations"
   },
   async readState(request) {
     states.push(request);
-    const { collection = "" } = request;
-    const rows = collection === "rkt.info" ? [] : [{ key: `${collection} 1`, bytes: Buffer.from(collection) }];
+    const rows = [request.collection ?? "", ...(request.also ?? [])]
+      .filter((collection) => collection !== "rkt.info")
+      .map((collection) => ({ collection, key: `${collection} 1`, bytes: Buffer.from(collection) }));
     return { head: { source: alice, session: "01A", session_ended: true, position: at(3) }, rows };
   },
 };
@@ -301,12 +302,12 @@ describe("GetState", () => {
   it("goes by metadata where the fields say nothing, and by the fields where they do", async () => {
     const place = { "tapedeck-source": "alice/shop", "tapedeck-session": "01A", "tapedeck-at": at(1) };
     await ask(client.getState, GetStateRequest.create(), { ...place, "tapedeck-min-position": at(2) });
-    const [first, second] = states.splice(-3);
-    expect(first).toMatchObject({ source: alice, session: "01A", at: at(1), min_position: at(2) });
-    expect(second).toMatchObject({ at: at(3) }); // as of what the first one reflects
+    const also = ["rkt.pods", "rkt.images"];
+    const asked = { source: alice, session: "01A", at: at(1), min_position: at(2), collection: "rkt.info", also };
+    expect(states.splice(-1)).toMatchObject([asked]);
     const other = { source: "alice/shop/rkt", session: "01B", at: at(2), min_position: at(3) };
     await ask(client.getState, GetStateRequest.fromPartial(other), place);
-    expect(states.splice(-3)[0]).toMatchObject({ ...other, source: alice });
+    expect(states.splice(-1)).toMatchObject([{ ...other, source: alice }]);
   });
 });
 

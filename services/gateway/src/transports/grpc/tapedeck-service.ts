@@ -13,7 +13,7 @@ import { largestPage } from "@tapedeck/shared/largest-page";
 import type { EncodedAnswer } from "../../apis/encoded-answer.ts";
 import { stateHead } from "../../apis/state-head.ts";
 import { type ListAsked, type ListName, listFields, operationKind } from "../../apis/tapedeck/list-request.ts";
-import { type SubscriptionMessage, stateProto } from "../../apis/tapedeck/messages.ts";
+import { allOf, type SubscriptionMessages, stateProto } from "../../apis/tapedeck/messages.ts";
 import { speedValue } from "../../apis/tapedeck/parameter-schemas.ts";
 import type { SubscribeRequest, TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { AnswerHead, CallContext } from "../../call-context.ts";
@@ -94,8 +94,8 @@ function decoded<Request>({ path, requestDeserialize }: MethodCodec<Request, nev
   }
 }
 
-async function* rendered(messages: AsyncIterable<SubscriptionMessage>) {
-  for await (const { proto } of messages) yield proto;
+async function* rendered(messages: SubscriptionMessages) {
+  for await (const some of messages) yield allOf(some).map(({ proto }) => proto);
 }
 
 function scopeOf({ source, session, at, min_position }: GetStateRequest): Partial<CallContext> {

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Authenticator } from "../../auth/authenticator.ts";
+import type { TokenSeal } from "../../auth/sealed-token.ts";
 import type { ApiName, CallWatch } from "../../metrics.ts";
 import { authenticateRequest } from "./authentication.ts";
 import { closedSignal } from "./call-context.ts";
@@ -7,19 +8,23 @@ import { corsHeaders, isPreflight, refusedCorsHeaders } from "./cors.ts";
 import { type AllowedNames, isOfOtherPage, type NameRefusal, refusalOf } from "./host-origin.ts";
 import { apiOf, pathOf } from "./paths.ts";
 import { sendForbidden, sendRefusal } from "./refusals.ts";
+import { authorizationOf } from "./sign-in-cookie.ts";
 
 export type AdmissionOptions = {
   readonly allowed: AllowedNames;
   readonly authenticate: Authenticator;
   readonly watch: (api: ApiName) => CallWatch;
   readonly isTls: boolean;
+  /** Opens the cookie of the page; without it, cookies count for nothing. */
+  readonly seal?: TokenSeal | undefined;
 };
 
 /** Operators' paths are not API calls, and are not counted as such. */
 const operatorPaths: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/metrics"]);
 
 /** Checks every request before its route runs: host and origin first, then who calls. */
-export function admitRequests(app: FastifyInstance, { allowed, authenticate, watch, isTls }: AdmissionOptions): void {
+export function admitRequests(app: FastifyInstance, options: AdmissionOptions): void {
+  const { allowed, authenticate, watch, isTls, seal } = options;
   app.addHook("onRequest", async (request, reply) => {
     const refusal = refusalOf(request.headers, allowed, { isTls });
     if (refusal !== undefined) return refuse(request, reply, refusal);
@@ -28,7 +33,11 @@ export function admitRequests(app: FastifyInstance, { allowed, authenticate, wat
     reply.headers(corsHeaders(request.headers));
     if (isPreflight(request)) return reply.code(204).send();
     try {
-      await authenticateRequest(request, { authenticate, isOfOtherPage: isOfOtherPage(request.headers, isTls) });
+      await authenticateRequest(request, {
+        authenticate,
+        isOfOtherPage: isOfOtherPage(request.headers, isTls),
+        authorization: authorizationOf(request, seal, isTls),
+      });
     } catch (error) {
       return sendRefusal(request, reply, watch(api).failed(error));
     }

@@ -24,6 +24,8 @@ export type Authentication = {
   readonly authenticate: Authenticator;
   /** The request comes from a page that is not our own. */
   readonly isOfOtherPage: boolean;
+  /** The header, or what the cookie of the page stands for. */
+  readonly authorization: string | undefined;
 };
 
 /**
@@ -32,11 +34,11 @@ export type Authentication = {
  */
 export async function authenticateRequest(
   request: FastifyRequest,
-  { authenticate, isOfOtherPage }: Authentication,
+  { authenticate, isOfOtherPage, authorization }: Authentication,
 ): Promise<void> {
   const { access = "viewer" } = request.routeOptions.config;
   if (access === "everyone") return;
-  const { authorization, "sec-websocket-protocol": offered = "" } = request.headers;
+  const { "sec-websocket-protocol": offered = "" } = request.headers;
   const protocols = offered.split(",").map((name) => name.trim());
   const caller = await authenticate({ authorization, protocols, peer: request.ip });
   requireRole(access, caller);

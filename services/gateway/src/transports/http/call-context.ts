@@ -1,3 +1,4 @@
+import { callOver } from "@tapedeck/shared/sync/call-over";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import {
   type AnswerHead,
@@ -38,7 +39,7 @@ export function setHead(reply: FastifyReply, head: AnswerHead): FastifyReply {
 /** Aborts when the client is gone or the answer is complete. */
 export function closedSignal(reply: FastifyReply): AbortSignal {
   const closed = new AbortController();
-  reply.raw.once("close", () => closed.abort());
-  if (reply.raw.destroyed) closed.abort();
+  reply.raw.once("close", () => closed.abort(callOver));
+  if (reply.raw.destroyed) closed.abort(callOver);
   return closed.signal;
 }

@@ -54,7 +54,7 @@ export function isOfOtherPage(headers: IncomingHttpHeaders, isTls: boolean): boo
  * Whether the origin is our own page: the host and port that the request went to. With TLS of our own, an http page of that
  * name is a different page, which anyone on the network path may have written. Without it, a proxy before us may add https.
  */
-function isOwnOrigin(origin: string, host: string | undefined, isTls: boolean): boolean {
+export function isOwnOrigin(origin: string, host: string | undefined, isTls: boolean): boolean {
   try {
     const page = new URL(origin);
     if (isTls && page.protocol !== "https:") return false;

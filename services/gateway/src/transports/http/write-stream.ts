@@ -34,13 +34,13 @@ export async function writeStream(
   const window = new SendWindow(unreadBytes);
   const timer = idle && setInterval(() => window.bytes === 0 && raw.write(idle.text), idle.ms);
   try {
-    for await (const text of chunks) {
-      const chunk = typeof text === "string" ? Buffer.from(text) : text;
-      await window.room(chunk.byteLength, signal);
+    for await (const chunk of chunks) {
+      const bytes = Buffer.byteLength(chunk);
+      if (!window.hasRoom(bytes)) await window.room(bytes, signal);
       if (signal.aborted) break;
-      raw.write(chunk, window.add(chunk.byteLength));
+      raw.write(chunk, window.add(bytes));
       timer?.refresh();
-      sent(chunk.byteLength);
+      sent(bytes);
     }
     if (!signal.aborted) raw.end();
   } catch (error) {

@@ -2,11 +2,12 @@ import type { Socket } from "node:net";
 import { semaphore } from "@tapedeck/shared/sync/semaphore";
 import type { WebSocket } from "ws";
 import { SendWindow } from "../send-window.ts";
+import { textFrames } from "./frames.ts";
 
 /** Messages on their way to one peer: bounded in bytes, and its subscriptions take turns. */
 export type Outbox = {
-  /** Sends a message of a subscription; resolves when it is on its way. Drops it when the signal aborts before its turn. */
-  put(text: string, signal: AbortSignal): Promise<void>;
+  /** Sends frames of a subscription; resolves when they are on their way. Drops them when the signal aborts before their turn. */
+  put(frames: Buffer, signal: AbortSignal): Promise<void>;
   /** Sends a short answer at once. */
   answer(text: string): void;
   /** More waits than allowed: a client that keeps sending without reading must not be read any more. */
@@ -26,24 +27,13 @@ export type OutboxOptions = {
 export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
   const window = new SendWindow(most);
   const sending = semaphore(1);
-  let isCorked = false;
 
-  /** Messages of one turn of the event loop go out in one write, which costs less than half. */
-  const gather = () => {
-    if (isCorked) return;
-    isCorked = true;
-    tcp.cork();
-    setImmediate(() => {
-      isCorked = false;
-      tcp.uncork();
-    });
-  };
-  const send = (message: Buffer) => {
+  /** Below `ws`, which takes one message at a time. What it writes itself, pings and the close frame, are whole frames as well. */
+  const send = (frames: Buffer) => {
     if (socket.readyState !== socket.OPEN) return;
-    gather();
-    const over = window.add(message.byteLength);
+    const over = window.add(frames.byteLength);
     const since = performance.now();
-    socket.send(message, { binary: false }, (error) => {
+    tcp.write(frames, (error) => {
       over();
       if (!error) taken(performance.now() - since);
     });
@@ -53,16 +43,15 @@ export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
     get isFull() {
       return window.bytes > most;
     },
-    answer: (text) => send(Buffer.from(text)),
-    async put(text, signal) {
+    answer: (text) => send(textFrames([text])),
+    async put(frames, signal) {
       const release = await sending.acquire(signal);
       if (release === undefined) return;
       try {
-        const message = Buffer.from(text);
-        await window.room(message.byteLength, signal);
+        if (!window.hasRoom(frames.byteLength)) await window.room(frames.byteLength, signal);
         // A closing socket takes no more messages, and is closed in a moment.
         if (socket.readyState !== socket.OPEN) await aborted(signal);
-        if (!signal.aborted) send(message);
+        if (!signal.aborted) send(frames);
       } finally {
         release();
       }

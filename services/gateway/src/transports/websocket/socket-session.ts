@@ -33,6 +33,7 @@ export class SocketSession {
       caller,
       outbox: this.#outbox,
       watch,
+      unreadBytes: limits.unreadBytes,
       failed: (error, id) => this.#refuse(error, id),
     });
     this.#heartbeat = heartbeat(

@@ -1,6 +1,9 @@
+import { allOf } from "../../apis/tapedeck/messages.ts";
 import type { TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
 import type { CallContext, Caller } from "../../call-context.ts";
 import type { CallWatch } from "../../metrics.ts";
+import { enoughAtOnce } from "../send-window.ts";
+import { framesOf } from "./frames.ts";
 import type { Outbox } from "./outbox.ts";
 import type { Subscribe } from "./protocol.ts";
 
@@ -9,6 +12,8 @@ export type SocketSubscriptionsOptions = {
   readonly caller: Caller;
   readonly outbox: Outbox;
   readonly watch: Pick<CallWatch, "sent">;
+  /** Bytes that may wait for the peer to read them. */
+  readonly unreadBytes: number;
   /** Reports the error that ended a subscription. */
   readonly failed: (error: unknown, id: string) => void;
 };
@@ -57,13 +62,14 @@ export class SocketSubscriptions {
     const { api, outbox, watch } = this.#options;
     const request = Object.fromEntries(Object.entries({ ...wanted, after }).filter(([, value]) => value !== undefined));
     const { messages } = await api.subscribe(request, context);
+    const most = Math.min(enoughAtOnce, this.#options.unreadBytes);
     const label = `,"id":${JSON.stringify(id)},`;
-    for await (const { json } of messages) {
-      // The rendering is shared by all subscribers. The id goes in after the type: {"type":"event","id":"a","position":…
-      const at = json.indexOf(",");
-      await outbox.put(json.slice(0, at) + label + json.slice(at + 1), context.signal);
-      if (context.signal.aborted) return;
-      watch.sent(json.length);
+    for await (const some of messages) {
+      for (const frames of framesOf(allOf(some), label, most)) {
+        await outbox.put(frames, context.signal);
+        if (context.signal.aborted) return;
+        watch.sent(frames.byteLength);
+      }
     }
   }
 }

@@ -5,6 +5,9 @@ import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
+import { maskPiece } from "../../secrets/continued-text.ts";
+import { secretCases } from "../../secrets/corpus.ts";
+import { maskText } from "../../secrets/mask-text.ts";
 import { mask } from "./mask.ts";
 import { normalizer } from "./normalizer.ts";
 
@@ -49,6 +52,21 @@ describe("mask", () => {
     const text = JSON.stringify(facts);
     expect(text).not.toContain("hunter2");
     expect(facts[0].summary).toBe("build of web failed: step failed: NPM_TOKEN=******* not accepted");
+  });
+
+  it("looks at whole frames first, and misses nothing by that", () => {
+    for (const text of secretCases.map(({ text }) => text.replaceAll(/[«»]/g, ""))) {
+      // Where a piece of output ends, the beginning of a secret is masked.
+      for (const end of [text.length, Math.ceil(text.length / 2), Math.ceil(text.length / 3)]) {
+        const piece = text.slice(0, end).toWellFormed();
+        const masked = mask("v2", v2({ skaffoldLogEvent: { message: piece, task_id: "Deploy-1" } }));
+        const printed = maskPiece(piece).text;
+        expect(masked.piece).toEqual({ stream: "skaffoldLogEvent.task_id=Deploy-1;", text: printed });
+        expect(Event.decode(masked.bytes).event_type).toMatchObject({ value: { message: printed } });
+        const entry = LogEntry.decode(mask("v1", v1({ entry: piece })).bytes);
+        expect(entry.entry).toBe(maskText(piece).text);
+      }
+    }
   });
 
   it("masks bytes that are no message, too", () => {

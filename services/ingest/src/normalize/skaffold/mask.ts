@@ -1,9 +1,11 @@
+import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { maskContinued, maskPiece } from "../../secrets/continued-text.ts";
 import { type Masked, maskBytes } from "../../secrets/mask-bytes.ts";
 import { maskText } from "../../secrets/mask-text.ts";
 import type { Piece } from "../../secrets/pieces.ts";
+import { mayHoldSecrets } from "../../secrets/triggers.ts";
 
 const types: ReadonlyMap<string, ReturnType<typeof messageType>> = new Map([
   ["v1", messageType("proto.LogEntry")],
@@ -22,6 +24,10 @@ const place = /^(?:skaffoldLogEvent\.(?:task_id|subtask_id)|applicationLogEvent\
  */
 export function mask(channel: string, bytes: Uint8Array): Masked & { readonly piece?: Piece } {
   const type = types.get(channel);
+  if (!mayHoldSecrets(bytes)) {
+    const piece = isOutput(channel, bytes) ? pieceOf(channel, bytes) : undefined;
+    return { bytes, redacted: 0, ...(piece !== undefined && { piece }) };
+  }
   if (type === undefined) return maskBytes(bytes);
   let redacted = 0;
   let stream = "";
@@ -35,6 +41,25 @@ export function mask(channel: string, bytes: Uint8Array): Masked & { readonly pi
   });
   if (mapped.malformed) return maskBytes(bytes);
   return { bytes: mapped.bytes, redacted, ...(printed !== undefined && { piece: { stream, text: printed } }) };
+}
+
+/** skaffoldLogEvent and applicationLogEvent of proto.v2.Event. */
+const outputFields: readonly number[] = [3, 4];
+
+/** Reads only which fields the frame has. */
+function isOutput(channel: string, bytes: Uint8Array): boolean {
+  if (channel === "v1") return false;
+  const reader = new BinaryReader(bytes);
+  try {
+    while (reader.pos < reader.len) {
+      const [field, type] = reader.tag();
+      if (outputFields.includes(field)) return true;
+      reader.skip(type, field);
+    }
+  } catch {
+    // No such message: it has no output.
+  }
+  return false;
 }
 
 /** The output of a recorded frame. */

@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
+import { mostEventsBetween, type Offset } from "@tapedeck/shared/log/offset";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
@@ -144,7 +144,7 @@ export async function lastNumbers(
     }
     if (expiresUntil === undefined) continue;
     const last = { ordinals: { [name]: ordinals[name] ?? 0 }, frames: { [name]: frames[name] ?? 0 } };
-    const safe = raised(last, messagesBetween(lastOffset, expiresUntil));
+    const safe = raised(last, mostEventsBetween(lastOffset, expiresUntil));
     ordinals = { ...ordinals, ...safe.ordinals };
     frames = { ...frames, ...safe.frames };
     unused = { ...unused, ...safe.unused };

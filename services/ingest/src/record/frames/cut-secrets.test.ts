@@ -49,8 +49,8 @@ function testTap(log: FakeLog) {
       }
     },
     async settled() {
-      const { committed } = await recording;
-      await until(() => committed() === BigInt(items.length), { message: "all to be committed" });
+      const session = await recording;
+      await until(() => session.committed() === BigInt(items.length), { message: "all to be committed" });
     },
     /** Kills the recorder; another one gets everything from an index on again. */
     async crash(from: number) {

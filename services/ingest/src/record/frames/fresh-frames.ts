@@ -1,9 +1,8 @@
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
-import type { HeldFrame, Masked, Redact } from "../session/connection.ts";
+import { type HeldFrame, Masked, type Redact } from "../session/connection.ts";
 import type { ChannelStore } from "./channel-store.ts";
-import { shaOf } from "./original.ts";
 
 /** A frame that is not recorded yet. It is masked together with the output pieces before it. */
 export type FreshFrame = { readonly frame: HeldFrame; readonly masked: Masked };
@@ -24,7 +23,7 @@ export async function freshFrames(
     const { piece } = alone;
     const after = (tail: string) => maskedAfter(normalizer, channel, alone, tail);
     const masked = piece === undefined ? alone : await after(tails.before(piece.stream));
-    const isKnown = ({ sha }: Masked) => known.take(sha, frame.at, frame.moment);
+    const isKnown = (one: Masked) => known.size > 0 && known.take(one.sha, frame.at, frame.moment);
     // It may have been recorded after other pieces, or after none.
     let isRepeated = isKnown(masked) || (piece !== undefined && known.size > 0 && isKnown(alone));
     if (!isRepeated && piece !== undefined && known.size > 0) {
@@ -40,19 +39,40 @@ export async function freshFrames(
   return fresh;
 }
 
-async function maskedAfter(
-  { maskAfter, maskInThread: apart }: Normalizer,
-  channel: string,
-  alone: Masked,
-  tail: string,
-): Promise<Masked> {
+/** A small frame where the log has none that may come again: it is fresh. */
+export function freshFrame(
+  { tails }: Pick<ChannelStore, "tails">,
+  frame: HeldFrame,
+  { normalizer, channel, redact }: FreshOptions,
+): FreshFrame {
+  const alone = frame.masked(redact);
   const { piece } = alone;
-  if (tail === "" || maskAfter === undefined || piece === undefined) return alone;
-  const here = () => maskAfter(channel, alone.bytes, tail);
-  const { bytes, redacted, text } =
-    apart !== undefined && isLarge(alone.bytes)
-      ? await apart.maskAfter(channel, alone.bytes, tail).catch(here)
-      : here();
-  if (bytes === alone.bytes) return alone;
-  return { bytes, redacted: alone.redacted + redacted, sha: shaOf(bytes), piece: { ...piece, text } };
+  if (piece === undefined) return { frame, masked: alone };
+  const masked = maskedHere(normalizer, channel, alone, tails.before(piece.stream));
+  tails.took(masked.piece ?? piece);
+  return { frame, masked };
+}
+
+async function maskedAfter(normalizer: Normalizer, channel: string, alone: Masked, tail: string): Promise<Masked> {
+  const { maskInThread: apart } = normalizer;
+  if (tail === "" || apart === undefined || !isLarge(alone.bytes)) {
+    return maskedHere(normalizer, channel, alone, tail);
+  }
+  try {
+    return maskedAs(await apart.maskAfter(channel, alone.bytes, tail), alone);
+  } catch {
+    return maskedHere(normalizer, channel, alone, tail);
+  }
+}
+
+function maskedHere({ maskAfter }: Normalizer, channel: string, alone: Masked, tail: string): Masked {
+  if (tail === "" || maskAfter === undefined) return alone;
+  return maskedAs(maskAfter(channel, alone.bytes, tail), alone);
+}
+
+type After = { readonly bytes: Uint8Array; readonly redacted: number; readonly text: string };
+
+function maskedAs({ bytes, redacted, text }: After, alone: Masked): Masked {
+  if (bytes === alone.bytes || alone.piece === undefined) return alone;
+  return new Masked({ bytes, redacted: alone.redacted + redacted, piece: { ...alone.piece, text } });
 }

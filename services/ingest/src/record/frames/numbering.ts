@@ -1,7 +1,7 @@
-import { Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
-import type { Cursor, NewMessage } from "@tapedeck/shared/log/log";
-import { eventSubject } from "@tapedeck/shared/log/subjects";
+import type { Cursor, NewEvent } from "@tapedeck/shared/log/log";
+import { messageSubject, type RetentionClass } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
@@ -18,10 +18,10 @@ export type ObservedFields = {
   readonly redacted?: number;
 };
 
-/** A message for the log, and the event that it carries. */
-export type Numbered = { readonly message: NewMessage; readonly event: Event };
+/** An event, and the form in which it is written to the log. */
+export type Numbered = { readonly written: NewEvent; readonly event: Event };
 
-/** By channel. `unused`: how many of the ordinals may belong to no message in the log. */
+/** By channel. `unused`: how many of the ordinals may belong to no event in the log. */
 export type LastNumbers = Pick<Cursor, "ordinals" | "frames" | "unused">;
 
 export type TextLife = {
@@ -35,11 +35,13 @@ export type TextLife = {
 type Position = { readonly channel: string; readonly session: string; readonly part: number };
 
 /**
- * Numbers events: session, ordinals without holes, ids, and the cursor that each message carries. Numbered events must be
+ * Numbers events: session, ordinals without holes, ids, and the cursor as of each event. Numbered events must be
  * appended to the writer in the order in which they were numbered.
  */
 export class Numbering {
   readonly #source: SourceName;
+  /** Subjects of the messages with frames. */
+  readonly #subjects: Readonly<Record<RetentionClass, string>>;
   readonly #life: TextLife | undefined;
   readonly #zeros: Readonly<Record<string, number>>;
   #session: string;
@@ -53,6 +55,7 @@ export class Numbering {
   /** Continues after the cursor `from`. `life`: absent if text never expires. */
   constructor(source: SourceName, from: Cursor | undefined, life?: TextLife) {
     this.#source = source;
+    this.#subjects = { facts: messageSubject(source, "", "", "facts"), text: messageSubject(source, "", "", "text") };
     this.#life = life;
     this.#zeros = Object.fromEntries((life?.channels ?? []).map((channel) => [channel, 0]));
     this.#session = from?.session ?? "";
@@ -89,28 +92,28 @@ export class Numbering {
 
   /** Numbers all events of one frame. The first carries the original. */
   frame(channel: string, facts: readonly Fact[], original: Event["original"], observed: ObservedFields): Numbered[] {
-    const expires = isText(facts);
+    const retention = isText(facts) ? "text" : "facts";
     return facts.map((fact, part) => {
       const position = { channel, session: this.#session, part };
-      return this.#withMessage(this.#event(position, fact, observed, part === 0 ? original : undefined), expires);
+      return this.#written(this.#event(position, fact, observed, part === 0 ? original : undefined), retention);
     });
   }
 
   /** Numbers a later event of the channel's last frame. */
   laterPart(channel: string, part: number, fact: Fact, observed: ObservedFields): Numbered {
-    return this.#withMessage(this.#event({ channel, session: this.#session, part }, fact, observed, undefined), false);
+    return this.#written(this.#event({ channel, session: this.#session, part }, fact, observed, undefined), "facts");
   }
 
   /** Numbers an event that Tapedeck itself states, about a session or, if `session` is empty, about the source. */
   own(session: string, fact: Fact, observed: ObservedFields): Numbered {
-    return this.#withMessage(this.#event({ channel: ownChannel, session, part: 0 }, fact, observed, undefined), false);
+    return this.#written(this.#event({ channel: ownChannel, session, part: 0 }, fact, observed, undefined), "facts");
   }
 
   /**
    * Numbers an event of the session that was numbered elsewhere. It keeps its numbers and gets this source. On Tapedeck's
    * own channel it gets the next ordinal.
    */
-  imported(event: Event, expires: boolean): Numbered {
+  imported(event: Event, retention: RetentionClass): Numbered {
     const { channel } = event;
     const isOwn = channel === ownChannel;
     const last = this.ordinal(channel);
@@ -122,7 +125,7 @@ export class Numbering {
     this.#frames = { ...this.#frames, [channel]: frame };
     const source = this.#source;
     const id = `${isOwn ? source : this.#session}.${channel}.${ordinal}`;
-    return this.#withMessage({ ...event, id, source, ordinal: BigInt(ordinal), frame_ordinal: BigInt(frame) }, expires);
+    return this.#written({ ...event, id, source, ordinal: BigInt(ordinal), frame_ordinal: BigInt(frame) }, retention);
   }
 
   /** A new connection: its channels begin with a repeat. */
@@ -130,7 +133,7 @@ export class Numbering {
     this.#settled = [];
   }
 
-  /** The channel has finished its repeat. The messages from here on say so. */
+  /** The channel has finished its repeat. The events from here on say so. */
   settle(channel: string): void {
     if (!this.#settled.includes(channel)) this.#settled = [...this.#settled, channel];
   }
@@ -149,9 +152,9 @@ export class Numbering {
     const ordinal = this.ordinal(channel) + 1;
     this.#ordinals = { ...this.#ordinals, [channel]: ordinal };
     if (part === 0) this.#frames = { ...this.#frames, [channel]: (this.#frames[channel] ?? 0) + 1 };
+    const { subject = "", outcome = 0, inferred = false } = fact;
+    // All fields are named here, because this is made for every event.
     return {
-      ...base,
-      ...fieldsOf(fact),
       id: channel === ownChannel ? `${source}.${channel}.${ordinal}` : `${this.#session}.${channel}.${ordinal}`,
       source,
       session,
@@ -159,27 +162,40 @@ export class Numbering {
       ordinal: BigInt(ordinal),
       frame_ordinal: BigInt(this.#frames[channel] ?? 0),
       part,
+      kind: fact.kind,
+      subject,
+      outcome,
+      error: fact.error,
+      summary: fact.summary,
       occurred_at: fact.occurredAt ?? observed.observedAt,
       time_source: timeSource(fact, observed),
       not_before: fact.notBefore ?? observed.notBefore,
       observed_at: observed.observedAt,
+      operation: fact.operation,
+      inferred,
       injected: observed.injected ?? false,
       redacted: observed.redacted ?? 0,
+      detail: fact.detail,
       original,
+      _unknownFields: {},
     };
   }
 
-  #withMessage(event: Event, isTextFrame: boolean): Numbered {
-    const expiring = isTextFrame ? this.#life : undefined;
+  #written(event: Event, retention: RetentionClass): Numbered {
+    const expiring = retention === "text" ? this.#life : undefined;
     if (expiring === undefined) this.#kept++;
     else this.#texts = { ...this.#texts, [event.channel]: (this.#texts[event.channel] ?? 0) + 1 };
-    const message: NewMessage = {
-      subject: eventSubject(this.#source, event.channel, event.kind),
+    const written: NewEvent = {
+      subject:
+        event.channel === ownChannel
+          ? messageSubject(this.#source, ownChannel, event.kind, retention)
+          : this.#subjects[retention],
+      session: event.session,
       event: encodeEvent(event),
       cursor: this.#cursor(),
       ...(expiring && { ttlSeconds: expiring.textTtl }),
     };
-    return { event, message };
+    return { event, written };
   }
 
   #cursor(): Cursor {
@@ -192,8 +208,6 @@ export class Numbering {
   }
 }
 
-const base = Event.create();
-
 const textKinds: readonly string[] = ["log.written", "terminal.written"];
 
 /** The frame carries only text. All parts of any other frame stay, so that none is left without the bytes. */
@@ -201,7 +215,7 @@ export function isText(facts: readonly { readonly kind: string }[]): boolean {
   return facts.every(({ kind }) => textKinds.includes(kind));
 }
 
-/** The numbers, raised as if this many more messages of each channel had been written and expired. Tapedeck's own never expire. */
+/** The numbers, raised as if this many more events of each channel had been written and expired. Tapedeck's own never expire. */
 export function raised({ ordinals, frames, unused = {} }: LastNumbers, by: number): LastNumbers {
   if (by === 0) return { ordinals, frames, unused };
   const raise = (all: LastNumbers["ordinals"]) =>
@@ -213,13 +227,9 @@ export function raised({ ordinals, frames, unused = {} }: LastNumbers, by: numbe
   return { ordinals: raise(ordinals), frames: raise(frames), unused: { ...unused, ...left } };
 }
 
-/** A cursor that skips as many ordinals of each channel as may have been used by messages that expired since. */
+/** A cursor that skips as many ordinals of each channel as may have been used by events that expired since. */
 export function raisedCursor(cursor: Cursor, by: number): Cursor {
   return { ...cursor, ...raised(cursor, by) };
-}
-
-function fieldsOf({ kind, subject = "", outcome = 0, error, summary, operation, inferred = false, detail }: Fact) {
-  return { kind, subject, outcome, error, summary, operation, inferred, detail };
 }
 
 function timeSource({ occurredAt, notBefore }: Fact, observed: ObservedFields): Event["time_source"] {

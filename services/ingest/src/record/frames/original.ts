@@ -18,15 +18,16 @@ export function shaOf(bytes: Uint8Array): string {
 }
 
 /** The frame as an event carries it: with its bytes, or with their hash and head if the log would not take them. */
-export function originalOf(
-  type: string,
-  bytes: Uint8Array,
-  sha: string,
-  limit: number,
-): NonNullable<Event["original"]> {
+export function originalOf(type: string, bytes: Uint8Array, limit: number): NonNullable<Event["original"]> {
   const size = BigInt(bytes.byteLength);
   if (bytes.byteLength <= limit) return { type, bytes: bufferOf(bytes), size, sha256: none, head: none };
-  return { type, bytes: none, size, sha256: Buffer.from(sha, "hex"), head: bufferOf(bytes).subarray(0, headBytes) };
+  return {
+    type,
+    bytes: none,
+    size,
+    sha256: Buffer.from(shaOf(bytes), "hex"),
+    head: bufferOf(bytes).subarray(0, headBytes),
+  };
 }
 
 /** SHA-256 of a recorded frame's bytes, even if the log did not take them. */

@@ -8,13 +8,13 @@ import { ulid } from "ulid";
 import { expect, test } from "vitest";
 import { normalizers } from "../../normalize/normalizers.ts";
 import { openStore } from "../../store.ts";
-import { type Recorder, recorder } from "../recorder.ts";
+import { Recorder } from "../recorder.ts";
 
 /**
  * The requests for one new session, whatever was recorded before it: two leases, the log's end, what is new in it, and
- * two batches.
+ * five messages: the connection, the session's start, its text, its end, and the connection's end.
  */
-const mostRequests = 17;
+const mostRequests = 19;
 
 /** Everything that somebody on this NATS asks and waits for an answer. */
 async function countRequests(url: string) {
@@ -47,7 +47,7 @@ function sessionOf(minute: number, events: number): ForeignSession {
 }
 
 async function importInto(
-  { push }: Recorder,
+  recorder: Recorder,
   { session, source, events }: ForeignSession,
   project = "shop",
 ): Promise<bigint> {
@@ -63,7 +63,7 @@ async function importInto(
     yield item(2n, { $case: "recorded_end", value: { events: BigInt(events.length) } });
   }
   let added = 0n;
-  for await (const { body } of push(requests(), { workspace: "acme", signal: AbortSignal.timeout(60_000) })) {
+  for await (const { body } of recorder.push(requests(), { workspace: "acme", signal: AbortSignal.timeout(60_000) })) {
     if (body?.$case === "import_ended") added = body.value.added;
   }
   return added;
@@ -73,7 +73,7 @@ test("a session that follows others costs no more round trips to the log than th
   await using nats = await startTestNats();
   await using requests = await countRequests(nats.url);
   await using store = await openStore({ url: nats.url }, "test", silentLogger, new AbortController().signal);
-  await using recording = recorder({ store: () => store, normalizers, logger: silentLogger, lostAfterMs: 600_000 });
+  await using recording = new Recorder({ store: () => store, normalizers, logger: silentLogger, lostAfterMs: 600_000 });
   await importInto(recording, sessionOf(0, 50));
   const asked: (readonly string[])[] = [];
   for (let minute = 1; minute <= 40; minute++) {
@@ -94,8 +94,8 @@ test("what another ingest has recorded between two imports counts", async () => 
   await using store = await open("here");
   await using otherStore = await open("there");
   const common = { normalizers, logger: silentLogger, lostAfterMs: 600_000 };
-  await using here = recorder({ store: () => store, ...common });
-  await using there = recorder({ store: () => otherStore, ...common });
+  await using here = new Recorder({ store: () => store, ...common });
+  await using there = new Recorder({ store: () => otherStore, ...common });
   await importInto(here, sessionOf(1, 3));
   await importInto(there, sessionOf(3, 3));
   await expect(importInto(here, sessionOf(2, 3))).rejects.toThrow("has a later session");

@@ -147,7 +147,7 @@ test("a session comes as it was recorded, with what Tapedeck says about its comi
     "tapedeck 7 session.ended",
     "tapedeck 8 upstream.lost",
   ]);
-  const last = log.stored.at(-1)?.message.cursor;
+  const last = log.stored.at(-1)?.written.cursor;
   expect(last).toMatchObject({
     session: idOf(foreign.session),
     ordinals: { v1: 3, v2: 2, logs: 2, tapedeck: 8 },
@@ -205,6 +205,36 @@ test("a session that this log has lost something of is the same when its export 
   await journal.writer.reached(journal.publish(facts.map((fact) => journal.own(session, fact, at))));
   const events = ofSession(log, session);
   expect(await importInto(log, { session, source: target, events })).toBe(0);
+});
+
+test("a crash between any two messages of an import is made good by the next one", async () => {
+  const foreign = foreignSession();
+  foreign.add(...frameOf("v1", "1 one", "build.started", "build.succeeded"), ...frameOf("logs", "hi", "log.written"));
+  const whole = fakeLog(well);
+  await importInto(whole, foreign);
+  const seqs = [...new Set(whole.stored.map(({ seq }) => seq))];
+  const own = (log: FakeLog, noun: string) =>
+    eventsIn(log).flatMap(({ kind }) => (kind.startsWith(noun) ? [kind] : []));
+  expect(seqs.length).toBeGreaterThan(4);
+  for (const kept of seqs.keys()) {
+    const log = fakeLog(well);
+    await importInto(log, foreign);
+    const all = [...new Set(log.stored.map(({ seq }) => seq))];
+    const left = log.stored.filter(({ seq }) => all.indexOf(seq) < kept);
+    (log.stored as unknown[]).splice(0, log.stored.length, ...left);
+    await importInto(log, foreign);
+    expect(own(log, "session."), `after ${kept} messages`).toEqual(own(whole, "session."));
+    expect(own(log, "upstream.").at(-1)).toBe("upstream.lost");
+    expect(
+      eventsIn(log)
+        .filter(({ channel }) => channel !== "tapedeck")
+        .map(told),
+    ).toEqual(
+      eventsIn(whole)
+        .filter(({ channel }) => channel !== "tapedeck")
+        .map(told),
+    );
+  }
 });
 
 test("labels can be added", async () => {
@@ -337,7 +367,7 @@ describe("exactly once", () => {
     test("text that has expired is not taken for what came later", async () => {
       const log = fakeLog(well);
       await importInto(log, upTo(5), { textTtl: 86_400 });
-      const kept = log.stored.filter(({ message }) => message.ttlSeconds === undefined);
+      const kept = log.stored.filter(({ written }) => written.ttlSeconds === undefined);
       (log.stored as unknown[]).splice(0, log.stored.length, ...kept);
       expect(await importInto(log, upTo(5), { textTtl: 86_400 })).toBe(0);
       await importInto(log, foreign, { textTtl: 86_400 });
@@ -459,8 +489,8 @@ describe("text that goes in time", () => {
   test("goes here too, but not with what else its frame tells", async () => {
     const log = fakeLog(well);
     await importInto(log, whole(), { textTtl: day });
-    const going = log.stored.flatMap(({ message }) =>
-      message.ttlSeconds === undefined ? [] : [`${told(Event.decode(message.event))} ${message.ttlSeconds}`],
+    const going = log.stored.flatMap(({ written }) =>
+      written.ttlSeconds === undefined ? [] : [`${told(Event.decode(written.event))} ${written.ttlSeconds}`],
     );
     expect(going).toEqual([`logs 1 log.written ${day}`, `logs 2 log.written ${day}`]);
   });
@@ -469,7 +499,7 @@ describe("text that goes in time", () => {
     const log = fakeLog(well);
     const foreign = whole();
     await importInto(log, foreign, { textTtl: day });
-    const kept = log.stored.filter(({ message }) => message.ttlSeconds === undefined);
+    const kept = log.stored.filter(({ written }) => written.ttlSeconds === undefined);
     (log.stored as unknown[]).splice(0, log.stored.length, ...kept);
     const before = kept.length;
     // The recorder looks whether the source's last message may go.
@@ -544,7 +574,7 @@ describe("the source goes on", () => {
     }
     const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
     expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
-    expect(log.stored.at(-1)?.message.cursor).toMatchObject({
+    expect(log.stored.at(-1)?.written.cursor).toMatchObject({
       session: idOf(foreign.session),
       ordinals: { v1: 4, logs: 2 },
     });

@@ -2,7 +2,9 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Imported, Item, Recorded } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import { type SessionCheck, sessionCheck, sessionProblem } from "@tapedeck/shared/events/session-check";
+import { largestGroup } from "@tapedeck/shared/log/grouping";
 import { sourceParts } from "@tapedeck/shared/source";
+import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { channelNames } from "../../normalize/normalizer.ts";
@@ -10,10 +12,9 @@ import { isText, type Numbered, ownChannel } from "../frames/numbering.ts";
 import { largestFrameBytes } from "../frames/original.ts";
 import { AckWatermark } from "../journal/ack-watermark.ts";
 import { openSourceJournal, type SourceJournal } from "../journal/source-journal.ts";
-import { largestBatch } from "../journal/writer.ts";
 import { importAddress, importBegan, importContinues, importedEnd, isImport } from "../own-facts/import-facts.ts";
 import { upstreamLost } from "../own-facts/upstream-facts.ts";
-import type { PushedSession, SessionRecorderOptions } from "../session/session-recorder.ts";
+import type { PushedSession, SessionRecorderOptions } from "../pushed-session.ts";
 import { EventPieces } from "./event-pieces.ts";
 import type { ImportMemory } from "./import-memory.ts";
 import { isOfImport, movedTo } from "./imported-events.ts";
@@ -47,8 +48,8 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     await openSourceJournal({
       ...{ log, source, hello, signal, allSessions: true, together: true, memory: memory?.histories },
       life: textTtl === undefined ? undefined : { textTtl, channels },
-      onAcknowledged(messages) {
-        listener.published?.(messages);
+      onAcknowledged(events) {
+        listener.published?.(events);
         importing?.reportCommitted();
       },
       onTrouble: (published) => listener.trouble?.(published),
@@ -96,6 +97,7 @@ export class ImportedSession implements PushedSession {
   readonly #watermark: AckWatermark;
   readonly #addedBefore: number;
   readonly #pieces = new EventPieces();
+  readonly #yieldIfDue = yieldToEventLoop();
   #frame: Event[] = [];
   /** Items whose last event is in the frame. */
   #waitingItems: readonly bigint[] = [];
@@ -115,7 +117,7 @@ export class ImportedSession implements PushedSession {
     this.ended = parts.journal.writer.ended;
   }
 
-  /** Messages that this import has added to the log. */
+  /** Events that this import has added to the log. */
   get added(): number {
     return this.#journal.writer.appended - this.#addedBefore;
   }
@@ -128,7 +130,14 @@ export class ImportedSession implements PushedSession {
     this.#options.listener?.committed?.(this.committed());
   }
 
-  async take({ index, what }: Item): Promise<void> {
+  async take(...items: readonly Item[]): Promise<void> {
+    for (const item of items) {
+      await this.#take(item);
+      await this.#yieldIfDue();
+    }
+  }
+
+  async #take({ index, what }: Item): Promise<void> {
     if (this.#isOver) throw refusedImport("nothing can come after the end");
     this.#watermark.began(index);
     if (what?.$case === "recorded") await this.#takeRecorded(what.value, index);
@@ -169,7 +178,7 @@ export class ImportedSession implements PushedSession {
     if (this.#frame[0] !== undefined && !isOfFrame(event, this.#frame[0])) this.#flush(true);
     this.#frame.push(event);
     const bytes = this.#frame.reduce((sum, { original }) => sum + (original?.bytes.byteLength ?? 0), 0);
-    if (this.#frame.length >= largestBatch.messages || bytes >= largestBatch.bytes) this.#flush(false);
+    if (this.#frame.length >= largestGroup.events || bytes >= largestGroup.bytes) this.#flush(false);
   }
 
   /**
@@ -207,14 +216,14 @@ export class ImportedSession implements PushedSession {
     if (first === undefined) return;
     if (!this.#hasBegun) this.#begin();
     const { frameBytes = largestFrameBytes } = this.#options;
-    const expires = isWhole && first.channel !== ownChannel && isText(this.#frame);
-    const numbered = this.#frame.map((event) => this.#journal.numbers.imported(event, expires));
-    for (const { message, event } of numbered) {
-      if (message.event.byteLength <= frameBytes + besideFrameBytes) continue;
-      throw refusedImport(`event ${event.id} has ${message.event.byteLength} bytes, which is more than this log takes`);
+    const retention = isWhole && first.channel !== ownChannel && isText(this.#frame) ? "text" : "facts";
+    const numbered = this.#frame.map((event) => this.#journal.numbers.imported(event, retention));
+    for (const { written, event } of numbered) {
+      if (written.event.byteLength <= frameBytes + besideFrameBytes) continue;
+      throw refusedImport(`event ${event.id} has ${written.event.byteLength} bytes, which is more than this log takes`);
     }
-    const messages = this.#journal.publish(numbered);
-    for (const index of this.#waitingItems) this.#watermark.finished(index, messages);
+    const added = this.#journal.publish(numbered);
+    for (const index of this.#waitingItems) this.#watermark.finished(index, added);
     this.#waitingItems = [];
     this.#frame = [];
   }
@@ -262,18 +271,23 @@ export class ImportedSession implements PushedSession {
     if (events !== received) throw refusedImport(`expected ${events} events, but received ${received}`);
     this.#isOver = true;
     this.#flush(true);
-    // Further events are the end that an earlier import added, or what a later export had.
-    if ((await known.peek()) === undefined) this.#endConnection();
+    // A further event is the end that an earlier import added, or what a later export had.
+    const further = await known.peek();
+    if (further === undefined || isOfImport(further)) this.#endConnection({ isEnded: further !== undefined });
     this.#watermark.finished(index, this.#journal.writer.appended);
   }
 
-  /** Ends only a session that was imported. A session that was recorded here may go on. */
-  #endConnection(): void {
+  /**
+   * Ends only a session that was imported. A session that was recorded here may go on. `isEnded`: an earlier import, which
+   * may have been killed before it ended its connection too.
+   */
+  #endConnection({ isEnded }: { readonly isEnded: boolean }): void {
     const { imported } = this.#options;
     const { connection, lastAt = timestampNow() } = this.#journal.history;
     if (connection === undefined || connection.lost || connection.address !== importAddress(imported)) return;
     const { id, address } = connection;
-    const ended = this.#parts.check.isOpen ? [this.#journal.own(this.session, importedEnd(imported), lastAt)] : [];
+    const ended =
+      this.#parts.check.isOpen && !isEnded ? [this.#journal.own(this.session, importedEnd(imported), lastAt)] : [];
     const lost = upstreamLost({ connection: id, address }, "all of it is imported");
     this.#journal.publish([...ended, this.#journal.own("", lost, timestampNow())]);
   }

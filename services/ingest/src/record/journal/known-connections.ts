@@ -21,7 +21,8 @@ export type KnownConnection = {
   lostAt: Timestamp | undefined;
   /** The tap has reported its end, so nothing more comes from it. */
   closed: boolean;
-  readonly lostChannels: Set<string>;
+  /** When a channel was lost, by the clock of whoever reported it. */
+  readonly lostChannels: Map<string, Timestamp | undefined>;
 };
 
 type UpstreamDetail = Extract<NonNullable<Event["detail"]>, { $case: "upstream" }>["value"];
@@ -53,7 +54,7 @@ export class KnownConnections {
     } else if (before !== undefined) this.#over.add(before.id);
     this.#interrupted.delete(id);
     const begun = { session: "", rejoined: false, lost: false, unheardSince: undefined, closed: false };
-    this.#current = { id, address, tap, offset, ...begun, lostAt: undefined, lostChannels: new Set<string>() };
+    this.#current = { id, address, tap, offset, ...begun, lostAt: undefined, lostChannels: new Map() };
   }
 
   /** The connection belongs to the session that has just begun. */
@@ -83,7 +84,7 @@ export class KnownConnections {
   lost({ channel, unheard }: UpstreamDetail, { inferred, not_before, observed_at }: Event): void {
     const connection = this.#current;
     if (connection === undefined) return;
-    if (channel !== "") connection.lostChannels.add(channel);
+    if (channel !== "") connection.lostChannels.set(channel, observed_at);
     else if (unheard) connection.unheardSince = not_before ?? observed_at;
     else {
       connection.lost = true;

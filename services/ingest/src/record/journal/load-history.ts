@@ -4,7 +4,7 @@ import {
   justBefore,
   logStart,
   messagesBefore,
-  messagesBetween,
+  mostEventsBetween,
   type Offset,
   type Sequence,
 } from "@tapedeck/shared/log/offset";
@@ -38,7 +38,7 @@ export type LoadedHistory = {
   readonly cursor: Cursor | undefined;
   /** The last message never expires. */
   readonly lastStays: boolean;
-  /** At most this many messages of the source came after that cursor and have expired. */
+  /** At most this many events of the source came after that cursor and have expired. */
   readonly expired: number;
   /** The writer of the last message in the log; undefined if there is none. */
   readonly lastWriter: string | undefined;
@@ -93,7 +93,7 @@ export async function loadHistory(options: LoadHistoryOptions): Promise<LoadedHi
     ...loaded,
     history,
     lastStays,
-    expired: Math.max(0, messagesBetween(isLost ? endOf(end.seq) : until, logEnd)),
+    expired: mostEventsBetween(isLost ? endOf(end.seq) : until, logEnd),
   };
 }
 

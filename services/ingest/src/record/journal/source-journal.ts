@@ -12,7 +12,7 @@ import type { Memory } from "../imported/memory.ts";
 import { sourceAdded, sourceCheckpoint } from "../own-facts/source-facts.ts";
 import { type LoadedHistory, loadHistory, type RecordingLog, type RememberedHistory } from "./load-history.ts";
 import type { SourceHistory } from "./source-history.ts";
-import { openWriter, type SourceWriter } from "./writer.ts";
+import { SourceWriter } from "./writer.ts";
 
 export type SourceJournalOptions = {
   readonly log: RecordingLog;
@@ -27,7 +27,7 @@ export type SourceJournalOptions = {
   readonly together?: boolean;
   /** With `allSessions`: keeps the history between one journal of the source and the next. */
   readonly memory?: Memory<SourceName, RememberedHistory> | undefined;
-  readonly onAcknowledged: (messages: number) => void;
+  readonly onAcknowledged: (events: number) => void;
   readonly onTrouble: (published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void;
 };
 
@@ -66,16 +66,16 @@ export class SourceJournal implements AsyncDisposable {
     const { history, lastSeq, cursor, lastStays, expired } = loaded;
     const { log, source, life, together = false } = options;
     this.history = history;
-    // Numbers are never used twice: the ordinals can't have advanced further than by the source's expired messages.
+    // Numbers are never used twice: the ordinals can't have advanced further than by the source's expired events.
     this.numbers = new Numbering(source, cursor && (expired > 0 ? raisedCursor(cursor, expired) : cursor), life);
     this.#lastIsOwn = lastStays;
     this.#lastAt = lastAt;
-    this.writer = openWriter({
+    this.writer = new SourceWriter({
       ...{ log: log.writer, source, writer: this.#writerId, afterSeq: lastSeq, together },
-      onAcknowledged: (_, messages, last) => {
+      onAcknowledged: (_, events, last) => {
         this.#lastAt = Date.now();
         log.ends?.reached(source, last.seq, last.cursor);
-        options.onAcknowledged(messages);
+        options.onAcknowledged(events);
       },
       onTrouble: options.onTrouble,
     });
@@ -90,8 +90,9 @@ export class SourceJournal implements AsyncDisposable {
   }
 
   /**
-   * Adds events that get into the log together. Call it in the order in which they were numbered, and before anything else
-   * is numbered. Returns how many messages have been added in total by then.
+   * Adds events. Call it in the order in which they were numbered, and before anything else is numbered. Those that fit
+   * together get into the log together; a crash may separate others, in their order. Returns how many events have been
+   * added in total by then.
    */
   publish(numbered: readonly Numbered[]): number {
     for (const { event } of numbered) {
@@ -101,9 +102,9 @@ export class SourceJournal implements AsyncDisposable {
     const last = numbered.at(-1);
     if (last !== undefined) {
       this.#lastIsOwn = last.event.channel === ownChannel;
-      this.#scheduleCheckpoint(last.message.ttlSeconds);
+      this.#scheduleCheckpoint(last.written.ttlSeconds);
     }
-    return this.writer.append(numbered.map(({ message }) => message));
+    return this.writer.append(numbered.map(({ written }) => written));
   }
 
   /** What must precede the first event of a source. */

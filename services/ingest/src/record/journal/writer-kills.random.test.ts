@@ -1,11 +1,11 @@
-import { testMessage } from "@tapedeck/shared/testing/log-messages";
+import { newEvent } from "@tapedeck/shared/testing/log-messages";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { searched } from "@tapedeck/shared/testing/searches";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import { connectTo, openTestLog, recordedOrdinals, retry, source, upTo } from "../testing/writer-log.ts";
-import { openWriter } from "./writer.ts";
+import { SourceWriter } from "./writer.ts";
 
 test("kills of the server and lost answers at random moments lose nothing and repeat nothing", async () => {
   await using nats = await startTestNats();
@@ -14,11 +14,11 @@ test("kills of the server and lost answers at random moments lose nothing and re
   await using log = await openTestLog(nc, 300);
   let troubles = 0;
   const onTrouble = () => void troubles++;
-  await using writer = openWriter({ log: log.writer, source, writer: "W", afterSeq: 0, retry, onTrouble });
+  await using writer = new SourceWriter({ log: log.writer, source, writer: "W", afterSeq: 0, retry, onTrouble });
 
   let next = 1;
   const append = (count: number) => {
-    for (const end = next + count; next < end; next++) writer.append([testMessage(source, next)]);
+    for (const end = next + count; next < end; next++) writer.append([newEvent(source, next)]);
   };
   for (let round = 0; round < searched({ short: 6, long: 100 }); round++) {
     const before = writer.acknowledged;

@@ -1,22 +1,24 @@
-import type { NewMessage } from "@tapedeck/shared/log/log";
+import type { NewEvent } from "@tapedeck/shared/log/log";
 import { sourceName } from "@tapedeck/shared/source";
 import { searched } from "@tapedeck/shared/testing/searches";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
-import { LostRaceError, openWriter } from "./writer.ts";
+import { LostRaceError } from "./settle.ts";
+import { SourceWriter } from "./writer.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const retry = { first: 0, most: 1 };
 const well: Fate = { lands: "now", answers: true };
 
-const message = (ordinal: number, bytes = 10): NewMessage => ({
-  subject: "tapedeck.v1.acme.alice.shop.skaffold.v1.log",
+const event = (ordinal: number, bytes = 10): NewEvent => ({
+  subject: "tapedeck.v2.acme.alice.shop.skaffold.frames.text",
+  session: "S",
   event: new Uint8Array(bytes).fill(ordinal % 256),
   cursor: { session: "S", ordinals: { v1: ordinal, tapedeck: 1 }, frames: { v1: ordinal } },
 });
-const messages = (from: number, count: number) => Array.from({ length: count }, (_, i) => message(from + i));
-const ordinals = (log: FakeLog) => log.stored.map(({ message }) => message.cursor.ordinals.v1);
+const events = (from: number, count: number) => Array.from({ length: count }, (_, i) => event(from + i));
+const ordinals = (log: FakeLog) => log.stored.map(({ written }) => written.cursor.ordinals.v1);
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i + 1);
 
 const fates = fc.oneof(
@@ -50,17 +52,17 @@ const turns = fc.array(fc.record({ fate: fates, landing: fc.boolean(), lastOfFai
   size: "max",
 });
 
-test("whatever the network loses, every message is in the log once and in order", async () => {
+test("whatever the network loses, every event is in the log once and in order", async () => {
   await fc.assert(
     fc.asyncProperty(
       turns,
       fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 8 }),
       async (turns, groups) => {
         const log = network(turns);
-        await using writer = openWriter({ log, source, writer: "W", afterSeq: 0, retry });
+        await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
         let next = 1;
         for (const size of groups) {
-          writer.append(messages(next, size));
+          writer.append(events(next, size));
           next += size;
           if (size % 2 === 0) await Promise.resolve();
         }
@@ -73,7 +75,7 @@ test("whatever the network loses, every message is in the log once and in order"
   );
 });
 
-test("a writer that comes after another, whose last batch is still on its way, never mixes with it", async () => {
+test("a writer that comes after another, whose last message is still on its way, never mixes with it", async () => {
   await fc.assert(
     fc.asyncProperty(turns, turns, fc.integer({ min: 1, max: 6 }), async (before, after, publishes) => {
       let left = publishes;
@@ -81,9 +83,9 @@ test("a writer that comes after another, whose last batch is still on its way, n
       const log = network([...before, ...after], () => {
         if (--left === 0) enough.resolve();
       });
-      const first = openWriter({ log, source, writer: "A", afterSeq: 0, retry });
-      first.append(messages(1, 3));
-      first.append(messages(4, 1));
+      const first = new SourceWriter({ log, source, writer: "A", afterSeq: 0, retry });
+      first.append(events(1, 3));
+      first.append(events(4, 1));
       await Promise.race([first.reached(3).catch(() => {}), enough.promise]);
       await first[Symbol.asyncDispose](); // as a kill would: what was in flight may land any time
 
@@ -91,9 +93,15 @@ test("a writer that comes after another, whose last batch is still on its way, n
       while ((ordinals(log).at(-1) ?? 0) < 8) {
         expect(restarts++).toBeLessThan(10);
         const there = log.stored.at(-1);
-        const done = there?.message.cursor.ordinals.v1 ?? 0;
-        await using second = openWriter({ log, source, writer: `B${restarts}`, afterSeq: there?.seq ?? 0, retry });
-        second.append(messages(done + 1, 8 - done));
+        const done = there?.written.cursor.ordinals.v1 ?? 0;
+        await using second = new SourceWriter({
+          log,
+          source,
+          writer: `B${restarts}`,
+          afterSeq: there?.seq ?? 0,
+          retry,
+        });
+        second.append(events(done + 1, 8 - done));
         await second.reached(8 - done).catch((cause) => expect(cause).toBeInstanceOf(LostRaceError));
       }
       log.landLate();

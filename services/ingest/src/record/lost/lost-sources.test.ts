@@ -12,7 +12,8 @@ import { type OpenStore, openStore } from "../../store.ts";
 import { framesOf, holes, kindsOf, openLogReader, skaffoldSource, testLogger } from "../../testing/ingest-harness.ts";
 import { eraseCall } from "../maintain/erase-call.ts";
 import { sessionErased } from "../own-facts/session-facts.ts";
-import { recorder as openRecorder, type Recorder, type Store } from "../recorder.ts";
+import { Recorder } from "../recorder.ts";
+import type { Store } from "../recorder-options.ts";
 
 let nats: TestNats;
 let logReader: Awaited<ReturnType<typeof openLogReader>>;
@@ -47,7 +48,7 @@ function message(entry: string): Buffer {
 
 /** A recorder that says at once that a source is lost, and ends its session after so long. */
 function recorder(lostAfterMs: number, noticeMs = 10): Recorder {
-  return openRecorder({ store: () => store, normalizers, logger: testLogger, lostAfterMs, noticeMs });
+  return new Recorder({ store: () => store, normalizers, logger: testLogger, lostAfterMs, noticeMs });
 }
 
 /** A tap that pushes what it has made since `first`; leaving it without a word is what a kill is. */
@@ -295,7 +296,7 @@ test("what another ingest records is lost when that one's tap is gone, and not w
     leases: { take, freed, [Symbol.asyncDispose]: () => leases[Symbol.asyncDispose]() },
   };
   const on = stack.use(
-    openRecorder({ store: () => here, normalizers, logger: testLogger, lostAfterMs: never, noticeMs: 10 }),
+    new Recorder({ store: () => here, normalizers, logger: testLogger, lostAfterMs: never, noticeMs: 10 }),
   );
   const oneMoreLook = async () => {
     const { length } = looks;
@@ -336,7 +337,7 @@ test("a tap that comes while its source is looked at is not turned away", async 
   };
   const watched: Store = { ...store, leases: { ...store.leases, take } };
   const options = { normalizers, logger: testLogger, lostAfterMs: never, noticeMs: 0 };
-  await using on = openRecorder({ store: () => watched, ...options });
+  await using on = new Recorder({ store: () => watched, ...options });
   for (let round = 0; round < 16; round++) {
     const tap = tapped(on, "judy", { tap: `T${round}` });
     await tap.welcomed();

@@ -3,7 +3,7 @@ import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { endOf } from "@tapedeck/shared/log/offset";
 import { parseSourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
-import type { Store } from "../recorder.ts";
+import type { Store } from "../recorder-options.ts";
 import { eraseSession, findIn } from "./erase-session.ts";
 
 /** How often it is told how many are gone. */
@@ -22,7 +22,7 @@ export async function* eraseCall(
   const over = new AbortController();
   const deps = { nats, log, signal: AbortSignal.any([signal, over.signal]) };
   const found = await findIn({ source, session, afterOffset: endOf(Number(after_sequence)) }, deps);
-  const count = found.sequences.length;
+  const count = found.messages.reduce((sum, { events }) => sum + events, 0);
   if (count === 0) {
     if (found.marked) throw invalidArgument(`session ${session} has already been erased`, "session");
     throw new TapedeckError("unknown_session", `there is no session ${session}`, { field: "session" });

@@ -9,15 +9,15 @@ import { openEnds } from "../../damage/ends.ts";
 import { rangesOf } from "../../damage/ranges.ts";
 import { ownChannel } from "../frames/numbering.ts";
 import { appendFact } from "../journal/append-fact.ts";
+import { LostRaceError } from "../journal/settle.ts";
 import type { SourceJournalOptions } from "../journal/source-journal.ts";
-import { LostRaceError } from "../journal/writer.ts";
 import { sessionErased } from "../own-facts/session-facts.ts";
 
 export type SessionToErase = {
   readonly source: SourceName;
   readonly session: string;
-  /** Sequences of what the log holds of it, without the mark. */
-  readonly sequences: readonly Sequence[];
+  /** The messages that the log holds of it, without the mark, and how many events each has. */
+  readonly messages: readonly HeldMessage[];
   /** Those of them that stand on Tapedeck's own channel, by ordinal. */
   readonly ownOrdinals: readonly number[];
   /** The mark is behind all of it: an earlier erasure was cut short, or this one has nothing left to do. */
@@ -25,6 +25,8 @@ export type SessionToErase = {
   /** It has neither ended nor lost its upstream, and its tap is there or waited for. */
   readonly goesOn: boolean;
 };
+
+export type HeldMessage = { readonly seq: Sequence; readonly events: number };
 
 export type EraseDeps = {
   readonly nats: NatsConnection;
@@ -53,7 +55,7 @@ export async function findIn(
   { log, signal }: EraseDeps,
 ): Promise<SessionToErase> {
   const { lastOffset } = await log.reader.bounds();
-  const sequences: Sequence[] = [];
+  const events = new Map<Sequence, number>();
   const ownOrdinals: number[] = [];
   let marked = false;
   let goesOn = false;
@@ -67,13 +69,16 @@ export async function findIn(
       marked = true;
       continue;
     }
-    sequences.push(sequenceOf(offset));
+    // A message holds events of one session only.
+    const seq = sequenceOf(offset);
+    events.set(seq, (events.get(seq) ?? 0) + 1);
     if (event.channel === ownChannel) ownOrdinals.push(Number(event.ordinal));
     // What comes after a mark was imported anew.
     marked = false;
     goesOn = goesOnAfter(event) ?? goesOn;
   }
-  return { source, session, sequences, ownOrdinals, marked, goesOn };
+  const messages = [...events].map(([seq, count]) => ({ seq, events: count }));
+  return { source, session, messages, ownOrdinals, marked, goesOn };
 }
 
 /** Undefined for an event that tells nothing of it. */
@@ -90,7 +95,7 @@ const atOnce = 16;
 
 /**
  * Removes a session from the log. The mark comes first: it tells query, and carries the cursor on where the session was
- * the source's last. Cut short, it is gone on with by calling it again.
+ * the source's last. Cut short, it is gone on with by calling it again. `removed` is told how many events are gone.
  */
 export async function eraseSession(
   found: SessionToErase,
@@ -100,13 +105,13 @@ export async function eraseSession(
   const { signal, nats } = deps;
   if (!found.marked) await mark(found, deps);
   const jsm = await jetstreamManager(nats);
-  const left = [...found.sequences];
+  const left = [...found.messages];
   let count = 0;
   const remove = async () => {
-    for (let seq = left.pop(); seq !== undefined && !signal.aborted; seq = left.pop()) {
+    for (let message = left.pop(); message !== undefined && !signal.aborted; message = left.pop()) {
       // The bytes are overwritten on the disk.
-      await jsm.streams.deleteMessage(streamName, seq, true);
-      count++;
+      await jsm.streams.deleteMessage(streamName, message.seq, true);
+      count += message.events;
       removed(count);
     }
   };

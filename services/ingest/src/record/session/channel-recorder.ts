@@ -2,25 +2,24 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { beyondAll, type Offset } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
-import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { msBetween, timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import { type ChannelStore, emptyStore, readBack } from "../frames/channel-store.ts";
-import { freshFrames } from "../frames/fresh-frames.ts";
+import { type FreshFrame, freshFrame, freshFrames } from "../frames/fresh-frames.ts";
 import { isText, type Numbered } from "../frames/numbering.ts";
 import { originalOf } from "../frames/original.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
 import { lostBetween } from "../own-facts/gap-facts.ts";
 import { sessionIdentified } from "../own-facts/session-facts.ts";
-import type { Redact } from "./connection.ts";
+import type { OnFrame } from "../pushed-session.ts";
 import {
   type ConnectionChannel,
   fingerprintOf,
   type HeldFrame,
   isFromFile,
-  type Masked,
+  type Redact,
   type UpstreamConnection,
 } from "./connection.ts";
 import type { Injections } from "./injections.ts";
@@ -36,32 +35,85 @@ export type ChannelRecorderOptions = {
   readonly frameBytes: number;
   /** Seconds that text lives in the log; absent: forever. */
   readonly textTtl?: number | undefined;
-  readonly onFrame: (channel: string, what: "recorded" | "repeated" | "unreadable" | "oversize") => void;
+  readonly onFrame: OnFrame;
 };
 
-/** Records frames of a connection whose session is known. Resolves with how many messages were added in total by then. */
-export type RecordFrames = (
-  connection: UpstreamConnection,
-  channel: ConnectionChannel,
-  frames: readonly HeldFrame[],
-  redact: Redact,
-) => Promise<number>;
+/** Records frames of connections whose session is known. */
+export class ChannelRecorder {
+  readonly #options: ChannelRecorderOptions;
+  readonly #readBackOnce = new Set<string>();
 
-export function channelRecorder(options: ChannelRecorderOptions): RecordFrames {
-  const { journal, reader, source, normalizer, injections, signal, frameBytes, textTtl, onFrame } = options;
-  const { history, numbers, writer } = journal;
-  const readBackOnce = new Set<string>();
+  constructor(options: ChannelRecorderOptions) {
+    this.#options = options;
+  }
 
-  async function openStore(
+  /** Gives how many messages were added in total by then: at once for a frame that is live, which most are. */
+  record(
     connection: UpstreamConnection,
-    { normalizer: channel }: ConnectionChannel,
-  ): Promise<ChannelStore> {
+    channel: ConnectionChannel,
+    frames: readonly HeldFrame[],
+    redact: Redact,
+  ): Promise<number> | number {
+    const { store, sorter } = channel;
+    const [frame] = frames;
+    const isPlain = frames.length === 1 && frame !== undefined && !frame.isLarge && sorter.state === "live";
+    if (!isPlain || store === undefined || store.known.size > 0) {
+      return this.#recordAll(connection, channel, frames, redact);
+    }
+    const { journal, normalizer } = this.#options;
+    const { name } = channel.normalizer;
+    const fresh = freshFrame(store, frame, { normalizer, channel: name, redact });
+    journal.numbers.settle(name);
+    const fingerprint = this.#identified(connection, channel, frames, redact);
+    return journal.publish([...fingerprint, ...this.#number(connection, channel, store, fresh)]);
+  }
+
+  async #recordAll(
+    connection: UpstreamConnection,
+    channel: ConnectionChannel,
+    frames: readonly HeldFrame[],
+    redact: Redact,
+  ): Promise<number> {
+    const { journal, normalizer, onFrame } = this.#options;
+    const { name } = channel.normalizer;
+    const yieldIfDue = yieldToEventLoop();
+    // Masking takes long for a large piece. From here on each frame knows its masked form.
+    for (const frame of frames) {
+      await frame.prepare(redact);
+      frame.masked(redact);
+      await yieldIfDue();
+    }
+    if (channel.store === undefined) {
+      channel.store = await this.#openStore(connection, channel);
+      this.#begin(connection, channel, channel.store, frames, redact);
+    }
+    const { store } = channel;
+    const fresh = await freshFrames(store, frames, { normalizer, channel: name, redact });
+    for (let i = fresh.length; i < frames.length; i++) onFrame(name, "repeated");
+    const isLive = channel.sorter.state === "live";
+    for (const [i, one] of fresh.entries()) {
+      // Settles only with the last message, because after a crash before it the rest must be sorted again.
+      if (isLive && i === fresh.length - 1) journal.numbers.settle(name);
+      // Published with the first frame, so that no frame is without its channel's fingerprint.
+      const firsts = i > 0 ? [] : fresh.map(({ frame }) => frame);
+      const fingerprint = this.#identified(connection, channel, firsts, redact);
+      journal.publish([...fingerprint, ...this.#number(connection, channel, store, one)]);
+      await journal.writer.room();
+      await yieldIfDue();
+    }
+    if (isLive) journal.numbers.settle(name);
+    return fresh.length === 0 ? 0 : journal.writer.appended;
+  }
+
+  async #openStore(connection: UpstreamConnection, { normalizer: channel }: ConnectionChannel): Promise<ChannelStore> {
+    const { journal, reader, source, normalizer, injections, signal } = this.#options;
+    const { history, numbers, writer } = journal;
     const session = history.session;
     if (session === undefined || numbers.ordinal(channel.name) === 0) return emptyStore(channel);
     // The connection may also repeat frames that are still on their way to the log.
     await writer.reached(writer.appended);
-    const isFirst = !readBackOnce.has(channel.name);
-    readBackOnce.add(channel.name);
+    const isFirst = !this.#readBackOnce.has(channel.name);
+    this.#readBackOnce.add(channel.name);
     const connectedOffset = connection.resumedOffset ?? beyondAll;
     // This recorder has already removed what it recorded itself from the expected injections.
     const onRecorded = isFirst ? (event: Event, offset: Offset) => injections.recorded(event, offset) : () => {};
@@ -71,13 +123,16 @@ export function channelRecorder(options: ChannelRecorderOptions): RecordFrames {
   }
 
   /** Records what must precede the first frames of a channel on this connection. */
-  function begin(
+  #begin(
     connection: UpstreamConnection,
     channel: ConnectionChannel,
     store: ChannelStore,
-    first: readonly string[],
-    at: Timestamp,
+    first: readonly HeldFrame[],
+    redact: Redact,
   ): void {
+    const { journal } = this.#options;
+    const { numbers, history } = journal;
+    const at = first[0]?.at ?? timestampNow();
     const { name, replays } = channel.normalizer;
     if (store.unfinished !== undefined) {
       const { event, part, facts } = store.unfinished;
@@ -89,84 +144,51 @@ export function channelRecorder(options: ChannelRecorderOptions): RecordFrames {
     const { lastEarlier, begun } = store;
     if (replays || !connection.rejoined || begun || history.hasGap(name, at)) return;
     // Lines before the first one may not have been repeated.
-    if (lastEarlier !== undefined && first.includes(lastEarlier)) return;
+    if (lastEarlier !== undefined && first.some((frame) => frame.masked(redact).sha === lastEarlier)) return;
     journal.publish([journal.own(connection.session, lostBetween(name), at)]);
   }
 
   /** The text would have expired by now, so the log no longer knows whether it had it. */
-  function isForgotten(
-    { rejoined, resumedOffset }: UpstreamConnection,
-    { moment }: HeldFrame,
-    facts: readonly Fact[],
-  ): boolean {
-    if (textTtl === undefined || moment === undefined || !(rejoined || resumedOffset !== undefined)) return false;
-    return isText(facts) && msBetween(moment, timestampNow()) >= textTtl * 1_000;
+  #isForgotten({ rejoined, resumedOffset }: UpstreamConnection, frame: HeldFrame, facts: readonly Fact[]): boolean {
+    const { textTtl } = this.#options;
+    if (textTtl === undefined || !(rejoined || resumedOffset !== undefined) || !isText(facts)) return false;
+    return frame.moment !== undefined && msBetween(frame.moment, timestampNow()) >= textTtl * 1_000;
   }
 
-  function number(
+  #number(
     connection: UpstreamConnection,
     channel: ConnectionChannel,
     store: ChannelStore,
-    frame: HeldFrame,
-    masked: Masked,
+    { frame, masked: { bytes, redacted } }: FreshFrame,
   ): readonly Numbered[] {
+    const { journal, injections, frameBytes, onFrame } = this.#options;
     const { name, messageType } = channel.normalizer;
-    const { bytes, redacted, sha } = masked;
     const facts = factsIn(store, bytes);
-    if (isForgotten(connection, frame, facts)) {
+    if (this.#isForgotten(connection, frame, facts)) {
       onFrame(name, "repeated");
       return [];
     }
     onFrame(name, "recorded");
     if (facts[0].kind === "upstream.unreadable") onFrame(name, "unreadable");
     if (bytes.byteLength > frameBytes) onFrame(name, "oversize");
-    const original = originalOf(messageType, bytes, sha, frameBytes);
+    const original = originalOf(messageType, bytes, frameBytes);
     const injected = injections.take(name, bytes);
-    return numbers.frame(name, facts, original, { observedAt: frame.at, redacted, injected });
+    return journal.numbers.frame(name, facts, original, { observedAt: frame.at, redacted, injected });
   }
 
-  return async (connection, channel, frames, redact) => {
-    const { name } = channel.normalizer;
-    const yieldIfDue = yieldToEventLoop();
-    // Masking takes long for a large piece. From here on each frame knows its masked form.
-    for (const frame of frames) {
-      await frame.prepare(redact);
-      frame.masked(redact);
-      await yieldIfDue();
-    }
-    if (channel.store === undefined) {
-      channel.store = await openStore(connection, channel);
-      begin(
-        connection,
-        channel,
-        channel.store,
-        frames.map((frame) => frame.masked(redact).sha),
-        frames[0]?.at ?? timestampNow(),
-      );
-    }
-    const { store } = channel;
-    const fresh = await freshFrames(store, frames, { normalizer, channel: name, redact });
-    for (let i = fresh.length; i < frames.length; i++) onFrame(name, "repeated");
-    const isLive = channel.sorter.state === "live";
-    let fingerprint = history.session?.fingerprints.has(name)
-      ? undefined
-      : fingerprintOf(
-          fresh.map(({ frame }) => frame),
-          redact,
-        );
-    for (const [i, { frame, masked }] of fresh.entries()) {
-      // Settles only with the last message, because after a crash before it the rest must be sorted again.
-      if (isLive && i === fresh.length - 1) numbers.settle(name);
-      // Published with the first frame, so that no frame is without its channel's fingerprint.
-      const identified = fingerprint && journal.own(connection.session, sessionIdentified(name, fingerprint), frame.at);
-      fingerprint = undefined;
-      journal.publish([...(identified ? [identified] : []), ...number(connection, channel, store, frame, masked)]);
-      await writer.room();
-      await yieldIfDue();
-    }
-    if (isLive) numbers.settle(name);
-    return fresh.length === 0 ? 0 : writer.appended;
-  };
+  /** The channel's fingerprint among these frames, unless the session has one. */
+  #identified(
+    { session }: UpstreamConnection,
+    { normalizer: { name } }: ConnectionChannel,
+    frames: readonly HeldFrame[],
+    redact: Redact,
+  ): readonly Numbered[] {
+    const { journal } = this.#options;
+    const [first] = frames;
+    if (first === undefined || journal.history.session?.fingerprints.has(name)) return [];
+    const fingerprint = fingerprintOf(frames, redact);
+    return fingerprint === undefined ? [] : [journal.own(session, sessionIdentified(name, fingerprint), first.at)];
+  }
 }
 
 /** Readers are total. If one fails nevertheless, its frame is unreadable and recording continues. */

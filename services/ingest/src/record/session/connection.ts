@@ -1,8 +1,8 @@
 import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
-import type { ChannelNormalizer } from "../../normalize/normalizer.ts";
-import type { MaskedFrame } from "../../secrets/pieces.ts";
+import type { ChannelNormalizer, Normalizer } from "../../normalize/normalizer.ts";
+import type { MaskedFrame, Piece } from "../../secrets/pieces.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import type { ChannelStore } from "../frames/channel-store.ts";
 import { shaOf } from "../frames/original.ts";
@@ -14,7 +14,23 @@ import type { ReceivedChannel } from "./session-match.ts";
 export type Redact = "on" | "off";
 
 /** A frame as it would be recorded. */
-export type Masked = MaskedFrame & { readonly sha: string };
+export class Masked implements MaskedFrame {
+  readonly bytes: Uint8Array;
+  readonly redacted: number;
+  readonly piece?: Piece;
+  #sha: string | undefined;
+
+  constructor({ bytes, redacted, piece }: MaskedFrame) {
+    this.bytes = bytes;
+    this.redacted = redacted;
+    if (piece !== undefined) this.piece = piece;
+  }
+
+  get sha(): string {
+    this.#sha ??= shaOf(this.bytes);
+    return this.#sha;
+  }
+}
 
 /** A frame on its way from the tap to the log. */
 export type HeldFrame = {
@@ -23,43 +39,69 @@ export type HeldFrame = {
   readonly at: Timestamp;
   readonly moment: Timestamp | undefined;
   readonly size: number;
+  /** Another thread masks it. */
+  readonly isLarge: boolean;
   /** Masks the frame at the first call, and remembers the result. */
   readonly masked: (redact: Redact) => Masked;
   /** Await this before `masked`, which takes long for a large frame. */
   readonly prepare: (redact: Redact) => Promise<void>;
 };
 
-export function heldFrame(
-  { bytes, indexes }: Whole,
-  at: Timestamp,
-  { mask, maskApart, timestampOf }: FrameFunctions,
-): HeldFrame {
-  const known: { on?: Masked; off?: Masked } = {};
-  const keep = (redact: Redact, one: MaskedFrame): Masked => {
-    const masked = { ...one, sha: shaOf(one.bytes) };
-    known[redact] = masked;
-    return masked;
-  };
-  return {
-    indexes,
-    at,
-    moment: timestampOf(bytes),
-    size: bytes.byteLength,
-    async prepare(redact) {
-      if (redact === "off" || known.on !== undefined || maskApart === undefined || !isLarge(bytes)) return;
-      try {
-        keep("on", await maskApart(bytes));
-      } catch {
-        // `masked` then masks it in this thread.
-      }
-    },
-    masked(redact) {
-      return known[redact] ?? keep(redact, redact === "on" ? mask(bytes) : { bytes, redacted: 0 });
-    },
-  };
+export function heldFrame({ bytes, indexes }: Whole, at: Timestamp, functions: FrameFunctions): HeldFrame {
+  return new FrameOfTap(bytes, indexes, at, functions);
 }
 
-type FrameFunctions = {
+/** What is known of a frame is worked out when it is first asked for: of most frames, little is. */
+class FrameOfTap implements HeldFrame {
+  readonly indexes: readonly bigint[];
+  readonly at: Timestamp;
+  readonly #bytes: Uint8Array;
+  readonly #functions: FrameFunctions;
+  #moment: { readonly of: Timestamp | undefined } | undefined;
+  #on: Masked | undefined;
+  #off: Masked | undefined;
+
+  constructor(bytes: Uint8Array, indexes: readonly bigint[], at: Timestamp, functions: FrameFunctions) {
+    this.indexes = indexes;
+    this.at = at;
+    this.#bytes = bytes;
+    this.#functions = functions;
+  }
+
+  get size(): number {
+    return this.#bytes.byteLength;
+  }
+
+  get isLarge(): boolean {
+    return isLarge(this.#bytes);
+  }
+
+  get moment(): Timestamp | undefined {
+    this.#moment ??= { of: this.#functions.timestampOf(this.#bytes) };
+    return this.#moment.of;
+  }
+
+  async prepare(redact: Redact): Promise<void> {
+    const { maskApart } = this.#functions;
+    if (redact === "off" || this.#on !== undefined || maskApart === undefined || !isLarge(this.#bytes)) return;
+    try {
+      this.#on = new Masked(await maskApart(this.#bytes));
+    } catch {
+      // `masked` then masks it in this thread.
+    }
+  }
+
+  masked(redact: Redact): Masked {
+    if (redact === "off") {
+      this.#off ??= new Masked({ bytes: this.#bytes, redacted: 0 });
+      return this.#off;
+    }
+    this.#on ??= new Masked(this.#functions.mask(this.#bytes));
+    return this.#on;
+  }
+}
+
+export type FrameFunctions = {
   readonly mask: (bytes: Uint8Array) => MaskedFrame;
   readonly maskApart?: ((bytes: Uint8Array) => Promise<MaskedFrame>) | undefined;
   readonly timestampOf: (bytes: Uint8Array) => Timestamp | undefined;
@@ -68,6 +110,7 @@ type FrameFunctions = {
 /** One channel of a connection. */
 export type ConnectionChannel = {
   readonly normalizer: ChannelNormalizer;
+  readonly functions: FrameFunctions;
   readonly sorter: ReplaySorter<HeldFrame>;
   /** Pieces of an incomplete frame. */
   partial: { readonly indexes: readonly bigint[]; readonly pieces: readonly Uint8Array[] } | undefined;
@@ -117,6 +160,13 @@ export function isFromFile({ address }: Pick<UpstreamConnection, "address">): bo
   return address.startsWith("file:");
 }
 
+/** Its session is not known yet, or a channel holds frames. */
+export function isWaiting({ session, firstFrameAt, channels }: UpstreamConnection): boolean {
+  if (session === "" && firstFrameAt !== undefined) return true;
+  for (const { sorter } of channels.values()) if (sorter.state === "holding") return true;
+  return false;
+}
+
 export function whenDecided(connection: UpstreamConnection, run: () => void): void {
   if (connection.session === "") connection.pending.push(run);
   else run();
@@ -130,11 +180,18 @@ export function runPending(connection: UpstreamConnection): void {
 
 export function connectionChannel(
   normalizer: ChannelNormalizer,
+  { mask, maskInThread }: Pick<Normalizer, "mask" | "maskInThread">,
   live: boolean,
   replay: ReplayTimes = {},
 ): ConnectionChannel {
+  const { name, timestampOf } = normalizer;
+  const functions: FrameFunctions = {
+    mask: (bytes) => mask(name, bytes),
+    maskApart: maskInThread && ((bytes) => maskInThread.mask(name, bytes)),
+    timestampOf,
+  };
   const started = { partial: undefined, waiting: [], ready: live, store: undefined };
-  return { normalizer, sorter: new ReplaySorter<HeldFrame>({ live, ...replay }), ...started };
+  return { normalizer, functions, sorter: new ReplaySorter<HeldFrame>({ live, ...replay }), ...started };
 }
 
 export type FramePiece = { readonly channel: string; readonly bytes: Uint8Array; readonly more: boolean };
@@ -148,6 +205,7 @@ export function assemble(
   piece: Uint8Array,
   more: boolean,
 ): Whole | undefined {
+  if (channel.partial === undefined && !more) return { bytes: piece, indexes: [index] };
   const { indexes = [], pieces = [] } = channel.partial ?? {};
   const all = { indexes: [...indexes, index], pieces: [...pieces, piece] };
   channel.partial = more ? all : undefined;
@@ -157,13 +215,13 @@ export function assemble(
 
 /** The frame with the smallest own time. */
 export function fingerprintOf(frames: readonly HeldFrame[], redact: Redact): Fingerprint | undefined {
-  let smallest: (HeldFrame & { readonly moment: Timestamp }) | undefined;
+  let smallest: { readonly frame: HeldFrame; readonly moment: Timestamp } | undefined;
   for (const frame of frames) {
     const { moment } = frame;
     if (moment === undefined || (smallest !== undefined && compareTimestamps(smallest.moment, moment) <= 0)) continue;
-    smallest = { ...frame, moment };
+    smallest = { frame, moment };
   }
-  return smallest && { at: smallest.moment, sha: smallest.masked(redact).sha };
+  return smallest && { at: smallest.moment, sha: smallest.frame.masked(redact).sha };
 }
 
 /** The earliest that is known of the process: when its first frame came, or an own time of a frame before that. */

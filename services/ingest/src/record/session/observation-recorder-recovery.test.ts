@@ -1,8 +1,7 @@
 import { GetLogsResponse, type Image, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { GetJobStreamResponse, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { decodeEvent, encodeEvent } from "@tapedeck/shared/events/codec";
-import type { NewMessage } from "@tapedeck/shared/log/log";
-import { eventSubject } from "@tapedeck/shared/log/subjects";
+import type { NewEvent } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
 import { ulid } from "ulid";
 import { expect, test } from "vitest";
@@ -51,18 +50,17 @@ test("all that is gone after a reconnect is held back by a recorder too that sta
 
 const formerKind = "host.described";
 
-/** A description as an earlier version recorded it: with another kind, and so with another subject. */
-function formerly(message: NewMessage): NewMessage {
-  const event = decodeEvent(message.event);
-  if (event.kind !== "inventory.described") return message;
-  const subject = eventSubject(options.source, event.channel, formerKind);
-  return { ...message, subject, event: encodeEvent({ ...event, kind: formerKind }) };
+/** A description as an earlier version recorded it: with another kind. */
+function formerly(written: NewEvent): NewEvent {
+  const event = decodeEvent(written.event);
+  if (event.kind !== "inventory.described") return written;
+  return { ...written, event: encodeEvent({ ...event, kind: formerKind }) };
 }
 
 test("a recorder continues from a description that an earlier version recorded", async () => {
   const log = fakeLog(well);
-  const publish: FakeLog["publish"] = (source, writer, messages, expected) =>
-    log.publish(source, writer, messages.map(formerly), expected);
+  const publish: FakeLog["publish"] = (source, writer, events, expected) =>
+    log.publish(source, writer, events.map(formerly), expected);
   await using tap = pollingTap({ ...log, publish }, options);
   await tap.dial(0, "C1", "/one");
   await tap.look(10, "C1", "pods", pods(one));
@@ -70,7 +68,7 @@ test("a recorder continues from a description that an earlier version recorded",
   await tap.crash();
   await tap.look(20, "C1", "pods", pods(one, two));
   await tap.settled();
-  expect(log.stored.map(({ message }) => message.subject)).toContain("tapedeck.v1.default.h1.host.rkt.pods.host");
+  expect(log.recorded().map(({ subject }) => subject)).toContain("tapedeck.v2.default.h1.host.rkt.pods.host");
   expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
 });
 
@@ -175,7 +173,7 @@ test("a version of megabytes is cut to what the log takes", async () => {
   await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
   await tap.push(1, "C1", { $case: "identified", value: { identity: "/one", version: "1".repeat(9 << 20) } });
   await tap.settled();
-  for (const { message } of log.stored) expect(message.event.byteLength).toBeLessThan(20_000);
+  for (const { written } of log.stored) expect(written.event.byteLength).toBeLessThan(20_000);
 });
 
 test("a data directory that comes back is the same session, however long ago that began", async () => {

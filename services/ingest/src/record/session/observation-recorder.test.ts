@@ -188,11 +188,11 @@ test("a description that a crash cut off does not count", async () => {
     await tap.settled();
   }
   // c and d make four facts, so all was described again: cut in the middle.
-  const described = log.stored.map(({ message }) => message.subject.endsWith(".inventory"));
+  const described = log.recorded().map(({ subject }) => subject.endsWith(".inventory"));
   expect(described.slice(-4)).toEqual([true, true, true, true]);
   const cut = fakeLog(well);
-  for (const { writer, message } of log.stored.slice(0, -2)) {
-    await cut.publish(source, writer, [message], (await cut.lastOf(source))?.seq ?? 0);
+  for (const { writer, written } of log.stored.slice(0, -2)) {
+    await cut.publish(source, writer, [written], (await cut.lastOf(source))?.seq ?? 0);
   }
   await using again = pollingTap(cut, { source, normalizer });
   await again.dial(5, "C2", "/one");

@@ -13,12 +13,13 @@ import type {
 } from "../../normalize/inventory/observing.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import { isText } from "../frames/numbering.ts";
-import { originalOf, shaOf } from "../frames/original.ts";
+import { originalOf } from "../frames/original.ts";
 import type { AckWatermark } from "../journal/ack-watermark.ts";
 import type { KnownSession } from "../journal/known-sessions.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
 import { sessionGap } from "../own-facts/gap-facts.ts";
+import type { OnFrame } from "../pushed-session.ts";
 import { assemble, type FramePiece, type Redact, type UpstreamConnection } from "./connection.ts";
 import { rememberedEvents } from "./observation-memory.ts";
 
@@ -33,7 +34,7 @@ export type ObservationRecorderOptions = {
   readonly frameBytes: number;
   /** Seconds that text lives in the log; absent: forever. */
   readonly textTtl?: number | undefined;
-  readonly onFrame: (channel: string, what: "recorded" | "repeated" | "unreadable" | "oversize") => void;
+  readonly onFrame: OnFrame;
   /** Ends the session and begins another, to which the connection then belongs. */
   readonly onAnotherSession: (connection: UpstreamConnection, at: Timestamp) => void;
 };
@@ -189,7 +190,7 @@ export class ObservationRecorder {
     const bytes = original?.bytes ?? Buffer.alloc(0);
     if (bytes.byteLength > frameBytes) onFrame(channel, "oversize");
     onFrame(channel, facts[0].kind === "upstream.unreadable" ? "unreadable" : "recorded");
-    const stored = original && originalOf(original.type, bytes, shaOf(bytes), frameBytes);
+    const stored = original && originalOf(original.type, bytes, frameBytes);
     const observed = { observedAt, redacted: original?.redacted ?? 0 };
     return journal.publish(journal.numbers.frame(channel, facts, stored, observed));
   }

@@ -84,7 +84,7 @@ test("tells it when all before it is in the log, and keeps nothing waiting for t
   await until(() => on.told.length === 1, { message: "the answer to be told" });
   const { observed, inLog } = on.told[0] ?? { observed: undefined, inLog: 0 };
   expect(observed?.ordinals).toMatchObject({ a: 1n });
-  const before = on.log.stored.findIndex(({ message }) => message.cursor.ordinals.a === 1);
+  const before = on.log.stored.findIndex(({ written }) => written.cursor.ordinals.a === 1);
   expect(inLog).toBeGreaterThan(before);
 });
 

@@ -4,7 +4,7 @@ import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { endOf, logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
-import { acknowledged, testMessage } from "@tapedeck/shared/testing/log-messages";
+import { acknowledged, newEvent, publishEach } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
@@ -320,10 +320,10 @@ test("the log never uses a sequence twice, also when it is killed while its last
   const client = await connect({ servers: own.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 });
   await using ownLog = await openLog(client, { syncKnown: true });
   const source = sourceName({ workspace: "acme", developer: "killed", project: "shop", upstream: "skaffold" });
-  const stays = testMessage(source, 1);
-  const goes = { ...testMessage(source, 2, { kind: "log.written" }), ttlSeconds: 1 };
-  const later = { ...testMessage(source, 3, { kind: "log.written" }), ttlSeconds: 30 * 86_400 };
-  acknowledged(await ownLog.writer.publish(source, "W", [stays, goes, goes], 0));
+  const stays = newEvent(source, 1);
+  const goes = { ...newEvent(source, 2, { kind: "log.written" }), ttlSeconds: 1 };
+  const later = { ...newEvent(source, 3, { kind: "log.written" }), ttlSeconds: 30 * 86_400 };
+  await publishEach(ownLog.writer, source, [stays, goes, goes], 0);
   const lastSeq = () => ownLog.reader.bounds().then((bounds) => sequenceOf(bounds.lastOffset));
   const isGone = async () => (await ownLog.reader.lastMatch([])) === endOf(1);
   // Once before they go, once after.

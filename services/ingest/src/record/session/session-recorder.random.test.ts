@@ -4,7 +4,7 @@ import { searched } from "@tapedeck/shared/testing/searches";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { LostRaceError } from "../journal/writer.ts";
+import { LostRaceError } from "../journal/settle.ts";
 import { type FakeLog, type Fate, fakeLog } from "../testing/fake-log.ts";
 import { plainNormalizer } from "../testing/plain-normalizer.ts";
 import { openSessionRecorder, type SessionRecorder } from "./session-recorder.ts";

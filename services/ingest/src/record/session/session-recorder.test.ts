@@ -67,8 +67,8 @@ function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", norm
     },
     recording: () => recording,
     async settled() {
-      const { committed } = await recording;
-      await until(() => committed() === BigInt(items.length), { message: "all to be committed" });
+      const session = await recording;
+      await until(() => session.committed() === BigInt(items.length), { message: "all to be committed" });
     },
     /** Kills the recorder, starts another one and pushes everything from an index on again. */
     async crash(from: number) {
@@ -128,7 +128,7 @@ describe("a first connection", () => {
       occurred_at: timestampOfMs(400),
       observed_at: timestampOfMs(400),
     });
-    expect(log.stored.at(-1)?.message.cursor).toEqual({
+    expect(log.stored.at(-1)?.written.cursor).toEqual({
       session,
       kept: 10,
       ordinals: { tapedeck: 5, a: 3, b: 2 },
@@ -460,6 +460,45 @@ test("whatever is pushed again after a crash adds nothing", async () => {
   expect(before.filter(({ observed_at }) => observed_at !== undefined && msOfTimestamp(observed_at) > 9_000)).toEqual(
     [],
   );
+});
+
+test("a crash between any two messages leaves nothing out and repeats nothing", async () => {
+  const ending: What = {
+    $case: "channel_ended",
+    value: { channel: "b", code: 13, message: "invalid UTF-8", final: true },
+  };
+  const play = async () => {
+    const log = fakeLog(well);
+    const tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.push(11, "C1", frame("b", "2 two+1"));
+    await tap.advance(300);
+    await tap.push(400, "C1", frame("a", "3 three"));
+    await tap.push(500, "C1", ending);
+    await tap.push(600, "C1", frame("a", "4 four"));
+    await tap.push(700, "C1", closed(true));
+    await tap.settled();
+    return { log, tap };
+  };
+  const told = (log: FakeLog) => ({ own: kinds(log), a: texts(log, "a"), b: texts(log, "b") });
+  const whole = await play();
+  const expected = told(whole.log);
+  expect(expected.own.slice(-4)).toEqual(["upstream.lost", "session.gap", "upstream.lost", "session.ended"]);
+  await whole.tap[Symbol.asyncDispose]();
+  const messages = new Set(whole.log.stored.map(({ seq }) => seq)).size;
+  expect(messages).toBeGreaterThan(8);
+  for (let kept = 0; kept < messages; kept++) {
+    const { log, tap } = await play();
+    const seqs = [...new Set(log.stored.map(({ seq }) => seq))];
+    const left = log.stored.filter(({ seq }) => seqs.indexOf(seq) < kept);
+    (log.stored as unknown[]).splice(0, log.stored.length, ...left);
+    await tap.crash(1);
+    await tap.advance(800);
+    await tap.settled();
+    expect(told(log), `after ${kept} messages`).toEqual(expected);
+    await tap[Symbol.asyncDispose]();
+  }
 });
 
 describe("a channel whose stream broke", () => {

@@ -50,8 +50,8 @@ export function pollingTap(log: FakeLog, { source, normalizer, textTtl }: Pollin
       push(ms, connection, { $case: "closed", value: { reason: "cut", process_ended: false, unseen: false } }),
     push,
     async settled() {
-      const { committed } = await recording;
-      await until(() => committed() === BigInt(items.length), { message: "all to be committed" });
+      const session = await recording;
+      await until(() => session.committed() === BigInt(items.length), { message: "all to be committed" });
     },
     /** What is pushed meanwhile comes after what is pushed again. */
     async crash(from = items.length + 1) {

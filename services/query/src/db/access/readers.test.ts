@@ -73,15 +73,17 @@ async function fill({ db }: Database): Promise<void> {
   const tables = Object.keys(readable).filter((name) => readable[name] !== "view");
   for (const table of tables) {
     for (const [number, workspace] of ["acme", "globex"].entries()) {
-      for (const kind of table === "operations" ? ["loop", "build", "command"] : ["any"]) {
-        const upstream = kind === "command" ? "vagrant" : "skaffold";
+      for (const { kind, upstream = "skaffold", outcome = "failed", loop = 1 } of rowsOf[table] ?? [{ kind: "any" }]) {
         const given: Readonly<Record<string, RawBuilder<unknown>>> = {
           source: sql.lit(`${workspace}/alice/shop/${upstream}`),
           workspace: sql.lit(workspace),
           session: sql.lit(workspace),
           upstream: sql.lit(upstream),
           kind: sql.lit(kind),
-          id: sql.lit(`${workspace} ${kind}`),
+          outcome: sql.lit(outcome),
+          waits: sql`'[]'::jsonb`,
+          loop: sql.lit(loop),
+          id: sql.lit(`${workspace} ${kind} ${loop}`),
         };
         const own = columns.filter((column) => column.table === table);
         const values = own.map(
@@ -94,6 +96,24 @@ async function fill({ db }: Database): Promise<void> {
     }
   }
 }
+
+type FilledRow = {
+  readonly kind: string;
+  readonly upstream?: string;
+  readonly outcome?: string;
+  readonly loop?: number;
+};
+
+/** What each view needs to have a row. */
+const rowsOf: Readonly<Record<string, readonly FilledRow[]>> = {
+  operations: [
+    { kind: "loop" },
+    { kind: "build" },
+    { kind: "build", outcome: "succeeded", loop: 2 },
+    { kind: "command", upstream: "vagrant" },
+    { kind: "pod", upstream: "rkt" },
+  ],
+};
 
 const workspacesSeen = async (client: pg.Client, name: string): Promise<readonly string[]> => {
   const whose = readable[name] === "source" ? "split_part(source, '/', 1)" : "workspace";

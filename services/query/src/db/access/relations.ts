@@ -7,10 +7,19 @@ export const readable: Readonly<Record<string, "workspace" | "source" | "view">>
   sessions: "workspace",
   events: "workspace",
   operations: "workspace",
+  finished_loops: "workspace",
   loops: "view",
+  loop_times: "view",
+  time_to_green: "view",
+  waiting_by_developer: "view",
+  failures: "view",
   build_times: "view",
   build_times_daily: "view",
+  slowest_artifacts: "view",
+  flaky_artifacts: "view",
   command_times: "view",
+  vagrant_command_times: "view",
+  pod_runs: "view",
   skaffold_artifacts: "source",
   skaffold_phases: "source",
   skaffold_resources: "source",
@@ -30,6 +39,7 @@ export const readable: Readonly<Record<string, "workspace" | "source" | "view">>
 
 /** Relations for Tapedeck alone. Readers read the monthly partitions of `events` through `events`. */
 export const withheld: readonly string[] = [
+  "build_months",
   "checkpoint",
   "event_blocks",
   "event_groups",

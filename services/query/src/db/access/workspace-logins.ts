@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { sql } from "kysely";
-import type { Database } from "../database.ts";
+import { type Database, liveSchema } from "../database.ts";
 import { privateSchema, privateTable } from "../private.ts";
 import type { ReaderLimits } from "./limits.ts";
 import { allowed, limitRole, makeRoles, reader, run } from "./roles.ts";
@@ -45,6 +45,15 @@ export async function createLogin(
     throw new RolesRefusedError("this database user may not make roles (CREATEROLE): ask whoever runs this Postgres");
   }
   return { login, workspace, createdAt, password, leftOut: await limitRole(database, login, limits) };
+}
+
+/** Whether anything was recorded in a workspace, as far as the tables know. There may be no tables yet. */
+export async function isRecorded({ db }: Pick<Database, "db">, workspace: string): Promise<boolean> {
+  const { rows: there } = await sql<{ there: boolean }>`
+    select to_regclass(${`${liveSchema}.sources`}) is not null as there`.execute(db);
+  if (there[0]?.there !== true) return false;
+  const sources = db.selectFrom("sources").select("workspace").where("workspace", "=", workspace);
+  return (await sources.limit(1).execute()).length > 0;
 }
 
 /** Oldest first. */

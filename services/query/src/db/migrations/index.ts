@@ -10,6 +10,8 @@ import { checkpointMoment } from "./0008-checkpoint-moment.ts";
 import { offsets } from "./0009-offsets.ts";
 import { eventPositions } from "./0010-event-positions.ts";
 import { operationIndexes } from "./0011-operation-indexes.ts";
+import { loopTimes } from "./0012-loop-times.ts";
+import { buildMonths } from "./0013-build-months.ts";
 
 /** In the order of their names. A released migration never changes; add the next one. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -24,4 +26,6 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0009-offsets": offsets,
   "0010-event-positions": eventPositions,
   "0011-operation-indexes": operationIndexes,
+  "0012-loop-times": loopTimes,
+  "0013-build-months": buildMonths,
 };

@@ -3,7 +3,7 @@ import type { Offset } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import { key } from "../../db/text.ts";
 import type { View } from "../view.ts";
-import { blocksFrom } from "./blocks.ts";
+import { blocksFrom, eventBlocks } from "./blocks.ts";
 import { groupId, groupName, groupOf } from "./groups.ts";
 
 type Row = {
@@ -25,6 +25,7 @@ export const eventPositions: View = {
   name: "event_positions",
   version: 1,
   sessionTables: ["event_positions"],
+  after: eventBlocks,
   async apply(tx, batch) {
     const [first] = batch;
     if (first === undefined) return;

@@ -14,7 +14,9 @@ export const operations: View = {
   version: 3,
   sessionTables: ["operations"],
   async apply(tx, batch) {
-    await upsert(tx, operationsTable, evolve([...(await newest(tx, batch)), ...(await running(tx, batch))], batch));
+    const steps = batch.filter((recorded) => endsSession(recorded.event) || stepOf(recorded) !== undefined);
+    const [known, open] = await Promise.all([newest(tx, steps), running(tx, steps)]);
+    await upsert(tx, operationsTable, evolve([...known, ...open], steps));
   },
 };
 
@@ -44,5 +46,10 @@ async function newest(tx: Tx, batch: readonly RecordedEvent[]): Promise<readonly
 async function running(tx: Tx, batch: readonly RecordedEvent[]): Promise<readonly OperationRow[]> {
   const ended = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
   if (ended.length === 0) return [];
-  return tx.selectFrom("operations").selectAll().where("session", "in", ended).where("outcome", "is", null).execute();
+  return tx
+    .selectFrom("operations")
+    .selectAll()
+    .where(({ eb, val }) => eb("session", "=", eb.fn.any(val(ended))))
+    .where("outcome", "is", null)
+    .execute();
 }

@@ -19,8 +19,9 @@ const kinds = new Set([
 ]);
 
 export function stepOf({ event }: RecordedEvent): OperationStep | undefined {
-  const [noun = "", verb = ""] = event.kind.split(".");
+  const noun = event.kind.slice(0, event.kind.indexOf("."));
   if (!kinds.has(noun) || event.session === "") return undefined;
+  const [, verb = ""] = event.kind.split(".");
   const operation = event.operation ?? { kind: noun, subject: event.subject, runner: 0, loop: 0 };
   const { kind, subject, runner, loop, instance = "" } = operation;
   const { session, injected } = event;

@@ -33,6 +33,11 @@ export function evolve(row: SessionRow | undefined, recorded: RecordedEvent): Se
   }
 }
 
+/** False for an event that only says how far the session has come. */
+export function saysMore({ kind, detail }: RecordedEvent["event"]): boolean {
+  return kind.startsWith("session.") || kind.startsWith("upstream.") || detail?.$case === "session_detail";
+}
+
 function open(row: SessionRow): SessionRow {
   return { ...row, ended_at: null, ended_ns: 0, end_reason: "", end_position: null };
 }

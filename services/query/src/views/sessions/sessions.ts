@@ -1,6 +1,7 @@
-import { table, upsert } from "../../db/table.ts";
+import { find, table, upsert } from "../../db/table.ts";
+import { withoutRepeats } from "../repeats.ts";
 import type { View } from "../view.ts";
-import { evolve } from "./evolve.ts";
+import { evolve, saysMore } from "./evolve.ts";
 
 const sessionsTable = table("sessions", ["session"]);
 
@@ -11,10 +12,14 @@ export const sessions: View = {
   async apply(tx, batch) {
     const ofSessions = batch.filter(({ event }) => event.session !== "" && event.kind !== "session.erased");
     if (ofSessions.length === 0) return;
-    const names = [...new Set(ofSessions.map(({ event }) => event.session))];
-    const known = await tx.selectFrom("sessions").selectAll().where("session", "in", names).execute();
+    const names = new Set(ofSessions.map(({ event }) => event.session));
+    const known = await find(
+      tx,
+      sessionsTable,
+      [...names].map((session) => ({ session })),
+    );
     const rows = new Map(known.map((row) => [row.session, row]));
-    for (const recorded of ofSessions) {
+    for (const recorded of withoutRepeats(ofSessions, "session", saysMore)) {
       rows.set(recorded.event.session, evolve(rows.get(recorded.event.session), recorded));
     }
     await upsert(tx, sessionsTable, [...rows.values()]);

@@ -22,6 +22,16 @@ export function evolve(row: SourceRow | undefined, recorded: RecordedEvent): Sou
   };
 }
 
+/** False for an event that only says that the source was heard then. */
+export function saysMore({ kind, detail }: RecordedEvent["event"]): boolean {
+  return (
+    kind.startsWith("upstream.") ||
+    kind.startsWith("session.") ||
+    detail?.$case === "source_detail" ||
+    detail?.$case === "upstream"
+  );
+}
+
 function firstRow({ event, offset }: RecordedEvent): SourceRow {
   return {
     ...sourceColumns(event.source),

@@ -1,6 +1,7 @@
-import { table, upsert } from "../../db/table.ts";
+import { find, table, upsert } from "../../db/table.ts";
+import { withoutRepeats } from "../repeats.ts";
 import type { View } from "../view.ts";
-import { evolve } from "./evolve.ts";
+import { evolve, saysMore } from "./evolve.ts";
 
 const sourcesTable = table("sources", ["source"]);
 
@@ -9,10 +10,16 @@ export const sources: View = {
   version: 2,
   sessionTables: [],
   async apply(tx, batch) {
-    const names = [...new Set(batch.map(({ event }) => event.source))];
-    const known = await tx.selectFrom("sources").selectAll().where("source", "in", names).execute();
+    const names = new Set(batch.map(({ event }) => event.source));
+    const known = await find(
+      tx,
+      sourcesTable,
+      [...names].map((source) => ({ source })),
+    );
     const rows = new Map(known.map((row) => [row.source, row]));
-    for (const recorded of batch) rows.set(recorded.event.source, evolve(rows.get(recorded.event.source), recorded));
+    for (const recorded of withoutRepeats(batch, "source", saysMore)) {
+      rows.set(recorded.event.source, evolve(rows.get(recorded.event.source), recorded));
+    }
     await upsert(tx, sourcesTable, [...rows.values()]);
   },
 };

@@ -5,8 +5,8 @@ import type { FoldStateRow, SnapshotRow } from "../../db/schema.ts";
 import type { Fold } from "./fold.ts";
 import type { OfSession, StateChange, StateStep } from "./state-table.ts";
 
-/** The least distance of two snapshots, in events. */
-const snapshotStride = 500;
+/** The least distance of two snapshots: so many events, or so many bytes. */
+const snapshotAfter = { events: 100, bytes: 256 * 1024 };
 
 /** One session's state while a batch is folded. */
 export class FoldedSession {
@@ -38,10 +38,7 @@ export class FoldedSession {
     if (after !== this.#state) this.#steps.push({ before: this.#state, after, recorded });
     this.#state = after;
     this.#position = offset;
-    this.#events += 1;
-    this.#bytes += sizeOf(event);
-    // The positions of snapshots must not depend on batches, so they are decided at fixed counts of events.
-    if (this.#events % snapshotStride === 0 && this.#bytes > this.#stateJson().length) this.#takeSnapshot();
+    if (this.#isSnapshotDue(sizeOf(event)) && this.#bytes > this.#stateJson().length) this.#takeSnapshot();
   }
 
   get snapshots(): readonly SnapshotRow[] {
@@ -63,6 +60,17 @@ export class FoldedSession {
     return { of: this.#of, before: this.#before, after: this.#state, steps: this.#steps };
   }
 
+  /**
+   * Counts the event. The positions of snapshots must not depend on batches, so they are decided by these counts alone, and
+   * only where one has doubled: comparing the state's size means to write all of it.
+   */
+  #isSnapshotDue(size: number): boolean {
+    const before = doublings(this.#events, snapshotAfter.events) + doublings(this.#bytes, snapshotAfter.bytes);
+    this.#events += 1;
+    this.#bytes += size;
+    return doublings(this.#events, snapshotAfter.events) + doublings(this.#bytes, snapshotAfter.bytes) > before;
+  }
+
   #takeSnapshot(): void {
     const { session } = this.#of;
     const state = this.#stateJson();
@@ -77,6 +85,11 @@ export class FoldedSession {
     }
     return this.#json.text;
   }
+}
+
+/** How often the count has doubled since it reached the first one; 0 before that. */
+function doublings(count: number, first: number): number {
+  return count < first ? 0 : 1 + Math.floor(Math.log2(count / first));
 }
 
 /** About what the event takes in the log: the frame and a normalized part. */

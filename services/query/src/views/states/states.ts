@@ -2,7 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import type { Tx } from "../../db/database.ts";
-import { insert, table, upsert } from "../../db/table.ts";
+import { find, insert, table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
 import { type Fold, type Folds, isState } from "./fold.ts";
 import { FoldedSession } from "./folded-session.ts";
@@ -16,7 +16,7 @@ export function states(folds: Folds): View {
   const tables = Object.values(folds).flatMap((fold) => fold.tables.map(({ name }) => name));
   return {
     name: "states",
-    version: 1,
+    version: 2,
     sessionTables: ["fold_states", "snapshots", ...tables],
     async apply(tx, batch) {
       const relevant = batch.filter(({ event }) => touchesState(event) && foldFor(folds, event));
@@ -56,11 +56,11 @@ export function foldFor(folds: Folds, { source }: Pick<Event, "source">): Fold |
 
 async function load(tx: Tx, folds: Folds, batch: readonly RecordedEvent[]): Promise<Map<string, FoldedSession>> {
   const sources = new Map(batch.map(({ event }) => [event.session, event.source]));
-  const rows = await tx
-    .selectFrom("fold_states")
-    .selectAll()
-    .where("session", "in", [...sources.keys()])
-    .execute();
+  const rows = await find(
+    tx,
+    foldStates,
+    [...sources.keys()].map((session) => ({ session })),
+  );
   const known = new Map(rows.map((row) => [row.session, row]));
   const sessions = new Map<string, FoldedSession>();
   for (const [session, source] of sources) {

@@ -64,22 +64,3 @@ export const operation = z
     endPosition: position.nullable().describe("Position of the event that ended it; null while it runs."),
   })
   .describe("Something with a start and an end.");
-
-export const buildStats = z
-  .object({
-    artifact: z.string().optional(),
-    developer: z.string().optional(),
-    project: z.string().optional(),
-    source: z.string().optional(),
-    day: z.string().meta({ format: "date" }).optional(),
-    count: count64("Builds that ran: succeeded or failed"),
-    failed: count64("Of these, failed"),
-    failureRate: z.number().min(0).max(1).describe("failed / count; 0 when nothing was built."),
-    p50Ms: z.int().nullable().describe("Milliseconds, over the builds that ran; null without any."),
-    p90Ms: z.int().nullable(),
-    p99Ms: z.int().nullable(),
-    cached: count64("Not counted above: found in the cache"),
-    canceled: count64("Not counted above: canceled"),
-    unknown: count64("Not counted above: the end was not observed"),
-  })
-  .describe("How long builds take; with the columns that were grouped by.");

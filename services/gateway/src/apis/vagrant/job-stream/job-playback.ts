@@ -1,10 +1,9 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { beyondAll, mayHoldEvents, type Offset } from "@tapedeck/shared/log/offset";
+import { beyondAll, laterOf, mayHoldEvents, type Offset } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
-import { followWithPauses } from "../../follow-with-pauses.ts";
-import { nameOf } from "../../resolve-source.ts";
+import { followWithPauses, type OpenReader } from "../../follow-with-pauses.ts";
 import type { ScopeDeps } from "../../session-scope.ts";
 import { UpstreamError } from "../../upstream-error.ts";
 import type { FoundJob } from "../jobs.ts";
@@ -61,7 +60,7 @@ export class JobPlayback {
     this.#context = context;
     this.#selection = { job, session: context.session };
     this.#graceMs = graceMs;
-    this.#source = nameOf(found.source);
+    this.#source = found.source;
     this.#pastOffset = deps.positions.own(found.head.position);
     this.#versionOffset = deps.positions.own(found.position);
     this.#version = jobVersion(found.bytes);
@@ -102,18 +101,27 @@ export class JobPlayback {
     const { signal } = this.#context;
     const from = { afterOffset: this.#pastOffset, subjects: jobSubjects(this.#source) };
     const live = new MessageBatch((events) => terminalMessage(events, false));
-    let lastOffset = this.#pastOffset;
+    /** Everything of the source's jobs up to here was read. */
+    let readOffset = this.#pastOffset;
     let quietAt = this.#quietTime();
     const quietInMs = () =>
       this.#progress.isFinished ? Math.max(quietAt - performance.now(), leastWaitMs) : undefined;
-    const events = followWithPauses((options) => this.#deps.log().follow(from, options), signal, quietInMs);
+    const follow: OpenReader = (options) =>
+      this.#deps.log().follow(from, {
+        ...options,
+        reached(offset) {
+          readOffset = laterOf(readOffset, offset);
+          options.reached();
+        },
+      });
+    const events = followWithPauses(follow, signal, quietInMs);
     for await (const recorded of events) {
       if (recorded === undefined) {
         yield* live.flush();
-        if (this.#isSilent(quietAt) && !(await this.#hasMoreAfter(lastOffset))) return;
+        if (this.#isSilent(quietAt) && !(await this.#hasMoreAfter(readOffset))) return;
         continue;
       }
-      lastOffset = recorded.offset;
+      readOffset = laterOf(readOffset, recorded.offset);
       const { lastEventAt } = this.#progress;
       yield* this.#liveEvent(recorded, live);
       if (this.#progress.lastEventAt !== lastEventAt) quietAt = this.#quietTime();

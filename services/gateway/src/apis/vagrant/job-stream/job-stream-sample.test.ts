@@ -40,7 +40,7 @@ describe("a real server's stream comes back byte for byte:", () => {
     const coming = steps.filter(({ isPast }) => !isPast);
     for (const [index, { events }] of coming.entries()) {
       await until(() => bytes.length === messages.length - coming.length + index, { message: "what was told so far" });
-      await on.add(...events);
+      await on.addTogether(...events);
     }
     expect(await end).toBe("OK");
     expect(bytes.map((message) => message.toString("hex"))).toEqual(messages.map((message) => message.toString("hex")));

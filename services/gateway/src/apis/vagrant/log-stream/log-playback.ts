@@ -9,7 +9,7 @@ import { OutputDeduplicator } from "./output-deduplicator.ts";
 import type { ScopedJobs } from "./scoped-jobs.ts";
 
 /** How many messages of the log the search for the last lines covers at first; it grows until they are found. */
-const firstWindow = 4_096;
+const firstWindow = 256;
 
 export type LogPlaybackOptions = {
   readonly scope: SessionScope;

@@ -1,5 +1,5 @@
 import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Authenticator } from "../../../auth/authenticator.ts";
 
 export type About = {
@@ -25,16 +25,19 @@ export type AboutOptions = {
   readonly grpc: string;
   readonly auth: About["auth"];
   readonly authenticate: Authenticator;
+  /** The header `authorization`, or what the cookie of the page stands for. */
+  readonly authorization: (request: FastifyRequest) => string | undefined;
 };
 
 /**
  * GET /about: what a program has to know about a Tapedeck before it can call it. Open to everyone, because it reveals nothing
  * of the record. A request with a token gets the token's rights, or 401.
  */
-export function aboutRoute(app: FastifyInstance, { version, grpc, auth, authenticate }: AboutOptions): void {
+export function aboutRoute(app: FastifyInstance, options: AboutOptions): void {
+  const { version, grpc, auth, authenticate } = options;
   app.get("/about", { config: { access: "everyone" } }, async (request, reply) => {
     reply.header("cache-control", "no-store");
-    const { authorization } = request.headers;
+    const authorization = options.authorization(request);
     const grpcPort = Number(grpc.slice(grpc.lastIndexOf(":") + 1));
     const about: About = { version, grpcPort, auth, time: new Date().toISOString() };
     if (auth === "none" || authorization === undefined) return about;

@@ -49,6 +49,18 @@ export function apiRoutes(
   getRoute(app, deps, routes.buildStats, async ({ reply, context, asked }) =>
     sendPage(watch, reply, await lists.buildStats(context, asked)),
   );
+  getRoute(app, deps, routes.loopStats, async ({ reply, context, asked }) =>
+    sendPage(watch, reply, await lists.loopStats(context, asked)),
+  );
+  getRoute(app, deps, routes.failureStats, async ({ reply, context, asked }) =>
+    sendPage(watch, reply, await lists.failureStats(context, asked)),
+  );
+  getRoute(app, deps, routes.greenStats, async ({ reply, context, asked }) =>
+    sendPage(watch, reply, await lists.greenStats(context, asked)),
+  );
+  getRoute(app, deps, routes.commandStats, async ({ reply, context, asked }) =>
+    sendPage(watch, reply, await lists.commandStats(context, asked)),
+  );
   webSocketRoute(app, deps);
   refuseOtherMethods(app, deps, routes.ws.path, ["GET"]);
 }

@@ -2,7 +2,7 @@ import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { FastifyReply } from "fastify";
 import { refuseAt } from "../../../apis/session-scope.ts";
 import { placed } from "../../../apis/tapedeck/list-request.ts";
-import type { SubscriptionMessage } from "../../../apis/tapedeck/messages.ts";
+import { allOf, type SubscriptionMessage, type SubscriptionMessages } from "../../../apis/tapedeck/messages.ts";
 import type { Asked } from "../../../apis/tapedeck/parameters.ts";
 import type { SubscribeRequest } from "../../../apis/tapedeck/tapedeck-api.ts";
 import { toNdjson, toSse } from "../../sse/sse.ts";
@@ -10,6 +10,7 @@ import { setHead } from "../call-context.ts";
 import { cloudEventsBatch, nextLink, toCloudEvent } from "../cloud-events.ts";
 import { ownError, sendError } from "../error-answers.ts";
 import { errorEvent, errorLine, isEventSource, sendRetryLater } from "../event-source.ts";
+import { inWrites } from "../in-writes.ts";
 import { writeStream } from "../write-stream.ts";
 import { type ApiCall, type ApiRouteDeps, accepts, askedFilter, sendBody, sendPage } from "./api-call.ts";
 import { eventStream, ndjson } from "./openapi-routes.ts";
@@ -76,7 +77,7 @@ async function sendStream(
   if (request.method === "HEAD") return reply.send();
   await writeStream(reply, context.signal, {
     headers: {},
-    chunks: rendered(messages, type === ndjson ? toNdjson : toSse),
+    chunks: rendered(messages, type === ndjson ? toNdjson : toSse, limits.unreadBytes),
     lastWords: (error) => (type === ndjson ? errorLine : errorEvent)(ownError(watch, error)),
     sent: watch.sent,
     unreadBytes: limits.unreadBytes,
@@ -95,6 +96,10 @@ function refuse<Parameters extends object>(
   if (field !== undefined) throw invalidArgument(`${field} ${why}`, field);
 }
 
-async function* rendered(messages: AsyncIterable<SubscriptionMessage>, render: (m: SubscriptionMessage) => string) {
-  for await (const message of messages) yield render(message);
+async function* rendered(
+  messages: SubscriptionMessages,
+  render: (message: SubscriptionMessage) => string,
+  unreadBytes: number,
+) {
+  for await (const some of messages) yield* inWrites(allOf(some).map(render), unreadBytes);
 }

@@ -85,7 +85,7 @@ export const routes = {
     path: "/api/v1/sessions",
     summary: "Sessions: the lifetimes of the upstreams",
     parameters: parameters.sessions,
-    ...list("Sessions, newest first.", "Sessions"),
+    ...list("Sessions, newest first: an imported one stands where it was imported.", "Sessions"),
   },
   operations: {
     path: "/api/v1/operations",
@@ -98,6 +98,30 @@ export const routes = {
     summary: "How long builds take, and how many fail",
     parameters: parameters.buildStats,
     ...list("One row for each group.", "BuildStatsList"),
+  },
+  loopStats: {
+    path: "/api/v1/stats/loops",
+    summary: "How long developers wait for their loops, and how many fail or are overtaken",
+    parameters: parameters.loopStats,
+    ...list("One row for each group.", "LoopStatsList"),
+  },
+  failureStats: {
+    path: "/api/v1/stats/failures",
+    summary: "What fails, by its cause",
+    parameters: parameters.failureStats,
+    ...list("One row for each group.", "FailureStatsList"),
+  },
+  greenStats: {
+    path: "/api/v1/stats/green",
+    summary: "How long it takes until all is good again",
+    parameters: parameters.greenStats,
+    ...list("One row for each group.", "GreenStatsList"),
+  },
+  commandStats: {
+    path: "/api/v1/stats/commands",
+    summary: "How long Vagrant's commands take, and how many fail",
+    parameters: parameters.commandStats,
+    ...list("One row for each group.", "CommandStatsList"),
   },
   state: {
     path: "/api/v1/state",

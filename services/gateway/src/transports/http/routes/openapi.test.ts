@@ -31,7 +31,6 @@ it("describes every path of ours, and no other", async () => {
   operationsRoutes(app, {
     readiness: async () => ({ ready: true, checks: {} }),
     metrics: createMetrics("t"),
-    grpc: "",
   });
 
   const { paths } = openApiDocument() as { paths: Record<string, Record<string, object>> };

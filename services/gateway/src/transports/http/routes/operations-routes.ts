@@ -1,27 +1,23 @@
 import type { Readiness } from "@tapedeck/shared/service/health";
 import type { Registry } from "@tapedeck/shared/service/metrics";
 import type { FastifyInstance } from "fastify";
-import { notFound, sendSkaffold } from "../skaffold-errors.ts";
-import { welcomePage } from "./welcome-page.ts";
 
 export type Operations = {
   readonly readiness: () => Promise<Readiness>;
   /** Problems that do not stop the service, for the details of /readyz. */
   readonly warnings?: () => readonly string[];
   readonly metrics: Registry;
-  /** The address for gRPC, for the page at `/`. */
-  readonly grpc: string;
   /** Callers need a token, so the reasons for a failed check stay in the service's log. */
   readonly needsToken?: boolean;
 };
 
 /**
- * The operators' routes: /healthz, /readyz (503 with reasons), /metrics; and `/` for people with a browser. With
+ * The operators' routes: /healthz, /readyz (503 with reasons), /metrics. With
  * authentication only /metrics needs a token, because it reveals how busy the service is; /readyz then gives no reasons.
  */
 export function operationsRoutes(
   app: FastifyInstance,
-  { readiness, warnings = () => [], metrics, grpc, needsToken = false }: Operations,
+  { readiness, warnings = () => [], metrics, needsToken = false }: Operations,
 ): void {
   const open = { config: { access: "everyone" } } as const;
   app.get("/healthz", open, async () => ({ status: "ok" }));
@@ -35,14 +31,4 @@ export function operationsRoutes(
       .send({ ready, ...(needsToken ? { checks: Object.fromEntries(bare) } : reasons) });
   });
   app.get("/metrics", async (_request, reply) => reply.type(metrics.contentType).send(await metrics.metrics()));
-  app.get("/", open, (request, reply) => {
-    // Skaffold has nothing at this path, so its clients get its 404.
-    if (!(request.headers.accept ?? "").includes("text/html")) {
-      return sendSkaffold(reply, notFound.status, notFound.body);
-    }
-    return reply
-      .type("text/html; charset=utf-8")
-      .header("content-security-policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
-      .send(welcomePage(`${request.protocol}://${request.host}`, grpc, { needsToken }));
-  });
 }

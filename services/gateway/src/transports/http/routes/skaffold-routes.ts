@@ -3,6 +3,7 @@ import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import type { EncodedBatches } from "../../../apis/encoded-answer.ts";
 import { requestFromBody } from "../../../apis/skaffold/control-call.ts";
 import { BadBodyError, refusedBody } from "../../../apis/skaffold/errors.ts";
 import {
@@ -21,6 +22,7 @@ import type { CallerLimits } from "../../../limits/limits.ts";
 import type { CallWatch } from "../../../metrics.ts";
 import { closedSignal, contextOf, type HttpCaller, setHead } from "../call-context.ts";
 import { deadlineExceeded, deadlineMs, withDeadline } from "../grpc-timeout.ts";
+import { inWrites } from "../in-writes.ts";
 import { jsonBytes, methodNotAllowed, sendSkaffold, skaffoldErrorOf } from "../skaffold-errors.ts";
 import { writeStream } from "../write-stream.ts";
 
@@ -121,7 +123,7 @@ class SkaffoldAnswers {
     setHead(reply, head);
     await writeStream(reply, context.signal, {
       headers: { ...fromGrpc, "content-type": "application/json" },
-      chunks: resultLines(messageType(channelMessageTypes[method.channel]), messages, late),
+      chunks: resultLines(messageType(channelMessageTypes[method.channel]), messages, late, limits.unreadBytes),
       lastWords: (error) => `${JSON.stringify({ error: this.refusal(error).body })}\n`,
       sent: watch.sent,
       unreadBytes: limits.unreadBytes,
@@ -139,10 +141,17 @@ function requestOf(method: ControlMethod, body: string): Uint8Array {
   }
 }
 
-async function* resultLines(desc: DescMessage, frames: AsyncIterable<Uint8Array>, late: AbortSignal | undefined) {
-  for await (const frame of frames) {
-    const line = resultLine(desc, frame);
-    if (line !== undefined) yield line;
+async function* resultLines(
+  desc: DescMessage,
+  frames: EncodedBatches["messages"],
+  late: AbortSignal | undefined,
+  unreadBytes: number,
+) {
+  for await (const some of frames) {
+    yield* inWrites(
+      some.map((frame) => resultLine(desc, frame) ?? ""),
+      unreadBytes,
+    );
   }
   if (late?.aborted) throw deadlineExceeded();
 }

@@ -108,8 +108,8 @@ describe("a recorder", () => {
     await tap.settled();
     const recorded = [begin, stars(one), stars(two), end, "done"].map((text, index) => at(20 + index, text));
     expect(texts(log)).toEqual([...recorded, at(19, "Started web")]);
-    const secret = log.stored.some(({ message }) =>
-      [one, two].some((part) => Buffer.from(message.event).includes(part)),
+    const secret = log.stored.some(({ written }) =>
+      [one, two].some((part) => Buffer.from(written.event).includes(part)),
     );
     expect(secret).toBe(false);
   });

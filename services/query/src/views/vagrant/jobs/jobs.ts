@@ -23,7 +23,7 @@ export const vagrantJobs: View = {
   version: 1,
   sessionTables: ["vagrant_jobs", "vagrant_job_versions"],
   async apply(tx, batch) {
-    const relevant = batch.filter(({ event }) => isOfVagrant(event) && (isOfJob(event) || endsSession(event)));
+    const relevant = batch.filter(({ event }) => (isOfJob(event) || endsSession(event)) && isOfVagrant(event));
     if (relevant.length === 0) return;
     const rows = new Map((await knownJobs(tx, relevant)).map((row) => [keyOf(row), row]));
     const changed = new Map<string, VagrantJobRow>();

@@ -16,11 +16,7 @@ const pageSize = 200;
  * Jobs as they stood at the position, in the order of their ids: the newest 10,000, and of those the newest whose
  * messages have 64 MiB together.
  */
-export const jobs: Collection = {
-  open: async (_tx, scope, { database }) => {
-    return async () => readJobs(database, scope);
-  },
-};
+export const jobs: Collection = (scope, { database }) => readJobs(database, scope);
 
 /**
  * Reads page by page and not at one moment, because what is recorded by a position never changes. Only the jobs of a

@@ -1,0 +1,46 @@
+import { spawn } from "node:child_process";
+import { type Api, apiAt, type Page } from "../../api/api.ts";
+import { CommandError } from "../../command-error.ts";
+
+export type OpenOptions = { readonly url?: string; readonly source?: string };
+
+/** Prints the page's address, and opens it where there is a browser. */
+export async function open({ url, source }: OpenOptions): Promise<void> {
+  const api = apiAt(url);
+  if (source !== undefined) await requireSource(source, api);
+  const address = pageAddress(api.base, source);
+  console.log(address);
+  const program = browserProgram(process.platform, process.env);
+  if (program !== undefined) start(program, address);
+}
+
+/** @throws CommandError */
+async function requireSource(source: string, api: Api): Promise<void> {
+  const { items } = await api.get<Page<object>>("/api/v1/sources", { source, limit: 1 });
+  if (items.length === 0)
+    throw new CommandError(`nothing has been recorded of ${source}: \`tapedeck status\` lists all.`);
+}
+
+export function pageAddress(base: string, source: string | undefined): string {
+  if (source === undefined) return `${base}/`;
+  return `${base}/?source=${source.split("/").map(encodeURIComponent).join("/")}`;
+}
+
+/** What opens an address, as words; undefined: nobody looks at this machine's screen. */
+export function browserProgram(
+  platform: NodeJS.Platform,
+  { BROWSER, DISPLAY, WAYLAND_DISPLAY }: NodeJS.ProcessEnv,
+): readonly string[] | undefined {
+  if (BROWSER !== undefined && BROWSER !== "") return [BROWSER];
+  if (platform === "darwin") return ["open"];
+  // `start` belongs to the shell, and takes the first quoted word for a title.
+  if (platform === "win32") return ["cmd", "/c", "start", ""];
+  return DISPLAY || WAYLAND_DISPLAY ? ["xdg-open"] : undefined;
+}
+
+function start([program = "", ...words]: readonly string[], address: string): void {
+  const child = spawn(program, [...words, address], { stdio: "ignore", detached: true });
+  // The address is printed; who has no such program opens it himself.
+  child.once("error", () => {});
+  child.unref();
+}

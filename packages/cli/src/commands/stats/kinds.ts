@@ -1,0 +1,120 @@
+import { durationText } from "../../display/durations.ts";
+
+/** A row of /api/v1/stats/…: what it was grouped by, and numbers; counts are text. */
+export type StatsRow = Readonly<Record<string, string | number | null | undefined>> & {
+  readonly labels?: Readonly<Record<string, string>>;
+};
+
+export type StatsColumn = { readonly title: string; readonly cell: (row: StatsRow) => string };
+
+/** What is counted, as a command shows it. */
+export type StatsKind = {
+  /** The last part of the path, and of the command. */
+  readonly name: "builds" | "loops" | "failures" | "green" | "commands";
+  /** What is said to be missing where there is none. */
+  readonly nothing: string;
+  readonly summary: string;
+  readonly description: string;
+  /** What the times of --since and --until are of. */
+  readonly when: string;
+  /** By what it can be grouped, besides labels. */
+  readonly groups: readonly string[];
+  readonly group: readonly string[];
+  readonly columns: readonly StatsColumn[];
+  readonly hasArtifact: boolean;
+  readonly examples: readonly string[];
+};
+
+const count = (title: string, name: string): StatsColumn => ({ title, cell: (row) => String(row[name] ?? "") });
+const length = (title: string, name: string): StatsColumn => ({
+  title,
+  cell: ({ [name]: ms }) => (ms === null || ms === undefined ? "-" : durationText(Number(ms))),
+});
+
+/** "3 (12 %)" of all that are counted by `total`. */
+const part = (title: string, name: string, total: string): StatsColumn => ({
+  title,
+  cell: (row) => {
+    const [some, all] = [Number(row[name]), Number(row[total])];
+    return some === 0 || all === 0 ? String(some) : `${some} (${Math.round((some / all) * 100)} %)`;
+  },
+});
+
+const ofAll = ["developer", "project", "source", "hour", "day", "week"] as const;
+const causes = ["phase", "errorCode", "error", "artifact"] as const;
+
+export const statsKinds: readonly StatsKind[] = [
+  {
+    name: "builds",
+    nothing: "builds",
+    summary: "show how long builds take, and how many fail",
+    description: `Shows how long builds take, and how many fail. Percentiles leave out cached, canceled and unfinished builds. \
+CACHED counts artifacts that were taken from the cache and not built: they are not part of BUILDS.`,
+    when: "builds that started",
+    ...{ groups: ["artifact", ...ofAll], group: ["artifact"], hasArtifact: true },
+    columns: [
+      count("BUILDS", "count"),
+      part("FAILED", "failed", "count"),
+      ...[length("P50", "p50Ms"), length("P90", "p90Ms"), length("P99", "p99Ms")],
+      count("CACHED", "cached"),
+    ],
+    examples: ["--group artifact,developer --since 7d", "-s alice/shop --group day"],
+  },
+  {
+    name: "loops",
+    nothing: "finished loops",
+    summary: "show how long developers wait for their loops",
+    description: `Shows how long developers wait for Skaffold's dev loops. The percentiles are of loops that succeeded: from the \
+change until it was ready. OVERTAKEN counts loops whose next change came before they were ready.`,
+    when: "loops that started",
+    ...{ groups: ofAll, group: ["developer", "project"], hasArtifact: false },
+    columns: [
+      count("LOOPS", "loops"),
+      part("FAILED", "failed", "loops"),
+      part("OVERTAKEN", "overtaken", "loops"),
+      ...[length("P50", "readyP50Ms"), length("P90", "readyP90Ms"), length("P99", "readyP99Ms")],
+      length("WAITED", "waitedMs"),
+    ],
+    examples: ["--since 30d --group week", "--group developer,label.branch"],
+  },
+  {
+    name: "failures",
+    nothing: "failures",
+    summary: "show what fails, by cause",
+    description: `Shows what fails, by cause. A failed loop counts once, by what failed in it first.`,
+    when: "failures",
+    ...{ groups: [...causes, ...ofAll], group: ["phase", "error"], hasArtifact: true },
+    columns: [count("FAILURES", "failures"), count("DEVELOPERS", "developers")],
+    examples: ["--since 7d", "--group phase,errorCode,artifact"],
+  },
+  {
+    name: "green",
+    nothing: "failed loops after good ones",
+    summary: "show how long it takes until all is good again",
+    description: `Shows how long it takes from a source's first failed loop to its next good one. TRIED counts the failed loops in \
+between.`,
+    when: "sources that failed",
+    ...{ groups: [...causes, ...ofAll], group: ["phase"], hasArtifact: true },
+    columns: [
+      count("RED", "red"),
+      count("STILL RED", "stillRed"),
+      ...[length("P50", "redP50Ms"), length("P90", "redP90Ms")],
+      count("TRIED", "loopsBetween"),
+    ],
+    examples: ["--since 30d", "--group developer,phase"],
+  },
+  {
+    name: "commands",
+    nothing: "commands",
+    summary: "show how long Vagrant's commands take, and how many fail",
+    description: `Shows how long the commands take that Vagrant ran, and how many fail.`,
+    when: "commands that started",
+    ...{
+      groups: ["command", "machine", "box", "provider", ...ofAll],
+      group: ["command", "machine"],
+      hasArtifact: false,
+    },
+    columns: [count("RUNS", "runs"), part("FAILED", "failed", "runs"), length("P50", "p50Ms"), length("P90", "p90Ms")],
+    examples: ["--since 30d", "--group command,box"],
+  },
+];

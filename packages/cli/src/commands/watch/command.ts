@@ -1,0 +1,22 @@
+import { Command } from "commander";
+import { collectList, urlOption } from "../options.ts";
+import type { WatchOptions } from "./run.ts";
+
+export const watchCommand = () =>
+  new Command("watch")
+    .summary("show what every source does now, failures first")
+    .description(`Shows what every source does now, failures first: the running step, the error, how long it has been so, and the last \
+loops (✓ good, ✕ failed). Ends with Ctrl-C. Into a pipe it writes a line whenever a source begins, fails or is good again.`)
+    .option("-s, --source <source>", "only these sources (developer/project); repeatable", collectList)
+    .option("--developer <name>", "only these developers", collectList)
+    .option("--project <name>", "only these projects", collectList)
+    .addOption(urlOption())
+    .addHelpText(
+      "after",
+      `
+Example:
+  tapedeck watch
+  tapedeck watch --project shop
+  tapedeck watch | grep --line-buffered failed`,
+    )
+    .action(async (options: WatchOptions) => (await import("./run.ts")).watch(options));

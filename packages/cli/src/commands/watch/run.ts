@@ -1,0 +1,53 @@
+import { connect, type SourceFilter, TapedeckError } from "@tapedeck/client";
+import { foldNow, type Now, nowKinds } from "@tapedeck/client/lanes/now";
+import { readLanes } from "@tapedeck/client/lanes/read-lanes";
+import { apiAt } from "../../api/api.ts";
+import { filterOf, parametersOf } from "../../api/filter.ts";
+import { CommandError } from "../../command-error.ts";
+import { type LanesView, lanesView } from "./view.ts";
+
+export type WatchOptions = {
+  readonly url?: string;
+  readonly source?: readonly string[];
+  readonly developer?: readonly string[];
+  readonly project?: readonly string[];
+};
+
+export async function watch(options: WatchOptions): Promise<void> {
+  const api = apiAt(options.url);
+  const filter: SourceFilter = filterOf(options);
+  // So that nobody at that address, or a wrong filter, is said at once.
+  await api.get("/api/v1/sources", { ...parametersOf(filter), limit: 1 });
+  const stop = new AbortController();
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
+  const view = await lanesView(process.stdout);
+  const { token } = api;
+  using client = connect({
+    url: api.base,
+    ...(token !== undefined && { token }),
+    onConnection: (isOpen) => view.isConnected(isOpen),
+  });
+  try {
+    const read = await readLanes(client, filter, stop.signal);
+    view.show(read.now);
+    const messages = client.subscribe({
+      ...{ ...filter, kinds: nowKinds, after: read.after, signal: stop.signal },
+      // What is gone is older than what is shown.
+      onGap: () => {},
+    });
+    await showAll(messages, read.now, view);
+  } catch (error) {
+    if (!stop.signal.aborted) throw error instanceof TapedeckError ? new CommandError(error.message) : error;
+  } finally {
+    view.end();
+  }
+}
+
+async function showAll(messages: ReturnType<ReturnType<typeof connect>["subscribe"]>, from: Now, view: LanesView) {
+  let now = from;
+  for await (const message of messages) {
+    if (message.type !== "event") continue;
+    now = foldNow(now, message.event);
+    view.show(now);
+  }
+}

@@ -1,0 +1,110 @@
+import { stripVTControlCharacters, styleText } from "node:util";
+import { plural } from "@tapedeck/client/lanes/format";
+import { barOf, type Headline, headlineOf } from "@tapedeck/client/lanes/headline";
+import { currentLoop, type Group, groupOf, groups, type Now, type Row } from "@tapedeck/client/lanes/now";
+import type { Loop } from "@tapedeck/client/lanes/step";
+import cliTruncate from "cli-truncate";
+import { spokenSource } from "../../display/source-name.ts";
+import type { Colour } from "../../display/status-colour.ts";
+
+/** Where it is drawn: a terminal of so many columns and rows, at a time in ms since 1970. */
+export type Canvas = { readonly columns: number; readonly rows: number; readonly at: number };
+
+/** A sign for the eye, and a word where lines are searched. */
+const signs: Readonly<
+  Record<Headline["sign"], { readonly text: string; readonly word: string; readonly colour: Colour }>
+> = {
+  succeeded: { text: "✓", word: "ok", colour: "green" },
+  failed: { text: "✕", word: "failed", colour: "red" },
+  running: { text: "▶", word: "running", colour: "cyan" },
+  canceled: { text: "○", word: "warning", colour: "yellow" },
+  unknown: { text: "·", word: "unknown", colour: "dim" },
+};
+
+const barColumns = 32;
+const shownLoops = 10;
+
+/** All sources, failures first. Lines that do not fit below each other are counted in the last one. */
+export function screenOf(now: Now, canvas: Canvas): readonly string[] {
+  if (now.size === 0) return ["No sources yet. `tapedeck run skaffold dev` records a first one."];
+  const rows = [...now.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const byGroup = new Map(groups.map((group) => [group, rows.filter((row) => groupOf(row) === group)]));
+  const width = Math.min(28, Math.max(...rows.map(({ source }) => spokenSource(source).length)));
+  const lines = groups.flatMap((group) => {
+    const own = byGroup.get(group) ?? [];
+    return own.length === 0
+      ? []
+      : [styleText("bold", group.toUpperCase()), ...own.flatMap((row) => rowLines(row, width, canvas)), ""];
+  });
+  const all = [summary(byGroup), "", ...lines.slice(0, -1)];
+  if (all.length < canvas.rows) return all;
+  const kept = all.slice(0, Math.max(1, canvas.rows - 2));
+  return [...kept, styleText("dim", `… ${plural(all.length - kept.length, "more line")}: a larger window shows them`)];
+}
+
+function summary(byGroup: ReadonlyMap<Group, readonly Row[]>): string {
+  const counts = [...byGroup].flatMap(([group, { length }]) => (length === 0 ? [] : [`${length} ${group}`]));
+  return counts.join(" · ");
+}
+
+function rowLines(row: Row, width: number, { columns, at }: Canvas): readonly string[] {
+  const headline = headlineOf(row, at);
+  const { text: sign, colour } = signs[headline.sign];
+  const name = spokenSource(row.source).padEnd(width);
+  const step = headline.step === "" ? "" : `${headline.step}  `;
+  const left = `${name}  ${styleText(colour, `${sign} ${step}`)}${headline.text}`;
+  const right = [styleText("dim", headline.note), strip(row.loops)].filter((part) => lengthOf(part) > 0).join("  ");
+  const first = beside(left, right, columns);
+  const current = currentLoop(row);
+  const isRoomy = columns >= width + 4 + barColumns;
+  if (current === undefined || groupOf(row) !== "running" || !isRoomy) return [first];
+  return [first, `${" ".repeat(width + 4)}${bar(row, current, at)}`];
+}
+
+/** The last loops, the newest right. */
+function strip(loops: readonly Loop[]): string {
+  const ended = loops.filter(({ endedAt }) => endedAt !== undefined).slice(-shownLoops);
+  return ended.map(({ outcome = "unknown" }) => styleText(signs[outcome].colour, signs[outcome].text)).join("");
+}
+
+/** The loop to scale of its own usual time, which is a tick. */
+function bar(row: Row, loop: Loop, at: number): string {
+  const { pieces, usual } = barOf(row, loop, at);
+  const cells: string[] = new Array(barColumns).fill("·");
+  for (const { left, width, step } of pieces) {
+    const from = Math.floor((left / 100) * barColumns);
+    const to = Math.max(from + 1, Math.round(((left + width) / 100) * barColumns));
+    const isFailed = step.outcome === "failed";
+    cells.fill(
+      styleText(isFailed ? "red" : "cyan", step.endedAt === undefined ? "▒" : "█"),
+      from,
+      Math.min(to, barColumns),
+    );
+  }
+  if (usual !== undefined) cells[Math.min(barColumns - 1, Math.floor((usual / 100) * barColumns))] = "│";
+  return cells.join("");
+}
+
+/** Both in one line: the right one at the terminal's edge, and the left one cut where they meet. */
+function beside(left: string, right: string, columns: number): string {
+  const room = columns - lengthOf(right) - (right === "" ? 0 : 2);
+  if (room < 20) return cliTruncate(left, columns);
+  const text = cliTruncate(left, room);
+  return right === "" ? text : `${text}${" ".repeat(Math.max(2, columns - lengthOf(text) - lengthOf(right)))}${right}`;
+}
+
+function lengthOf(line: string): number {
+  return stripVTControlCharacters(line).length;
+}
+
+/** For a pipe: a line for each source whose sign or step differs from what was said of it last. */
+export function changesOf(now: Now, said: Map<string, string>, at: number): readonly string[] {
+  return [...now.values()].flatMap((row) => {
+    const { sign, step, text } = headlineOf(row, at);
+    const state = `${sign} ${step}`;
+    if (said.get(row.source) === state) return [];
+    said.set(row.source, state);
+    const shown = sign === "running" ? step : [step, text].filter((part) => part !== "").join(": ");
+    return [`${new Date(at).toISOString()}  ${spokenSource(row.source)}  ${signs[sign].word}  ${shown}`];
+  });
+}

@@ -1,0 +1,47 @@
+import { isIP } from "node:net";
+import { type ChannelCredentials, type ChannelOptions, credentials, Metadata } from "@grpc/grpc-js";
+import { isLoopback } from "@tapedeck/shared/service/loopback";
+import { chosenTapedeck } from "./context/chosen-tapedeck.ts";
+import { assertPrivate, bearerOf, trustedCertificates } from "./gateway-address.ts";
+import type { GatewayUrl } from "./gateway-url.ts";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** A gateway's gRPC address, and what every call carries. */
+export type GrpcTarget = {
+  /** "host:port", as grpc-js takes it. */
+  readonly address: string;
+  readonly credentials: ChannelCredentials;
+  /** Contains `authorization` if there is a token. Belongs to one client: calls may add to it. */
+  readonly metadata: Metadata;
+  /** Options of a client. Addresses on this machine are never reached through a proxy. */
+  readonly options: ChannelOptions;
+  /** The same for the same gateway however it was written: "127.0.0.1:7051", "https://tapedeck.example:7051". */
+  readonly name: string;
+  /** The HTTP address of the same gateway, as its user writes it; undefined where gRPC is reached past the gateway. */
+  readonly gateway?: GatewayUrl;
+};
+
+/**
+ * Where the Tapedeck of an address takes gRPC: `http(s)://host[:port]`, as `httpBase` has it; without one, the Tapedeck that
+ * is chosen. The same host, on the port that TAPEDECK_GRPC_PORT or its context says, else the one below (7052: 7051). TLS
+ * trusts the PEM file in TAPEDECK_CA or of the context, else what Node.js and this system trust.
+ * @throws CommandError when it is no address, is plaintext that leaves this machine (see `assertPrivate`), or the
+ * certificates or the token can't be used
+ */
+export function grpcTarget(url?: string, env: Env = process.env): GrpcTarget {
+  const chosen = chosenTapedeck(url, env);
+  const { isTls, host } = chosen.gateway;
+  const token = bearerOf(chosen);
+  assertPrivate({ ...chosen.gateway, port: chosen.grpcPort }, env, chosen, token);
+  const metadata = new Metadata();
+  if (token !== undefined) metadata.set("authorization", token);
+  const address = `${host}:${chosen.grpcPort}`;
+  const options = isLoopback(host) ? { "grpc.enable_http_proxy": 0 } : {};
+  const common = { address, metadata, options, gateway: chosen.gateway };
+  if (!isTls) return { ...common, credentials: credentials.createInsecure(), name: address };
+  // grpc-js names the address to the server, of which Node.js would warn on the user's terminal.
+  if (isIP(host.replace(/[[\]]/g, "")) > 0) process.noDeprecation = true;
+  const trusted = credentials.createSsl(Buffer.from(trustedCertificates(chosen).join("\n")));
+  return { ...common, credentials: trusted, name: `https://${address}` };
+}

@@ -1,0 +1,148 @@
+import { agoText, clockText, durationText, elapsedText, plural } from "./format.ts";
+import { firstFailure } from "./loop.ts";
+import { currentLoop, failedSince, groupOf, lastEnded, type Row, usualMs } from "./now.ts";
+import { type Loop, lengthOf, type Step, stepText } from "./step.ts";
+
+/** What a row of Now says. */
+export type Headline = {
+  readonly sign: "succeeded" | "failed" | "canceled" | "unknown" | "running";
+  /** "deploy", "build web"; empty where the text says all. */
+  readonly step: string;
+  readonly text: string;
+  /** "for 4 min · 3 loops" */
+  readonly note: string;
+};
+
+export function headlineOf(row: Row, now: number): Headline {
+  const group = groupOf(row);
+  if (group === "lost") {
+    const since = row.lostSince ?? row.lastEventAt;
+    const text = since === undefined ? "not heard of" : `not heard since ${clockText(since).slice(0, 5)}`;
+    return { sign: "unknown", step: "", text, note: since === undefined ? "" : agoText(now - since) };
+  }
+  if (group === "failing") return failing(row, now);
+  const current = currentLoop(row);
+  if (group === "running" && current !== undefined) return running(row, current, now);
+  if (row.upstream === "rkt") return pods(row);
+  return idle(row, now);
+}
+
+/** The loop whose failure is shown: the newest failed one. */
+export function failedLoop(row: Row): Loop | undefined {
+  return failedSince(row).at(-1);
+}
+
+function failing(row: Row, now: number): Headline {
+  const failed = failedSince(row);
+  const newest = failed.at(-1);
+  const step = newest === undefined ? undefined : firstFailure(newest.steps);
+  const since = failed[0]?.endedAt;
+  const runs = newest?.kind === "command" ? "command" : "loop";
+  const times = failed.length > 1 ? ` · ${plural(failed.length, runs)}` : "";
+  return {
+    sign: "failed",
+    step: step === undefined ? (newest?.kind === "command" ? stepText(newest) : "") : stepText(step),
+    text: firstLine(step?.error || newest?.error || "") || "failed; the tool said no more",
+    note: since === undefined ? "" : `for ${forText(now - since)}${times}`,
+  };
+}
+
+function forText(ms: number): string {
+  return agoText(ms) === "just now" ? "a moment" : agoText(ms).replace(/ ago$/, "");
+}
+
+function running(row: Row, current: Loop, now: number): Headline {
+  const usual = usualMs(row, current.subject);
+  const active = current.steps.findLast(({ endedAt }) => endedAt === undefined);
+  const comparison = usual === undefined ? "" : ` (usually ${durationText(usual)})`;
+  return {
+    sign: "running",
+    step: active === undefined ? (current.kind === "command" ? stepText(current) : "loop") : stepText(active),
+    text: `${elapsedText(lengthOf(current, now))}${comparison}`,
+    note: "",
+  };
+}
+
+function idle(row: Row, now: number): Headline {
+  const last = lastEnded(row);
+  if (last === undefined) {
+    const text = row.session === undefined ? "waits for a process" : "connected; nothing has run yet";
+    const note = row.lastEventAt === undefined ? "" : agoText(now - row.lastEventAt);
+    return { sign: "unknown", step: "", text, note };
+  }
+  const age = agoText(now - (last.endedAt ?? now));
+  const ended = row.session === undefined ? "process ended; " : "";
+  const took = durationText(lengthOf(last, now));
+  if (last.outcome === "succeeded") {
+    const text = last.kind === "command" ? `${ended}${took}` : `${ended}ready in ${took}`;
+    return { sign: "succeeded", step: last.kind === "command" ? stepText(last) : "", text, note: age };
+  }
+  if (last.outcome === "failed") {
+    return { sign: "failed", step: "", text: `${ended}${firstLine(last.error) || "last loop failed"}`, note: age };
+  }
+  const words = last.outcome === "canceled" ? "was canceled" : "was not seen to end";
+  return { sign: last.outcome ?? "unknown", step: "", text: `${ended}last ${last.kind} ${words}`, note: age };
+}
+
+/** The pods that run, and of the newest one its apps: an app that failed is not lost among those that came after it. */
+function pods(row: Row): Headline {
+  const podOf = (subject: string) => subject.split("/")[0] ?? "";
+  const running = new Set([...row.apps].flatMap(([subject, { isRunning }]) => (isRunning ? [podOf(subject)] : [])));
+  const newest = podOf([...row.apps.keys()].at(-1) ?? "");
+  const own = [...row.apps].filter(([subject]) => podOf(subject) === newest);
+  const states = own.map(([subject, { isRunning, exitCode }]) => {
+    const name = subject.split("/")[1] ?? subject;
+    return isRunning ? `${name} running` : `${name} exited${exitCode === undefined ? "" : ` ${exitCode}`}`;
+  });
+  const isBad = own.some(([, { isRunning, exitCode = 0 }]) => !isRunning && exitCode !== 0);
+  const count = running.size === 0 ? "no pod runs" : plural(running.size, "pod");
+  return { sign: isBad ? "canceled" : "succeeded", step: "", text: [count, ...states].join(" · "), note: "" };
+}
+
+export function firstLine(text: string): string {
+  return (
+    text
+      .split("\n")
+      .find((line) => line.trim() !== "")
+      ?.trim() ?? ""
+  );
+}
+
+/** A part of a bar: where it begins and how long it is, in percent of the bar. */
+export type Piece = {
+  readonly left: number;
+  readonly width: number;
+  readonly step: Step;
+  /** Its name; empty where there is no room, as another piece covers it. */
+  readonly label: string;
+};
+
+/** The least width of a name, in percent. */
+const labelWidth = 12;
+
+export type Bar = {
+  readonly pieces: readonly Piece[];
+  /** Where the loop usually ends, in percent. */
+  readonly usual: number | undefined;
+};
+
+/** The current loop to scale of its own usual time: one sees whether it is late. */
+export function barOf(row: Row, loop: Loop, now: number): Bar {
+  const usual = usualMs(row, loop.subject);
+  const length = lengthOf(loop, now);
+  const scale = Math.max(length, (usual ?? 0) * 1.25, 1);
+  const percent = (ms: number) => Math.min(100, Math.max(0, (ms / scale) * 100));
+  const steps: readonly Step[] = loop.steps.length > 0 ? loop.steps : [loop];
+  const pieces = steps.map((step) => {
+    return { step, left: percent(step.startedAt - loop.startedAt), width: percent(lengthOf(step, now)) };
+  });
+  const isFree = (left: number, index: number) =>
+    pieces.every((other, at) => at <= index || other.left >= left + labelWidth);
+  return {
+    pieces: pieces.map((piece, index) => ({
+      ...piece,
+      label: piece.width > labelWidth && isFree(piece.left, index) ? stepText(piece.step) : "",
+    })),
+    usual: usual === undefined ? undefined : percent(usual),
+  };
+}

@@ -1,0 +1,45 @@
+import { expect, it } from "vitest";
+import { criticalPath, errorLine, firstFailure, logOf, ticksOf } from "./loop.ts";
+import type { Step } from "./step.ts";
+
+const step = (
+  kind: string,
+  subject: string,
+  startedAt: number,
+  endedAt: number,
+  outcome: Step["outcome"] = "succeeded",
+): Step => ({
+  ...{ kind, subject, instance: "", startedAt, endedAt, outcome, error: "", errorCode: "", isCached: false },
+  ...{ position: `${startedAt}`, endPosition: `${endedAt}` },
+});
+
+it("the first failure is the one that ended first", () => {
+  const [build, deploy] = [step("build", "web", 0, 50, "failed"), step("deploy", "", 10, 90, "failed")];
+  expect(firstFailure([deploy, build, step("test", "", 0, 10)])).toBe(build);
+  expect(firstFailure([step("build", "web", 0, 50)])).toBeUndefined();
+});
+
+it("the critical path holds what the loop waited for, and no build that was ready before", () => {
+  const short = step("build", "api", 0, 30);
+  const path = [step("build", "web", 0, 100), step("render", "", 101, 110), step("deploy", "", 112, 200)];
+  expect([...criticalPath([short, ...path], 200)].toReversed()).toEqual(path);
+});
+
+it("a log is that of the step, or all of it where the upstream does not say whose it is", () => {
+  const line = (text: string, task: string, subtask = "") => ({ text, task, subtask });
+  const log = [line("web 1\n", "Build-2", "web"), line("api 1\n", "Build-2", "api"), line("apply\n", "Deploy-2", "0")];
+  expect(logOf(log, { kind: "build", subject: "api" })).toBe("api 1\n");
+  expect(logOf(log, { kind: "deploy", subject: "" })).toBe("apply\n");
+  expect(logOf([line("a", ""), line("b", "")], { kind: "deploy", subject: "" })).toBe("ab");
+});
+
+it("a log begins at what looks like the error, else at the error's text, else at its end", () => {
+  expect(errorLine(["ok", "error: nope", "exit status 3"], "exit status 3")).toBe(1);
+  expect(errorLine(["ok", "exit status 3", "bye"], "exit status 3")).toBe(1);
+  expect(errorLine(["a", "b"], "")).toBe(1);
+});
+
+it("an axis has round ticks, no more than there is room for", () => {
+  expect(ticksOf(2_300, 6)).toEqual([0, 500, 1_000, 1_500, 2_000]);
+  expect(ticksOf(0, 6)).toEqual([0]);
+});

@@ -1,0 +1,72 @@
+import type { Step } from "./step.ts";
+
+/** The failed step that ended first: what failed after it followed from it. */
+export function firstFailure(steps: readonly Step[]): Step | undefined {
+  const failed = steps.filter(({ outcome, kind }) => outcome === "failed" && kind !== "loop");
+  return failed.toSorted((a, b) => (a.endedAt ?? 0) - (b.endedAt ?? 0) || b.startedAt - a.startedAt)[0];
+}
+
+/** Two times this close are of one moment: upstreams tell of an end and the next start one after the other. */
+const toleranceMs = 5;
+
+/** The chain of steps that the loop waited for: back from the last end, each time the step that ended last before. */
+export function criticalPath(steps: readonly Step[], now: number): ReadonlySet<Step> {
+  const path = new Set<Step>();
+  const end = (step: Step) => step.endedAt ?? now;
+  let before = Number.POSITIVE_INFINITY;
+  for (;;) {
+    const limit = before + toleranceMs;
+    const waited = steps.filter((step) => !path.has(step) && end(step) <= limit && step.startedAt < before);
+    const last = waited.reduce<Step | undefined>((a, b) => (a === undefined || end(b) > end(a) ? b : a), undefined);
+    if (last === undefined) return path;
+    path.add(last);
+    before = last.startedAt;
+  }
+}
+
+/** The names by which Skaffold's output says of which phase it is. */
+const tasks: Readonly<Record<string, RegExp>> = {
+  build: /^Build/,
+  test: /^Test/,
+  render: /^Render/,
+  deploy: /^Deploy/,
+  verify: /^Verify/,
+  exec: /^Exec/,
+  check: /^(StatusCheck|Deploy)/,
+  sync: /^(Sync|DevLoop)/,
+};
+
+export type LogText = { readonly text: string; readonly task: string; readonly subtask: string };
+
+/** What a step printed. Upstreams that do not say whose output it is: everything. */
+export function logOf(texts: readonly LogText[], step: Pick<Step, "kind" | "subject"> | undefined): string {
+  const task = step === undefined ? undefined : tasks[step.kind];
+  const isMarked = texts.some((one) => one.task !== "");
+  const own =
+    task === undefined || !isMarked
+      ? texts
+      : texts.filter((one) => task.test(one.task) && (step?.kind !== "build" || isOf(one, step.subject)));
+  return (own.length > 0 ? own : texts).map(({ text }) => text).join("");
+}
+
+function isOf({ subtask }: LogText, artifact: string): boolean {
+  return subtask === artifact;
+}
+
+/** The line of a log to begin at: the first that looks like the error. */
+export function errorLine(lines: readonly string[], error: string): number {
+  const first = lines.findIndex((line) => /\b(error|fatal|panic|failed|cannot)\b/i.test(line));
+  if (first >= 0) return first;
+  const wanted = error.split("\n")[0]?.trim() ?? "";
+  const same = wanted === "" ? -1 : lines.findIndex((line) => line.includes(wanted));
+  return same >= 0 ? same : Math.max(0, lines.length - 1);
+}
+
+/** Times for the ticks of an axis: steps of 1, 2 or 5. */
+export function ticksOf(lengthMs: number, most: number): readonly number[] {
+  if (lengthMs <= 0) return [0];
+  const least = lengthMs / most;
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= least) ?? 10 * power;
+  return Array.from({ length: Math.floor(lengthMs / step) + 1 }, (_, index) => index * step);
+}

@@ -1,0 +1,266 @@
+import type { Operation, Session, Source, TapedeckEvent } from "../index.ts";
+import { millis } from "./format.ts";
+import {
+  changeOf,
+  endedBy,
+  foldSteps,
+  type Loop,
+  loopOfOperation,
+  type Step,
+  stepOfEvent,
+  stepOfOperation,
+  timeOf,
+} from "./step.ts";
+
+/** What is known of a source, folded from lists at a position and the events after it. */
+export type Row = {
+  /** "workspace/developer/project/upstream" */
+  readonly source: string;
+  readonly name: string;
+  readonly upstream: string;
+  readonly status: string;
+  readonly lostSince: number | undefined;
+  readonly session: string | undefined;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly lastEventAt: number | undefined;
+  readonly gaps: number;
+  /** Oldest first, at most `keptLoops`. */
+  readonly loops: readonly Loop[];
+  /** Of a rkt host, by "pod/app". */
+  readonly apps: ReadonlyMap<string, App>;
+  readonly ports: readonly Port[];
+};
+
+export type App = { readonly isRunning: boolean; readonly exitCode: number | undefined; readonly at: number };
+export type Port = { readonly local: number; readonly resource: string };
+export type Now = ReadonlyMap<string, Row>;
+
+export const keptLoops = 20;
+
+/** The kinds of events that change what is shown. */
+export const nowKinds = [
+  ...["loop.*", "build.*", "test.*", "render.*", "deploy.*", "verify.*", "exec.*", "check.*", "sync.*"],
+  ...["session.*", "source.*", "upstream.*", "port.*", "app.*", "pod.*", "command.*"],
+] as const;
+
+export type NowLists = {
+  readonly sources: readonly Source[];
+  readonly sessions: readonly Session[];
+  readonly operations: readonly Operation[];
+};
+
+export function nowOf({ sources, sessions, operations }: NowLists): Now {
+  const labels = new Map(sessions.map(({ session, labels }) => [session, labels]));
+  const rows = sources.map((source): [string, Row] => {
+    const own = operations.filter((operation) => operation.source === source.source);
+    const row = {
+      ...emptyRow(source.source),
+      name: `${source.developer}/${source.project}`,
+      status: source.status,
+      lostSince: source.status === "lost" ? (millis(source.notHeardSince) ?? millis(source.lastEventAt)) : undefined,
+      session: source.currentSession ?? undefined,
+      labels: labels.get(source.currentSession ?? "") ?? {},
+      lastEventAt: millis(source.lastEventAt),
+      gaps: source.gaps,
+      loops: loopsOf(own),
+      apps: appsOf(own, source.currentSession),
+    };
+    return [source.source, row];
+  });
+  return new Map(rows);
+}
+
+function emptyRow(source: string): Row {
+  const [, developer = "", project = "", upstream = ""] = source.split("/");
+  return {
+    ...{ source, name: `${developer}/${project}`, upstream, status: "waiting", labels: {}, gaps: 0 },
+    ...{ lostSince: undefined, session: undefined, lastEventAt: undefined },
+    ...{ loops: [], apps: new Map(), ports: [] },
+  };
+}
+
+const isLoop = (kind: string): boolean => kind === "loop" || kind === "command";
+
+/** Loops with their steps, oldest first, of operations in any order. */
+export function loopsOf(operations: readonly Operation[], most = keptLoops): readonly Loop[] {
+  const order = operations.toSorted((a, b) => (a.startPosition < b.startPosition ? -1 : 1));
+  return order
+    .filter(({ kind }) => isLoop(kind))
+    .slice(-most)
+    .map((operation): Loop => {
+      const isOwn = (one: Operation) =>
+        !isLoop(one.kind) &&
+        operation.kind === "loop" &&
+        one.session === operation.session &&
+        one.runner === operation.runner &&
+        one.loop === operation.loop;
+      return { ...loopOfOperation(operation), steps: order.filter(isOwn).map(stepOfOperation) };
+    });
+}
+
+function appsOf(operations: readonly Operation[], session: string | null): ReadonlyMap<string, App> {
+  const own = operations.filter((one) => one.kind === "app" && one.session === session);
+  const order = own.toSorted((a, b) => (a.startPosition < b.startPosition ? -1 : 1));
+  return new Map(
+    order.map(({ subject, endedAt, startedAt, exitCode }) => [
+      subject,
+      { isRunning: endedAt === null, exitCode: exitCode ?? undefined, at: millis(endedAt ?? startedAt) ?? 0 },
+    ]),
+  );
+}
+
+/** What is shown after an event. */
+export function foldNow(now: Now, event: TapedeckEvent): Now {
+  const known = now.get(event.source) ?? emptyRow(event.source);
+  const row = foldRow({ ...known, lastEventAt: Math.max(known.lastEventAt ?? 0, timeOf(event)) }, event);
+  return new Map(now).set(event.source, row);
+}
+
+function foldRow(row: Row, event: TapedeckEvent): Row {
+  switch (event.kind) {
+    case "session.started":
+      return {
+        ...row,
+        ...(event.session !== undefined && { session: event.session }),
+        ...{
+          status: "recording",
+          lostSince: undefined,
+          labels: event.detail?.labels ?? {},
+          apps: new Map(),
+          ports: [],
+        },
+      };
+    case "session.ended":
+    case "session.lost":
+      return { ...withoutOpen(row, event), session: undefined, ports: [] };
+    case "session.gap":
+      return { ...row, gaps: row.gaps + 1 };
+    case "upstream.connected":
+    case "upstream.restored":
+      return { ...row, status: "recording", lostSince: undefined };
+    case "upstream.lost":
+      return event.detail?.unheard === true
+        ? { ...row, status: "lost", lostSince: timeOf(event) }
+        : { ...row, status: row.status === "lost" ? "lost" : "waiting" };
+    case "port.forwarded":
+      return withPort(row, event);
+    case "app.started":
+    case "app.exited":
+      return withApp(row, event);
+    default:
+      return { ...row, loops: foldLoops(row.loops, event) };
+  }
+}
+
+/** An end of a session that was not seen to end its loops ends them. */
+function withoutOpen(row: Row, event: TapedeckEvent): Row {
+  const isOpen = (one: Step) => one.endedAt === undefined;
+  const ended = (one: Step) => ({ endedAt: Math.max(timeOf(event), one.startedAt), outcome: "unknown" as const });
+  return {
+    ...row,
+    loops: row.loops.map((loop) =>
+      isOpen(loop)
+        ? {
+            ...loop,
+            ...ended(loop),
+            steps: loop.steps.map((step) => (isOpen(step) ? { ...step, ...ended(step) } : step)),
+          }
+        : loop,
+    ),
+  };
+}
+
+function withPort(row: Row, event: TapedeckEvent<"port.forwarded">): Row {
+  const { localPort, resourceName, portName } = event.detail ?? {};
+  if (localPort === undefined) return row;
+  const port = { local: localPort, resource: resourceName || portName || "" };
+  return { ...row, ports: [...row.ports.filter(({ local }) => local !== localPort), port] };
+}
+
+function withApp(row: Row, event: TapedeckEvent<"app.started" | "app.exited">): Row {
+  if (event.subject === undefined) return row;
+  const app = { isRunning: event.kind === "app.started", exitCode: event.detail?.exitCode, at: timeOf(event) };
+  return { ...row, apps: new Map(row.apps).set(event.subject, app) };
+}
+
+export function foldLoops(loops: readonly Loop[], event: TapedeckEvent, most = keptLoops): readonly Loop[] {
+  const { operation, session = "" } = event;
+  if (operation === undefined) return loops;
+  if (isLoop(operation.kind)) return foldLoop(loops, event, most);
+  const at = loops.findLastIndex(
+    (one) => one.session === session && one.runner === operation.runner && one.loop === operation.loop,
+  );
+  const loop = loops[at];
+  if (loop === undefined || loop.kind !== "loop") return loops;
+  const steps = foldSteps(loop.steps, event);
+  return steps === loop.steps ? loops : loops.with(at, { ...loop, steps });
+}
+
+function foldLoop(loops: readonly Loop[], event: TapedeckEvent, most: number): readonly Loop[] {
+  const change = changeOf(event);
+  if (change === undefined) return loops;
+  const { runner = 0, loop = 0, instance = "" } = event.operation ?? {};
+  const begun: Loop = { ...stepOfEvent(event), session: event.session ?? "", runner, loop, steps: [] };
+  if (change === "start") return [...loops, begun].slice(-most);
+  const at = loops.findLastIndex(
+    (one) => one.session === begun.session && one.runner === runner && one.loop === loop && one.instance === instance,
+  );
+  const known = loops[at];
+  return known === undefined ? [...loops, endedBy(begun, event)].slice(-most) : loops.with(at, endedBy(known, event));
+}
+
+export const groups = ["failing", "running", "idle", "lost"] as const;
+export type Group = (typeof groups)[number];
+
+export function currentLoop({ loops }: Pick<Row, "loops">): Loop | undefined {
+  return loops.at(-1);
+}
+
+export function lastEnded({ loops }: Pick<Row, "loops">): Loop | undefined {
+  return loops.findLast(({ endedAt }) => endedAt !== undefined);
+}
+
+/** A source fails from its first bad loop to its next good one, also while it tries again. */
+export function groupOf(row: Row): Group {
+  if (row.status === "lost") return "lost";
+  const judged = row.loops.findLast(({ outcome }) => outcome === "succeeded" || outcome === "failed");
+  if (row.session !== undefined && judged?.outcome === "failed") return "failing";
+  return currentLoop(row) !== undefined && currentLoop(row)?.endedAt === undefined ? "running" : "idle";
+}
+
+/** The failed loops since the last good one, oldest first. */
+export function failedSince({ loops }: Pick<Row, "loops">): readonly Loop[] {
+  const good = loops.findLastIndex(({ outcome }) => outcome === "succeeded");
+  return loops.slice(good + 1).filter(({ outcome }) => outcome === "failed");
+}
+
+/** Half of the last good loops took no longer than this; undefined: there was none. Commands are compared with their like. */
+export function usualMs({ loops }: Pick<Row, "loops">, subject = ""): number | undefined {
+  const lengths = loops
+    .filter((loop) => loop.outcome === "succeeded" && loop.subject === subject)
+    .map(({ startedAt, endedAt }) => (endedAt ?? startedAt) - startedAt)
+    .toSorted((a, b) => a - b);
+  return lengths[Math.floor((lengths.length - 1) / 2)];
+}
+
+/** A row stays in its group for a while, and as long as somebody points at it: nothing jumps while one looks. */
+export const settleMs = 2_000;
+
+export type Placed = { readonly group: Group; readonly wanted: Group; readonly since: number };
+
+export function placed(
+  before: ReadonlyMap<string, Placed>,
+  rows: Now,
+  { now, held }: { readonly now: number; readonly held: string | undefined },
+): ReadonlyMap<string, Placed> {
+  return new Map(
+    [...rows].map(([source, row]) => {
+      const wanted = groupOf(row);
+      const old = before.get(source);
+      if (old === undefined) return [source, { group: wanted, wanted, since: now }];
+      const since = old.wanted === wanted ? old.since : now;
+      const mayMove = source !== held && now - since >= settleMs;
+      return [source, { group: mayMove ? wanted : old.group, wanted, since }];
+    }),
+  );
+}

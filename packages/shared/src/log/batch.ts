@@ -1,0 +1,170 @@
+import { Fields } from "./fields.ts";
+import { indexesPerMessage } from "./offset.ts";
+
+/** The body of a message of the log is a RecordBatch (proto/tapedeck/v1/log.proto), made of events that are encoded already. */
+
+/** What one message takes. A larger event, or several that belong together, goes alone. */
+export const batchLimits = { events: indexesPerMessage, bytes: 64 * 1024 } as const;
+
+/** Tag of RecordBatch.events. */
+const eventsTag = 0x0a;
+const eventsField = 1;
+
+/** Fields of Event. */
+const sessionField = 3;
+const channelField = 4;
+const partField = 7;
+const kindField = 8;
+const originalField = 100;
+
+/** Fields of Original. */
+const originalBytesField = 2;
+const originalSizeField = 3;
+
+/** The same events give the same bytes. */
+export function encodeBatch(events: readonly Uint8Array[]): Uint8Array {
+  const total = events.reduce((sum, { byteLength }) => sum + 1 + varintBytes(byteLength) + byteLength, 0);
+  const body = new Uint8Array(total);
+  let at = 0;
+  for (const event of events) {
+    body[at++] = eventsTag;
+    let length = event.byteLength;
+    for (; length > 0x7f; length = Math.floor(length / 128)) body[at++] = (length & 0x7f) | 0x80;
+    body[at++] = length;
+    body.set(event, at);
+    at += event.byteLength;
+  }
+  return body;
+}
+
+/**
+ * The encoded events, in order, without a copy.
+ * @throws when the bytes are not a batch
+ */
+export function eventsIn(body: Uint8Array): readonly Uint8Array[] {
+  const ends = eventEnds(body);
+  return Array.from({ length: ends.length / 2 }, (_, index) => body.subarray(ends[2 * index], ends[2 * index + 1]));
+}
+
+/**
+ * Where each event begins and ends, one after the other: for readers who want few of them.
+ * @throws when the bytes are not a batch
+ */
+export function eventEnds(body: Uint8Array): readonly number[] {
+  const fields = new Fields(body);
+  const ends: number[] = [];
+  while (fields.next()) {
+    if (fields.field === eventsField && fields.isContent) ends.push(fields.start, fields.end);
+  }
+  const count = ends.length / 2;
+  if (count === 0 || count > indexesPerMessage) throw new Error(`${count} events in one message`);
+  return ends;
+}
+
+/** What filters ask of an event first. It stands at the beginning, so that the rest need not be read. */
+export function labelsOf(event: Uint8Array): { readonly channel: string; readonly kind: string } {
+  const fields = new Fields(event);
+  const bytes = asBuffer(event);
+  let channel = "";
+  while (fields.next()) {
+    if (fields.field > kindField) break;
+    if (!fields.isContent) continue;
+    if (fields.field === channelField) channel = bytes.toString("utf8", fields.start, fields.end);
+    else if (fields.field === kindField) return { channel, kind: bytes.toString("utf8", fields.start, fields.end) };
+  }
+  return { channel, kind: "" };
+}
+
+/** Undefined when the bytes are not an event; empty for one about the source as a whole. */
+export function sessionOf(event: Uint8Array): string | undefined {
+  const fields = new Fields(event);
+  try {
+    while (fields.next() && fields.field <= sessionField) {
+      if (fields.field === sessionField) return asBuffer(event).toString("utf8", fields.start, fields.end);
+    }
+  } catch {
+    return undefined;
+  }
+  return "";
+}
+
+/** The same as `labelsOf` for one event after the other of a batch, but only where they stand: most repeat known ones. */
+export class LabelPlaces {
+  readonly #fields: Fields;
+  channelStart = 0;
+  channelEnd = 0;
+  kindStart = 0;
+  kindEnd = 0;
+
+  constructor(body: Uint8Array) {
+    this.#fields = new Fields(body);
+  }
+
+  /** @throws RangeError when the bytes are not an event */
+  find(start: number, end: number): void {
+    const fields = this.#fields;
+    this.channelStart = this.channelEnd = this.kindStart = this.kindEnd = start;
+    fields.begin(start, end);
+    while (fields.next() && fields.field <= kindField) {
+      if (!fields.isContent) continue;
+      if (fields.field === channelField) {
+        this.channelStart = fields.start;
+        this.channelEnd = fields.end;
+      } else if (fields.field === kindField) {
+        this.kindStart = fields.start;
+        this.kindEnd = fields.end;
+        return;
+      }
+    }
+  }
+}
+
+/** An upstream's frame, or a part of one, as an event holds it. */
+export type HeldFrame = {
+  readonly session: string;
+  readonly part: number;
+  readonly kind: string;
+  /** The upstream's own bytes; undefined when the event has none, or its frame is too large for the log. */
+  readonly bytes: Uint8Array | undefined;
+};
+
+/** Reads what the upstream's own clients get, and nothing else. Undefined when the bytes are not an event. */
+export function frameOf(event: Uint8Array): HeldFrame | undefined {
+  const bytes = asBuffer(event);
+  const fields = new Fields(bytes);
+  let [session, kind] = ["", ""];
+  let part = 0;
+  let original: Uint8Array | undefined;
+  try {
+    while (fields.next()) {
+      if (fields.field === sessionField) session = bytes.toString("utf8", fields.start, fields.end);
+      else if (fields.field === partField) part = fields.value;
+      else if (fields.field === kindField) kind = bytes.toString("utf8", fields.start, fields.end);
+      else if (fields.field === originalField) original = originalIn(bytes, fields.start, fields.end);
+    }
+  } catch {
+    return undefined;
+  }
+  return { session, part, kind, bytes: original };
+}
+
+function originalIn(event: Buffer, start: number, end: number): Uint8Array | undefined {
+  const fields = new Fields(event, start, end);
+  let bytes: Uint8Array | undefined;
+  let size = 0;
+  while (fields.next()) {
+    if (fields.field === originalBytesField) bytes = event.subarray(fields.start, fields.end);
+    else if (fields.field === originalSizeField) size = fields.value;
+  }
+  // Bytes that are empty are not on the wire.
+  return bytes ?? (size > 0 ? undefined : event.subarray(0, 0));
+}
+
+/** The same bytes, not a copy. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+function varintBytes(length: number): number {
+  return length < 0x80 ? 1 : length < 0x4000 ? 2 : length < 0x200000 ? 3 : length < 0x10000000 ? 4 : 5;
+}

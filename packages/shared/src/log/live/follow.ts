@@ -1,0 +1,192 @@
+import { abortable } from "../../sync/abortable.ts";
+import { backoff, delay } from "../../sync/delay.ts";
+import type { FollowOptions, HeldBatches, HeldEvent, LogReader, ReadFrom } from "../log.ts";
+import { laterOf, logStart, type Offset } from "../offset.ts";
+import { subjectMatcher } from "../subject-match.ts";
+import type { Ring } from "./ring.ts";
+import type { Tail, TailEntry } from "./tail.ts";
+import type { Watch } from "./watch.ts";
+
+export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "historyBatches"> & { readonly tail: Tail };
+
+/** After so many events a follower lets the others go on. */
+const eventsPerTurn = 32;
+
+/** A batch ends at so many bytes, because a reader that stops keeps what it was given after that has left the ring. */
+const bytesPerTurn = 64 * 1024;
+
+/**
+ * See LogReader.followBatches. A follower that is behind the tail's ring reads history. Inside the ring it looks for what matches,
+ * and at its end it is armed: from then on the tail tells it which entries match, and it waits for those alone. One that
+ * falls behind begins again.
+ *
+ * The hand-over is exact because of its order: first what the tail has reached, then the leader's last match, which is
+ * at least that, then history up to the match. Whatever is not after `reached` has been read then, also when the node
+ * that serves history lags behind the leader; the rest is in the ring, or it is once more history's turn.
+ */
+export async function* followLog(deps: FollowDeps, from: ReadFrom, options: FollowOptions): HeldBatches {
+  const { watches } = deps.tail;
+  const watch = watches.open(from.subjects);
+  const wake = () => watch.wake();
+  options.signal.addEventListener("abort", wake);
+  try {
+    yield* new Follower(deps, from, options, watch).batches();
+  } finally {
+    options.signal.removeEventListener("abort", wake);
+    watches.close(watch);
+  }
+}
+
+class Follower {
+  readonly #deps: FollowDeps;
+  readonly #subjects: readonly string[];
+  readonly #options: FollowOptions;
+  readonly #watch: Watch;
+  readonly #retry = backoff(50, 2_000);
+  /** All that matches up to this offset was given. */
+  #done: Offset;
+  /** The log's end when the subscription began. "Caught up" covers all of it, even if the tail is behind that. */
+  #logEnd: Offset | undefined;
+  #isCaughtUp: boolean;
+  #isOutOfTurn = false;
+
+  constructor(deps: FollowDeps, { afterOffset, subjects }: ReadFrom, options: FollowOptions, watch: Watch) {
+    this.#deps = deps;
+    this.#subjects = subjects;
+    this.#options = options;
+    this.#watch = watch;
+    this.#done = afterOffset;
+    this.#isCaughtUp = options.caughtUp === undefined;
+    deps.tail.watches.setEager(watch, !this.#isCaughtUp);
+  }
+
+  async *batches(): HeldBatches {
+    const { tail } = this.#deps;
+    while (!this.#isOver) {
+      const live = tail.now();
+      if (live === undefined) await this.#wait();
+      else if (!this.#isCaughtUp && this.#logEnd === undefined) {
+        this.#logEnd = await this.#ask(async () => (await this.#deps.bounds()).lastOffset);
+      } else if (this.#watch.isArmed) {
+        yield* this.#queued(live.ring);
+        // An entry may have come while the generator returned: then there is more to give, and nothing to report.
+        if (this.#watch.isArmed && this.#watch.isEmpty && !this.#isOver) {
+          this.#report();
+          await this.#wait();
+        }
+      } else if (this.#done < live.ring.floor) yield* this.#missed(live.last);
+      else yield* this.#inRing(live.ring);
+    }
+  }
+
+  get #isOver(): boolean {
+    return this.#options.signal.aborted;
+  }
+
+  /**
+   * What the tail has put into the queue. Disarmed when something left the ring before its turn. History, or the position
+   * to resume from, may be ahead of the tail: then the tail brings what was given already.
+   */
+  async *#queued(ring: Ring<TailEntry>): HeldBatches {
+    while (!this.#watch.isEmpty && !this.#isOver) {
+      await this.#giveWay();
+      const batch: TailEntry[] = [];
+      let isGone = false;
+      let bytes = 0;
+      while (batch.length < eventsPerTurn && bytes < bytesPerTurn && !isGone) {
+        const index = this.#watch.next();
+        if (index === undefined) break;
+        const entry = ring.at(index);
+        if (entry === undefined) isGone = true;
+        else if (entry.offset > this.#done) {
+          batch.push(entry);
+          bytes += bytesOf(entry);
+        }
+      }
+      const last = batch.at(-1);
+      if (last !== undefined) {
+        yield batch;
+        this.#done = last.offset;
+      }
+      if (isGone) this.#watch.disarm();
+    }
+  }
+
+  /** What the ring no longer has. */
+  async *#missed(reached: Offset): HeldBatches {
+    const match = await this.#ask(() => this.#deps.lastMatch(this.#subjects));
+    if (match === undefined) return;
+    const range = { afterOffset: this.#done, subjects: this.#subjects };
+    for await (const batch of this.#deps.historyBatches(range, match, this.#options.signal)) {
+      yield batch;
+      this.#done = (batch.at(-1) as HeldEvent).offset;
+    }
+    if (!this.#isOver) this.#done = laterOf(this.#done, reached);
+  }
+
+  /** Looks at what the ring has, up to its end. */
+  async *#inRing(ring: Ring<TailEntry>): HeldBatches {
+    const matches = subjectMatcher(this.#subjects);
+    let index = ring.indexAfter(this.#done);
+    while (ring.at(index) !== undefined && !this.#isOver) {
+      await this.#giveWay();
+      const batch: TailEntry[] = [];
+      let done = this.#done;
+      let bytes = 0;
+      for (let seen = 0; seen < eventsPerTurn && bytes < bytesPerTurn; seen++) {
+        const entry = ring.at(index);
+        if (entry === undefined) break;
+        index++;
+        done = entry.offset;
+        if (!matches(entry.tokens)) continue;
+        batch.push(entry);
+        bytes += bytesOf(entry);
+      }
+      if (batch.length > 0) yield batch;
+      this.#done = done;
+    }
+    // At the end, and not behind its beginning meanwhile. What comes next is queued, as nothing can come in between.
+    if (!this.#isOver && this.#done >= ring.floor) this.#watch.arm();
+  }
+
+  /** All that matched was given. */
+  #report(): void {
+    const { caughtUp, reached } = this.#options;
+    this.#done = laterOf(this.#done, this.#deps.tail.now()?.last ?? logStart);
+    if (!this.#isCaughtUp && this.#done >= (this.#logEnd ?? logStart)) {
+      this.#isCaughtUp = true;
+      this.#deps.tail.watches.setEager(this.#watch, false);
+      caughtUp?.(this.#done);
+    }
+    if (this.#isCaughtUp) reached?.(this.#done);
+  }
+
+  async #wait(): Promise<void> {
+    // Whoever heard the report may have enough: nobody would wake this one then.
+    if (this.#isOver) return;
+    await this.#watch.changed();
+    this.#isOutOfTurn = false;
+  }
+
+  /** One batch a turn. A follower that was woken has its turn already. */
+  async #giveWay(): Promise<void> {
+    if (this.#isOutOfTurn) await this.#deps.tail.watches.nextTurn();
+    this.#isOutOfTurn = true;
+  }
+
+  /** Undefined if the log is away, after a delay. */
+  async #ask(question: () => Promise<Offset>): Promise<Offset | undefined> {
+    try {
+      const answer = await abortable(question(), this.#options.signal);
+      this.#retry.reset();
+      return answer;
+    } catch {
+      await delay(this.#retry.next(), this.#options.signal);
+      return undefined;
+    }
+  }
+}
+
+function bytesOf({ bytes }: TailEntry): number {
+  return bytes?.byteLength ?? 0;
+}

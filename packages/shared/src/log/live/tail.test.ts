@@ -1,0 +1,89 @@
+import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
+import { expect, test } from "vitest";
+import type { SourceName } from "../../source.ts";
+import { testWriter } from "../../testing/log-messages.ts";
+import { startTestLog, testSources } from "../../testing/test-log.ts";
+import { until } from "../../testing/until.ts";
+import { messageReader, type ReadMessage } from "../decode.ts";
+import { endOf, offsetOf } from "../offset.ts";
+import { streamName } from "../subjects.ts";
+import { openTail } from "./tail.ts";
+
+const alice = testSources[0] as SourceName;
+const warn = () => {};
+
+async function startTail({ lead, read = messageReader(warn) }: { lead?: () => number; read?: ReadMessage } = {}) {
+  const log = await startTestLog();
+  const jsm = leading(await jetstreamManager(log.nc), lead ?? (() => 0));
+  const { nc, epoch } = log;
+  const tail = openTail({ nc, jsm, streamName, epoch, timeoutMs: 60_000, readMessage: read, warn });
+  await until(() => tail.now(), { message: "the tail to have reached the log" });
+  return {
+    ...log,
+    tail,
+    async [Symbol.asyncDispose]() {
+      await tail[Symbol.asyncDispose]();
+      await log[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** What the leader of a cluster answers while the server that delivers has so many messages less. */
+function leading({ streams, consumers }: JetStreamManager, lead: () => number): JetStreamManager {
+  const answers = {
+    info: async (name: string) => {
+      const info = await streams.info(name);
+      return { ...info, state: { ...info.state, last_seq: info.state.last_seq + lead() } };
+    },
+    getMessage: async (name: string, query: Parameters<typeof streams.getMessage>[1]) => {
+      const message = await streams.getMessage(name, query);
+      return message && { ...message, seq: message.seq + lead() };
+    },
+  };
+  return { streams: answers, consumers } as unknown as JetStreamManager;
+}
+
+test("nothing is lost of what the leader has before the server that delivers", async () => {
+  let lead = 0;
+  await using log = await startTail({ lead: () => lead });
+  const { tail } = log;
+  const writer = testWriter(log.writer, alice);
+  await writer.append(2);
+  await until(() => tail.now()?.last === endOf(2), { message: "both to be read" });
+  const reader = tail.watches.open([]);
+  reader.arm();
+  // What the leader has already comes to the other server only then.
+  lead = 1;
+  const again = reader.changed();
+  const { consumers } = await jetstreamManager(log.nc);
+  for await (const { name } of consumers.list(streamName)) await consumers.delete(streamName, name);
+  await again;
+  expect(tail.now()?.last).toBe(endOf(2));
+  await writer.append(1);
+  await until(() => tail.now()?.last === endOf(3), { message: "the third to be read" });
+  expect(tail.now()?.ring.at(reader.next() ?? -1)?.offset).toBe(offsetOf(3));
+});
+
+test("an erasure decodes nothing but itself", async () => {
+  let decoded = 0;
+  const readHeld = messageReader(warn);
+  const read: ReadMessage = (message) =>
+    readHeld(message).map((held) => ({
+      ...{ offset: held.offset, subject: held.subject, bytes: held.bytes, isShared: held.isShared },
+      decode: () => {
+        decoded++;
+        return held.decode();
+      },
+    }));
+  await using log = await startTail({ read });
+  const writer = testWriter(log.writer, alice);
+  await writer.append(20, { session: "gone" });
+  const kept = await writer.append(1, { session: "kept" });
+  const last = await writer.append(1, { session: "gone", channel: "tapedeck", kind: "session.erased" });
+  const ring = await until(() => log.tail.now()?.last === endOf(last) && log.tail.now()?.ring, {
+    message: "the erasure to be read",
+  });
+  const left = Array.from({ length: last }, (_, index) => ring.at(index)).filter((entry) => entry?.bytes !== undefined);
+  expect(left.map((entry) => entry?.offset)).toEqual([kept, last].map((seq) => offsetOf(seq)));
+  expect(decoded).toBe(1);
+});

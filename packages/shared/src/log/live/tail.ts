@@ -1,0 +1,278 @@
+import { backoff, delay } from "../../sync/delay.ts";
+import { sessionOf } from "../batch.ts";
+import {
+  addConsumer,
+  type Consumer,
+  type Delivered,
+  exceedsMaxBytes,
+  type PullAnswer,
+  pull,
+  type StreamAccess,
+} from "../consumer.ts";
+import type { ReadMessage, Warn } from "../decode.ts";
+import { epochOf } from "../epoch.ts";
+import { Leader } from "../leader.ts";
+import { type HeldEvent, LogReplacedError, type RecordedEvent } from "../log.ts";
+import { endOf, type Offset, type Sequence } from "../offset.ts";
+import { type Ring, type RingLimits, ring } from "./ring.ts";
+import { Watches } from "./watches.ts";
+
+/** An event in the ring. Decoded only when a subscriber gets it: most processes follow next to nothing. */
+export class TailEntry implements HeldEvent {
+  readonly offset: Offset;
+  readonly subject: string;
+  readonly isShared = true;
+  /** The subject's tokens, split once for all subscribers. */
+  readonly tokens: readonly string[];
+  readonly #message: Delivered;
+  #event: HeldEvent | undefined;
+  #recorded: RecordedEvent | undefined;
+  #expiresAtMs: number | undefined;
+
+  constructor(message: Delivered, event: HeldEvent) {
+    this.offset = event.offset;
+    this.subject = event.subject;
+    this.tokens = event.subject.split(".");
+    this.#message = message;
+    this.#event = event;
+  }
+
+  get bytes(): Uint8Array | undefined {
+    return this.#isGone ? undefined : this.#event?.bytes;
+  }
+
+  /** Decoded once for all who follow. */
+  decode(): RecordedEvent | undefined {
+    if (this.#isGone) return undefined;
+    this.#recorded ??= this.#event?.decode();
+    return this.#recorded;
+  }
+
+  /** Its session was erased. */
+  erase(): void {
+    this.#event = undefined;
+    this.#recorded = undefined;
+  }
+
+  /** An event that the log has dropped must not be served from memory. */
+  get #isGone(): boolean {
+    if (this.#event === undefined) return true;
+    this.#expiresAtMs ??= this.#message.expiresAtMs ?? Number.POSITIVE_INFINITY;
+    return this.#expiresAtMs <= Date.now();
+  }
+}
+
+/** The one reader of the log's end in a process, shared by all who follow. */
+export type Tail = AsyncDisposable & {
+  /** Undefined until the log was reached for the first time. Throws when the log was replaced or closed. */
+  now(): { readonly ring: Ring<TailEntry>; readonly last: Offset } | undefined;
+  /** Those who follow. */
+  readonly watches: Watches;
+};
+
+export type TailDeps = StreamAccess & {
+  readonly epoch: string;
+  readonly readMessage: ReadMessage;
+  readonly warn: Warn;
+  readonly limits?: RingLimits;
+};
+
+const defaultLimits: RingLimits = { entries: 4_096, bytes: 32 * 1024 * 1024 };
+const idleHeartbeatMs = 500;
+const lostAfterMs = 3 * idleHeartbeatMs;
+const ms = 1_000_000;
+/** The bytes keep the server from taking us for a slow consumer when large messages come in a row; any one fits. */
+const pullRequest = {
+  batch: 1_000,
+  max_bytes: 16 * 1024 * 1024,
+  expires: 30_000 * ms,
+  idle_heartbeat: idleHeartbeatMs * ms,
+};
+
+export function openTail(deps: TailDeps): Tail {
+  return new LogTail(deps);
+}
+
+class LogTail implements Tail {
+  readonly #deps: TailDeps;
+  readonly #closing = new AbortController();
+  readonly #running: Promise<void>;
+  readonly watches = new Watches();
+  #entries: Ring<TailEntry> | undefined;
+  /** The last message that was read. */
+  #last: Sequence = 0;
+  #failed: Error | undefined;
+  #reconnects = new AbortController();
+
+  constructor(deps: TailDeps) {
+    this.#deps = deps;
+    void this.#watchConnection();
+    this.#running = this.#run();
+  }
+
+  now(): ReturnType<Tail["now"]> {
+    if (this.#failed !== undefined) throw this.#failed;
+    return this.#entries === undefined ? undefined : { ring: this.#entries, last: endOf(this.#last) };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#closing.abort();
+    await this.#running;
+  }
+
+  async #watchConnection(): Promise<void> {
+    for await (const { type } of this.#deps.nc.status()) {
+      if (this.#closing.signal.aborted) return;
+      if (type !== "reconnect" && type !== "close") continue;
+      this.#reconnects.abort();
+      this.#reconnects = new AbortController();
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { nc, warn } = this.#deps;
+    const closing = this.#closing.signal;
+    const retry = backoff(50, 2_000);
+    while (!closing.aborted) {
+      if (nc.isClosed()) return this.#end(new Error("the connection to the log was closed"));
+      const started = performance.now();
+      try {
+        await this.#readOn();
+      } catch (err) {
+        if (closing.aborted) break;
+        if (err instanceof LogReplacedError) return this.#end(err);
+        warn("following the log was interrupted; trying again", { after: this.#last, err });
+      }
+      if (performance.now() - started > 10_000) retry.reset();
+      await delay(retry.next(), closing);
+    }
+    this.#end(new Error("the log was closed"));
+  }
+
+  #end(error: Error): void {
+    this.#failed ??= error;
+    this.watches.wakeAll();
+  }
+
+  async #readOn(): Promise<void> {
+    const { jsm, streamName, epoch, limits = defaultLimits } = this.#deps;
+    const info = await jsm.streams.info(streamName);
+    const logEnd = info.state.last_seq;
+    if (epochOf(info) !== epoch || logEnd < this.#last) throw new LogReplacedError(epoch);
+    if (this.#entries === undefined) {
+      this.#entries = ring(endOf(logEnd), limits);
+      this.#last = logEnd;
+    }
+    const entries = this.#entries;
+    // Messages that the log dropped while nobody read will not come. The leader says so: the server that delivers may lag
+    // behind it, and have nothing left while more is to come.
+    const newest = await new Leader(this.#deps).lastMessage([]);
+    const passDropped = () => {
+      if (this.#last >= newest && this.#last < logEnd) this.#last = logEnd;
+    };
+    const consumer = await addConsumer(this.#deps, this.#last + 1, []);
+    passDropped();
+    this.watches.wakeAll();
+    const signals = { signal: this.#closing.signal, lost: this.#reconnects.signal };
+    await pump(this.#deps, consumer, signals, (message) => {
+      this.#accept(entries, message);
+      passDropped();
+    });
+  }
+
+  /** All events of a message are there before anybody is woken. */
+  #accept(entries: Ring<TailEntry>, message: Delivered): void {
+    if (message.seq <= this.#last) return;
+    const events = this.#deps.readMessage(message);
+    this.#last = message.seq;
+    // The message stays in memory until the last of its events has left the ring.
+    const bytes = message.data.byteLength / events.length;
+    for (const event of events) {
+      const entry = new TailEntry(message, event);
+      const erasure = mayErase(entry) ? entry.decode()?.event : undefined;
+      if (erasure?.kind === "session.erased") forget(entries, erasure.session);
+      this.watches.offer(entry.tokens, entries.push(entry, bytes));
+    }
+    if (events.length === 0) this.watches.wakeAll();
+  }
+}
+
+/** Decides by the subject, which ends with the channel and the noun of the kind. */
+function mayErase({ tokens }: TailEntry): boolean {
+  return tokens.at(-1) === "session" && tokens.at(-2) === "tapedeck";
+}
+
+/**
+ * Erased events must not be served from memory. Events after the erasure were recorded anew. Decoding all that the ring has
+ * would hold the event loop, and the memory for as long as they stay there.
+ */
+function forget(entries: Ring<TailEntry>, session: string): void {
+  let index = entries.indexAfter(entries.floor);
+  for (let entry = entries.at(index); entry !== undefined; entry = entries.at(++index)) {
+    if (entry.bytes !== undefined && sessionOf(entry.bytes) === session) entry.erase();
+  }
+}
+
+/** Pulls until the consumer or the server is gone, which is an error, or the signal aborts. */
+async function pump(
+  deps: StreamAccess,
+  consumer: Consumer,
+  { signal, lost }: { readonly signal: AbortSignal; readonly lost: AbortSignal },
+  accept: (message: Delivered) => void,
+): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let answers = 0;
+  let delivered = 0;
+  let left = 0;
+  let current: Disposable | undefined;
+
+  const pullMore = () => {
+    current?.[Symbol.dispose]();
+    left = pullRequest.batch;
+    current = pull(deps, consumer, pullRequest, (answer) => {
+      try {
+        answers++;
+        silence.refresh();
+        take(answer);
+      } catch (err) {
+        reject(err);
+      }
+    });
+  };
+
+  const take = (answer: PullAnswer) => {
+    if (answer.type === "message") {
+      if (answer.message.deliverySeq !== ++delivered) throw new Error("a message was lost on the way");
+      accept(answer.message);
+      if (--left === 0) pullMore();
+      return;
+    }
+    const { code, description } = answer;
+    if (code === 100) return; // idle heartbeat
+    if (code === 404 || code === 408 || (code === 409 && exceedsMaxBytes(description))) return pullMore();
+    throw new Error(`the log answered ${code} ${description}`);
+  };
+
+  const silence = setTimeout(() => {
+    const before = answers;
+    // This process may have been held up: then what has arrived meanwhile is read after its timers, and before this.
+    setImmediate(() => {
+      if (answers === before) reject(new Error("the log fell silent"));
+    });
+  }, lostAfterMs);
+  const abort = () => resolve();
+  const reconnected = () => reject(new Error("reconnected"));
+  signal.addEventListener("abort", abort);
+  // A server that was away has forgotten the consumer, so there is no need to wait for missed heartbeats.
+  lost.addEventListener("abort", reconnected);
+  if (signal.aborted) resolve(); // aborted before the listener was added
+  try {
+    pullMore();
+    await promise;
+  } finally {
+    clearTimeout(silence);
+    signal.removeEventListener("abort", abort);
+    lost.removeEventListener("abort", reconnected);
+    current?.[Symbol.dispose]();
+  }
+}

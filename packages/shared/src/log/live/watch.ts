@@ -1,0 +1,87 @@
+/** More entries than this do not wait for one follower: it looks for them itself when it has taken these. */
+const mostQueued = 1_024;
+
+/**
+ * One follower's place at the tail. While it is armed, the tail puts the indexes of the entries that match into its queue;
+ * entries that do not match cost it nothing.
+ */
+export class Watch {
+  /** Empty: everything matches. */
+  readonly subjects: readonly string[];
+  readonly #schedule: (goOn: () => void) => void;
+  #queue: number[] = [];
+  #first = 0;
+  #newest = -1;
+  #isArmed = false;
+  #goOn: (() => void) | undefined;
+
+  /** `schedule` says when a follower that was woken goes on. */
+  constructor(subjects: readonly string[], schedule: (goOn: () => void) => void) {
+    this.subjects = subjects;
+    this.#schedule = schedule;
+  }
+
+  /** From now on everything that matches is put into the queue. */
+  get isArmed(): boolean {
+    return this.#isArmed;
+  }
+
+  arm(): void {
+    this.#queue = [];
+    this.#first = 0;
+    this.#isArmed = true;
+  }
+
+  /** What is queued is dropped: the follower reads on from its own position. */
+  disarm(): void {
+    this.arm();
+    this.#isArmed = false;
+  }
+
+  /** An entry that matches. It may be offered twice, for two of the subjects. */
+  offer(index: number): void {
+    if (!this.#isArmed || index === this.#newest) return;
+    if (this.#queue.length - this.#first >= mostQueued) this.#isArmed = false;
+    else this.#queue.push(index);
+    this.#newest = index;
+    this.wake();
+  }
+
+  /** While armed: all that matched was taken. */
+  get isEmpty(): boolean {
+    return this.#first === this.#queue.length;
+  }
+
+  /** The next entry in the queue. Undefined: while armed, all that matched was taken. */
+  next(): number | undefined {
+    const index = this.#queue[this.#first];
+    if (index === undefined) {
+      if (this.#first > 0) {
+        this.#queue = [];
+        this.#first = 0;
+      }
+      return undefined;
+    }
+    this.#first++;
+    // One that is never quite at the end empties its queue never.
+    if (this.#first === mostQueued) {
+      this.#queue.splice(0, this.#first);
+      this.#first = 0;
+    }
+    return index;
+  }
+
+  /** Resolves when it is woken. One follower waits at a time. */
+  changed(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#goOn = resolve;
+    });
+  }
+
+  /** Lets the follower look, if it waits. */
+  wake(): void {
+    const goOn = this.#goOn;
+    this.#goOn = undefined;
+    if (goOn !== undefined) this.#schedule(goOn);
+  }
+}

@@ -1,0 +1,59 @@
+import { SubjectIndex } from "./subject-index.ts";
+import { Turns } from "./turns.ts";
+import { Watch } from "./watch.ts";
+
+/** Whoever waits without a match learns that often how far the log has come. */
+const reportMs = 250;
+
+/** All followers of one tail. An event costs those who get it, and a look into an index. */
+export class Watches {
+  readonly #all = new Set<Watch>();
+  /** Those that want everything. */
+  readonly #unfiltered = new Set<Watch>();
+  /** Those that wait for a certain end of the log, whatever stands there. */
+  readonly #eager = new Set<Watch>();
+  readonly #index = new SubjectIndex<Watch>();
+  readonly #turns = new Turns();
+  #report: NodeJS.Timeout | undefined;
+
+  open(subjects: readonly string[]): Watch {
+    const watch = new Watch(subjects, (goOn) => this.#turns.add(goOn));
+    this.#all.add(watch);
+    if (subjects.length === 0) this.#unfiltered.add(watch);
+    for (const subject of subjects) this.#index.add(subject, watch);
+    return watch;
+  }
+
+  close(watch: Watch): void {
+    this.#all.delete(watch);
+    this.#unfiltered.delete(watch);
+    this.#eager.delete(watch);
+    for (const subject of watch.subjects) this.#index.delete(subject, watch);
+  }
+
+  /** Whether each event wakes it. */
+  setEager(watch: Watch, isEager: boolean): void {
+    if (isEager) this.#eager.add(watch);
+    else this.#eager.delete(watch);
+  }
+
+  /** An entry has come. */
+  offer(tokens: readonly string[], index: number): void {
+    for (const watch of this.#unfiltered) watch.offer(index);
+    this.#index.visit(tokens, (watch) => watch.offer(index));
+    for (const watch of this.#eager) watch.wake();
+    this.#report ??= setTimeout(() => this.wakeAll(), reportMs).unref();
+  }
+
+  /** There is something new for everybody: the log is there, has come further, or is gone. */
+  wakeAll(): void {
+    clearTimeout(this.#report);
+    this.#report = undefined;
+    for (const watch of this.#all) watch.wake();
+  }
+
+  /** Resolves in one of the next turns of the event loop. */
+  nextTurn(): Promise<void> {
+    return this.#turns.next();
+  }
+}

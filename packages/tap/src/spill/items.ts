@@ -1,0 +1,16 @@
+import type { Dropped, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { payloadOf } from "../push/pieces.ts";
+import type { TapItem } from "../tap.ts";
+
+/** The approximate size of an item without its payload. */
+export const overheadBytes = 256;
+
+export function sizeOf(item: TapItem): number {
+  return overheadBytes + (payloadOf(item)?.bytes.length ?? 0);
+}
+
+/** Stands for lost items, of which only the last index is known. */
+export function lost(index: bigint, reason: string, count = 0n): Item {
+  const value: Dropped = { channel: "", count, bytes: 0n, reason };
+  return { index, connection: "", at: undefined, what: { $case: "dropped", value } };
+}

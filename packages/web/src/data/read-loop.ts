@@ -1,0 +1,103 @@
+import type { Operation } from "@tapedeck/client";
+import { millis, plainText } from "@tapedeck/client/lanes/format";
+import type { LogText } from "@tapedeck/client/lanes/loop";
+import { loopsOf } from "@tapedeck/client/lanes/now";
+import { type Loop, loopOfOperation, stepOfOperation } from "@tapedeck/client/lanes/step";
+import type { LoopName } from "../model/route.ts";
+import { firstOf } from "./reading.ts";
+import { tapedeck } from "./tapedeck.ts";
+
+export type LoopRecord = {
+  readonly loop: Loop;
+  readonly source: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** All of the session, oldest first. */
+  readonly siblings: readonly Loop[];
+  readonly suggestions: readonly string[];
+  readonly log: readonly LogText[];
+};
+
+const mostLoops = 1_000;
+const mostLogLines = 20_000;
+
+/** Everything that the view of a loop shows. Undefined: there is no such loop. */
+export async function readLoop(name: LoopName, signal: AbortSignal): Promise<LoopRecord | undefined> {
+  const client = tapedeck();
+  const sessions = [name.session];
+  const [listed, [session]] = await Promise.all([
+    firstOf(client.operations({ sessions, kinds: ["loop"], signal }), mostLoops),
+    firstOf(client.sessions({ sessions, signal }), 1),
+  ]);
+  const own = listed.find(({ runner, loop }) => runner === name.runner && loop === name.loop);
+  if (own === undefined) return undefined;
+  const steps = await stepsOf(own, signal);
+  const next = listed.find((one) => one.runner === own.runner && one.loop === own.loop + 1);
+  const written = await firstOf(
+    client.events({
+      sessions,
+      kinds: ["log.written", "*.failed"],
+      after: own.startPosition,
+      // What a loop prints of its failure may come after its end.
+      until: next?.startPosition ?? "now",
+      signal,
+    }),
+    mostLogLines,
+  );
+  const ownEvents = written.filter(({ operation }) => operation?.loop === own.loop && operation.runner === own.runner);
+  const log = ownEvents.flatMap((event): LogText[] => {
+    if (event.kind !== "log.written" || event.detail === undefined || event.detail.noise) return [];
+    const { text, task, subtask } = event.detail;
+    return [{ text: plainText(text), task, subtask }];
+  });
+  const suggestions = ownEvents.flatMap(({ error }) => error?.suggestions ?? []);
+  return {
+    loop: { ...loopOfOperation(own), steps: steps.map(stepOfOperation) },
+    source: own.source,
+    labels: session?.labels ?? {},
+    siblings: loopsOf(listed, mostLoops),
+    suggestions: [...new Set(suggestions)],
+    log,
+  };
+}
+
+/** The steps of a loop began while it ran; there is no filter by loop. */
+async function stepsOf(loop: Operation, signal: AbortSignal): Promise<readonly Operation[]> {
+  const marginMs = 1_000;
+  const from = new Date((millis(loop.startedAt) ?? 0) - marginMs);
+  const end = millis(loop.endedAt);
+  const found = await firstOf(
+    tapedeck().operations({
+      sessions: [loop.session],
+      from,
+      ...(end !== undefined && { to: new Date(end + marginMs) }),
+      signal,
+    }),
+    mostLoops,
+  );
+  return found
+    .filter((one) => one.kind !== "loop" && one.runner === loop.runner && one.loop === loop.loop)
+    .toSorted(
+      (a, b) => (a.startedAt ?? "").localeCompare(b.startedAt ?? "") || (a.startPosition < b.startPosition ? -1 : 1),
+    );
+}
+
+export type Difference = { readonly text: string; readonly kind: string; readonly evidence: readonly string[] };
+
+/** What differs between two loops, most telling first; undefined where this gateway does not compare. */
+export async function readDifferences(left: string, right: string | undefined, signal: AbortSignal) {
+  const query = new URLSearchParams({ left, ...(right !== undefined && { right }) });
+  const answer = await fetch(`/api/v1/compare?${query}`, { signal, headers: { accept: "application/json" } });
+  if (!answer.ok) return undefined;
+  const body = await answer.json();
+  const differences: unknown[] = Array.isArray(body.differences) ? body.differences : [];
+  return differences.flatMap((one): Difference[] => {
+    const found = one as Record<string, unknown>;
+    const text = found.sentence ?? found.summary ?? found.text;
+    if (typeof text !== "string") return [];
+    const evidence = Array.isArray(found.evidence) ? found.evidence : [];
+    const positions = evidence.map((at) =>
+      typeof at === "string" ? at : String((at as { position?: unknown })?.position ?? ""),
+    );
+    return [{ text, kind: String(found.kind ?? ""), evidence: positions.filter((at) => at !== "") }];
+  });
+}

@@ -1,0 +1,83 @@
+import type { Message } from "@tapedeck/client";
+import { useEffect } from "preact/hooks";
+import { lostSince, problemOf, serverNow } from "./tapedeck.ts";
+
+const retryMs = 2_000;
+
+/**
+ * Runs `read` for as long as a view is shown, again when `keys` change. A read that fails because nobody answers is
+ * repeated: a view that opens while the gateway restarts shows itself when it is back.
+ */
+export function useReading(
+  keys: readonly unknown[],
+  read: (signal: AbortSignal) => Promise<void>,
+  failed: (problem: string) => void,
+): void {
+  useEffect(() => {
+    const left = new AbortController();
+    void untilRead(read, left.signal, failed);
+    return () => left.abort();
+  }, keys);
+}
+
+async function untilRead(
+  read: (signal: AbortSignal) => Promise<void>,
+  signal: AbortSignal,
+  failed: (problem: string) => void,
+): Promise<void> {
+  for (;;) {
+    try {
+      await read(signal);
+      return;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!isNobodyThere(error)) return failed(problemOf(error));
+      lostSince.value ??= serverNow();
+    }
+    await new Promise((resolve) => setTimeout(resolve, retryMs));
+    if (signal.aborted) return;
+  }
+}
+
+/** What `fetch` throws, and what a gateway answers that is not ready. */
+function isNobodyThere(error: unknown): boolean {
+  return error instanceof TypeError || (error instanceof Error && "code" in error && error.code === "not_ready");
+}
+
+/** At most so many messages are handled before the page is drawn: a long history is seen to come. */
+const mostAtOnce = 5_000;
+
+/** Hands messages on in batches, one for each frame that is drawn however many came. */
+export async function inFrames(
+  messages: AsyncIterable<Message>,
+  signal: AbortSignal,
+  handle: (batch: readonly Message[]) => void,
+): Promise<void> {
+  let batch: Message[] = [];
+  let isWaiting = false;
+  const flush = () => {
+    isWaiting = false;
+    const handled = batch;
+    batch = [];
+    if (!signal.aborted && handled.length > 0) handle(handled);
+  };
+  for await (const message of messages) {
+    batch.push(message);
+    // A page in the background draws no frames.
+    if (batch.length >= mostAtOnce || document.hidden) flush();
+    else if (!isWaiting) {
+      isWaiting = true;
+      requestAnimationFrame(flush);
+    }
+  }
+  if (batch.length > 0) flush();
+}
+
+/** The first items of a list; the rest is not asked for. */
+export async function firstOf<Item>(items: AsyncIterable<Item>, most: number): Promise<readonly Item[]> {
+  const found: Item[] = [];
+  for await (const item of items) {
+    if (found.push(item) >= most) break;
+  }
+  return found;
+}

@@ -1,0 +1,85 @@
+import { signal } from "@preact/signals";
+import { type Client, connect, TapedeckError } from "@tapedeck/client";
+
+export type About = {
+  readonly version: string;
+  readonly auth: "none" | "tokens";
+  readonly time: string;
+  readonly token?: { readonly name: string; readonly workspace: string; readonly roles: readonly string[] };
+};
+
+export const about = signal<About | undefined>(undefined);
+/** Since when nothing is heard from the gateway; undefined: it is connected, or nothing is read. */
+export const lostSince = signal<number | undefined>(undefined);
+/** Whether the visitor has to sign in before anything can be read. */
+export const mustSignIn = signal(false);
+/** What this machine's clock lacks to the gateway's. */
+let clockOffset = 0;
+
+/** The gateway's time: ages are right also where a laptop's clock is not. */
+export function serverNow(): number {
+  return Date.now() + clockOffset;
+}
+
+/** Ticks as long as somebody sees the page. Times in views are of this moment. */
+export const tick = signal(Date.now());
+setInterval(() => {
+  if (!document.hidden) tick.value = serverNow();
+}, 250);
+
+let open: Client | undefined;
+
+/** One client, and with it one socket, for the page. */
+export function tapedeck(): Client {
+  open ??= connect({
+    url: location.origin,
+    onConnection: (isOpen) => {
+      lostSince.value = isOpen ? undefined : (lostSince.value ?? serverNow());
+    },
+  });
+  return open;
+}
+
+/** Ends what is being read, as when the visitor is another one. */
+export function forgetClient(): void {
+  open?.close();
+  open = undefined;
+}
+
+export async function readAbout(): Promise<void> {
+  const answer = await fetch("/about");
+  // A token that has ended: the cookie stands for nobody.
+  const found: About = answer.ok
+    ? await answer.json()
+    : { version: "", auth: "tokens", time: new Date().toISOString() };
+  clockOffset = Date.parse(found.time) - Date.now();
+  tick.value = serverNow();
+  about.value = found;
+  mustSignIn.value = found.auth === "tokens" && found.token === undefined;
+}
+
+/** @throws Error with a sentence for people */
+export async function signIn(token: string): Promise<void> {
+  const headers = { "content-type": "application/json" };
+  const answer = await fetch("/api/v1/sign-in", { method: "POST", headers, body: JSON.stringify({ token }) });
+  if (!answer.ok) throw new Error(await messageOf(answer));
+  forgetClient();
+  await readAbout();
+}
+
+export async function signOut(): Promise<void> {
+  await fetch("/api/v1/sign-out", { method: "POST" });
+  forgetClient();
+  await readAbout();
+}
+
+async function messageOf(answer: Response): Promise<string> {
+  const body = await answer.json().catch(() => undefined);
+  return body?.error?.message ?? `the gateway answered ${answer.status}`;
+}
+
+/** An error as a sentence. One that says that the token is over leads to the sign-in. */
+export function problemOf(error: unknown): string {
+  if (error instanceof TapedeckError && error.code === "unauthenticated") mustSignIn.value = true;
+  return error instanceof Error ? error.message : String(error);
+}

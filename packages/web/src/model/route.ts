@@ -1,0 +1,45 @@
+/** What a URL names. Every view has one that reproduces it. */
+export type Route =
+  | { readonly view: "now"; readonly source?: string }
+  | { readonly view: "session"; readonly session: string; readonly at?: string }
+  | { readonly view: "loop"; readonly loop: LoopName }
+  | { readonly view: "health" }
+  | { readonly view: "missing"; readonly path: string };
+
+export type LoopName = { readonly session: string; readonly runner: number; readonly loop: number };
+
+export function routeOf({ pathname, search }: { readonly pathname: string; readonly search: string }): Route {
+  const query = new URLSearchParams(search);
+  const [first = "", second = "", ...rest] = pathname.split("/").filter((part) => part !== "");
+  const missing = { view: "missing", path: pathname } as const;
+  if (rest.length > 0) return missing;
+  if (first === "") return { view: "now", ...optional("source", query.get("source")) };
+  if (first === "health" && second === "") return { view: "health" };
+  if (first === "sessions" && second !== "") {
+    return { view: "session", session: decodeURIComponent(second), ...optional("at", query.get("at")) };
+  }
+  const loop = first === "loops" ? loopNamed(second) : undefined;
+  return loop === undefined ? missing : { view: "loop", loop };
+}
+
+function optional<Name extends string>(name: Name, value: string | null): { readonly [N in Name]?: string } {
+  return (value === null || value === "" ? {} : { [name]: value }) as { readonly [N in Name]?: string };
+}
+
+function loopNamed(text: string): LoopName | undefined {
+  const found = /^(?<session>[0-9A-Za-z]+)\.(?<runner>\d+)\.(?<loop>\d+)$/.exec(text)?.groups;
+  if (found === undefined) return undefined;
+  return { session: found.session ?? "", runner: Number(found.runner), loop: Number(found.loop) };
+}
+
+export function loopPath({ session, runner, loop }: LoopName): string {
+  return `/loops/${session}.${runner}.${loop}`;
+}
+
+export function sessionPath(session: string, at?: string): string {
+  return `/sessions/${session}${at === undefined ? "" : `?at=${encodeURIComponent(at)}`}`;
+}
+
+export function sourcePath(source: string): string {
+  return `/?source=${encodeURIComponent(source).replaceAll("%2F", "/")}`;
+}

@@ -1,0 +1,96 @@
+import { agoText, momentText } from "@tapedeck/client/lanes/format";
+import type { Step } from "@tapedeck/client/lanes/step";
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { tick } from "../data/tapedeck.ts";
+
+const signs = { succeeded: "✓", failed: "✕", canceled: "–", unknown: "?", running: "▶" } as const;
+const outcomeWords = {
+  succeeded: "good",
+  failed: "failed",
+  canceled: "canceled",
+  unknown: "end unknown",
+  running: "running",
+};
+
+export type Shown = keyof typeof signs;
+
+export function shownOutcome({ outcome, endedAt }: Pick<Step, "outcome" | "endedAt">): Shown {
+  if (endedAt === undefined) return "running";
+  return outcome ?? "unknown";
+}
+
+export function outcomeWord(shown: Shown): string {
+  return outcomeWords[shown];
+}
+
+/** A sign with its word for those who see neither form nor colour. An empty label: the word stands beside it. */
+export function Sign({ of, label = outcomeWords[of] }: { readonly of: Shown; readonly label?: string }) {
+  if (label === "") {
+    return (
+      <span class={`sign ${of}`} aria-hidden="true">
+        {signs[of]}
+      </span>
+    );
+  }
+  return (
+    <span class={`sign ${of}`} role="img" aria-label={label}>
+      {signs[of]}
+    </span>
+  );
+}
+
+/** "4 min ago", which stays true; the exact time on hover. */
+export function Ago({ at }: { readonly at: number }) {
+  return (
+    <time dateTime={new Date(at).toISOString()} title={momentText(at, tick.value)}>
+      {agoText(tick.value - at)}
+    </time>
+  );
+}
+
+export function CopyButton({ text, children }: { readonly text: () => string; readonly children: ComponentChildren }) {
+  const [isCopied, setCopied] = useState(false);
+  const copy = async () => {
+    await copyText(text());
+    setCopied(true);
+    setTimeout(() => setCopied(false), 1_500);
+  };
+  return (
+    <button type="button" class="quiet" onClick={() => void copy()}>
+      <span aria-live="polite">{isCopied ? "Copied" : children}</span>
+    </button>
+  );
+}
+
+/** Pages without TLS have no clipboard API. */
+async function copyText(text: string): Promise<void> {
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}
+
+export function Loading({ what }: { readonly what: string }) {
+  return (
+    <p class="empty" role="status">
+      Reading {what} …
+    </p>
+  );
+}
+
+export function Problem({ text }: { readonly text: string }) {
+  return (
+    <div class="empty" role="alert">
+      <p>
+        <Sign of="failed" label="problem" /> {text}
+      </p>
+      <p>
+        <a href="/">Back to what happens now</a>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,152 @@
+import { durationText } from "@tapedeck/client/lanes/format";
+import { criticalPath, ticksOf } from "@tapedeck/client/lanes/loop";
+import { lengthOf, type Step, stepText } from "@tapedeck/client/lanes/step";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { outcomeWord, shownOutcome } from "./small.tsx";
+
+export type WaterfallProps = {
+  readonly steps: readonly Step[];
+  readonly from: number;
+  readonly to: number;
+  /** For steps that still run. */
+  readonly now: number;
+  readonly selected?: Step | undefined;
+  readonly select?: (step: Step) => void;
+};
+
+const rowHeight = 24;
+const axisHeight = 22;
+const nameWidth = 128;
+
+/** Steps on a common axis, drawn on a canvas. The table beside it says the same to screen readers. */
+export function Waterfall({ steps: given, from, to, now, selected, select }: WaterfallProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(0);
+  // Channels tell of steps that follow at once in another order.
+  const steps = given.toSorted((a, b) => a.startedAt - b.startedAt);
+  const path = criticalPath(steps, now);
+  const height = axisHeight + Math.max(1, steps.length) * rowHeight;
+
+  useLayoutEffect(() => {
+    const box = canvas.current?.parentElement;
+    if (!box) return;
+    const sized = new ResizeObserver(() => setWidth(box.clientWidth));
+    sized.observe(box);
+    setWidth(box.clientWidth);
+    return () => sized.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    const element = canvas.current;
+    if (element && width > 0) draw(element, { steps, from, to, now, selected, path, width, height });
+  });
+
+  return (
+    <div class="waterfall">
+      <canvas
+        ref={canvas}
+        onClick={(click) => {
+          const at = Math.floor((click.offsetY - axisHeight) / rowHeight);
+          const step = steps[at];
+          if (step !== undefined) select?.(step);
+        }}
+      />
+      <table class="hidden">
+        <caption>Steps and how long they took</caption>
+        <thead>
+          <tr>
+            <th scope="col">step</th>
+            <th scope="col">outcome</th>
+            <th scope="col">began after</th>
+            <th scope="col">took</th>
+            <th scope="col">waited for</th>
+          </tr>
+        </thead>
+        <tbody>
+          {steps.map((step) => (
+            <tr key={step.position}>
+              <th scope="row">{stepText(step)}</th>
+              <td>{step.isCached ? "cached" : outcomeWord(shownOutcome(step))}</td>
+              <td>{durationText(step.startedAt - from)}</td>
+              <td>{durationText(lengthOf(step, now))}</td>
+              <td>{path.has(step) ? "yes" : "no"}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+type Drawn = WaterfallProps & { readonly path: ReadonlySet<Step>; readonly width: number; readonly height: number };
+
+function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
+  const { width, height, steps } = drawn;
+  const scale = devicePixelRatio;
+  canvas.width = Math.round(width * scale);
+  canvas.height = Math.round(height * scale);
+  canvas.style.width = `${width}px`;
+  canvas.style.height = `${height}px`;
+  const context = canvas.getContext("2d");
+  if (context === null) return;
+  context.scale(scale, scale);
+  const style = getComputedStyle(canvas);
+  const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  const font = (weight: number) => `${weight} 12px ${style.fontFamily}`;
+  const room = width - nameWidth - 64;
+  const length = Math.max(1, drawn.to - drawn.from);
+  const x = (time: number) => nameWidth + ((time - drawn.from) / length) * room;
+
+  context.font = font(400);
+  context.textBaseline = "middle";
+  for (const tick of ticksOf(length, Math.max(2, Math.floor(room / 90)))) {
+    context.fillStyle = colour("line");
+    context.fillRect(Math.round(x(drawn.from + tick)), axisHeight - 4, 1, height);
+    context.fillStyle = colour("quiet");
+    context.fillText(durationText(tick), x(drawn.from + tick) + 4, axisHeight / 2);
+  }
+  for (const [index, step] of steps.entries()) {
+    const y = axisHeight + index * rowHeight;
+    const shown = shownOutcome(step);
+    if (step === drawn.selected) {
+      context.fillStyle = colour("raised");
+      context.fillRect(0, y, width, rowHeight);
+    }
+    context.font = font(shown === "failed" ? 600 : 400);
+    context.fillStyle = colour(shown === "failed" ? "bad" : "text");
+    context.fillText(
+      fitted(context, `${shown === "failed" ? "✕ " : ""}${stepText(step)}`, nameWidth - 12),
+      4,
+      y + rowHeight / 2,
+    );
+    const [left, right] = [x(step.startedAt), x(step.endedAt ?? drawn.now)];
+    context.fillStyle = colour(step.isCached ? "cached" : barColours[shown]);
+    context.fillRect(left, y + 6, Math.max(3, right - left), rowHeight - 12);
+    if (drawn.path.has(step)) {
+      context.fillStyle = colour("text");
+      context.fillRect(left, y + rowHeight - 5, Math.max(3, right - left), 2);
+    }
+    context.font = font(400);
+    context.fillStyle = colour("quiet");
+    const said = step.isCached ? "cached" : durationText(lengthOf(step, drawn.now));
+    const end = Math.max(3, right - left) + left + 6;
+    const hasRoom = end + context.measureText(said).width <= width;
+    context.textAlign = hasRoom ? "left" : "right";
+    context.fillText(said, hasRoom ? end : left - 6, y + rowHeight / 2);
+    context.textAlign = "left";
+  }
+}
+
+const barColours = {
+  succeeded: "good-bar",
+  failed: "bad-bar",
+  running: "running-bar",
+  canceled: "unknown-bar",
+  unknown: "unknown-bar",
+} as const;
+
+function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
+  if (context.measureText(text).width <= width) return text;
+  let length = text.length;
+  while (length > 1 && context.measureText(`${text.slice(0, length)}…`).width > width) length--;
+  return `${text.slice(0, length)}…`;
+}

@@ -1,0 +1,185 @@
+import { durationText, elapsedText, momentText, sourceText } from "@tapedeck/client/lanes/format";
+import { firstFailure } from "@tapedeck/client/lanes/loop";
+import { type Loop, lengthOf, type Step, stepText } from "@tapedeck/client/lanes/step";
+import { useEffect, useState } from "preact/hooks";
+import { type Difference, type LoopRecord, readDifferences, readLoop } from "../data/read-loop.ts";
+import { useReading } from "../data/reading.ts";
+import { tapedeck, tick } from "../data/tapedeck.ts";
+import { type LoopName, loopPath, sessionPath, sourcePath } from "../model/route.ts";
+import { LogText } from "../parts/log-text.tsx";
+import { CopyButton, Loading, outcomeWord, Problem, Sign, shownOutcome } from "../parts/small.tsx";
+import { Waterfall } from "../parts/waterfall.tsx";
+import { navigate } from "../router.ts";
+import { LabelList } from "./source-panel.tsx";
+
+/** One loop as a record that can be shared: what failed first, why, what was waited for, what it printed. */
+export function LoopView({ name }: { readonly name: LoopName }) {
+  const [record, setRecord] = useState<LoopRecord | "none">();
+  const [problem, setProblem] = useState<string>();
+  useReading(
+    [name],
+    async (signal) => {
+      const found = await readLoop(name, signal);
+      setRecord(found ?? "none");
+      if (found === undefined || found.loop.endedAt !== undefined) return;
+      // It still runs: read again with everything that happens in it.
+      const kinds = ["loop.*", "*.started", "*.succeeded", "*.failed"] as const;
+      for await (const _ of tapedeck().events({ sessions: [name.session], kinds, after: "now", signal })) {
+        const newer = await readLoop(name, signal);
+        if (newer === undefined) return;
+        setRecord(newer);
+        if (newer.loop.endedAt !== undefined) return;
+      }
+    },
+    setProblem,
+  );
+  if (problem !== undefined) return <Problem text={problem} />;
+  if (record === undefined) return <Loading what="the loop" />;
+  if (record === "none")
+    return <Problem text={`There is no loop ${name.loop} in session ${name.session}, or it is no longer kept.`} />;
+  return <Shown record={record} />;
+}
+
+function Shown({ record }: { readonly record: LoopRecord }) {
+  const { loop, source, labels, suggestions, log } = record;
+  const failure = firstFailure(loop.steps);
+  const [chosen, setChosen] = useState<Step | undefined>(failure);
+  const { before, after, lastGood } = neighbours(record);
+  const shown = shownOutcome(loop);
+  useEffect(() => {
+    document.title = `${sourceText(source)} loop ${loop.loop}: ${outcomeWord(shown)} · Tapedeck`;
+  }, [source, loop, shown]);
+  useLoopKeys(before, after);
+  const step = chosen ?? failure;
+  const error = failure?.error || loop.error;
+  const end = loop.endedAt ?? tick.value;
+  return (
+    <div class="loop">
+      <header class="title">
+        <h1>
+          <a href={sourcePath(sourceText(source))}>{sourceText(source)}</a> <span>· loop {loop.loop}</span>
+        </h1>
+        <p>
+          <Sign of={shown} label="" />{" "}
+          {shown === "running"
+            ? `runs for ${elapsedText(lengthOf(loop, tick.value))}`
+            : `${titleWords[shown]} ${durationText(lengthOf(loop, end))}`}
+          <span class="quiet-text"> · {momentText(loop.startedAt, tick.value)}</span>
+        </p>
+        <span class="actions">
+          {before && (
+            <a href={loopPath(before)} title="previous loop ([)">
+              ← loop {before.loop}
+            </a>
+          )}
+          {after && (
+            <a href={loopPath(after)} title="next loop (])">
+              loop {after.loop} →
+            </a>
+          )}
+          <a href={sessionPath(loop.session, loop.endPosition ?? loop.position)}>In its session</a>
+          <CopyButton text={() => location.href}>Copy link</CopyButton>
+        </span>
+      </header>
+      <LabelList labels={labels} />
+      {shown === "failed" && (
+        <section class="failure" aria-label="What failed first">
+          <h2>
+            <span aria-hidden="true">✕</span> {failure === undefined ? "loop" : stepText(failure)}:{" "}
+            {error.split("\n")[0] || "failed; the tool said no more"}
+          </h2>
+          <code>{failure?.errorCode || loop.errorCode}</code>
+          {error.includes("\n") && <pre>{error.split("\n").slice(1).join("\n")}</pre>}
+          {suggestions.map((text) => (
+            <p key={text}>
+              <b>Suggestion:</b> {text}
+            </p>
+          ))}
+          <Followed loop={loop} failure={failure} />
+        </section>
+      )}
+      {shown === "failed" && <Differences loop={loop} lastGood={lastGood} />}
+      <section aria-label="Waterfall">
+        <h2 class="part">
+          Waterfall <span class="quiet-text">underlined: the critical path</span>
+        </h2>
+        {loop.steps.length === 0 ? (
+          <p class="quiet-text">Nothing was built, tested or deployed in this loop.</p>
+        ) : (
+          <Waterfall
+            steps={loop.steps}
+            from={loop.startedAt}
+            to={Math.max(end, loop.startedAt + 1)}
+            now={tick.value}
+            selected={step}
+            select={setChosen}
+          />
+        )}
+      </section>
+      <LogText log={log} step={step} steps={loop.steps} choose={setChosen} error={error} />
+    </div>
+  );
+}
+
+const titleWords = {
+  succeeded: "ready after",
+  failed: "failed after",
+  canceled: "canceled after",
+  unknown: "not seen to end; last heard after",
+  running: "",
+};
+
+/** What failed after the first failure is named once and small: it is no cause. */
+function Followed({ loop, failure }: { readonly loop: Loop; readonly failure: Step | undefined }) {
+  const later = loop.steps.filter((step) => step !== failure && step.outcome === "failed");
+  if (later.length === 0) return null;
+  return <p class="quiet-text">Then failed, too: {later.map(stepText).join(", ")}</p>;
+}
+
+function neighbours({ loop, siblings }: LoopRecord) {
+  const at = siblings.findIndex(({ position }) => position === loop.position);
+  return {
+    before: siblings[at - 1],
+    after: siblings[at + 1],
+    lastGood: siblings.slice(0, Math.max(0, at)).findLast(({ outcome }) => outcome === "succeeded"),
+  };
+}
+
+function useLoopKeys(before: Loop | undefined, after: Loop | undefined): void {
+  useEffect(() => {
+    const pressed = ({ key, target }: KeyboardEvent) => {
+      if (target instanceof HTMLInputElement) return;
+      const to = key === "[" ? before : key === "]" ? after : undefined;
+      if (to !== undefined) navigate(loopPath(to));
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, [before, after]);
+}
+
+function Differences({ loop, lastGood }: { readonly loop: Loop; readonly lastGood: Loop | undefined }) {
+  const [found, setFound] = useState<readonly Difference[]>();
+  const name = (one: Loop) => `${one.session}.${one.runner}.${one.loop}`;
+  useReading(
+    [loop.position, lastGood?.position],
+    async (signal) => setFound(await readDifferences(name(loop), lastGood && name(lastGood), signal)),
+    () => {},
+  );
+  if (found === undefined || found.length === 0) return null;
+  return (
+    <section class="differences" aria-label="What differs from the last good loop">
+      <h2 class="part">
+        What differs from{" "}
+        {lastGood === undefined ? "the last good loop" : <a href={loopPath(lastGood)}>loop {lastGood.loop}</a>}, the
+        last good one
+      </h2>
+      <ol>
+        {found.slice(0, 8).map(({ text, evidence }) => (
+          <li key={text}>
+            {text} {evidence[0] !== undefined && <a href={sessionPath(loop.session, evidence[0])}>evidence</a>}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

@@ -1,0 +1,128 @@
+import { durationText, momentText } from "@tapedeck/client/lanes/format";
+import { barOf, failedLoop, headlineOf } from "@tapedeck/client/lanes/headline";
+import { currentLoop, type Group, groupOf, lastEnded, type Row } from "@tapedeck/client/lanes/now";
+import { type Loop, lengthOf, stepText } from "@tapedeck/client/lanes/step";
+import { tick } from "../data/tapedeck.ts";
+import { loopPath, sessionPath, sourcePath } from "../model/route.ts";
+import { outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
+import { navigate } from "../router.ts";
+
+export type NowRowProps = {
+  readonly row: Row;
+  readonly group: Group;
+  readonly isChosen: boolean;
+  /** Called while somebody points at the row. */
+  readonly hold: (isHeld: boolean) => void;
+};
+
+const shownLoops = 10;
+
+export function NowRow({ row, group, isChosen, hold }: NowRowProps) {
+  const headline = headlineOf(row, tick.value);
+  const current = currentLoop(row);
+  const failed = groupOf(row) === "failing" ? failedLoop(row) : undefined;
+  const path = sourcePath(sourceName(row));
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the link inside takes the keyboard
+    <article
+      class={`row in-${group} ${isChosen ? "chosen" : ""}`}
+      onPointerEnter={() => hold(true)}
+      onPointerLeave={() => hold(false)}
+      onClick={(click) => {
+        if (click.target instanceof Element && click.target.closest("a, button") === null) navigate(path);
+      }}
+    >
+      <a class="source" href={path} aria-current={isChosen ? "true" : undefined}>
+        {row.name}
+      </a>
+      <p class="says">
+        <Sign of={headline.sign} />
+        {headline.step !== "" && <b>{headline.step}</b>} <span class="what">{headline.text}</span>
+        {headline.note !== "" && <span class="note">{headline.note}</span>}
+      </p>
+      <Labels labels={row.labels} />
+      {failed === undefined ? (
+        <Ports row={row} />
+      ) : (
+        <a class="why" href={pathOf(failed)}>
+          Why? <span aria-hidden="true">→</span>
+        </a>
+      )}
+      <LoopBar row={row} loop={current?.endedAt === undefined ? current : (failed ?? lastEnded(row))} />
+      <Strip loops={row.loops.slice(-shownLoops)} />
+    </article>
+  );
+}
+
+/** The name is enough unless two tools of one project have it. */
+function sourceName({ name, upstream }: Row): string {
+  return `${name}/${upstream}`;
+}
+
+export function pathOf(loop: Loop): string {
+  return loop.kind === "loop" ? loopPath(loop) : sessionPath(loop.session, loop.endPosition ?? loop.position);
+}
+
+function Labels({ labels }: Pick<Row, "labels">) {
+  const { branch, commit } = labels;
+  if (branch === undefined) return <span class="labels" />;
+  const text = commit === undefined ? branch : `${branch}@${commit.slice(0, 7)}`;
+  return (
+    <span class="labels" title={text}>
+      {text}
+    </span>
+  );
+}
+
+function Ports({ row }: { readonly row: Row }) {
+  return (
+    <span class="ports">
+      {row.ports.slice(0, 1).map(({ local, resource }) => (
+        <a key={local} href={`http://localhost:${local}`} target="_blank" rel="noreferrer" title={resource}>
+          localhost:{local}
+        </a>
+      ))}
+      {row.ports.length > 1 && <span class="quiet-text">+{row.ports.length - 1}</span>}
+    </span>
+  );
+}
+
+function LoopBar({ row, loop }: { readonly row: Row; readonly loop: Loop | undefined }) {
+  if (loop === undefined) return null;
+  const { pieces, usual } = barOf(row, loop, tick.value);
+  return (
+    <span class="bar" aria-hidden="true">
+      {pieces.map(({ left, width, step, label }) => (
+        <span
+          key={step.position}
+          class={`piece ${shownOutcome(step)}`}
+          title={`${stepText(step)} · ${durationText(lengthOf(step, tick.value))}`}
+          style={{ left: `${left}%`, width: `max(${width}%, 3px)` }}
+        >
+          {label}
+        </span>
+      ))}
+      {usual !== undefined && <span class="usual" title="the usual time" style={{ left: `${usual}%` }} />}
+    </span>
+  );
+}
+
+/** The last loops, newest right. */
+function Strip({ loops }: { readonly loops: readonly Loop[] }) {
+  if (loops.length === 0) return null;
+  return (
+    <span class="strip">
+      {loops.map((loop) => {
+        const shown = shownOutcome(loop);
+        const name = loop.kind === "loop" ? `loop ${loop.loop}` : stepText(loop);
+        const took = durationText(lengthOf(loop, tick.value));
+        const label = `${name}: ${outcomeWord(shown)}, ${took}, ${momentText(loop.startedAt, tick.value)}`;
+        return (
+          <a key={loop.position} href={pathOf(loop)} title={label}>
+            <Sign of={shown} label={label} />
+          </a>
+        );
+      })}
+    </span>
+  );
+}

@@ -1,0 +1,154 @@
+import { signal } from "@preact/signals";
+import { type Group, groups, type Now, type Placed, placed, type Row, settleMs } from "@tapedeck/client/lanes/now";
+import { useEffect, useRef } from "preact/hooks";
+import { followNow } from "../data/follow-now.ts";
+import { useReading } from "../data/reading.ts";
+import { now, search } from "../data/shown.ts";
+import { tick } from "../data/tapedeck.ts";
+import { CopyButton, Loading, Problem } from "../parts/small.tsx";
+import { navigate } from "../router.ts";
+import { NowRow } from "./now-row.tsx";
+import { SourcePanel } from "./source-panel.tsx";
+
+const problem = signal<string | undefined>(undefined);
+const places = signal<ReadonlyMap<string, Placed>>(new Map());
+const held = signal<string | undefined>(undefined);
+
+const titles: Readonly<Record<Group, string>> = { failing: "Failing", running: "Running", idle: "Idle", lost: "Lost" };
+
+export function NowView({ source }: { readonly source: string | undefined }) {
+  useReading(
+    [],
+    (left) => followNow(left, (found) => show(found)),
+    (text) => {
+      problem.value = text;
+    },
+  );
+  useEffect(() => {
+    document.title = "Now · Tapedeck";
+    problem.value = undefined;
+    // Rows that wait to move do so without an event, too.
+    const timer = setInterval(() => place(), settleMs / 4);
+    return () => clearInterval(timer);
+  }, []);
+  const list = useRef<HTMLDivElement>(null);
+  useRowKeys(list);
+
+  if (problem.value !== undefined && now.value === undefined) return <Problem text={problem.value} />;
+  if (now.value === undefined) return <Loading what="what happens now" />;
+  if (now.value.size === 0) return <Nothing />;
+  const chosen = source === undefined ? undefined : rowNamed(now.value, source);
+  return (
+    <div class={`now ${chosen === undefined ? "" : "beside"}`}>
+      <div class="groups" ref={list}>
+        <h1 class="hidden">What happens now</h1>
+        {problem.value !== undefined && <p class="notice bad">Not live any more: {problem.value}</p>}
+        {groups.map((group) => (
+          <GroupOfRows key={group} group={group} chosen={chosen?.source} />
+        ))}
+      </div>
+      {chosen !== undefined && <SourcePanel key={chosen.source} row={chosen} />}
+    </div>
+  );
+}
+
+function show(found: Now): void {
+  now.value = found;
+  place();
+}
+
+function place(): void {
+  if (now.value === undefined) return;
+  const after = placed(places.value, now.value, { now: tick.value, held: held.value });
+  // Nothing is drawn when only the times of wishes have changed.
+  if (differs(places.value, after)) places.value = after;
+}
+
+function differs(before: ReadonlyMap<string, Placed>, after: ReadonlyMap<string, Placed>): boolean {
+  if (before.size !== after.size) return true;
+  return [...after].some(([source, { group, wanted }]) => {
+    const old = before.get(source);
+    return old?.group !== group || old.wanted !== wanted;
+  });
+}
+
+function rowNamed(rows: Now, name: string): Row | undefined {
+  return (
+    rows.get(name) ?? [...rows.values()].find((row) => row.name === name || `${row.name}/${row.upstream}` === name)
+  );
+}
+
+function GroupOfRows({ group, chosen }: { readonly group: Group; readonly chosen: string | undefined }) {
+  const wanted = search.value.trim().toLowerCase();
+  const rows = [...(now.value?.values() ?? [])]
+    .filter((row) => places.value.get(row.source)?.group === group && matches(row, wanted))
+    .toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.upstream < b.upstream ? -1 : 1));
+  if (rows.length === 0) return null;
+  return (
+    <section class={`group in-${group}`} aria-label={titles[group]}>
+      <h2>
+        {titles[group]} <span class="count">{rows.length}</span>
+      </h2>
+      <ul>
+        {rows.map((row) => (
+          <li key={row.source}>
+            <NowRow
+              row={row}
+              group={group}
+              isChosen={row.source === chosen}
+              hold={(isHeld) => {
+                held.value = isHeld ? row.source : undefined;
+              }}
+            />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function matches(row: Row, wanted: string): boolean {
+  if (wanted === "") return true;
+  const last = row.loops.at(-1);
+  const texts = [
+    row.name,
+    row.upstream,
+    ...Object.values(row.labels),
+    last?.error ?? "",
+    ...(last?.steps ?? []).map(({ subject }) => subject),
+  ];
+  return texts.some((text) => text.toLowerCase().includes(wanted));
+}
+
+/** j and k move through the rows; Enter opens one, as it is a link. */
+function useRowKeys(list: { readonly current: HTMLDivElement | null }): void {
+  useEffect(() => {
+    const pressed = (event: KeyboardEvent) => {
+      if (event.target instanceof HTMLInputElement || event.metaKey || event.ctrlKey) return;
+      if (event.key === "Escape") navigate("/");
+      if (event.key !== "j" && event.key !== "k") return;
+      const links = [...(list.current?.querySelectorAll<HTMLAnchorElement>("a.source") ?? [])];
+      const at = links.indexOf(document.activeElement as HTMLAnchorElement);
+      links[Math.max(0, Math.min(links.length - 1, at + (event.key === "j" ? 1 : -1)))]?.focus();
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, []);
+}
+
+const firstCommand = "tapedeck run -- skaffold dev";
+
+function Nothing() {
+  return (
+    <div class="empty first">
+      <h1>Nothing is recorded yet</h1>
+      <p>Put Tapedeck in front of your dev loop, in your project's folder:</p>
+      <p class="command">
+        <code>{firstCommand}</code> <CopyButton text={() => firstCommand}>Copy</CopyButton>
+      </p>
+      <p class="quiet-text">
+        This page shows it as soon as it begins. Vagrant works the same: <code>tapedeck run -- vagrant-go up</code>
+      </p>
+    </div>
+  );
+}

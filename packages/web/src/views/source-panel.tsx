@@ -1,0 +1,91 @@
+import type { State, TapedeckEvent } from "@tapedeck/client";
+import type { Row } from "@tapedeck/client/lanes/now";
+import { timeOf } from "@tapedeck/client/lanes/step";
+import { useState } from "preact/hooks";
+import { inFrames, useReading } from "../data/reading.ts";
+import { tapedeck } from "../data/tapedeck.ts";
+import { sessionPath } from "../model/route.ts";
+import { stateSections } from "../model/state-sections.ts";
+import { Ago } from "../parts/small.tsx";
+import { StateSections } from "../parts/state-panel.tsx";
+
+const shownEvents = 30;
+/** Output is in the session; here is what it led to. */
+const isShown = ({ kind }: TapedeckEvent) => !/^(log|terminal|mirror)\./.test(kind);
+
+/** What a source looks like now, beside the list: its state, and events as they come. */
+export function SourcePanel({ row }: { readonly row: Row }) {
+  const [state, setState] = useState<State>();
+  const [events, setEvents] = useState<readonly TapedeckEvent[]>([]);
+  const [problem, setProblem] = useState<string>();
+  useReading(
+    [row.source],
+    async (signal) => {
+      const client = tapedeck();
+      const at = await client.state(row.source, { signal });
+      setState(at);
+      const messages = client.subscribe({ sources: [row.source], after: at.position, signal, onGap: () => {} });
+      let isAsked = false;
+      await inFrames(messages, signal, (batch) => {
+        const found = batch.flatMap((message) => (message.type === "event" ? [message.event] : [])).filter(isShown);
+        if (found.length === 0) return;
+        setEvents((before) => [...found.toReversed(), ...before].slice(0, shownEvents));
+        // The state is the upstream's own; the gateway folds it, and one question at a time is enough.
+        if (isAsked) return;
+        isAsked = true;
+        void client
+          .state(row.source, { signal })
+          .then(setState, () => {})
+          .finally(() => {
+            isAsked = false;
+          });
+      });
+    },
+    setProblem,
+  );
+  return (
+    <aside class="panel" aria-label={`State of ${row.name}`}>
+      <header>
+        <h2>{row.name}</h2>
+        <span class="quiet-text">{row.upstream}</span>
+        <a class="close" href="/" aria-label="Close" title="Close (Escape)">
+          ✕
+        </a>
+      </header>
+      {row.session !== undefined && (
+        <p>
+          <a href={sessionPath(row.session)}>Open the session</a>
+        </p>
+      )}
+      <LabelList labels={row.labels} />
+      {problem !== undefined && <p class="notice">{problem}</p>}
+      {state !== undefined && <StateSections sections={stateSections(state.upstream, state.state)} />}
+      {events.length > 0 && (
+        <section class="state">
+          <h3>Events</h3>
+          <ol class="events-short">
+            {events.map((event) => (
+              <li key={event.position} class={`changes ${event.outcome ?? ""}`}>
+                <span class="what">{event.summary}</span> <Ago at={timeOf(event)} />
+              </li>
+            ))}
+          </ol>
+        </section>
+      )}
+    </aside>
+  );
+}
+
+export function LabelList({ labels }: { readonly labels: Readonly<Record<string, string>> }) {
+  const entries = Object.entries(labels);
+  if (entries.length === 0) return null;
+  return (
+    <p class="label-list">
+      {entries.map(([name, value]) => (
+        <span key={name}>
+          <i>{name}</i> {value}
+        </span>
+      ))}
+    </p>
+  );
+}

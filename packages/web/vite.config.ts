@@ -1,0 +1,15 @@
+import { defineConfig } from "vite";
+
+// JSX becomes calls of preact's own runtime, as tsconfig.json says. What the page loads is in assets/, named by its content.
+export default defineConfig({
+  build: {
+    target: "es2022",
+    modulePreload: { polyfill: false },
+    // A font or image in a data URL would need an exception in the content security policy.
+    assetsInlineLimit: 0,
+    reportCompressedSize: true,
+  },
+  server: {
+    proxy: { "/api/v1": { target: "http://127.0.0.1:7052", ws: true }, "/about": "http://127.0.0.1:7052" },
+  },
+});

@@ -1,0 +1,135 @@
+import type { BuildStats, BuildStatsRequest, Stats } from "@tapedeck/proto/tapedeck/v1/query";
+import type { QueryClient } from "../../query-client.ts";
+import type { Answer } from "./answers.ts";
+import { between, labelsOf } from "./asked.ts";
+import type { List } from "./list.ts";
+import type { ListContext } from "./list-request.ts";
+import { type Asked, filterOf, type groups } from "./parameters.ts";
+
+export type StatsLists = {
+  readonly buildStats: List<"buildStats", Answer<"BuildStats">>;
+  readonly loopStats: List<"loopStats", Answer<"LoopStats">>;
+  readonly failureStats: List<"failureStats", Answer<"FailureStats">>;
+  readonly greenStats: List<"greenStats", Answer<"GreenStats">>;
+  readonly commandStats: List<"commandStats", Answer<"CommandStats">>;
+};
+
+/** Statistics as JSON: one item for each group. */
+export function statsApi(query: Pick<QueryClient, "buildStats" | "stats">): StatsLists {
+  const counted = async <Item>(
+    about: string,
+    [context, asked]: readonly [ListContext, StatsAsked],
+    json: (stats: Stats) => Item,
+  ) => {
+    const { items, position } = await query.stats(about, requestOf(context, asked));
+    return { items: items.map(json), position };
+  };
+  return {
+    async buildStats(context, asked) {
+      const { items, position } = await query.buildStats(requestOf(context, asked));
+      return { items: items.map(buildStatsJson), position };
+    },
+    loopStats: (...call) => counted("loops", call, loopStatsJson),
+    failureStats: (...call) => counted("failures", call, failureStatsJson),
+    greenStats: (...call) => counted("green", call, greenStatsJson),
+    commandStats: (...call) => counted("commands", call, commandStatsJson),
+  };
+}
+
+type StatsAsked = Asked<"loopStats"> & { readonly artifact?: readonly string[] | undefined };
+
+function requestOf({ workspace, minPosition = "" }: ListContext, asked: StatsAsked): Partial<BuildStatsRequest> {
+  const { developers = [], projects = [] } = filterOf({ developer: asked.developer, project: asked.project });
+  return {
+    workspace,
+    group: asked.group ?? [],
+    zone: asked.zone ?? "",
+    ...between(asked),
+    developers: [...developers],
+    projects: [...projects],
+    artifacts: [...(asked.artifact ?? [])],
+    labels: labelsOf(asked.label ?? []),
+    min_position: minPosition,
+  };
+}
+
+function buildStatsJson(stats: BuildStats): Answer<"BuildStats"> {
+  return {
+    ...groupJson(stats.group),
+    count: String(stats.count),
+    failed: String(stats.failed),
+    failureRate: stats.failure_rate,
+    p50Ms: wholeJson(stats.p50_ms),
+    p90Ms: wholeJson(stats.p90_ms),
+    p99Ms: wholeJson(stats.p99_ms),
+    cached: String(stats.cached),
+    canceled: String(stats.canceled),
+    unknown: String(stats.unknown),
+  };
+}
+
+function loopStatsJson({ group, figures }: Stats): Answer<"LoopStats"> {
+  const { loops = 0, overtaken = 0 } = figures;
+  return {
+    ...groupJson(group),
+    loops: String(loops),
+    failed: countJson(figures.failed),
+    overtaken: String(overtaken),
+    overtakenShare: loops === 0 ? 0 : overtaken / loops,
+    waitedMs: countJson(figures.waited_ms),
+    readyP50Ms: wholeJson(figures.ready_p50_ms),
+    readyP90Ms: wholeJson(figures.ready_p90_ms),
+    readyP99Ms: wholeJson(figures.ready_p99_ms),
+  };
+}
+
+function failureStatsJson({ group, figures }: Stats): Answer<"FailureStats"> {
+  return { ...groupJson(group), failures: countJson(figures.failures), developers: countJson(figures.developers) };
+}
+
+function greenStatsJson({ group, figures }: Stats): Answer<"GreenStats"> {
+  return {
+    ...groupJson(group),
+    red: countJson(figures.red),
+    stillRed: countJson(figures.still_red),
+    redP50Ms: wholeJson(figures.red_p50_ms),
+    redP90Ms: wholeJson(figures.red_p90_ms),
+    loopsBetween: countJson(figures.loops_between),
+  };
+}
+
+function commandStatsJson({ group, figures }: Stats): Answer<"CommandStats"> {
+  return {
+    ...groupJson(group),
+    runs: countJson(figures.runs),
+    failed: countJson(figures.failed),
+    p50Ms: wholeJson(figures.p50_ms),
+    p90Ms: wholeJson(figures.p90_ms),
+  };
+}
+
+const label = "label.";
+
+type GroupName = (typeof groups)[keyof typeof groups][number];
+type Grouped = { readonly [Name in GroupName]?: string } & { readonly labels?: Record<string, string> };
+
+/** Labels have any names, so they are kept apart from the columns. */
+function groupJson(group: Readonly<Record<string, string>>): Grouped {
+  const entries = Object.entries(group);
+  const labels = entries.flatMap(([name, value]) =>
+    name.startsWith(label) ? [[name.slice(label.length), value]] : [],
+  );
+  return {
+    ...Object.fromEntries(entries.filter(([name]) => !name.startsWith(label))),
+    ...(labels.length > 0 && { labels: Object.fromEntries(labels) }),
+  };
+}
+
+function countJson(count = 0): string {
+  return String(count);
+}
+
+/** A percentile may lie between two rows. */
+function wholeJson(ms: number | undefined): number | null {
+  return ms === undefined ? null : Math.round(ms);
+}

@@ -1,0 +1,63 @@
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fastify from "fastify";
+import { expect, it } from "vitest";
+import { readPage } from "./page-files.ts";
+import { pageRoutes } from "./page-routes.ts";
+
+function built(): string {
+  const folder = mkdtempSync(join(tmpdir(), "page-"));
+  mkdirSync(join(folder, "assets"));
+  writeFileSync(join(folder, "index.html"), "<!doctype html><div id=page></div>");
+  writeFileSync(join(folder, "assets", "index-abc.js"), "export {}");
+  return folder;
+}
+
+async function serving(folder: string) {
+  const app = fastify({ exposeHeadRoutes: false });
+  pageRoutes(app, readPage(folder));
+  const get = (url: string, headers: Record<string, string> = { accept: "text/html" }) => app.inject({ url, headers });
+  return { get };
+}
+
+const views = ["/", "/sessions/01ABC?at=1-x", "/loops/01ABC.1.2", "/compare?left=a", "/trends", "/health"];
+
+it.each(views)("%s is the page, with a strict content security policy", async (url) => {
+  const { get } = await serving(built());
+  const { statusCode, headers, body } = await get(url);
+  expect([statusCode, headers["content-type"]]).toEqual([200, "text/html; charset=utf-8"]);
+  expect(body).toContain("id=page");
+  const policy = `${headers["content-security-policy"]}`;
+  expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self'");
+  expect(policy).not.toContain("unsafe");
+  expect(headers["cache-control"]).toBe("no-cache");
+});
+
+it("answers clients that want no HTML as Skaffold does", async () => {
+  const { get } = await serving(built());
+  const { statusCode, body } = await get("/health", { accept: "*/*" });
+  expect([statusCode, JSON.parse(body).code]).toEqual([404, 5]);
+});
+
+it("lets browsers keep assets for good, and the page until it changes", async () => {
+  const { get } = await serving(built());
+  const { headers, body } = await get("/assets/index-abc.js");
+  expect([headers["cache-control"], body]).toEqual(["public, max-age=31536000, immutable", "export {}"]);
+  const { etag } = (await get("/")).headers;
+  const again = await get("/", { accept: "text/html", "if-none-match": `${etag}` });
+  expect([again.statusCode, again.body]).toEqual([304, ""]);
+});
+
+it("serves nothing from outside the built page", async () => {
+  const { get } = await serving(built());
+  for (const url of ["/assets/..%2findex.html", "/assets/nothing.js", "/assets/"]) {
+    expect([url, (await get(url)).statusCode]).toEqual([url, 404]);
+  }
+});
+
+it("says what to do where the page was not built", async () => {
+  const { get } = await serving(mkdtempSync(join(tmpdir(), "page-")));
+  const { statusCode, body } = await get("/");
+  expect([statusCode, body]).toEqual([200, expect.stringContaining("npm run build -w packages/web")]);
+});

@@ -1,0 +1,97 @@
+import type { Group } from "@tapedeck/shared/log/grouping";
+import type { Cursor, LastOfSource, LogWriter, NewEvent, PublishOutcome } from "@tapedeck/shared/log/log";
+import type { Sequence } from "@tapedeck/shared/log/offset";
+import type { SourceName } from "@tapedeck/shared/source";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
+
+/** The log holds something of this source that this writer has not written: whoever owns the writer starts over from the log. */
+export class LostRaceError extends Error {
+  override readonly name = "LostRaceError";
+  readonly source: SourceName;
+  readonly last: LastOfSource | undefined;
+  constructor(source: SourceName, last: LastOfSource | undefined) {
+    super(`another writer wrote ${source} (last message: ${last === undefined ? "gone" : last.seq})`);
+    this.source = source;
+    this.last = last;
+  }
+}
+
+export type SettleOptions = {
+  readonly log: LogWriter;
+  readonly source: SourceName;
+  /**
+   * An id that no writer has used before: a message that an earlier writer left in flight and that lands late must not
+   * look like ours.
+   */
+  readonly writer: string;
+  /** Told after each publish that ended otherwise than acknowledged. */
+  readonly onTrouble?: ((published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void) | undefined;
+  /** Waiting times between attempts, in ms. */
+  readonly retry?: { readonly first: number; readonly most: number } | undefined;
+};
+
+const usualRetry = { first: 50, most: 2_000 } as const;
+
+/**
+ * Publishes one message until the log has it, and gives its sequence. The message stays the same however often it is
+ * tried. Undefined if the signal aborts before that is known.
+ * @throws LostRaceError
+ */
+export async function settle(
+  options: SettleOptions,
+  { events }: Pick<Group, "events">,
+  expected: Sequence,
+  signal: AbortSignal,
+): Promise<Sequence | undefined> {
+  const { log, source, writer, onTrouble, retry = usualRetry } = options;
+  const waits = backoff(retry.first, retry.most);
+  const { cursor, ttlSeconds = Number.POSITIVE_INFINITY } = events.at(-1) as NewEvent;
+  const forgottenAfterMs = ttlSeconds * 500;
+  const began = Date.now();
+  while (!signal.aborted) {
+    const published = await log.publish(source, writer, events, expected);
+    if (published.outcome === "acknowledged") return published.seq;
+    onTrouble?.(published);
+    if (published.outcome !== "refused") {
+      const last = await askLast(options, signal);
+      if (last === "aborted") return undefined;
+      if (last !== undefined && isOf(last, { writer, cursor, expected })) return last.seq;
+      const isBefore = (last?.seq ?? 0) === expected;
+      // It may have been there and have expired, which only a start from the log allows for.
+      if (!isBefore || Date.now() - began > forgottenAfterMs) throw new LostRaceError(source, last);
+      // It may still land: the same message with the same expectation makes one of the two fail, and we come here again.
+    }
+    await delay(waits.next(), signal);
+  }
+  return undefined;
+}
+
+async function askLast(
+  { log, source, onTrouble, retry = usualRetry }: SettleOptions,
+  signal: AbortSignal,
+): Promise<LastOfSource | undefined | "aborted"> {
+  const waits = backoff(retry.first, retry.most);
+  while (!signal.aborted) {
+    try {
+      return await log.lastOf(source);
+    } catch (cause) {
+      onTrouble?.({ outcome: "unknown", cause });
+      await delay(waits.next(), signal);
+    }
+  }
+  return "aborted";
+}
+
+/** Whether the source's last message is the one that was published. */
+function isOf(
+  { seq, mark }: LastOfSource,
+  { writer, cursor, expected }: { readonly writer: string; readonly cursor: Cursor; readonly expected: Sequence },
+): boolean {
+  return seq > expected && mark.writer === writer && cursorKey(mark.cursor) === cursorKey(cursor);
+}
+
+/** Each event moves one ordinal on, so no two events of a source have the same cursor. */
+function cursorKey({ session, ordinals }: Cursor): string {
+  const sorted = Object.entries(ordinals).sort(([a], [b]) => (a < b ? -1 : 1));
+  return JSON.stringify([session, sorted]);
+}

@@ -1,0 +1,47 @@
+import type { LogSurvey } from "@tapedeck/shared/log/log";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import type { SourceName } from "@tapedeck/shared/source";
+import type { NatsConnection } from "nats";
+import type { Normalizer } from "../normalize/normalizer.ts";
+import type { ReplayTimes } from "./frames/replay-sorter.ts";
+import type { Leases } from "./journal/lease.ts";
+import type { SourceJournalOptions } from "./journal/source-journal.ts";
+import type { SessionRecorderListener } from "./pushed-session.ts";
+
+/** What recording needs, all of it on NATS. */
+export type Store = {
+  readonly nats: NatsConnection;
+  readonly log: SourceJournalOptions["log"] & { readonly reader: LogSurvey; readonly epoch: string };
+  /** Rejects with one sentence if the log has lost its end: new events would get positions that were given before. */
+  readonly assertWhole: () => Promise<void>;
+  readonly leases: Leases;
+  /** Larger frames don't fit into the log. */
+  readonly frameBytes: number;
+};
+
+/**
+ * Times after which something is taken not to come any more. Where upstream and tap share a busy machine, it may come
+ * later than by default.
+ */
+export type RecordingTimes = {
+  /** For the frames that a channel repeats after connecting; see ReplaySorter. */
+  readonly replay?: ReplayTimes;
+  /** See ControlOptions. */
+  readonly loopStartMs?: number;
+};
+
+export type RecorderOptions = {
+  /** Undefined while NATS is away at the start. */
+  readonly store: () => Store | undefined;
+  readonly normalizers: Readonly<Record<string, Normalizer>>;
+  readonly logger: Logger;
+  /** Seconds that text lives in the log; absent: forever. */
+  readonly textTtl?: number | undefined;
+  /** A session whose tap has not come back after this time is considered over. */
+  readonly lostAfterMs: number;
+  /** A source is reported as lost after this time; see LostSources. */
+  readonly noticeMs?: number;
+  readonly times?: RecordingTimes | undefined;
+  readonly listener?: (source: SourceName) => SessionRecorderListener;
+  readonly onRecording?: (source: SourceName, state: "began" | "ended" | "reconnected") => void;
+};

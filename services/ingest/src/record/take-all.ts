@@ -1,0 +1,53 @@
+import type { PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { msBetween, msOfTimestamp, timestampNow, timestampOfMs } from "@tapedeck/shared/time/timestamp";
+import type { PushResponses } from "./push-responses.ts";
+import type { PushedSession } from "./pushed-session.ts";
+import { within } from "./within.ts";
+
+/** A channel without an item for this long is silent. The time is longer while the tap is behind. */
+const silenceMs = { live: 200, behind: 2_000 } as const;
+const behindMs = 2_000;
+
+/** Takes what the tap pushes until its stream ends. Resolves when all of it is in the log. */
+export async function takeAll(
+  iterator: AsyncIterator<PushRequest>,
+  session: PushedSession,
+  responses: PushResponses,
+  signal: AbortSignal,
+): Promise<void> {
+  let next = ask();
+  let at = timestampNow();
+  let came = performance.now();
+  while (!signal.aborted) {
+    const silence = msBetween(at, timestampNow()) > behindMs ? silenceMs.behind : silenceMs.live;
+    const got = session.waiting ? await within(next, silence) : await next;
+    if (signal.aborted) return;
+    if (got === undefined) {
+      await session.advance(timestampOfMs(msOfTimestamp(at) + performance.now() - came));
+      continue;
+    }
+    if (got.done) break;
+    const { body } = got.value;
+    next = ask();
+    if (body?.$case === "control_answer") responses.answered(body.value);
+    else if (body?.$case === "items") {
+      at = body.value.items.at(-1)?.at ?? at;
+      came = performance.now();
+      await session.take(...body.value.items);
+    } else throw new TapedeckError("invalid_argument", "expected an item or an answer", { field: "body" });
+  }
+  while (session.waiting && !signal.aborted) {
+    await delay(silenceMs.live, signal);
+    await session.advance(timestampOfMs(msOfTimestamp(at) + performance.now() - came));
+  }
+  await session.drained();
+
+  function ask() {
+    const asked = iterator.next();
+    // A failure is handled where it is awaited, or no longer matters.
+    asked.catch(() => {});
+    return asked;
+  }
+}

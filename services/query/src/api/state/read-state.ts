@@ -1,0 +1,109 @@
+import type { ReadStateRequest, ReadStateResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import type { Offset } from "@tapedeck/shared/log/offset";
+import { formatPosition, type Position, parsePosition } from "@tapedeck/shared/log/position";
+import { timestampOf } from "../../db/moment.ts";
+import type { CollectionScope, Item } from "../../views/states/collection.ts";
+import type { Fold, Folds } from "../../views/states/fold.ts";
+import { type Collections, collectionNamed, collectionsOf, type NamedCollection } from "../collections.ts";
+import type { ApiDeps, CallScope } from "../deps.ts";
+import { reachAt, reachMinimum } from "../reach.ts";
+import { type HeldState, RecentStates } from "./recent-states.ts";
+import { stateAsOf } from "./state-at.ts";
+import { readStateTables, type StateTables, scopeIn, tablesVersion } from "./state-tables.ts";
+
+/** Characters of JSON. What is made of it takes a few times as much. */
+const heldStates = 4 * 1024 * 1024;
+
+/** Makes the answer to ReadState: the head, then the rows. It asks the tables once, and keeps the newest states. */
+export function stateReader(folds: Folds) {
+  const all = collectionsOf(folds);
+  const recent = new RecentStates(heldStates);
+  return async function* (
+    deps: ApiDeps,
+    request: ReadStateRequest,
+    { signal }: CallScope,
+  ): AsyncGenerator<ReadStateResponse, void> {
+    const wanted = wantedOf(all, request);
+    const [{ fold, upstream }] = wanted;
+    const question = JSON.stringify([request.workspace, request.source, request.session, upstream]);
+    const held = recent.get(question);
+    const { at, tables } = await reached(deps, request, (at) => readTables(deps, { request, fold, held, at }));
+    const scope = scopeIn(tables, request, upstream, at);
+    const { state, newest } = await stateAsOf({ log: deps.log, fold, held, signal }, tables, scope);
+    if (newest !== undefined && at === undefined) recent.put(question, newest);
+
+    const position = formatPosition(scope);
+    yield { body: { $case: "head", value: headOf(tables, scope) } };
+    for (const collection of wanted) {
+      const items = "read" in collection ? collection.read(scope, deps) : state.itemsOf(collection);
+      for await (const { key, bytes, offset } of items) {
+        if (!key.startsWith(scope.keyPrefix)) continue;
+        const reported = offset === undefined ? position : formatPosition({ epoch: scope.epoch, offset });
+        const row = { position: reported, key, bytes: asBuffer(bytes), collection: collection.name };
+        yield { body: { $case: "row", value: row } };
+      }
+    }
+  };
+}
+
+type TablesAsked = {
+  readonly request: ReadStateRequest;
+  readonly fold: Fold;
+  readonly held: HeldState | undefined;
+  readonly at: Offset | undefined;
+};
+
+/** The tables are only asked whether they have changed, if what they said before is held. */
+async function readTables({ database }: ApiDeps, { request, fold, held, at }: TablesAsked): Promise<StateTables> {
+  if (at === undefined && held !== undefined && (await tablesVersion(database())) === held.tables.version) {
+    return held.tables;
+  }
+  const known = held?.tables.stored?.version ?? "";
+  return readStateTables(database(), { ...request, at, foldVersion: fold.version, known });
+}
+
+/** @throws TapedeckError invalid_argument */
+function wantedOf(all: Collections, { collection, also }: ReadStateRequest): [NamedCollection, ...NamedCollection[]] {
+  const first = collectionNamed(all, collection);
+  const others = also.map((name) => collectionNamed(all, name));
+  const foreign = others.find(({ upstream }) => upstream !== first.upstream);
+  if (foreign !== undefined) throw invalidArgument(`${foreign.name} is no ${first.upstream} state`, "also");
+  return [first, ...others];
+}
+
+/**
+ * Reads the tables when they have reached what the request waits for. Mostly they have, so they are read first.
+ * @throws TapedeckError the errors of reachMinimum and reachAt
+ */
+async function reached(
+  deps: ApiDeps,
+  request: Pick<ReadStateRequest, "at" | "min_position">,
+  read: (at: Offset | undefined) => Promise<StateTables>,
+): Promise<{ readonly at: Offset | undefined; readonly tables: StateTables }> {
+  const at = parsePosition(request.at);
+  const minimum = parsePosition(request.min_position);
+  if ((at !== undefined || request.at === "") && (minimum !== undefined || request.min_position === "")) {
+    const tables = await read(at?.offset);
+    const reflects = (position: Position | undefined) =>
+      position === undefined || (position.epoch === tables.epoch && position.offset <= tables.checkpoint);
+    if (reflects(at) && reflects(minimum)) return { at: at?.offset, tables };
+  }
+  await reachMinimum(deps, request.min_position);
+  const offset = await reachAt(deps, request.at);
+  return { at: offset, tables: await read(offset) };
+}
+
+function headOf({ hasEnded, silentSince }: StateTables, scope: CollectionScope) {
+  return {
+    position: formatPosition(scope),
+    source: scope.source,
+    session: scope.session?.session ?? "",
+    session_ended: hasEnded,
+    not_heard_since: timestampOf(silentSince, 0),
+  };
+}
+
+function asBuffer({ buffer, byteOffset, byteLength }: Item["bytes"]): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}

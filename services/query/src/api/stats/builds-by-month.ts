@@ -1,0 +1,108 @@
+import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import type { BuildStatsRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { sql } from "kysely";
+import { momentOf } from "../../db/moment.ts";
+import { text } from "../../db/text.ts";
+import { allOf, type Condition } from "../conditions.ts";
+import type { ApiDeps } from "../deps.ts";
+import type { Counted } from "./grouped.ts";
+
+/** With more builds than this, their percentiles are made of the counts by month and duration, and are up to 1 % off. */
+const exactUpTo = 50_000;
+
+/** What build_months can be filtered and grouped by. */
+const known = new Set(["artifact", "project"]);
+
+/** Whether the counts by month can answer, and counting every build would take long. */
+export async function canCountByMonth(deps: ApiDeps, request: BuildStatsRequest): Promise<boolean> {
+  const { workspace, group, developers, labels, from, to } = request;
+  if (!group.every((name) => known.has(name)) || developers.length > 0 || Object.keys(labels).length > 0) return false;
+  const { rows } = await sql<{ builds: number }>`
+    select coalesce(sum(builds), 0)::bigint as builds from build_months
+    where ${allOf([
+      sql`workspace = ${text(workspace)}`,
+      from && sql`month >= ${monthOf(from)}::date`,
+      to && sql`month <= ${monthOf(to)}::date`,
+    ])}`.execute(deps.database().db);
+  return (rows[0]?.builds ?? 0) > exactUpTo;
+}
+
+/** Counts whole months by their buckets, and the builds of the parts of months at both ends one by one. */
+export function buildsByMonth(request: BuildStatsRequest): Counted<string> {
+  const percentile = (part: number) =>
+    sql`bucket_percentile(array_agg(t.bucket), array_agg(t.builds), ${sql.lit(part)}::float8)`;
+  const sum = (column: string) => sql`coalesce(sum(${sql.ref(`t.${column}`)}), 0)::bigint`;
+  return {
+    from: sql`(
+      select workspace, project, artifact, bucket, sum(builds)::bigint as builds, sum(failed)::bigint as failed,
+        sum(cached)::bigint as cached, sum(canceled)::bigint as canceled, sum(unknown)::bigint as unknown
+      from (${sql.join(partsOf(request), sql` union all `)}) parts group by 1, 2, 3, 4)`,
+    columns: { artifact: sql`t.artifact`, project: sql`t.project` },
+    figures: {
+      count: sum("builds"),
+      failed: sum("failed"),
+      p50_ms: percentile(0.5),
+      p90_ms: percentile(0.9),
+      p99_ms: percentile(0.99),
+      cached: sum("cached"),
+      canceled: sum("canceled"),
+      unknown: sum("unknown"),
+    },
+  };
+}
+
+function partsOf({ workspace, from, to }: BuildStatsRequest): readonly Condition[] {
+  // The whole months of the range are [first, end). There are none if the range is within a month.
+  const first = from && (monthOf(from) === dayText(from) ? monthOf(from) : monthOf(from, 1));
+  const end = to && monthOf(to);
+  const months = sql`
+    select workspace, project, artifact, bucket, builds, failed, cached, canceled, unknown from build_months
+    where ${allOf([
+      sql`workspace = ${text(workspace)}`,
+      // Builds without a time are in no range.
+      (from ?? to) && sql`month > '-infinity'`,
+      first === undefined ? undefined : sql`month >= ${first}::date`,
+      end === undefined ? undefined : sql`month < ${end}::date`,
+    ])}`;
+  const isWithinMonth = first !== undefined && end !== undefined && first > end;
+  return [
+    months,
+    ...(from === undefined || first === undefined ? [] : [edge(workspace, from, isWithinMonth ? to : first)]),
+    ...(to === undefined || end === undefined || isWithinMonth ? [] : [edge(workspace, end, to)]),
+  ];
+}
+
+/** The builds of [from, to), which are a month's at most. A text is a day in UTC. */
+function edge(workspace: string, from: Timestamp | string, to: Timestamp | string | undefined): Condition {
+  const moment = (at: Timestamp | string) =>
+    typeof at === "string" ? sql`${`${at}T00:00:00Z`}::timestamptz` : sql`${momentOf(at).at}::timestamptz`;
+  const day = sql`(started_at at time zone 'UTC')::date`;
+  return sql`
+    select workspace, project, artifact,
+      case when ran and duration_ms is not null then duration_bucket(duration_ms) else -1 end,
+      ran::int, (ran and outcome = 'failed')::int, cache_hit::int, (outcome = 'canceled')::int, (outcome = 'unknown')::int
+    from (select *, outcome in ('succeeded', 'failed') and not cache_hit as ran from build_times) build
+    where ${allOf([
+      sql`workspace = ${text(workspace)}`,
+      sql`started_at >= ${moment(from)} and ${day} >= (${moment(from)} at time zone 'UTC')::date`,
+      to === undefined
+        ? undefined
+        : sql`started_at < ${moment(to)} and ${day} <= (${moment(to)} at time zone 'UTC')::date`,
+    ])}`;
+}
+
+/** The first day of the timestamp's month, in UTC, or of a later one. */
+function monthOf(timestamp: Timestamp, later = 0): string {
+  const date = dateOf(timestamp);
+  return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later, 1)).toISOString().slice(0, 10);
+}
+
+/** The day, if the timestamp is its very beginning; otherwise a text that no day has. */
+function dayText(timestamp: Timestamp): string {
+  const isDay = timestamp.nanos === 0 && timestamp.seconds % 86_400n === 0n;
+  return isDay ? dateOf(timestamp).toISOString().slice(0, 10) : "";
+}
+
+function dateOf({ seconds }: Timestamp): Date {
+  return new Date(Number(seconds) * 1_000);
+}

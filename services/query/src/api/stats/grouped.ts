@@ -1,0 +1,124 @@
+import type { BuildStatsRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import { sql } from "kysely";
+import { readConsistently } from "../../db/read.ts";
+import { text } from "../../db/text.ts";
+import { allOf, anyOf, between, type Condition } from "../conditions.ts";
+import type { ApiDeps } from "../deps.ts";
+import { notProjected, reachMinimum } from "../reach.ts";
+
+/** What a kind of statistics is made of. All columns belong to the relation named `t`, one row of which is counted as one. */
+export type Counted<Figure extends string> = {
+  readonly from: Condition;
+  /** When the row's subject began. Undefined: the rows are those of the range, and have no time. */
+  readonly at?: Condition;
+  /** The columns to filter and to group by, besides those that every kind has. */
+  readonly columns: Readonly<Record<string, Condition>>;
+  readonly figures: Readonly<Record<Figure, Condition>>;
+  /** Conditions that say the same as the request's, for an index. */
+  readonly also?: (request: BuildStatsRequest) => readonly (Condition | undefined)[];
+};
+
+export type Group<Figure extends string> = {
+  readonly group: Readonly<Record<string, string>>;
+  readonly figures: Readonly<Record<Figure, number | null>>;
+};
+
+/** A request for more groups is refused, because nobody reads them. */
+const maxGroups = 10_000;
+
+/** Counts the rows that the request wants, by the columns that it names. Groups come in the order of their names. */
+export async function countGrouped<Figure extends string>(
+  deps: ApiDeps,
+  request: BuildStatsRequest,
+  counted: Counted<Figure>,
+): Promise<{ readonly items: readonly Group<Figure>[]; readonly position: string }> {
+  if (request.workspace === "") throw invalidArgument("workspace is missing", "workspace");
+  const groups = [...new Set(request.group)];
+  const columns = columnsOf(counted, zoneOf(request));
+  const grouped = groups.map((name) => columnOf(columns, name));
+  if (request.artifacts.length > 0 && counted.columns.artifact === undefined) {
+    throw invalidArgument("these statistics have no artifacts", "artifact");
+  }
+  // Grouped by themselves and named later: arrays of text are slow to sort.
+  const keys = grouped.map((column, index) => sql`${column} as ${sql.ref(`key${index}`)}`);
+  const names = sql`array[${sql.join(grouped.map((_, index) => sql.ref(`key${index}`)))}]::text[]`;
+  const figures = Object.entries<Condition>(counted.figures).map(
+    ([name, figure]) => sql`${figure} as ${sql.ref(name)}`,
+  );
+  const conditions = [
+    sql`t.workspace = ${text(request.workspace)}`,
+    anyOf(sql`t.developer`, request.developers),
+    anyOf(sql`t.project`, request.projects),
+    anyOf(counted.columns.artifact ?? sql`null`, request.artifacts),
+    ...Object.entries(request.labels).map(([name, value]) => sql`t.labels ->> ${text(name)} = ${text(value)}`),
+    ...(counted.at === undefined ? [] : between(counted.at, request)),
+    ...(counted.also?.(request) ?? []),
+  ];
+  await reachMinimum(deps, request.min_position);
+  return readConsistently(deps.database(), async (tx, checkpoint) => {
+    if (checkpoint === undefined) throw notProjected();
+    const { rows } = await sql<{ names: readonly (string | null)[] } & Record<Figure, number | null>>`
+      select ${names} as names, counted.* from (
+        select ${sql.join([...keys, ...figures])} from ${counted.from} as t where ${allOf(conditions)}
+        ${grouped.length === 0 ? sql`` : sql`group by ${sql.join(keys.map((_, index) => sql.ref(`key${index}`)))}`}) as counted
+      order by names limit ${maxGroups + 1}`.execute(tx);
+    if (rows.length > maxGroups) {
+      throw new TapedeckError(
+        "limit_exceeded",
+        `more than ${maxGroups} groups: ask for less, for example a shorter time`,
+      );
+    }
+    const items = rows.map((row) => ({
+      group: Object.fromEntries(groups.map((name, index) => [name, row.names[index] ?? ""])),
+      figures: Object.fromEntries(
+        (Object.keys(counted.figures) as Figure[]).map((name): [Figure, number | null] => [name, row[name]]),
+      ) as Record<Figure, number | null>,
+    }));
+    return { items, position: formatPosition({ epoch: checkpoint.epoch, offset: checkpoint.position }) };
+  });
+}
+
+function columnsOf<Figure extends string>({ at, columns }: Counted<Figure>, zone: string): Record<string, Condition> {
+  if (at === undefined) return { ...columns };
+  const there = sql`${at} at time zone ${sql.lit(zone)}`;
+  return {
+    developer: sql`t.developer`,
+    project: sql`t.project`,
+    source: sql`t.source`,
+    // As a moment: the hour that a clock shows twice in autumn is two.
+    hour: sql`to_char(date_trunc('hour', ${at}, ${sql.lit(zone)}) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`,
+    day: sql`(${there})::date`,
+    // The week's Monday.
+    week: sql`date_trunc('week', ${there})::date`,
+    ...columns,
+  };
+}
+
+const label = "label.";
+
+function columnOf(columns: Readonly<Record<string, Condition>>, name: string): Condition {
+  if (name.startsWith(label)) return sql`coalesce(t.labels ->> ${sql.lit(text(name.slice(label.length)))}, '')`;
+  const column = Object.hasOwn(columns, name) ? columns[name] : undefined;
+  if (column !== undefined) return column;
+  const known = [...Object.keys(columns), `${label}<name>`].join(", ");
+  throw invalidArgument(`can't group by "${name}": any of ${known}`, "group");
+}
+
+/** Offsets are refused, because Postgres takes their sign the other way round. */
+function zoneOf({ zone }: BuildStatsRequest): string {
+  if (zone === "") return "UTC";
+  try {
+    if (!/^[A-Za-z]/.test(zone)) throw new RangeError();
+    return new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone;
+  } catch (cause) {
+    if (!(cause instanceof RangeError)) throw cause;
+    throw invalidArgument(`there is no time zone "${zone}": give a name such as Europe/Berlin`, "zone");
+  }
+}
+
+export function percentile(part: number, column: Condition, where?: Condition): Condition {
+  const filter = where === undefined ? sql`` : sql` filter (where ${where})`;
+  return sql`percentile_cont(${sql.lit(part)}::float8) within group (order by ${column})${filter}`;
+}

@@ -1,0 +1,162 @@
+import { common, ofSource, type RelationComment, shared } from "./comment.ts";
+
+const phases = {
+  sync_ms: "Milliseconds that the loop waited for file sync. The seven *_ms of phases add up to duration_ms.",
+  build_ms: "Milliseconds that the loop waited for builds: those on the critical path, not the sum of all builds.",
+  test_ms: "Milliseconds that the loop waited for tests.",
+  render_ms: "Milliseconds that the loop waited for rendering manifests.",
+  deploy_ms: "Milliseconds that the loop waited for the deploy, its status check aside.",
+  check_ms: "Milliseconds that the loop waited for the status check of what was deployed.",
+  other_ms: "Milliseconds of the loop in which none of its phases ran.",
+};
+const cause = {
+  failed_phase:
+    "Kind of the operation that failed first: build, test, deploy, check …; empty: none failed or none is known.",
+  failed_subject: "Subject of the operation that failed first, such as the artifact; may be empty.",
+  error_code: "Error code of what failed first; the loop's own where that says more than UNKNOWN_ERROR.",
+  error: "Error text of what failed first, with secrets masked; the loop's own where it has none.",
+};
+const loop = {
+  ...shared("source", "workspace", "developer", "project", "session", "runner", "loop"),
+  ...cause,
+  ...phases,
+  id: "Id of the loop's operation. Refers to operations.id.",
+  iteration: "Number that Skaffold itself gives the loop; null where it gives none.",
+  started_at: "When Skaffold began the loop: when it noticed the change.",
+  ended_at: "When the loop ended: deployed and, where the status check is on, checked; or failed.",
+  duration_ms:
+    "Milliseconds from started_at to ended_at, rounded down: how long the developer waited. Null: the end is not known.",
+  outcome: "succeeded, failed, canceled, or unknown (its end was not observed).",
+  builds: "Number of builds that ran in the loop.",
+  cached: "Number of artifacts that the cache answered in the loop.",
+  waits:
+    "What the loop waited for at each moment: an array of {phase, subject, from_ms, to_ms}, milliseconds since started_at.",
+  next_after_ms: "Milliseconds from the loop's end to the start of the next one of its runner; null: there is none.",
+  start_position: common.start_position,
+  end_position: "Position in the log of the event that ended the loop.",
+};
+const day = "Day (UTC) on which it began.";
+
+/** What was waited for, and what failed. */
+export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
+  finished_loops: {
+    about:
+      "One row for each dev loop that is over: what was waited for, and what failed first. The base of loop_times.",
+    columns: { ...loop, upstream: common.upstream },
+  },
+  loop_times: {
+    about: "One row for each dev loop that is over, from Skaffold's noticing the change until it was ready or failed.",
+    columns: {
+      ...loop,
+      ...shared("start_position_text", "end_position_text"),
+      labels: common.labels,
+      ready_ms: "duration_ms of loops that succeeded; null for the others. Percentiles of the wait are made of this.",
+      overtaken:
+        "Whether the next change came before the loop was ready: the next loop began within 500 ms of its end, less than Skaffold's poll interval.",
+    },
+  },
+  time_to_green: {
+    about: "One row for each time that a source went red: from its first failed loop to the next good one.",
+    columns: {
+      ...shared("source", "workspace", "developer", "project", "session", "start_position_text", "end_position_text"),
+      ...cause,
+      labels: common.labels,
+      loop_id: "Id of the failed loop that began it. Refers to operations.id.",
+      failed_at: "When that loop failed.",
+      green_at: "When the next good loop of the source ended, also in a later session; null: there is none yet.",
+      red_ms: "Milliseconds from failed_at to green_at; null while red.",
+      loops_between: "Number of failed loops between the first failed one and the good one: what was tried.",
+      errors_between: "Error texts of those loops, in their order.",
+      green_loop_id: "Id of the good loop; null while red.",
+      start_position: "Position in the log at which the first failed loop began.",
+      end_position: "Position in the log at which the good loop ended; null while red.",
+    },
+  },
+  waiting_by_developer: {
+    about:
+      "One row for each developer, project and day: who waits how long. Combine days from loop_times, never from these percentiles.",
+    columns: {
+      ...shared("workspace", "developer", "project"),
+      day,
+      loops: "Number of loops that ended.",
+      failed: "Number of them that failed.",
+      overtaken: "Number of them during which the next change came.",
+      waited_ms: "Milliseconds: sum of duration_ms of all loops, failed ones included.",
+      ready_p50_ms: "Milliseconds: median of ready_ms.",
+      ready_p90_ms: "Milliseconds: 90th percentile of ready_ms.",
+    },
+  },
+  failures: {
+    about:
+      "One row for each cause of a failure: a failed loop's first failed operation, and what failed outside of loops.",
+    columns: {
+      ...ofSource,
+      ...shared("labels", "session"),
+      failed_at: "When it failed, by the upstream's clock.",
+      phase: "Kind of the operation that failed first: build, deploy, check, command, app …; empty: not known.",
+      subject: "Subject of that operation, such as the artifact; may be empty.",
+      error_code: cause.error_code,
+      error: cause.error,
+      operation_id: "Id of the failed loop, or of the operation outside of loops. Refers to operations.id.",
+      position: "Position in the log of the event that ended it.",
+      position_text: "position as the API takes it (at=, after=).",
+    },
+  },
+  build_times: {
+    about: "One row for each build of an artifact by Skaffold.",
+    columns: {
+      ...shared("workspace", "developer", "project", "source", "labels", "session", "runner", "loop", "duration_ms"),
+      ...shared("outcome", "cache_hit", "error_code", "error", "platform", "injected"),
+      ...shared("start_position", "start_position_text"),
+      artifact: "Name of the artifact (image) in skaffold.yaml.",
+      started_at: "When the build began; when it ended where its start was not recorded.",
+      skaffold_version: "Version of Skaffold, as it reports it.",
+    },
+  },
+  build_times_daily: {
+    about:
+      "One row for each developer, project, artifact and day. Percentiles are exact, and cover builds that ran: succeeded or failed, not cached.",
+    columns: {
+      ...shared("workspace", "developer", "project"),
+      artifact: "Name of the artifact (image) in skaffold.yaml.",
+      day,
+      builds: "Number of builds that ran: succeeded or failed, not cached.",
+      failed: "Number of them that failed.",
+      failure_rate: "failed / builds, 0 to 1; null without builds.",
+      p50_ms: "Milliseconds: median of duration_ms of the builds that ran.",
+      p90_ms: "Milliseconds: 90th percentile of duration_ms of the builds that ran.",
+      p99_ms: "Milliseconds: 99th percentile of duration_ms of the builds that ran.",
+      cached: "Number of builds that the cache answered; not in builds.",
+      canceled: "Number of canceled builds; not in builds.",
+      unknown: "Number of builds whose end was not observed; not in builds.",
+    },
+  },
+  slowest_artifacts: {
+    about:
+      "One row for each artifact of a project and day. Percentiles are exact, and cover builds that ran, of all developers.",
+    columns: {
+      ...shared("workspace", "project"),
+      artifact: "Name of the artifact (image) in skaffold.yaml.",
+      day,
+      builds: "Number of builds that ran: succeeded or failed, not cached.",
+      developers: "Number of developers that built it.",
+      p50_ms: "Milliseconds: median of duration_ms of the builds that ran.",
+      p90_ms: "Milliseconds: 90th percentile of duration_ms of the builds that ran.",
+      built_ms: "Milliseconds: sum of duration_ms of the builds that ran.",
+    },
+  },
+  flaky_artifacts: {
+    about:
+      "One row for each artifact of a project and day with a flake: a build that failed although the artifact's next build in the same session, with the same configuration, succeeded. Edits are not recorded, so a repaired file counts too: flakes of several developers are the better sign.",
+    columns: {
+      ...shared("workspace", "project"),
+      artifact: "Name of the artifact (image) in skaffold.yaml.",
+      day,
+      builds: "Number of builds that ran: succeeded or failed, not cached.",
+      failed: "Number of them that failed.",
+      flakes: "Number of failed builds that are flakes.",
+      flake_rate: "flakes / builds, 0 to 1.",
+      developers: "Number of developers with a flake.",
+    },
+  },
+};

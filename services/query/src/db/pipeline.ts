@@ -1,0 +1,123 @@
+import {
+  type CompiledQuery,
+  type DatabaseConnection,
+  DefaultQueryExecutor,
+  type Kysely,
+  PostgresAdapter,
+  PostgresDialect,
+  PostgresQueryCompiler,
+  type QueryResult,
+  Transaction,
+} from "kysely";
+import type pg from "pg";
+import { type Database, sessionSettings, type Tx } from "./database.ts";
+import type { Schema } from "./schema.ts";
+
+/**
+ * A connection whose statements are sent without waiting for the answers before them. The server runs them in the order in
+ * which they were sent, so it is not idle while this process computes the next ones.
+ */
+export type Pipeline = AsyncDisposable & {
+  readonly db: Kysely<Schema>;
+  /**
+   * Resolves when the work is done and the commit is sent. What is sent from then on comes after the commit, whether or not
+   * that succeeds.
+   */
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<Committing<T>>;
+};
+
+/** `committed` rejects when nothing of the transaction is in the tables, or when that can't be known. */
+export type Committing<T> = { readonly result: T; readonly committed: Promise<void> };
+
+export async function openPipeline(database: Database): Promise<Pipeline> {
+  const client = await database.connect({ pipeline: true });
+  const connection = new PipelinedConnection(client);
+  await connection.executeQuery(sessionSettings(database.schema)).catch(async (error: unknown) => {
+    await client.end().catch(() => {});
+    throw error;
+  });
+  const tx = concurrent(connection);
+  return {
+    db: tx,
+    async transaction(work) {
+      // A failure of `begin` is one of the connection, which the work learns too.
+      connection.send("begin").catch(() => {});
+      try {
+        const result = await work(tx);
+        const committed = commit(connection);
+        committed.catch(() => {}); // also when nobody waits for it any more
+        return { result, committed };
+      } catch (error) {
+        await connection.send("rollback").catch(() => {});
+        throw error;
+      }
+    },
+    [Symbol.asyncDispose]: () => client.end().catch(() => {}),
+  };
+}
+
+/** Postgres answers the commit of a failed transaction with a rollback, and not with an error. */
+async function commit(connection: PipelinedConnection): Promise<void> {
+  const { command } = await connection.send("commit");
+  if (command !== "COMMIT") throw new Error("the transaction could not be committed");
+}
+
+/** kysely's own transactions have one statement at a time. */
+function concurrent(connection: PipelinedConnection): Tx {
+  const dialect = new PostgresDialect({ pool: () => Promise.reject(new Error("a pipeline has one connection")) });
+  const provider = { provideConnection: <T>(use: (one: DatabaseConnection) => Promise<T>) => use(connection) };
+  const executor = new DefaultQueryExecutor(new PostgresQueryCompiler(), new PostgresAdapter(), provider);
+  return new Transaction<Schema>({ config: { dialect }, dialect, driver: dialect.createDriver(), executor });
+}
+
+const insertion = /^\s*insert\b/;
+
+/** More texts than projecting has. Texts beyond are not remembered, in case that one is ever made from values. */
+const maxPrepared = 200;
+
+/** So much is sent at once, because the server can begin with it. */
+const longBytes = 64 * 1024;
+
+/**
+ * Inserts are parsed and planned once, because projecting repeats the same ones for ever. Whatever reads a table is planned
+ * each time: a plan that was made while the table was empty would read all of it once it is full.
+ */
+class PipelinedConnection implements DatabaseConnection {
+  readonly #client: pg.Client;
+  readonly #names = new Map<string, string>();
+
+  constructor(client: pg.Client) {
+    this.#client = client;
+  }
+
+  async executeQuery<Row>({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+    const name = insertion.test(text) ? this.#nameOf(text) : undefined;
+    const { rows } = await this.send({ text, values: [...parameters], ...(name !== undefined && { name }) });
+    return { rows: rows as Row[] };
+  }
+
+  /** Short statements of one turn go to the server in one write. */
+  send(statement: string | pg.QueryConfig): Promise<pg.QueryResult> {
+    const { stream } = this.#client.connection;
+    if (stream.writableCorked === 0) {
+      stream.cork();
+      setImmediate(() => stream.uncork());
+    }
+    const answer = this.#client.query(statement);
+    if (stream.writableLength > longBytes) stream.uncork();
+    return answer;
+  }
+
+  // biome-ignore lint/correctness/useYield: never streamed
+  async *streamQuery(): AsyncIterableIterator<never> {
+    throw new Error("a pipeline does not stream");
+  }
+
+  #nameOf(text: string): string | undefined {
+    const known = this.#names.get(text);
+    if (known !== undefined || this.#names.size === maxPrepared) return known;
+    const name = `s${this.#names.size}`;
+    this.#names.set(text, name);
+    return name;
+  }
+}

@@ -1,0 +1,64 @@
+import { logStart, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
+import { sql } from "kysely";
+import { expect, it } from "vitest";
+import { openDatabase } from "../db/database.ts";
+import { randomEvents, seeded } from "../testing/random-scenario.ts";
+import { projectUntil } from "../testing/run-projection.ts";
+import { stage } from "../testing/stage.ts";
+import type { View } from "../views/view.ts";
+import { readCheckpoint } from "./checkpoint.ts";
+
+it("applies nothing of a batch whose commit fails, nor of the batches begun behind it", async () => {
+  await using on = await stage();
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  await sql`create table marks (n bigint unique deferrable initially deferred)`.execute(tables.db);
+  const events = randomEvents(seeded(9), 100);
+  const offsets = (await on.write(events)).map((seq) => offsetOf(seq));
+  const end = sequenceOf(offsets.at(-1) ?? logStart);
+  let spoiled = 42;
+  const marks: View = {
+    ...{ name: "marks", version: 1, sessionTables: [] },
+    async apply(tx, batch) {
+      const given = batch.map(({ offset }) => offset);
+      const again = given.filter((offset) => offset === offsetOf(spoiled));
+      await sql`insert into marks select * from unnest(${[...given, ...again]}::bigint[])`.execute(tx);
+    },
+  };
+  const marked = async () => (await sql<{ n: Offset }>`select n from marks order by n`.execute(tables.db)).rows;
+  const options = { views: [marks], limits: { events: 10, bytes: 1e9 } };
+
+  await expect(projectUntil(on.databaseUrl, on.log.reader, end, options)).rejects.toThrow("duplicate key");
+  // At most 9 events before the spoiled one are in its batch. On a busy machine batches are smaller.
+  const applied = (await readCheckpoint(tables.db))?.applied_position ?? logStart;
+  expect(applied).toBeGreaterThanOrEqual(offsetOf(32));
+  expect(applied).toBeLessThan(offsetOf(42));
+  expect((await marked()).map(({ n }) => n)).toEqual(offsets.filter((offset) => offset <= applied));
+
+  spoiled = 0;
+  await projectUntil(on.databaseUrl, on.log.reader, end, options);
+  expect((await marked()).map(({ n }) => n)).toEqual(offsets);
+});
+
+it("rolls a batch back only when all of its views have ended, so that none writes behind the rollback", async () => {
+  await using on = await stage();
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  await sql`create table marks (n bigint)`.execute(tables.db);
+  const end = (await on.write(randomEvents(seeded(9), 10))).at(-1) ?? 0;
+  let hasEnded = false;
+  const slow: View = {
+    ...{ name: "slow", version: 1, sessionTables: [] },
+    async apply(tx) {
+      for (let n = 0; n < 20; n++) await sql`select 1`.execute(tx);
+      await sql`insert into marks values (1)`.execute(tx);
+      hasEnded = true;
+    },
+  };
+  const wrong: View = {
+    ...{ name: "wrong", version: 1, sessionTables: [] },
+    apply: () => Promise.reject(new Error("this view is wrong")),
+  };
+  const projected = projectUntil(on.databaseUrl, on.log.reader, end, { views: [slow, wrong] });
+  await expect(projected).rejects.toThrow("this view is wrong");
+  expect(hasEnded).toBe(true);
+  expect((await sql`select n from marks`.execute(tables.db)).rows).toEqual([]);
+});

@@ -1,0 +1,100 @@
+import { timestampOf } from "../../db/moment.ts";
+import type { FinishedLoopRow, OperationRow } from "../../db/schema.ts";
+import { type Phase, phases, type Span, type Wait, waitsOf } from "./timeline.ts";
+
+/** A loop is known by these. */
+export type LoopKey = Pick<OperationRow, "session" | "runner" | "loop">;
+
+export function loopName({ session, runner, loop }: LoopKey): string {
+  return JSON.stringify([session, runner, loop]);
+}
+
+/**
+ * The row of a loop, from its operations. Undefined while it runs, or if its beginning was not recorded.
+ * `nextStart`: when the next loop of the same runner began.
+ */
+export function finishedLoop(
+  operations: readonly OperationRow[],
+  nextStart: OperationRow | undefined,
+): FinishedLoopRow | undefined {
+  const own = operations.filter(({ injected }) => !injected);
+  const loop = own.find(({ kind }) => kind === "loop");
+  const began = loop && nanosOf(loop.started_at, loop.started_ns);
+  if (loop?.started_at == null || loop.outcome === null || began === undefined) return undefined;
+  const inside = own.filter(({ kind }) => isPhase(kind));
+  const ended = nanosOf(loop.ended_at, loop.ended_ns);
+  const waits = ended === undefined ? undefined : waitsOf(lengthOf(began, ended), spansOf(inside, began, ended));
+  const cause = loop.outcome === "failed" ? firstFailed(inside) : undefined;
+  const next = nextStart && nanosOf(nextStart.started_at, nextStart.started_ns);
+  const { source, workspace, developer, project, upstream, id, session, runner, iteration, outcome } = loop;
+  return {
+    ...{ source, workspace, developer, project, upstream, id, session, runner, loop: loop.loop, iteration, outcome },
+    started_at: loop.started_at,
+    ended_at: loop.ended_at,
+    duration_ms: loop.duration_ms,
+    failed_phase: cause?.kind ?? "",
+    failed_subject: cause?.subject ?? "",
+    ...errorOf(loop, cause),
+    ...(Object.fromEntries(
+      [...phases, "other" as const].map((phase) => [`${phase}_ms`, waited(waits, phase)]),
+    ) as Waited),
+    builds: inside.filter(({ kind, cache_hit }) => kind === "build" && !cache_hit).length,
+    cached: inside.filter(({ kind, cache_hit }) => kind === "build" && cache_hit).length,
+    waits: waits ?? [],
+    next_after_ms: ended === undefined || next === undefined ? null : Math.floor(lengthOf(ended, next) / 1_000_000),
+    start_position: loop.start_position,
+    end_position: loop.end_position ?? loop.start_position,
+  };
+}
+
+type Waited = Pick<FinishedLoopRow, `${Phase | "other"}_ms`>;
+
+function waited(waits: readonly Wait[] | undefined, wanted: Phase | "other"): number | null {
+  if (waits === undefined) return null;
+  return waits.reduce((sum, { phase, from_ms, to_ms }) => (phase === wanted ? sum + to_ms - from_ms : sum), 0);
+}
+
+/** An operation without an end lasted as long as its loop. */
+function spansOf(operations: readonly OperationRow[], began: bigint, ended: bigint): readonly Span[] {
+  return operations.flatMap(({ kind, subject, cache_hit, started_at, started_ns, ended_at, ended_ns }) => {
+    const from = nanosOf(started_at, started_ns);
+    if (cache_hit || from === undefined || !isPhase(kind)) return [];
+    const to = nanosOf(ended_at, ended_ns) ?? ended;
+    return [{ phase: kind, subject, from: Number(from - began), to: Number(to - began) }];
+  });
+}
+
+/** Skaffold ends the other builds when one fails, and a deploy when its check does: the first to end is the cause. */
+function firstFailed(operations: readonly OperationRow[]): OperationRow | undefined {
+  const order = ({ ended_at, ended_ns, kind }: OperationRow) => [
+    nanosOf(ended_at, ended_ns) ?? 0n,
+    -phases.indexOf(kind as Phase),
+  ];
+  return operations
+    .filter(({ outcome }) => outcome === "failed")
+    .toSorted((a, b) => {
+      const [first, second] = [order(a), order(b)];
+      return Number((first[0] as bigint) - (second[0] as bigint)) || Number(first[1]) - Number(second[1]);
+    })[0];
+}
+
+/** The loop's own error may be UNKNOWN_ERROR, or name the deploy where the check failed. */
+function errorOf(loop: OperationRow, cause: OperationRow | undefined): Pick<OperationRow, "error_code" | "error"> {
+  const isKnown = ({ error_code }: OperationRow) => !["", "OK", "UNKNOWN_ERROR"].includes(error_code);
+  const { error_code } = cause !== undefined && (isKnown(cause) || !isKnown(loop)) ? cause : loop;
+  return { error_code, error: cause?.error || loop.error };
+}
+
+function isPhase(kind: string): kind is Phase {
+  return (phases as readonly string[]).includes(kind);
+}
+
+function nanosOf(at: string | null, ns: number): bigint | undefined {
+  const timestamp = timestampOf(at, ns);
+  return timestamp && timestamp.seconds * 1_000_000_000n + BigInt(timestamp.nanos);
+}
+
+/** Parallel senders may stamp an end before its start, which counts as 0. */
+function lengthOf(from: bigint, to: bigint): number {
+  return Math.max(0, Number(to - from));
+}

@@ -1,0 +1,84 @@
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { sql } from "kysely";
+import type { Tx } from "../../db/database.ts";
+import type { OperationRow } from "../../db/schema.ts";
+import { table, upsert } from "../../db/table.ts";
+import { operations } from "../operations/operations.ts";
+import { endsSession, stepOf } from "../operations/pairing.ts";
+import type { View } from "../view.ts";
+import { finishedLoop, type LoopKey, loopName } from "./finished-loop.ts";
+
+const finishedLoops = table("finished_loops", ["id"]);
+
+/** Each loop that is over, in one row: what it waited for, and what failed first. */
+export const loops: View = {
+  name: "loops",
+  version: 1,
+  sessionTables: ["finished_loops"],
+  after: operations,
+  async apply(tx, batch) {
+    const touched = loopsIn(batch);
+    const abandoned = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
+    if (touched.length === 0 && abandoned.length === 0) return;
+    const rows = await operationsOf(tx, touched, abandoned);
+    const next = new Map(rows.filter(({ is_next }) => is_next).map((row) => [loopName(row), row]));
+    const own = Map.groupBy(
+      rows.filter(({ is_next }) => !is_next),
+      loopName,
+    );
+    const finished = [...own.values()].flatMap((rows) => {
+      const [{ session, runner, loop } = { session: "", runner: 0, loop: 0 }] = rows;
+      return finishedLoop(rows, next.get(loopName({ session, runner, loop: loop + 1 }))) ?? [];
+    });
+    await upsert(tx, finishedLoops, finished);
+  },
+};
+
+/** The loops that an event of the batch says something about, and of a loop that begins the one before. */
+function loopsIn(batch: readonly RecordedEvent[]): readonly LoopKey[] {
+  const touched = new Map<string, LoopKey>();
+  const add = (key: LoopKey) => touched.set(loopName(key), key);
+  for (const recorded of batch) {
+    const step = stepOf(recorded);
+    if (step === undefined || step.pairing.injected || step.pairing.loop === 0) continue;
+    const { session, runner, loop, kind } = step.pairing;
+    add({ session, runner, loop });
+    if (kind === "loop" && step.does === "start") add({ session, runner, loop: loop - 1 });
+  }
+  return [...touched.values()];
+}
+
+type FoundOperation = OperationRow & {
+  /** It is the loop after one that was asked for. */
+  readonly is_next: boolean;
+};
+
+/**
+ * The operations of loops that are over, and the loops after them. `abandoned`: sessions that ended, and with them the
+ * loops that ran.
+ */
+async function operationsOf(
+  tx: Tx,
+  touched: readonly LoopKey[],
+  abandoned: readonly string[],
+): Promise<readonly FoundOperation[]> {
+  const column = (name: keyof LoopKey) => touched.map((key) => key[name]);
+  const { rows } = await sql<FoundOperation>`
+    with wanted as (
+      select o.session, o.runner, o.loop
+      from unnest(${column("session")}::text[], ${column("runner")}::int[], ${column("loop")}::int[])
+        as given (session, runner, loop)
+      join operations o using (session, runner, loop)
+      where o.kind = 'loop' and not o.injected and o.outcome is not null
+      union
+      select session, runner, loop from operations
+      where session = any(${abandoned}::text[]) and kind = 'loop' and not injected and outcome = 'unknown')
+    select o.*, false as is_next from wanted w join operations o using (session, runner, loop)
+    union all
+    select o.*, true from wanted w join operations o
+      on o.session = w.session and o.runner = w.runner and o.loop = w.loop + 1
+    where o.kind = 'loop' and not o.injected
+    -- Of two that happened at the same time the first one counts, whatever the plan is.
+    order by start_position, id`.execute(tx);
+  return rows;
+}

@@ -1,0 +1,52 @@
+import { parseArgs } from "node:util";
+import { type PartName, partNames, type Run, runsOf } from "./parts/all.ts";
+
+export type Options = {
+  readonly runs: readonly Run[];
+  readonly quick: boolean;
+  readonly profile: boolean;
+  /** Where the JSON goes, and the Markdown beside it; undefined: into .tapedeck/bench. */
+  readonly out: string | undefined;
+};
+
+/** The message is one sentence for people. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+export const usage = `usage: npm run bench -- [--only ${partNames.join(",")}]
+  [--size 10k|100k|1m|5m[,…]] [--quick] [--profile] [--out file.json]`;
+
+export function readOptions(args: readonly string[]): Options {
+  const { values } = parse(args);
+  const quick = values.quick ?? false;
+  const parts = values.only?.split(",") ?? partNames;
+  const unknown = parts.find((name) => !isPart(name));
+  if (unknown !== undefined) throw new UsageError(`there is no part "${unknown}": any of ${partNames.join(", ")}.`);
+  const runs = runsOf(parts.filter(isPart), values.size?.split(",").map(sizeOf), quick);
+  return { runs, quick, profile: values.profile ?? false, out: values.out };
+}
+
+function parse(args: readonly string[]) {
+  const text = { type: "string" } as const;
+  const flag = { type: "boolean" } as const;
+  try {
+    return parseArgs({
+      args: [...args],
+      options: { only: text, size: text, quick: flag, profile: flag, out: text },
+    });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+function isPart(name: string): name is PartName {
+  return (partNames as readonly string[]).includes(name);
+}
+
+function sizeOf(text: string): number {
+  const [, digits, unit = ""] = /^(\d+)(k|m)?$/i.exec(text) ?? [];
+  const size = Number(digits) * ({ k: 1_000, m: 1_000_000 }[unit.toLowerCase()] ?? 1);
+  if (!(size >= 100)) throw new UsageError(`"${text}" is not a size: a number from 100, such as 10k or 1m.`);
+  return size;
+}

@@ -1,0 +1,34 @@
+import { encodeEvent } from "@tapedeck/shared/events/codec";
+import { writeEventJson } from "@tapedeck/shared/events/json";
+import { logStart } from "@tapedeck/shared/log/offset";
+import type { Stack } from "../../frame/stack.ts";
+
+/** An event that Tapedeck has recorded. */
+export type Logged = {
+  /** As the log holds it. */
+  readonly bytes: Uint8Array;
+  /** As subscribers get it. */
+  readonly json: string;
+  /** The same with the upstream's own bytes. */
+  readonly fullJson: string;
+};
+
+/** What peers are given is repeated from these. */
+const enough = 2_000;
+
+/** The first frames in the log of a stack. */
+export async function loggedFrames({ log }: Stack): Promise<readonly Logged[]> {
+  const { lastOffset } = await log.reader.bounds();
+  const found: Logged[] = [];
+  for await (const recorded of log.reader.history(
+    { afterOffset: logStart, subjects: [] },
+    lastOffset,
+    AbortSignal.timeout(30_000),
+  )) {
+    if (recorded.event.channel === "tapedeck") continue;
+    const json = (original: boolean) => writeEventJson(recorded, log.epoch, { original });
+    found.push({ bytes: encodeEvent(recorded.event), json: json(false), fullJson: json(true) });
+    if (found.length >= enough) break;
+  }
+  return found;
+}

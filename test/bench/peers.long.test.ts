@@ -1,0 +1,3 @@
+import { testParts } from "./testing/test-parts.ts";
+
+testParts(["peers"]);

@@ -1,0 +1,94 @@
+import { existsSync, mkdirSync } from "node:fs";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { delimiter, join } from "node:path";
+import axe from "axe-core";
+import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { browser as program } from "../client/browser.ts";
+
+export { program as browserProgram };
+
+/** A browser for a file of tests; each context is a profile of its own. */
+export function launchBrowser(): Promise<Browser> {
+  const paths = (process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, program ?? ""));
+  return chromium.launch({ executablePath: paths.find((path) => existsSync(path)) ?? "", args: ["--no-sandbox"] });
+}
+
+export type Opened = AsyncDisposable & {
+  readonly page: Page;
+  readonly context: BrowserContext;
+  readonly problems: string[];
+};
+
+/** A page in a new profile. `problems`: what its scripts threw, and what the content security policy refused. */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: Parameters<Browser["newContext"]>[0] = {},
+): Promise<Opened> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on("pageerror", (error) => problems.push(error.message));
+  page.on("console", (message) => {
+    if (/Content Security Policy/i.test(message.text())) problems.push(message.text());
+  });
+  await page.goto(url);
+  return { page, context, problems, [Symbol.asyncDispose]: () => context.close() };
+}
+
+const folder = join(import.meta.dirname, "../../.tapedeck/screenshots");
+
+export async function screenshot(page: Page, name: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`) });
+}
+
+/** What axe finds that is serious or critical, as "rule: element". */
+export async function faultsOf(page: Page): Promise<string[]> {
+  // By evaluation, as the page's content security policy lets no foreign script in.
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
+  return found.violations
+    .filter(({ impact }) => impact === "serious" || impact === "critical")
+    .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`));
+}
+
+/** A way to a server that can be interrupted: while it is, connections are cut and none is accepted. */
+export type Cable = AsyncDisposable & { readonly address: string; interrupt(): void; restore(): void };
+
+export async function cableTo(server: string): Promise<Cable> {
+  const sockets = new Set<Socket>();
+  let isInterrupted = false;
+  const [host = "", port = ""] = server.split(":");
+  const listener = createServer((near) => {
+    if (isInterrupted) return void near.resetAndDestroy();
+    const far = connect(Number(port), host);
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      sockets.add(from);
+      from.on("error", () => {});
+      from.on("close", () => {
+        sockets.delete(from);
+        to.destroy();
+      });
+      from.pipe(to);
+    }
+  });
+  await new Promise<void>((resolve) => listener.listen(0, "127.0.0.1", resolve));
+  return {
+    address: `127.0.0.1:${(listener.address() as AddressInfo).port}`,
+    interrupt() {
+      isInterrupted = true;
+      for (const socket of sockets) socket.resetAndDestroy();
+    },
+    restore() {
+      isInterrupted = false;
+    },
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => listener.close(resolve));
+    },
+  };
+}

@@ -1,0 +1,163 @@
+import { join } from "node:path";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Stack, startStack } from "../stack/stack.ts";
+import { startTokenStack } from "../stack/token-stack.ts";
+import { browserProgram, type Cable, cableTo, faultsOf, launchBrowser, openPage, screenshot } from "./browser.ts";
+
+const recordings = join(import.meta.dirname, "../../packages/fakes/recordings/skaffold");
+
+/** Messages of the first API up to the end of the loop that fails first. */
+const untilFailure = { v1: 17 };
+
+type Item = { readonly position: string; readonly kind: string; readonly session: string };
+
+describe.skipIf(browserProgram === undefined)("the page", () => {
+  const cleanup = new AsyncDisposableStack();
+  let stack: Stack;
+  let bob: FakeSkaffold;
+  let alice: FakeSkaffold;
+  let browser: Browser;
+  let cable: Cable;
+  let base = "";
+
+  beforeAll(async () => {
+    const recorded = (name: string) => startFakeSkaffold({ recording: loadRecording(join(recordings, name)) });
+    bob = cleanup.use(await recorded("04-deploy-failure-then-recovery"));
+    alice = cleanup.use(await recorded("10-status-check-port-forward-sync-app-logs"));
+    const skaffold = [
+      { developer: "bob", address: bob.address },
+      { developer: "alice", address: alice.address },
+    ];
+    stack = cleanup.use(await startStack({ skaffold }));
+    cable = cleanup.use(await cableTo(stack.http));
+    base = `http://${cable.address}`;
+    browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
+    await stack.connected();
+    await bob.playUntil(untilFailure);
+    await alice.play();
+    await stack.drained();
+  });
+  afterAll(() => cleanup.disposeAsync());
+
+  const api = async (path: string) => JSON.parse((await stack.httpCall("GET", `/api/v1/${path}`)).body);
+  const failing = (page: Page) => page.locator(".row", { hasText: "bob/shop" }).getByText("Why?");
+
+  it("leads from a failure to its cause in two clicks, and a copied URL leads a new profile there", async () => {
+    await using opened = await openPage(browser, `${base}/`);
+    const { page, problems } = opened;
+    await failing(page).click();
+    await page.getByRole("heading", { name: /deploy: kubectl apply: exit status 1/ }).waitFor();
+    await page.locator(".log .error", { hasText: /no matches for kind "Deploymint"/ }).waitFor();
+    await using other = await openPage(browser, page.url());
+    await other.page.locator(".log .error", { hasText: "Deploymint" }).waitFor();
+    expect([...problems, ...other.problems]).toEqual([]);
+  });
+
+  it("shows the state of then where the slider is", async () => {
+    const { items } = (await api("events?source=bob/shop&kind=build.started&last=1")) as { items: Item[] };
+    const { session = "", position = "" } = items[0] ?? {};
+    await using opened = await openPage(browser, `${base}/sessions/${session}`);
+    const { page } = opened;
+    const panel = page.getByLabel("State at this moment");
+    await panel.getByText("succeeded").first().waitFor();
+    const button = page.locator(".event-list button", { hasText: "build.started" }).last();
+    await page.getByLabel("Filter events").fill("kind:build.started");
+    await button.click();
+    await page.locator(`aside[data-position="${position}"]`).waitFor();
+    const { v1, v2 } = (await api(`state?source=bob/shop&session=${session}&at=${position}`)).state;
+    const then = (v2.buildState ?? v1.buildState).artifacts;
+    expect(Object.values(then)).toContain("In Progress");
+    const shown = (await panel.locator("dl").first().textContent()) ?? "";
+    for (const [name, status] of Object.entries(then as Record<string, string>)) {
+      const words = status.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
+      expect(shown).toMatch(new RegExp(`${name}\\S ${words}`));
+    }
+    expect(page.url()).toContain(`?at=${position}`);
+    const before = await page.getByLabel("Moment of the session").inputValue();
+    await page.locator("body").press("ArrowRight");
+    await expect.poll(() => page.getByLabel("Moment of the session").inputValue()).toBe(`${Number(before) + 1}`);
+  });
+
+  const views = async () => {
+    const { items } = await api("operations?source=bob/shop&kind=loop&outcome=failed&limit=1");
+    const [{ session, runner, loop }] = items;
+    return {
+      now: "/",
+      source: "/?source=alice/shop",
+      loop: `/loops/${session}.${runner}.${loop}`,
+      session: `/sessions/${session}`,
+      health: "/health",
+      missing: "/sessions/01NOTHING",
+    };
+  };
+
+  it.each([
+    ["light", 1440],
+    ["dark", 1440],
+    ["light", 390],
+    ["dark", 390],
+  ] as const)("has no serious fault of accessibility in %s at %d px", async (colorScheme, width) => {
+    const options = { colorScheme, viewport: { width, height: width === 390 ? 844 : 900 } };
+    for (const [name, path] of Object.entries(await views())) {
+      await using opened = await openPage(browser, base + path, { ...options, reducedMotion: "reduce" });
+      const { page, problems } = opened;
+      await page.locator("main > *").waitFor();
+      await page.getByText(/^Reading /).waitFor({ state: "detached" });
+      expect([name, await faultsOf(page)]).toEqual([name, []]);
+      const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
+      expect([name, overflow, problems]).toEqual([name, 0, []]);
+      await screenshot(page, `${name}-${colorScheme}-${width}`);
+    }
+  });
+
+  it("loses and regains the connection without a hole, and says so meanwhile", async () => {
+    await using opened = await openPage(browser, `${base}/`);
+    const { page } = opened;
+    await failing(page).waitFor();
+    const { items } = (await api("sessions?source=bob/shop&limit=1")) as { items: Item[] };
+    await using other = await openPage(browser, `${base}/sessions/${items[0]?.session}`);
+    await other.page.getByLabel("Events", { exact: true }).waitFor();
+    cable.interrupt();
+    await page.getByText(/^Connection lost at/).waitFor();
+    await screenshot(page, "now-lost");
+    await bob.play();
+    await stack.drained();
+    cable.restore();
+    await page.getByText(/^Connection lost at/).waitFor({ state: "detached" });
+    const loops = await api("operations?source=bob/shop&kind=loop&limit=1000");
+    const strip = page.locator(".row", { hasText: "bob/shop" }).locator(".strip a");
+    await expect.poll(() => strip.count(), { timeout: 10_000 }).toBe(Math.min(10, loops.items.length));
+    const all = (await api(`events?session=${items[0]?.session}&limit=1000`)) as { items: Item[] };
+    const expected = all.items.filter(({ kind }) => kind !== "mirror.received").length;
+    await other.page.getByLabel(`${expected} events`, { exact: true }).waitFor();
+  });
+});
+
+describe.skipIf(browserProgram === undefined)("the page of a Tapedeck with tokens", () => {
+  it("lets the holder of a token in and out, and shows nothing to anybody else", async () => {
+    await using tokens = await startTokenStack();
+    const viewer = await tokens.token("default", ["viewer"]);
+    await using cleanup = new AsyncDisposableStack();
+    const browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
+    await using opened = await openPage(browser, `http://${tokens.on.stack.http}/`);
+    const { page, context, problems } = opened;
+    await page.getByLabel("Token").fill("tdk_nobody");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("alert").waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    await screenshot(page, "sign-in");
+    await page.getByLabel("Token").fill(viewer.text);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("Nothing is recorded yet").waitFor();
+    await screenshot(page, "now-empty");
+    expect(await page.evaluate("document.cookie")).toBe("");
+    await page.reload();
+    await page.getByText("Nothing is recorded yet").waitFor();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Token").waitFor();
+    expect([await context.cookies(), problems]).toEqual([[], []]);
+  });
+});
