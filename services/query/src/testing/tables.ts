@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { sql } from "kysely";
 import { type Database, openDatabase } from "../db/database.ts";
 
@@ -58,6 +59,19 @@ export async function contents(
   const found: Record<string, readonly unknown[]> = {};
   for (const [table, by] of Object.entries(tables)) found[table] = await rows(database, table, by);
   return found;
+}
+
+type Contents = Awaited<ReturnType<typeof contents>>;
+
+/** The first rows in which the tables differ, by table: a whole database is too large to be printed as a difference. */
+export function differencesOf(found: Contents, expected: Contents): readonly unknown[] {
+  return [...new Set([...Object.keys(expected), ...Object.keys(found)])].flatMap((table) => {
+    const [own = [], wanted = []] = [found[table], expected[table]];
+    const index = wanted.findIndex((row, index) => !isDeepStrictEqual(own[index], row));
+    if (index === -1 && own.length === wanted.length) return [];
+    const at = index === -1 ? wanted.length : index;
+    return [{ table, rows: [own.length, wanted.length], at, found: own[at], expected: wanted[at] }];
+  });
 }
 
 export async function rows(
