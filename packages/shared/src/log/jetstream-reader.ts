@@ -11,7 +11,7 @@ import { Shift } from "./live/shift.ts";
 import { openTail, type Tail } from "./live/tail.ts";
 import type { HeldBatches, LogReader, LogSurvey, RecordedEvent, StoredMessage } from "./log.ts";
 import { endOf, firstMessageAfter, type Offset, type Sequence, sequenceOf } from "./offset.ts";
-import { readEvents } from "./read-events.ts";
+import { type ReadOneMessage, readEvents } from "./read-events.ts";
 import { subjectMatcher } from "./subject-match.ts";
 import { messageFilters } from "./subjects.ts";
 
@@ -63,9 +63,9 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     return followLog({ tail, bounds, lastMatch, historyBatches }, from, options);
   };
 
-  const eventsIn = async (sequence: Sequence) => {
+  const readOne: ReadOneMessage = async (sequence, isWanted) => {
     const message = await storedAt(deps, sequence);
-    return message === null ? [] : readMessage(message).flatMap((held) => held.decode() ?? []);
+    return message === null ? [] : readMessage(message, isWanted);
   };
 
   return {
@@ -83,7 +83,8 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
       return readLasts({ ...deps, read, semaphore: historySemaphore }, messageFilters(subjects), signal);
     },
 
-    read: (offsets, signal) => readEvents(offsets, (sequence) => orNotReady(eventsIn(sequence)), signal),
+    read: (offsets, signal) =>
+      readEvents(offsets, (sequence, isWanted) => orNotReady(readOne(sequence, isWanted)), signal),
 
     firstSince: (time) => leader.firstSince(time),
     followBatches,

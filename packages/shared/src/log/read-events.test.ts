@@ -1,32 +1,41 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, it } from "vitest";
-import type { RecordedEvent } from "./log.ts";
+import type { HeldEvent } from "./log.ts";
 import { indexesPerMessage, type Offset, offsetOf, type Sequence, sequenceOf } from "./offset.ts";
-import { readEvents } from "./read-events.ts";
+import { type ReadOneMessage, readEvents } from "./read-events.ts";
 
 const never = new AbortController().signal;
-
-const eventAt = (offset: Offset): RecordedEvent => ({
-  offset,
-  recordedAt: new Date(0),
-  subject: "",
-  event: Event.fromPartial({ id: `event ${offset}` }),
-});
 
 /** 40 messages with so many events each. */
 function messagesOf(events: number) {
   const asked: Sequence[] = [];
-  const eventsIn = async (sequence: Sequence) => {
+  const decoded: Offset[] = [];
+  const eventAt = (offset: Offset): HeldEvent => ({
+    ...{ offset, subject: "", bytes: undefined, isShared: false },
+    decode: () => {
+      decoded.push(offset);
+      return { offset, recordedAt: new Date(0), subject: "", event: Event.fromPartial({ id: `event ${offset}` }) };
+    },
+  });
+  const read: ReadOneMessage = async (sequence, isWanted) => {
     asked.push(sequence);
     if (sequence > 40) return [];
-    return Array.from({ length: events }, (_, index) => eventAt(offsetOf(sequence, index)));
+    const offsets = Array.from({ length: events }, (_, index) => offsetOf(sequence, index));
+    return offsets.filter((offset) => isWanted(offset, "")).map(eventAt);
   };
-  return { asked, eventsIn };
+  return { asked, decoded, read };
 }
 
-async function offsetsRead(offsets: readonly Offset[], { eventsIn }: Pick<ReturnType<typeof messagesOf>, "eventsIn">) {
-  return (await Array.fromAsync(readEvents(offsets, eventsIn, never))).map(({ offset }) => offset);
+async function offsetsRead(offsets: readonly Offset[], { read }: Pick<ReturnType<typeof messagesOf>, "read">) {
+  return (await Array.fromAsync(readEvents(offsets, read, never))).map(({ offset }) => offset);
 }
+
+it("decodes no event that is not asked for", async () => {
+  const messages = messagesOf(indexesPerMessage);
+  const offsets = [offsetOf(2, 9), offsetOf(7, 3)];
+  await offsetsRead(offsets, messages);
+  expect(messages.decoded).toEqual(offsets);
+});
 
 it("takes single events out of messages with several, in the order asked for", async () => {
   const offsets = [offsetOf(7, 3), offsetOf(2, 9), offsetOf(2, 1), offsetOf(7), offsetOf(40, 9), offsetOf(1, 5)];
@@ -51,7 +60,7 @@ it("holds few messages at once, and asks for no more after its signal aborts", a
   const messages = messagesOf(2);
   const abort = new AbortController();
   const offsets = Array.from({ length: 80 }, (_, nth) => offsetOf(1 + Math.floor(nth / 2), nth % 2));
-  for await (const { offset } of readEvents(offsets, messages.eventsIn, abort.signal)) {
+  for await (const { offset } of readEvents(offsets, messages.read, abort.signal)) {
     expect(messages.asked.length - sequenceOf(offset)).toBeLessThan(16);
     if (sequenceOf(offset) === 20) abort.abort();
   }
