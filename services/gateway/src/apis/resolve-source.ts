@@ -146,7 +146,7 @@ export async function resolveSession(
   return items[0];
 }
 
-export function nameOf({ source }: Source): SourceName {
+export function nameOf({ source }: Pick<Source, "source">): SourceName {
   const name = parseSourceName(source);
   if (name === undefined) throw new Error(`query answered with "${source}", which is not the name of a source`);
   return name;

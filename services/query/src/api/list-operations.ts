@@ -45,6 +45,8 @@ export async function newestOperations(
     anyOf(sql`t.session`, request.sessions),
     subjects(request.subjects.map(key)),
     ...between(began, request),
+    ofNumber(sql`t.runner`, request.runner),
+    ofNumber(sql`t.loop`, request.loop),
     request.outcomes.length === 0 ? undefined : ended,
     sql`t.start_position between ${bounds.first} and ${newest}`,
   ]);
@@ -130,6 +132,11 @@ async function isRareSubject(tx: Tx, request: ListRequest): Promise<boolean> {
     select count(*) from unnest(${request.subjects.map(key)}::text[]) as wanted (name)
     cross join lateral ((${named(sql`t.subject`)}) union all (${named(sql`t.instance`)})) as t`.execute(tx);
   return (rows[0]?.count ?? 0) < rare;
+}
+
+/** With a session before it, an index by runner and loop has few others. */
+function ofNumber(column: Condition, number: number | undefined): Condition | undefined {
+  return number === undefined ? undefined : sql`${column} = ${number}`;
 }
 
 function isGiven(values: readonly string[]): boolean {

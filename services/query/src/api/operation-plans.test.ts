@@ -65,6 +65,7 @@ const lists: readonly Partial<ListRequest>[] = [
   { projects: ["shop"], kinds: ["loop"], outcomes: ["failed"] },
   { sessions: ["s100"] },
   { sessions: ["none"] },
+  { sessions: ["s100"], runner: 1, loop: 11 },
   { subjects: ["artifact3"] },
   { subjects: ["none"] },
   { subjects: ["artifact3"], kinds: ["loop"] },

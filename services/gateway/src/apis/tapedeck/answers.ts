@@ -1,5 +1,6 @@
 import { tokenRecord } from "@tapedeck/shared/tokens/token";
 import { z } from "zod";
+import { comparedSide, comparison, difference } from "./schemas/comparison.ts";
 import { cloudEvent, event } from "./schemas/event.ts";
 import { count, position, text } from "./schemas/fields.ts";
 import { operation, session, source } from "./schemas/lists.ts";
@@ -51,6 +52,9 @@ export const answers = {
   GreenStatsList: allItems(greenStats),
   CommandStats: commandStats,
   CommandStatsList: allItems(commandStats),
+  ComparedSide: comparedSide,
+  Difference: difference,
+  Comparison: comparison,
   State: state,
   Event: event,
   Events: page(

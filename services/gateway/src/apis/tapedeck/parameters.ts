@@ -99,6 +99,11 @@ function statistics(names: readonly string[]) {
 
 const artifact = many(text("web"), "Only these artifacts.");
 
+const aSide =
+  "What to compare: a loop as `<session>.<runner>.<loop>`, a session's id, or a source as `developer/project`, with " +
+  "`/upstream`, or in full. A session or a source may have `@` and a position or time behind it, and stands for its newest " +
+  "loop that is over.";
+
 export const parameters = {
   sources: z.strictObject({ ...ofSources, ...paging }),
   sessions: z.strictObject({
@@ -122,6 +127,14 @@ export const parameters = {
   failureStats: z.strictObject({ ...statistics(groups.failures), artifact }),
   greenStats: z.strictObject({ ...statistics(groups.green), artifact }),
   commandStats: z.strictObject(statistics(groups.commands)),
+  compare: z.strictObject({
+    left: one(text("alice/shop"), `${aSide} Required when there are several sources.`),
+    right: one(
+      text("bob/shop"),
+      `The other side, likewise. Without it: the last good loop before the one on the left, which is then the newest that failed.`,
+    ),
+    min_position: minPosition,
+  }),
   state: z.strictObject({
     source: one(
       text("alice/shop"),

@@ -6,6 +6,7 @@ import type { CallContext } from "../../call-context.ts";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import { refuseAt } from "../session-scope.ts";
+import { type CompareApi, compareApi } from "./compare/compare.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
 import type { Page } from "./list.ts";
 import { type ListMessages, listMessages, placed } from "./list-request.ts";
@@ -47,6 +48,8 @@ export type TapedeckApi = {
   /** State in the upstream's own messages. */
   readonly stateMessages: (context: CallContext) => Promise<StateRead>;
   readonly events: (request: EventsPageRequest) => Promise<Page<EventJson>>;
+  /** What differs between two loops, sessions or sources. */
+  readonly compare: CompareApi;
   readonly subscribe: (request: SubscribeRequest, context: CallContext) => Promise<OpenSubscription>;
 };
 
@@ -61,6 +64,7 @@ export type TapedeckApiDeps = StateDeps & {
 /** Tapedeck's own API: lists, state, events. Knows no transport. */
 export function tapedeckApi({ query, log, positions, pages, largeAnswers }: TapedeckApiDeps): TapedeckApi {
   const readState = stateReader({ query, largeAnswers });
+  const readEvents = eventsPage({ log, positions, query }, pages);
 
   /** The state that a subscription begins with, and where its events begin, so that none is missed or repeated. */
   async function stateThenEvents(after: string, filter: Filter, context: CallContext) {
@@ -85,7 +89,8 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
     listMessages: listMessages(query),
     state: async (context) => stateAnswer(await readState(context)),
     stateMessages: readState,
-    events: eventsPage({ log, positions, query }, pages),
+    events: readEvents,
+    compare: compareApi({ query, readState, events: readEvents }),
 
     async subscribe(request, context) {
       refuseAt(context, "a stream has no `at`: use `after` to say where it starts");

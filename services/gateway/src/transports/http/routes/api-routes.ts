@@ -61,6 +61,10 @@ export function apiRoutes(
   getRoute(app, deps, routes.commandStats, async ({ reply, context, asked }) =>
     sendPage(watch, reply, await lists.commandStats(context, asked)),
   );
+  getRoute(app, deps, routes.compare, async ({ reply, context, asked: { left, right } }) => {
+    const body = await api.compare(context, { left, right });
+    return sendBody(watch, reply, { body, head: { position: body.position } });
+  });
   webSocketRoute(app, deps);
   refuseOtherMethods(app, deps, routes.ws.path, ["GET"]);
 }

@@ -123,6 +123,22 @@ export const routes = {
     parameters: parameters.commandStats,
     ...list("One row for each group.", "CommandStatsList"),
   },
+  compare: {
+    path: "/api/v1/compare",
+    summary: "Why does it fail here, and not there?",
+    description:
+      "What differs between two loops, what may explain a failure first, each with the positions where it was recorded. With " +
+      "one side it is the newest loop that failed against the last good one before it. Vagrant's commands are compared like loops.",
+    parameters: parameters.compare,
+    answers: {
+      200: {
+        description: "Both sides, and the differences.",
+        headers: ["tapedeck-position"],
+        content: { [json]: "Comparison" },
+      },
+    },
+    errors: [...always, ...ofPlaces, ...ofSource, "not_found", "out_of_range"],
+  },
   state: {
     path: "/api/v1/state",
     summary: "State of a source, now or at a past moment",

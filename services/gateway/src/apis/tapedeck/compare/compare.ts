@@ -1,0 +1,131 @@
+import { timeToJson } from "@tapedeck/shared/events/time-text";
+import { sourceParts } from "@tapedeck/shared/source";
+import type { CallContext } from "../../../call-context.ts";
+import { nameOf } from "../../resolve-source.ts";
+import type { Answer } from "../answers.ts";
+import { differencesOf } from "./differences.ts";
+import type { Facts } from "./facts.ts";
+import { type FactsDeps, readFacts } from "./read-facts.ts";
+import { lastGood, resolveSide, type Side } from "./side.ts";
+import { sideNamed } from "./side-name.ts";
+import { tellingLine } from "./story.ts";
+import type { Weighed } from "./weighed.ts";
+
+export type CompareRequest = {
+  /** A loop, a session or a source; see `sideNamed`. Without it: the only source there is. */
+  readonly left?: string | undefined;
+  /** Without it: the last good loop before the one on the left. */
+  readonly right?: string | undefined;
+};
+
+export type CompareApi = (context: CallContext, request: CompareRequest) => Promise<Answer<"Comparison">>;
+
+/**
+ * What differs between two sides, most telling first. With two sides, each is the newest loop (or command of Vagrant) that
+ * is over; with one, it is the newest that failed. Everything throws TapedeckError.
+ */
+export function compareApi(deps: FactsDeps): CompareApi {
+  return async (context, { left = context.source, right }) => {
+    const asked = { workspace: context.workspace, ...(context.minPosition && { minPosition: context.minPosition }) };
+    const sideOf = (name: string | undefined, field: "left" | "right") =>
+      name === undefined ? ({ type: "source", source: undefined, at: undefined } as const) : sideNamed(name, field);
+    const [leftName, rightName] = [sideOf(left, "left"), right === undefined ? undefined : sideOf(right, "right")];
+    const { position } = await deps.query.position();
+    const one = await resolveSide(deps, asked, leftName, rightName === undefined ? "failed" : "newest");
+    const other =
+      rightName === undefined ? await lastGood(deps, asked, one) : await resolveSide(deps, asked, rightName, "newest");
+    const call = { ...callOf(context), ...asked };
+    const [leftFacts, rightFacts] = await Promise.all([
+      readFacts(deps, call, one, peopleName(one, other)),
+      other && readFacts(deps, call, other, peopleName(other, one)),
+    ]);
+    const { differences, equal } = differencesOf(leftFacts, rightFacts);
+    return {
+      left: sideJson(one, leftFacts),
+      right: other === undefined || rightFacts === undefined ? null : sideJson(other, rightFacts),
+      differences: differences.map((difference) => differenceJson(difference, leftFacts, rightFacts)),
+      equal,
+      position,
+    };
+  };
+}
+
+/** The call without the source, session and moment that it names: sides have their own. */
+function callOf({
+  source: _,
+  session: _session,
+  at: _at,
+  after: _after,
+  minPosition: _least,
+  ...call
+}: CallContext): CallContext {
+  return call;
+}
+
+/** "loop 14" beside a loop of the same session, "alice/shop" beside another source. */
+function peopleName(side: Side, other: Side | undefined): string {
+  const { session, unit } = side;
+  if (other !== undefined && other.session.source !== session.source) {
+    const { developer, project, upstream } = sourceParts(nameOf(session));
+    const isClear = sourceParts(nameOf(other.session)).upstream === upstream;
+    return isClear ? `${developer}/${project}` : `${developer}/${project}/${upstream}`;
+  }
+  const what = unit === undefined ? "" : unit.kind === "loop" ? `loop ${unit.loop}` : `${unit.kind} ${unit.subject}`;
+  const isSameSession = other === undefined || other.session.session === session.session;
+  const isSameRunner = other === undefined || other.unit?.runner === unit?.runner;
+  if (unit !== undefined && isSameSession)
+    return isSameRunner || unit.kind !== "loop" ? what : `${what} of runner ${unit.runner}`;
+  const ofSession = `session ${session.session}`;
+  return what === "" ? ofSession : `${what} of ${ofSession}`;
+}
+
+function sideJson({ session, unit, position }: Side, { name, failure, outcome }: Facts): Answer<"ComparedSide"> {
+  const { started_at, ended_at } = unit ?? session;
+  const isLoop = unit?.kind === "loop";
+  return {
+    name,
+    source: session.source,
+    upstream: sourceParts(nameOf(session)).upstream as Answer<"ComparedSide">["upstream"],
+    session: session.session,
+    unit: unit === undefined ? "session" : isLoop ? "loop" : "command",
+    runner: unit?.runner ?? 0,
+    loop: isLoop ? unit.loop : 0,
+    subject: isLoop ? "" : (unit?.subject ?? ""),
+    outcome: outcome as Answer<"ComparedSide">["outcome"],
+    startedAt: started_at ? timeToJson(started_at) : null,
+    endedAt: ended_at ? timeToJson(ended_at) : null,
+    durationMs: unit?.duration_ms === undefined ? null : String(unit.duration_ms),
+    startPosition: unit?.start_position ?? session.start_position,
+    position,
+    failure: failure === undefined ? null : failureJson(failure),
+  };
+}
+
+function failureJson(failure: NonNullable<Facts["failure"]>): NonNullable<Answer<"ComparedSide">["failure"]> {
+  const { phase, subject, code, text, suggestions, position, log } = failure;
+  return {
+    ...{ phase, subject, errorCode: code, error: text, position },
+    reason: tellingLine(failure).reason?.name ?? "",
+    suggestions: [...suggestions],
+    log: log.map(({ value, position }) => ({ text: value, position })),
+  };
+}
+
+function differenceJson(
+  { kind, subject, text, left, right, more = [] }: Weighed,
+  { session }: Facts,
+  other: Facts | undefined,
+): Answer<"Difference"> {
+  const sessions = { left: session, right: other?.session ?? "" };
+  const found = [
+    ...(left === undefined ? [] : [{ side: "left" as const, ...left }]),
+    ...(right === undefined ? [] : [{ side: "right" as const, ...right }]),
+    ...more,
+  ];
+  return {
+    ...{ kind, subject, text },
+    left: left?.value ?? null,
+    right: right?.value ?? null,
+    evidence: found.map(({ side, value, position }) => ({ side, session: sessions[side], position, text: value })),
+  };
+}

@@ -1,0 +1,47 @@
+import { differenceKinds } from "../schemas/comparison.ts";
+import type { Facts } from "./facts.ts";
+import { failureDifference } from "./failure-difference.ts";
+import { cacheDifferences, changedDifferences, durationDifferences, platformDifferences } from "./step-differences.ts";
+import { storyOf } from "./story.ts";
+import {
+  artifactDifferences,
+  commandDifference,
+  debuggerDifferences,
+  gapDifference,
+  labelDifferences,
+  portDifferences,
+  resourceDifferences,
+  settingDifferences,
+  versionDifference,
+} from "./value-differences.ts";
+import type { Compared } from "./weighed.ts";
+
+/**
+ * What differs between two sides, the most telling first. The points of a difference are those of its kind (a version or
+ * a setting breaks more than a host's name), and more where the failure's own words lead to it: they name it, or they are
+ * known to come of such a thing. A failure that says what is wrong stands among the first; one that only says that
+ * something failed comes after what may explain it. What comes after the failed step did not happen and is left out.
+ */
+export function differencesOf(left: Facts, right: Facts | undefined): Compared {
+  const story = storyOf(left, right);
+  const ofBoth =
+    right === undefined
+      ? []
+      : [
+          ...[versionDifference, commandDifference, labelDifferences, settingDifferences, artifactDifferences],
+          ...[resourceDifferences, portDifferences, debuggerDifferences, gapDifference],
+          ...[platformDifferences, changedDifferences, cacheDifferences],
+        ].map((compare) => compare(left, right, story));
+  const all = [failureDifference(left, right), durationDifferences(left, right, story), ...ofBoth];
+  return {
+    differences: all
+      .flatMap(({ differences }) => differences)
+      .toSorted(
+        (a, b) =>
+          b.points - a.points ||
+          differenceKinds.indexOf(a.kind) - differenceKinds.indexOf(b.kind) ||
+          a.subject.localeCompare(b.subject, "en"),
+      ),
+    equal: all.reduce((sum, { equal }) => sum + equal, 0),
+  };
+}

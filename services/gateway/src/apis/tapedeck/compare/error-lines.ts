@@ -1,0 +1,55 @@
+import type { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { EventJson } from "@tapedeck/shared/events/json";
+import type { Found } from "./facts.ts";
+import { reasonOf } from "./reasons.ts";
+
+/** The names by which Skaffold's output says of which phase it is. */
+const tasks: Readonly<Record<string, RegExp>> = {
+  build: /^Build/,
+  test: /^Test/,
+  render: /^(?:Render|Deploy)/,
+  deploy: /^(?:Deploy|DevLoop)/,
+  verify: /^Verify/,
+  exec: /^Exec/,
+  check: /^(?:StatusCheck|Deploy)/,
+};
+
+const looksBad = /\b(?:error|fatal|panic|failed|cannot|denied|refused)\b/i;
+const colours = new RegExp(`${String.fromCharCode(27)}\\[[0-9;?]*[A-Za-z]`, "g");
+const longestLine = 300;
+
+/** Lines of a step's output that tell of an error, in their order. Applications log errors of their own; those are left out. */
+export function errorLines(
+  written: readonly EventJson[],
+  step: Pick<Operation, "kind" | "subject" | "runner" | "loop">,
+): readonly Found[] {
+  const lines = written
+    .filter((event) => isOf(event, step))
+    .flatMap(({ detail, position }) =>
+      plainText(String(detail?.text ?? ""))
+        .split("\n")
+        .map((line): Found => ({ value: line.trim().slice(0, longestLine), position })),
+    );
+  const seen = new Set<string>();
+  return lines.filter(({ value }) => {
+    const isNew = !seen.has(value);
+    seen.add(value);
+    return isNew && (looksBad.test(value) || reasonOf(value) !== undefined);
+  });
+}
+
+function isOf(
+  { channel, detail, operation }: EventJson,
+  { kind, subject, runner, loop }: Pick<Operation, "kind" | "subject" | "runner" | "loop">,
+): boolean {
+  if (channel === "logs" || detail?.noise === true) return false;
+  if (operation !== undefined && loop > 0 && (operation.loop !== loop || operation.runner !== runner)) return false;
+  const task = String(detail?.task ?? "");
+  if (task === "") return true;
+  const isOfTask = tasks[kind]?.test(task) ?? true;
+  return isOfTask && (kind !== "build" || ["", subject].includes(String(detail?.subtask ?? "")));
+}
+
+function plainText(text: string): string {
+  return text.replace(colours, "").replace(/\r\n?/g, "\n");
+}

@@ -1,0 +1,60 @@
+import type { Answer } from "../answers.ts";
+
+/** A value, and where in the log it was recorded. */
+export type Found = { readonly value: string; readonly position: string };
+
+/** What is known of one side of a comparison. Plain data: the differences of two are a pure function. */
+export type Facts = {
+  /** How people name it beside the other side: "loop 14", "bob/shop". */
+  readonly name: string;
+  readonly session: string;
+  /** Counts the runners (configuration loads) of the session. */
+  readonly runner: number;
+  /** The loop's number; 0 for a command or a whole session. */
+  readonly loop: number;
+  readonly outcome: Answer<"Operation">["outcome"];
+  /** Where the state was read: the end of the loop. */
+  readonly position: string;
+  readonly version: Found;
+  readonly labels: Named;
+  /** "dev -p staging", without the program; empty where it is not known. */
+  readonly command: Found;
+  /** By a path such as "deploy.kubectl" or "build.web.dockerfile". */
+  readonly settings: Named;
+  /** The artifacts of the configuration, built or not; undefined where the upstream does not list them. */
+  readonly artifacts: Named | undefined;
+  readonly resources: Named;
+  /** Local ports by resource and its port. */
+  readonly ports: Named;
+  readonly debuggers: Named;
+  readonly steps: readonly FactStep[];
+  readonly failure: Failure | undefined;
+  readonly gaps: number;
+};
+
+export type Named = ReadonlyMap<string, Found>;
+
+/** A build, test, deploy … of the loop; or a command, an app. */
+export type FactStep = {
+  readonly kind: string;
+  readonly subject: string;
+  readonly outcome: Answer<"Operation">["outcome"];
+  readonly durationMs: number | undefined;
+  readonly isCached: boolean;
+  readonly platform: string;
+  readonly position: string;
+  /** The median of the last good ones of this source; undefined where there are too few. */
+  readonly usualMs: number | undefined;
+};
+
+/** What failed first, and all that was said of it. */
+export type Failure = {
+  readonly phase: string;
+  readonly subject: string;
+  readonly code: string;
+  readonly text: string;
+  readonly suggestions: readonly string[];
+  readonly position: string;
+  /** Lines of the step's output that tell of an error. */
+  readonly log: readonly Found[];
+};

@@ -1,0 +1,56 @@
+import type { Facts, Failure } from "./facts.ts";
+import { isTelling } from "./reasons.ts";
+import { isSameFailure, tellingLine } from "./story.ts";
+import type { Compared, Weighed } from "./weighed.ts";
+
+/** Points: a text that says what is wrong explains by itself; one that only says that it failed is to be explained. */
+const points = { differs: 72, says: 70, onlyFailed: 40 } as const;
+
+/** How the sides failed, if they did not fail in the same way. */
+export function failureDifference(left: Facts, right: Facts | undefined): Compared {
+  const [one, other] = [left.failure, right?.failure];
+  if (one === undefined && other === undefined) return { differences: [], equal: right === undefined ? 0 : 1 };
+  if (one !== undefined && other !== undefined && isSameFailure(one, other)) return { differences: [], equal: 1 };
+  return { differences: [weighed(one, other, right)], equal: 0 };
+}
+
+function weighed(one: Failure | undefined, other: Failure | undefined, right: Facts | undefined): Weighed {
+  const subject = stepName((one ?? other) as Failure);
+  const found = (failure: Failure | undefined) =>
+    failure && { value: tellingLine(failure).text, position: failure.position };
+  const texts = [one, other].filter((failure) => failure !== undefined).map((failure) => tellingLine(failure).text);
+  const [first = ""] = texts;
+  const isBoth = one !== undefined && other !== undefined;
+  return {
+    kind: "failure",
+    subject,
+    text: sentence(one, other, right),
+    left: found(one),
+    right: found(other),
+    more: [
+      ...(one?.log ?? []).map((line) => ({ side: "left" as const, ...line })),
+      ...(other?.log ?? []).map((line) => ({ side: "right" as const, ...line })),
+    ],
+    points: isBoth ? points.differs : isTelling(first) ? points.says : points.onlyFailed,
+  };
+}
+
+function sentence(one: Failure | undefined, other: Failure | undefined, right: Facts | undefined): string {
+  const name = right?.name ?? "";
+  if (one === undefined) return other === undefined ? "" : `${failed(other)} in ${name}, and not here`;
+  if (other !== undefined) return `${failed(one)}; in ${name} ${failed(other)}`;
+  const same = right?.steps.find(({ kind, subject }) => kind === one.phase && subject === one.subject);
+  return same?.outcome === "succeeded" ? `${failed(one)}; it succeeded in ${name}` : failed(one);
+}
+
+/** The error, and where it says little the line of the output that says more. */
+function failed(failure: Failure): string {
+  const [text = ""] = failure.text.split("\n");
+  const line = tellingLine(failure).text;
+  const said = text === "" || line === text ? line : `${text} (${line})`;
+  return `${stepName(failure)} failed${said === "" ? "" : `: ${said}`}`;
+}
+
+function stepName({ phase, subject }: Failure): string {
+  return [phase, subject].filter((part) => part !== "").join(" ");
+}

@@ -1,0 +1,217 @@
+import type { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { EventJson } from "@tapedeck/shared/events/json";
+import { parseFilter } from "@tapedeck/shared/filter/filter";
+import { sourceParts } from "@tapedeck/shared/source";
+import type { CallContext } from "../../../call-context.ts";
+import type { QueryClient } from "../../../query-client.ts";
+import { nameOf } from "../../resolve-source.ts";
+import type { EventsPageRequest } from "../events-page.ts";
+import type { Page } from "../list.ts";
+import { type StateRead, stateJson } from "../state.ts";
+import { errorLines } from "./error-lines.ts";
+import type { FactStep, Facts, Failure, Found, Named } from "./facts.ts";
+
+import { tellingText } from "./reasons.ts";
+import type { Side } from "./side.ts";
+import { stateFacts } from "./state-facts.ts";
+
+export type FactsDeps = {
+  readonly query: QueryClient;
+  readonly readState: (context: CallContext) => Promise<StateRead>;
+  readonly events: (request: EventsPageRequest) => Promise<Page<EventJson>>;
+};
+
+/** So many are read of each: a comparison takes the same time for a loop of any length. */
+const most = { steps: 500, events: 300, history: 500, lines: 300, errorLines: 5 } as const;
+
+/** What is known of a side. `name`: how people name it beside the other one. */
+export async function readFacts(deps: FactsDeps, context: CallContext, side: Side, name: string): Promise<Facts> {
+  const { session, unit, position } = side;
+  const { upstream } = sourceParts(nameOf(session));
+  const reading = { deps, context, side };
+  const [steps, history, events, configuredAt, state] = await Promise.all([
+    readSteps(reading),
+    readHistory(reading),
+    readEvents(reading),
+    readConfigured(reading),
+    deps.readState({ ...context, source: session.source, session: session.session, at: position }),
+  ]);
+  const json = stateJson(state.upstream, state.rows);
+  state.done();
+  const known = stateFacts(upstream, json, position, configuredAt);
+  const own = steps.length > 0 ? steps : unit === undefined ? [] : [unit];
+  const { command = "", ...labels } = session.labels;
+  const started = (value: string): Found => ({ value, position: session.start_position });
+  return {
+    name,
+    session: session.session,
+    runner: unit?.runner ?? 0,
+    loop: unit?.loop ?? 0,
+    outcome: outcomeOf(unit),
+    position,
+    version: started(session.upstream_version),
+    labels: new Map(Object.entries(labels).map(([label, value]) => [label, started(value)])),
+    command: started(command.replace(/^\S*(?:skaffold|vagrant)\S*\s+/, "")),
+    ...known,
+    resources: withTexts(known.resources, events),
+    steps: own.map((step) => factStep(step, history)),
+    failure: await readFailure(reading, own, events),
+    gaps: session.gaps,
+  };
+}
+
+type Reading = { readonly deps: FactsDeps; readonly context: CallContext; readonly side: Side };
+
+function outcomeOf(operation: Operation | undefined): Facts["outcome"] {
+  return (operation?.outcome || null) as Facts["outcome"];
+}
+
+/** The steps of the loop; of a session without loops, its newest operations. */
+async function readSteps({
+  deps,
+  context: { workspace },
+  side: { session, unit, position },
+}: Reading): Promise<readonly Operation[]> {
+  if (unit !== undefined && unit.kind !== "loop") return [unit];
+  const ofLoop = unit === undefined ? { at: position } : { runner: unit.runner, loop: unit.loop };
+  const { items } = await deps.query.listOperations({
+    workspace,
+    sessions: [session.session],
+    ...ofLoop,
+    limit: most.steps,
+  });
+  return items.filter(({ kind }) => kind !== "loop").toReversed();
+}
+
+type History = ReadonlyMap<string, readonly number[]>;
+
+const stepKey = ({ kind, subject }: Pick<Operation, "kind" | "subject">) => `${kind} ${subject}`;
+
+/** How long the last good steps took before this loop, by step. */
+async function readHistory({ deps, context: { workspace }, side: { session, unit } }: Reading): Promise<History> {
+  if (unit === undefined) return new Map();
+  const kinds =
+    unit.kind === "command" ? ["command"] : ["build", "test", "render", "deploy", "check", "verify", "exec"];
+  const asked = { workspace, sources: [session.source], kinds, outcomes: ["succeeded"], at: unit.start_position };
+  const { items } = await deps.query.listOperations({ ...asked, limit: most.history });
+  const ran = items.filter(({ cache_hit, duration_ms }) => !cache_hit && duration_ms !== undefined);
+  const groups = Map.groupBy(ran, stepKey);
+  return new Map([...groups].map(([key, steps]) => [key, steps.map(({ duration_ms = 0n }) => Number(duration_ms))]));
+}
+
+/** Fewer are no habit. */
+const fewest = 3;
+
+function usual(durations: readonly number[] = []): number | undefined {
+  if (durations.length < fewest) return undefined;
+  return durations.toSorted((a, b) => a - b)[Math.floor(durations.length / 2)];
+}
+
+function factStep(step: Operation, history: History): FactStep {
+  return {
+    kind: step.kind,
+    subject: step.subject,
+    outcome: outcomeOf(step),
+    durationMs: step.duration_ms === undefined ? undefined : Number(step.duration_ms),
+    isCached: step.cache_hit,
+    platform: step.platform,
+    position: step.end_position || step.start_position,
+    usualMs: usual(history.get(stepKey(step))),
+  };
+}
+
+function eventsOf(
+  { deps, context, side }: Reading,
+  request: Pick<EventsPageRequest, "after" | "limit"> & {
+    readonly kinds: readonly string[];
+    readonly until: string;
+    readonly last?: number;
+  },
+) {
+  const { kinds, ...range } = request;
+  const { workspace, signal } = context;
+  const filter = parseFilter({ sessions: [side.session.session], kinds });
+  return deps.events({ workspace, signal, filter, ...range }).then(({ items }) => items);
+}
+
+/** What failed in the loop, and what was said of its resources. */
+function readEvents(reading: Reading): Promise<readonly EventJson[]> {
+  const { session, unit, position } = reading.side;
+  const after = unit?.start_position || session.start_position;
+  return eventsOf(reading, {
+    kinds: ["*.failed", "resource.*"],
+    after,
+    until: position,
+    limit: most.events,
+    last: most.events,
+  });
+}
+
+/** Where the configuration was recorded that the loop had. */
+async function readConfigured(reading: Reading): Promise<string> {
+  const { session, position } = reading.side;
+  const asked = { kinds: ["session.configured"], after: session.start_position, until: position, limit: 1, last: 1 };
+  const [configured] = await eventsOf(reading, asked);
+  return configured?.position ?? session.start_position;
+}
+
+/** Resources with what their last events say, and where that is. The state may lack those that only events name. */
+function withTexts(known: Named, events: readonly EventJson[]): Named {
+  const told = events.filter(({ kind }) => kind.startsWith("resource."));
+  const last = new Map(told.map((event) => [event.subject ?? "", event]));
+  const failed = [...last].filter(([name, { kind }]) => kind === "resource.failed" && !known.has(name));
+  const all = [...known, ...failed.map(([name, { position }]) => [name, { value: "failed", position }] as const)];
+  return new Map(
+    all.map(([name, found]) => {
+      const event = last.get(name);
+      if (event === undefined) return [name, found];
+      const said = tellingText(event.error?.message ?? "");
+      const isBare = found.value === "ready" || said === "";
+      return [name, { value: isBare ? found.value : `${found.value}: ${said}`, position: event.position }];
+    }),
+  );
+}
+
+/** The failed step that ended first: what failed after it followed from it. */
+async function readFailure(
+  reading: Reading,
+  steps: readonly Operation[],
+  events: readonly EventJson[],
+): Promise<Failure | undefined> {
+  const { unit } = reading.side;
+  const failed = steps
+    .filter(({ outcome }) => outcome === "failed")
+    .toSorted((a, b) => (a.end_position < b.end_position ? -1 : 1));
+  const first = failed[0] ?? (unit?.outcome === "failed" ? unit : undefined);
+  if (first === undefined) return undefined;
+  const event = events.find(({ position }) => position === first.end_position);
+  return {
+    phase: first.kind,
+    subject: first.subject,
+    code: first.error_code,
+    text: first.error || (event?.error?.message ?? "") || (unit?.error ?? ""),
+    suggestions: event?.error?.suggestions ?? [],
+    position: first.end_position || first.start_position,
+    log: await readErrorLines(reading, first),
+  };
+}
+
+/**
+ * The lines around the end of the step that look like an error. Skaffold tells of its output on another channel than of the
+ * step, so some of it may stand before the step's start in the log, and some after its end.
+ */
+async function readErrorLines(reading: Reading, step: Operation): Promise<readonly Found[]> {
+  const kinds = ["log.written", "terminal.written"];
+  const end = step.end_position || reading.side.position;
+  const [before, after] = await Promise.all([
+    eventsOf(reading, {
+      kinds,
+      after: reading.side.unit?.start_position ?? step.start_position,
+      until: end,
+      limit: most.lines,
+      last: most.lines,
+    }),
+    eventsOf(reading, { kinds, after: end, until: "now", limit: most.lines }),
+  ]);
+  return errorLines([...before, ...after], step).slice(0, most.errorLines);
+}

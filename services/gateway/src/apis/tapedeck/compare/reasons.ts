@@ -1,0 +1,148 @@
+import type { DifferenceKind } from "../schemas/comparison.ts";
+
+/** What an error's text says by itself, and what kinds of differences may be behind it. */
+export type Reason = { readonly name: string; readonly explains: readonly DifferenceKind[] };
+
+type Rule = Reason & { readonly pattern: RegExp };
+
+/** The first that matches counts: what is more precise stands before what is less. */
+const rules: readonly Rule[] = [
+  {
+    name: "the platform does not fit",
+    pattern:
+      /exec format error|no match(?:ing)?\b.*\bplatform|(?:match|provide) the specified platform|unsupported platform|wrong (?:CPU )?architecture/i,
+    explains: ["platform"],
+  },
+  {
+    name: "an image cannot be pulled",
+    pattern:
+      /ImagePullBackOff|ErrImagePull|InvalidImageName|pull access denied|manifest unknown|(?:failed|unable|can't|cannot)\b.{0,20}\bpull/i,
+    explains: ["command", "artifact"],
+  },
+  {
+    name: "a port is taken",
+    pattern:
+      /address already in use|\bport \d+\b.*\b(?:taken|in use|not available|allocated)|bind:.*(?:in use|denied)/i,
+    explains: ["port"],
+  },
+  {
+    name: "no space is left",
+    pattern: /no space left on device|disk quota|DiskPressure|ephemeral.storage/i,
+    explains: [],
+  },
+  { name: "memory ran out", pattern: /OOMKilled|out of memory|signal: killed|exit (?:code|status) 137/i, explains: [] },
+  {
+    name: "no node has room",
+    pattern: /unschedulable|Insufficient (?:cpu|memory)|nodes are available|didn't match .*(?:affinity|selector)/i,
+    explains: ["configuration"],
+  },
+  {
+    name: "a ConfigMap or Secret is missing",
+    pattern: /CreateContainerConfigError|(?:configmaps?|secrets?) "[^"]*" not found/i,
+    explains: ["label", "command"],
+  },
+  {
+    name: "this version does not know it",
+    pattern:
+      /unknown (?:flag|command|field|shorthand)|unsupported (?:version|api|schema)|requires? (?:skaffold|version|at least)|invalid apiVersion|upgrade (?:to|skaffold)|no longer supported/i,
+    explains: ["version", "command"],
+  },
+  {
+    name: "the cluster refuses the manifest",
+    pattern: /error validating|no matches for kind|error parsing|unable to recognize|is invalid:|admission webhook/i,
+    explains: ["configuration"],
+  },
+  {
+    name: "access is denied",
+    pattern: /\bforbidden\b|unauthorized|permission denied|access denied|authentication required|x509:/i,
+    explains: ["label", "configuration"],
+  },
+  {
+    name: "something does not answer",
+    pattern:
+      /connection refused|no such host|i\/o timeout|TLS handshake|dial tcp|could not resolve|network is unreachable/i,
+    explains: ["configuration", "label"],
+  },
+  {
+    name: "a file is missing",
+    pattern: /no such file|file not found|cannot find|failed to compute cache key|COPY failed|unable to stat/i,
+    explains: ["configuration", "artifact"],
+  },
+  {
+    name: "it took too long",
+    pattern: /deadline exceeded|exceeded its progress deadline|timed out|could not stabilize|DEADLINE/i,
+    explains: ["duration"],
+  },
+  {
+    name: "a container crashes",
+    pattern: /CrashLoopBackOff|back-off restarting|container .*(?:terminated|crash)/i,
+    explains: [],
+  },
+  {
+    name: "the code does not compile",
+    pattern: /syntax error|cannot find module|undefined:|error TS\d+|compilation (?:failed|error)|SyntaxError/i,
+    explains: [],
+  },
+];
+
+/** What comes later in a text is a stack trace, and patterns take their time. */
+const mostRead = 2_000;
+
+export function reasonOf(text: string): Reason | undefined {
+  const read = text.slice(0, mostRead);
+  return rules.find(({ pattern }) => pattern.test(read));
+}
+
+/** What says no more than that something failed. */
+const empty =
+  /^(?:.*\bexit (?:status|code) \d+|.*\d+\/\d+ deployment\(s\) failed|.*context canceled|.*\bfailed\b\.?|.*does not build|unknown error|no)?$/i;
+
+export function isTelling(text: string): boolean {
+  return (
+    reasonOf(text) !== undefined ||
+    text
+      .slice(0, mostRead)
+      .split("\n")
+      .some((line) => !empty.test(line.trim()))
+  );
+}
+
+const saysError = /\b(?:error|fatal|panic|denied|refused|not found|unable to|cannot|can't)\b/i;
+
+/** The line of a text that says most: one whose reason is known, one that looks like an error, or the first that says anything. */
+export function tellingText(text: string): string {
+  const lines = text
+    .slice(0, mostRead)
+    .split("\n")
+    .map(bare)
+    .filter((line) => line !== "");
+  return (
+    lines.find((line) => reasonOf(line) !== undefined) ??
+    lines.find((line) => saysError.test(line) && isTelling(line)) ??
+    lines.find(isTelling) ??
+    lines[0] ??
+    ""
+  );
+}
+
+/** Skaffold quotes the output of commands: ` - stderr: "error: …\n"`. */
+function bare(line: string): string {
+  const quoted = /^-? ?(?:stdout|stderr): "(?<said>.*)"$/.exec(line.trim())?.groups?.said;
+  if (quoted === undefined) return line.trim();
+  return quoted
+    .replace(/\\n/g, " ")
+    .replace(/\\(["\\])/g, "$1")
+    .trim();
+}
+
+/** The text without what is another in each run: times, ids, addresses, colours. */
+export function sameText(text: string): string {
+  return text
+    .slice(0, mostRead)
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z?/g, "#")
+    .replace(/\b(?=[0-9a-f]*\d)[0-9a-f]{7,}\b/gi, "#")
+    .replace(/-(?=[a-z]*\d)[a-z0-9]{5}\b/g, "-#")
+    .replace(/\d+(?:\.\d+)?(?:ms|s|m)\b/g, "#")
+    .replace(/\s+/g, " ")
+    .trim();
+}

@@ -1,0 +1,37 @@
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { parseWhen } from "@tapedeck/shared/filter/time";
+import { refusalOfFormer } from "@tapedeck/shared/log/position";
+
+/** What a caller names as a side of a comparison. `at`: a position or a time; without it, now. */
+export type SideName =
+  | { readonly type: "loop"; readonly session: string; readonly runner: number; readonly loop: number }
+  | { readonly type: "session"; readonly session: string; readonly at: string | undefined }
+  /** Without a name: the only source there is. */
+  | { readonly type: "source"; readonly source: string | undefined; readonly at: string | undefined };
+
+/** `<session>.<runner>.<loop>`, a session's id, or a source as elsewhere; the latter two with `@<position or time>`. */
+export function sideNamed(text: string, field: "left" | "right"): SideName {
+  const loop = /^(?<session>\w+)\.(?<runner>\d{1,9})\.(?<loop>\d{1,9})$/.exec(text)?.groups;
+  if (loop !== undefined) {
+    const { session = "", runner, loop: number } = loop;
+    return { type: "loop", session, runner: Number(runner), loop: Number(number) };
+  }
+  const { name = "", at } = /^(?<name>[^@]*)(?:@(?<at>.*))?$/s.exec(text)?.groups ?? {};
+  if (name === "") {
+    const forms =
+      "a loop (<session>.<runner>.<loop>), a session's id, or a source such as alice/shop, both also with @<position or time>";
+    throw invalidArgument(`${field} "${text}" is not ${forms}`, field);
+  }
+  const moment = at === undefined ? undefined : momentOf(at, field);
+  if (name.includes("/")) return { type: "source", source: name, at: moment };
+  return { type: "session", session: name, at: moment };
+}
+
+function momentOf(at: string, field: string): string {
+  const type = parseWhen(at)?.type;
+  // The "+" of a time's zone arrives as a space.
+  if (type === "position" || type === "time") return at.replace(" ", "+");
+  const refusal =
+    refusalOfFormer(at) ?? "is neither a position (such as 383600-t3k9x2) nor a time (2026-01-31T12:00:00Z)";
+  throw invalidArgument(`${field}: "${at}" ${refusal}`, field);
+}

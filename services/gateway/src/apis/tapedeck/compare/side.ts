@@ -1,0 +1,110 @@
+import type { Operation, Session } from "@tapedeck/proto/tapedeck/v1/lists";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { sourceParts } from "@tapedeck/shared/source";
+import type { CallContext } from "../../../call-context.ts";
+import type { QueryClient } from "../../../query-client.ts";
+import { nameOf, resolveSource } from "../../resolve-source.ts";
+import type { SideName } from "./side-name.ts";
+
+/** A side as the log has it. */
+export type Side = {
+  readonly session: Session;
+  /** The loop or the command that is compared; undefined: the whole session, as of `position`. */
+  readonly unit: Operation | undefined;
+  /** State and events are those up to here. */
+  readonly position: string;
+};
+
+export type SideDeps = { readonly query: QueryClient };
+
+type Context = Pick<CallContext, "workspace" | "minPosition">;
+
+/** What is compared of a session or a source: its newest one that is over, or the newest one that failed. */
+type Wanted = "newest" | "failed";
+
+const unitKinds = ["loop", "command"];
+
+/**
+ * The loop, command or session that a name means.
+ * @throws TapedeckError unknown_source, ambiguous_source, unknown_session, not_found (no such loop), before_first and the
+ * errors of query
+ */
+export async function resolveSide(deps: SideDeps, context: Context, name: SideName, wanted: Wanted): Promise<Side> {
+  if (name.type === "loop") return namedLoop(deps, context, name);
+  const session =
+    name.type === "session" ? await sessionOf(deps, context, name.session) : await sessionAt(deps, context, name);
+  // A source's newest session may not have finished a loop yet.
+  const of = name.type === "session" ? { sessions: [session.session] } : { sources: [session.source] };
+  const asked = { ...base(context), ...of, kinds: unitKinds, at: name.at ?? "", limit: 1 };
+  const over = ["succeeded", "failed", "canceled", "unknown"];
+  const failed = wanted === "failed" ? await newest(deps, { ...asked, outcomes: ["failed"] }) : undefined;
+  const unit = failed ?? (await newest(deps, { ...asked, outcomes: over })) ?? (await newest(deps, asked));
+  if (unit === undefined) return { session, unit, position: await positionOf(deps, context, session, name.at) };
+  return ofUnit(deps, context, unit, session);
+}
+
+/** The newest good loop of the side's source before the side's own; of commands, one of the same name. */
+export async function lastGood(deps: SideDeps, context: Context, { session, unit }: Side): Promise<Side | undefined> {
+  if (unit === undefined) return undefined;
+  const good = await newest(deps, {
+    ...base(context),
+    ...{ sources: [session.source], kinds: [unit.kind], outcomes: ["succeeded"], at: unit.start_position, limit: 1 },
+    ...(unit.kind === "command" && { subjects: [unit.subject] }),
+  });
+  return good && ofUnit(deps, context, good, session);
+}
+
+async function namedLoop(
+  deps: SideDeps,
+  context: Context,
+  { session, runner, loop }: Extract<SideName, { type: "loop" }>,
+): Promise<Side> {
+  const found = await sessionOf(deps, context, session);
+  const unit = await newest(deps, { ...base(context), sessions: [session], runner, loop, kinds: ["loop"], limit: 1 });
+  if (unit !== undefined) return ofUnit(deps, context, unit, found);
+  throw new TapedeckError("not_found", `session ${session} has no loop ${loop} of runner ${runner}`);
+}
+
+async function ofUnit(deps: SideDeps, context: Context, unit: Operation, known: Session): Promise<Side> {
+  const session = unit.session === known.session ? known : await sessionOf(deps, context, unit.session);
+  return { session, unit, position: unit.end_position || session.end_position };
+}
+
+async function sessionAt(
+  { query }: SideDeps,
+  context: Context,
+  { source, at }: Extract<SideName, { type: "source" }>,
+): Promise<Session> {
+  const resolved = await resolveSource(query, {
+    ...context,
+    ...(source !== undefined && { source }),
+    ...(at !== undefined && { at }),
+  });
+  const name = nameOf(resolved);
+  const { items } = await query.listSessions({ ...base(context), sources: [name], at: at ?? "", limit: 1 });
+  if (items[0] !== undefined) return items[0];
+  const { developer, project } = sourceParts(name);
+  const when = at === undefined ? "yet" : `at ${at}`;
+  throw new TapedeckError("before_first", `${developer}/${project} has no session ${when}`);
+}
+
+async function sessionOf({ query }: SideDeps, context: Context, session: string): Promise<Session> {
+  const { items } = await query.listSessions({ ...base(context), sessions: [session], limit: 1 });
+  if (items[0] !== undefined) return items[0];
+  throw new TapedeckError("unknown_session", `there is no session "${session}"`);
+}
+
+/** Where to read the state of a whole session. */
+async function positionOf({ query }: SideDeps, context: Context, session: Session, at: string | undefined) {
+  if (at === undefined) return session.end_position;
+  const { items } = await query.listSessions({ ...base(context), sessions: [session.session], at, limit: 1 });
+  return items[0]?.end_position ?? session.end_position;
+}
+
+async function newest({ query }: SideDeps, asked: Parameters<QueryClient["listOperations"]>[0]) {
+  return (await query.listOperations(asked)).items[0];
+}
+
+function base({ workspace, minPosition = "" }: Context) {
+  return { workspace, min_position: minPosition };
+}

@@ -1,0 +1,16 @@
+import type { DifferenceKind } from "../schemas/comparison.ts";
+import type { Found } from "./facts.ts";
+
+export type Weighed = {
+  readonly kind: DifferenceKind;
+  readonly subject: string;
+  readonly text: string;
+  readonly left: Found | undefined;
+  readonly right: Found | undefined;
+  /** Further evidence, such as lines of output. */
+  readonly more?: readonly (Found & { readonly side: "left" | "right" })[];
+  /** How much it explains. Only their order means something. */
+  readonly points: number;
+};
+
+export type Compared = { readonly differences: readonly Weighed[]; readonly equal: number };

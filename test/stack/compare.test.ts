@@ -1,0 +1,171 @@
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { recordingFolder } from "tapedeck/testing/skaffold-program";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Stack, startStack } from "./stack.ts";
+
+// Why a loop failed, and what differs from another one, of what real Skaffolds did.
+
+type Item = Readonly<Record<string, string>> & { readonly runner: number; readonly loop: number };
+type Failure = {
+  readonly phase: string;
+  readonly error: string;
+  readonly reason: string;
+  readonly log: readonly { readonly text: string }[];
+};
+type Side = Readonly<Record<"name" | "source" | "session" | "outcome" | "position" | "startPosition", string>> & {
+  readonly loop: number;
+  readonly failure: Failure | null;
+};
+type Difference = {
+  readonly kind: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly evidence: readonly {
+    readonly side: string;
+    readonly session: string;
+    readonly position: string;
+    readonly text: string;
+  }[];
+};
+type Comparison = {
+  readonly left: Side;
+  readonly right: Side | null;
+  readonly differences: readonly Difference[];
+  readonly equal: number;
+  readonly position: string;
+};
+
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
+
+beforeAll(async () => {
+  const recorded = (name: string) => startFakeSkaffold({ recording: loadRecording(recordingFolder(name)) });
+  const bob = cleanup.use(await recorded("04-deploy-failure-then-recovery"));
+  const alice = cleanup.use(await recorded("10-status-check-port-forward-sync-app-logs"));
+  const old = cleanup.use(await recorded("20-old-v1.39.18"));
+  const skaffold = [
+    { developer: "bob", address: bob.address },
+    { developer: "alice", address: alice.address },
+    { developer: "olga", address: old.address },
+  ];
+  stack = cleanup.use(await startStack({ skaffold }));
+  await stack.connected();
+  await Promise.all([bob.play(), alice.play(), old.play()]);
+  await stack.drained();
+});
+afterAll(() => cleanup.disposeAsync());
+
+const get = async (path: string) => {
+  const { status, headers, body } = await stack.httpCall("GET", `/api/v1/${path}`);
+  return { status, headers, body: JSON.parse(body) };
+};
+const compare = async (query: string): Promise<Comparison> => (await get(`compare?${query}`)).body;
+const loops = async (query: string): Promise<readonly Item[]> =>
+  (await get(`operations?kind=loop&limit=1000&${query}`)).body.items;
+const nameOf = ({ session, runner, loop }: Item) => `${session}.${runner}.${loop}`;
+
+describe("a source alone", () => {
+  it("is its newest failed loop beside the last good one before it", async () => {
+    const { left, right, differences, equal } = await compare("left=bob/shop");
+    const [failed] = await loops("source=bob/shop&outcome=failed");
+    expect(left).toMatchObject({ session: failed?.session, loop: failed?.loop, outcome: "failed" });
+    const good = await loops("source=bob/shop&outcome=succeeded");
+    const [before] = good.filter((loop) => (loop.startPosition ?? "") < left.startPosition);
+    expect(right).toMatchObject({ loop: before?.loop, outcome: "succeeded", failure: null });
+    expect(differences[0]?.text).toMatch(/^render failed: MalformedYAMLError: .*; it succeeded in loop \d+$/);
+    expect(equal).toBeGreaterThan(5);
+    const { headers, body } = await get("compare?left=bob/shop");
+    expect(headers["tapedeck-position"]).toBe(body.position);
+  });
+
+  it("says of a deploy that only failed what its output said", async () => {
+    const failed = (await loops("source=bob/shop&outcome=failed")).at(-1);
+    const said = 'error: unable to recognize "STDIN": no matches for kind "Deploymint" in version "apps/v1"';
+    const { left, differences } = await compare(`left=${failed && nameOf(failed)}`);
+    expect(left.failure).toMatchObject({
+      ...{ phase: "deploy", error: "kubectl apply: exit status 1", reason: "the cluster refuses the manifest" },
+      log: expect.arrayContaining([{ text: said, position: expect.any(String) }]),
+    });
+    expect(differences[0]?.text).toBe(`deploy failed: kubectl apply: exit status 1 (${said}); it succeeded in loop 1`);
+  });
+
+  it("has evidence that is in the log where it says", async () => {
+    for (const { evidence } of (await compare("left=bob/shop")).differences) {
+      expect(evidence.length).toBeGreaterThan(0);
+      for (const { session, position } of evidence) {
+        const { items } = (await get(`events?session=${session}&until=${position}&last=1`)).body;
+        expect(items[0]).toMatchObject({ session, position });
+      }
+    }
+  });
+
+  it("tells which resource was not ready, before it tells that the check failed", async () => {
+    const [failed] = await loops("source=alice/shop&outcome=failed");
+    const { left, differences } = await compare(`left=${failed && nameOf(failed)}`);
+    expect(left.failure?.phase).toBe("check");
+    expect(differences[0]?.text).toBe(
+      'deployment/web: failed: error: deployment "api" exceeded its progress deadline; ready in loop 4',
+    );
+  });
+
+  it("has nothing beside it where nothing was good before", async () => {
+    const [first] = (await loops("source=bob/shop")).toReversed();
+    const { right, differences } = await compare(`left=${first && nameOf(first)}`);
+    expect([right, differences]).toEqual([null, []]);
+  });
+});
+
+describe("two sides", () => {
+  it("of two developers are the newest loops of both", async () => {
+    const { left, right, differences } = await compare("left=alice/shop&right=olga/shop");
+    expect([left.name, right?.name]).toEqual(["alice/shop", "olga/shop"]);
+    for (const side of [left, right]) {
+      const [newest] = await loops(`source=${side?.source}`);
+      expect(side).toMatchObject({ session: newest?.session, loop: newest?.loop });
+    }
+    expect(differences.map(({ kind }) => kind)).toContain("version");
+  });
+
+  it("may be a source at a moment, a session and a loop", async () => {
+    const all = await loops("source=bob/shop");
+    const second = all.at(-2);
+    const at = await compare(`left=bob/shop@${second?.endPosition}&right=${second?.session}`);
+    expect(at.left).toMatchObject({ loop: second?.loop, position: second?.endPosition });
+    expect(at.right).toMatchObject({ loop: all[0]?.loop });
+    const { left, right, differences, equal } = await compare(
+      `left=${second && nameOf(second)}&right=${second && nameOf(second)}`,
+    );
+    expect([left.session, differences]).toEqual([right?.session, []]);
+    expect(equal).toBeGreaterThan(5);
+    const time = await compare(`left=bob/shop@${encodeURIComponent(new Date().toISOString())}&right=bob/shop`);
+    expect(time.left).toEqual(time.right);
+  });
+});
+
+it.each([
+  ["left=nobody/shop", 404, "unknown_source"],
+  ["left=01NOTHING", 404, "unknown_session"],
+  ["left=01NOTHING.1.1", 404, "unknown_session"],
+  ["left=BOB.1.999", 404, "not_found"],
+  ["", 409, "ambiguous_source"],
+  ["left=@", 400, "invalid_argument"],
+  ["left=bob/shop@soon", 400, "invalid_argument"],
+  ["left=bob/shop@2020-01-01T00:00:00Z", 404, "before_first"],
+  ["left=a/b/c/d/e", 400, "invalid_argument"],
+  ["left=bob/shop&right=other/bob/shop/skaffold", 404, "unknown_source"],
+  ["left=bob/shop&colour=red", 400, "invalid_argument"],
+])("%s is refused", async (query, status, code) => {
+  const session = (await loops("source=bob/shop"))[0]?.session ?? "";
+  const answer = await get(`compare?${query.replace("BOB", session)}`);
+  expect([answer.status, answer.body.error?.code]).toEqual([status, code]);
+});
+
+it("answers within a second", async () => {
+  await compare("left=bob/shop");
+  const begun = performance.now();
+  await compare("left=bob/shop&right=alice/shop");
+  const took = performance.now() - begun;
+  console.log(`a comparison took ${took.toFixed(0)} ms`);
+  expect(took).toBeLessThan(1_000);
+});
