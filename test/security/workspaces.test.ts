@@ -143,10 +143,10 @@ describe("gRPC", () => {
 });
 
 describe("HTTP", () => {
-  const lists = ["sources", "sessions", "operations", "events", "state", "stats/builds"];
+  const lists = ["sources", "sessions", "operations", "events", "state", "stats/builds", "compare"];
   const parameters = [
     ...["developer", "project", "upstream", "source", "session", "subject", "label", "artifact"],
-    ...["after", "until", "at", "page", "group"],
+    ...["after", "until", "at", "page", "group", "left", "right"],
   ];
 
   it("no parameter opens another workspace", async () => {
@@ -180,6 +180,10 @@ describe("HTTP", () => {
       ...sources.map((source) => `/api/v1/events?source=${source}&original=true&last=1000`),
       ...sources.map((source, at) => `/api/v1/state?source=${source}&session=${sessions[at]}`),
       ...sources.map((source, at) => `/api/v1/state?source=${source.slice(5)}&session=${sessions[at]}`),
+      ...[sources[0], acme.session, `${acme.session}.1.1`, `alice/shop/skaffold@${last}`].flatMap((side) => [
+        `/api/v1/compare?left=${side}`,
+        `/api/v1/compare?left=alice/shop/skaffold&right=${side}`,
+      ]),
       `/api/v1/operations?page=${page}&limit=1000`,
       `/api/v1/sessions?page=${page}&at=${last}`,
       `/api/v1/stats/builds?group=source,developer,artifact,day&artifact=${acme.mark}`,
@@ -194,7 +198,7 @@ describe("HTTP", () => {
       }
     }
     const paths = ["sources", "sessions", "operations", "events?last=1000", "stats/builds?group=artifact"];
-    for (const path of [...paths, "state?source=alice/shop/rkt"]) {
+    for (const path of [...paths, "state?source=alice/shop/rkt", "compare?left=alice/shop/skaffold"]) {
       expect([path, holds((await http(`/api/v1/${path}`, theirs)).body, acme.mark)]).toEqual([path, true]);
       expect([path, holds((await http(`/api/v1/${path}`, hers)).body, globex.mark)]).toEqual([path, true]);
     }

@@ -1,5 +1,9 @@
+import { promisify } from "node:util";
+import { credentials, type ServiceError } from "@grpc/grpc-js";
+import { connect } from "@tapedeck/client";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { type CompareRequest, type CompareResponse, TapedeckClient } from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "./stack.ts";
@@ -35,6 +39,8 @@ type Comparison = {
   readonly equal: number;
   readonly position: string;
 };
+
+type Done = (error: ServiceError | null, answer?: CompareResponse) => void;
 
 const cleanup = new AsyncDisposableStack();
 let stack: Stack;
@@ -159,6 +165,24 @@ it.each([
   const session = (await loops("source=bob/shop"))[0]?.session ?? "";
   const answer = await get(`compare?${query.replace("BOB", session)}`);
   expect([answer.status, answer.body.error?.code]).toEqual([status, code]);
+});
+
+it("is the same over gRPC", async () => {
+  const client = cleanup.adopt(new TapedeckClient(stack.grpc, credentials.createInsecure()), (one) => one.close());
+  const ask = promisify(client.compare.bind(client) as (request: CompareRequest, done: Done) => void);
+  const [first] = (await compare("left=bob/shop&right=alice/shop")).differences;
+  const answer = await ask({ left: "bob/shop", right: "alice/shop", min_position: "" });
+  expect(answer?.differences[0]).toMatchObject({ kind: first?.kind, text: first?.text, evidence: first?.evidence });
+  expect(answer?.left).toMatchObject({ name: "bob/shop", outcome: "failed", failure: { phase: "render" } });
+  await expect(ask({ left: "nobody/shop", right: "", min_position: "" })).rejects.toMatchObject({ code: 5 });
+});
+
+it("is the same with the client", async () => {
+  using tapedeck = connect({ url: `http://${stack.http}` });
+  expect(await tapedeck.compare("bob/shop")).toEqual(await compare("left=bob/shop"));
+  const both = await tapedeck.compare("bob/shop", { right: "alice/shop" });
+  expect(both).toEqual(await compare("left=bob/shop&right=alice/shop"));
+  await expect(tapedeck.compare("nobody/shop")).rejects.toMatchObject({ code: "unknown_source" });
 });
 
 it("answers within a second", async () => {

@@ -1,4 +1,5 @@
 import type { Backoff } from "./backoff.ts";
+import type { CompareOptions, Comparison } from "./comparison.ts";
 import type { WebSocketClass } from "./connection.ts";
 import type { TapedeckEvent } from "./event.ts";
 import { momentText } from "./filter.ts";
@@ -57,6 +58,11 @@ export type Client = Disposable & {
    * @throws TapedeckError when the gateway refuses the request, not_ready included; TypeError (of fetch) when nobody answers
    */
   state(source: string, options?: StateOptions): Promise<State>;
+  /**
+   * What differs between two sides, what may explain a failure first. A side is a loop ("<session>.<runner>.<loop>"), a
+   * session's id, or a source; a session or a source may have "@" and a position or time behind it. Throws as `state` does.
+   */
+  compare(left: string, options?: CompareOptions): Promise<Comparison>;
   /** Newest first, as the other lists. Throws as `state` does. */
   sources(options?: SourcesOptions): AsyncIterable<Source>;
   sessions(options?: SessionsOptions): AsyncIterable<Session>;
@@ -134,6 +140,9 @@ export function patientClient(
     async state(source: string, { at, session, signal }: StateOptions = {}) {
       const asked = { source, session, at: at === undefined ? undefined : momentText(at) };
       return (await http.get("/api/v1/state", asked, signal)) as State;
+    },
+    async compare(left: string, { right, signal }: CompareOptions = {}) {
+      return (await http.get("/api/v1/compare", { left, right }, signal)) as Comparison;
     },
     sources: (options: SourcesOptions = {}) => listing<Source>("sources", options),
     sessions: (options: SessionsOptions = {}) => listing<Session>("sessions", options),

@@ -1,4 +1,5 @@
 export { type Client, type ConnectOptions, connect, type EventsOptions } from "./client.ts";
+export type * from "./comparison.ts";
 export type { WebSocketClass, WebSocketLike } from "./connection.ts";
 export type * from "./details.ts";
 export { type ErrorCode, TapedeckError } from "./error.ts";

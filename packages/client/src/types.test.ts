@@ -1,5 +1,6 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import type * as proto from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import type * as shared from "@tapedeck/shared/errors/errors";
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { kinds as sharedKinds } from "@tapedeck/shared/events/kinds";
@@ -10,8 +11,13 @@ import type { Details } from "./details.ts";
 import type { KnownErrorCode } from "./error.ts";
 import { filterOf } from "./filter.ts";
 import {
+  type ComparedFailure,
+  type ComparedSide,
+  type Comparison,
   type DetailOf,
+  type Difference,
   type EventFields,
+  type Evidence,
   type Filter,
   type KindsLike,
   kinds,
@@ -46,6 +52,15 @@ it("knows the same fields of an event", () => {
   expectTypeOf<Readonly<EventFields["operation"]>>().toEqualTypeOf<
     Readonly<AsJson<NonNullable<Event["operation"]>>> | undefined
   >();
+});
+
+it("knows the same fields of a comparison", () => {
+  type Names<Message> = Camel<Exclude<keyof Message, "_unknownFields">>;
+  expectTypeOf<keyof Comparison>().toEqualTypeOf<Names<proto.CompareResponse>>();
+  expectTypeOf<keyof ComparedSide>().toEqualTypeOf<Names<proto.ComparedSide>>();
+  expectTypeOf<keyof ComparedFailure>().toEqualTypeOf<Names<proto.ComparedSide_Failure>>();
+  expectTypeOf<keyof Difference>().toEqualTypeOf<Names<proto.Difference>>();
+  expectTypeOf<keyof Evidence>().toEqualTypeOf<Names<proto.Difference_Evidence>>();
 });
 
 describe("details", () => {

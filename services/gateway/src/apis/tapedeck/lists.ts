@@ -120,10 +120,10 @@ function operationJson(operation: Operation): Answer<"Operation"> {
 }
 
 /** A value that is not known yet, such as an end or an outcome, is null and never an empty text. */
-function textJson(text: string): string | null {
+export function textJson(text: string): string | null {
   return text === "" ? null : text;
 }
 
-function timeJson(time: Timestamp | undefined): string | null {
+export function timeJson(time: Timestamp | undefined): string | null {
   return time === undefined ? null : timeToJson(time);
 }

@@ -59,6 +59,14 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
           return listAnswer(await lists.operations(context, asked));
         }),
       ),
+      compare: handlers.unary(
+        answering(methods.compare, async ({ left, right, min_position }, context) => {
+          const asked = { ...(left !== "" && { left }), ...(right !== "" && { right }) };
+          const scope = min_position === "" ? context : { ...context, minPosition: min_position };
+          const comparison = await api.compare(scope, asked);
+          return { response: comparison, head: { position: comparison.position } };
+        }),
+      ),
       events: handlers.serverStream(async (bytes, context) => {
         const request = subscriptionOf(decoded(methods.events, bytes));
         const { position, messages } = await api.subscribe(request, context);

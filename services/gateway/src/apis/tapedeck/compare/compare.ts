@@ -1,8 +1,12 @@
-import { timeToJson } from "@tapedeck/shared/events/time-text";
+import type {
+  ComparedSide,
+  ComparedSide_Failure,
+  CompareResponse,
+  Difference,
+} from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import { sourceParts } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
 import { nameOf } from "../../resolve-source.ts";
-import type { Answer } from "../answers.ts";
 import { differencesOf } from "./differences.ts";
 import type { Facts } from "./facts.ts";
 import { type FactsDeps, readFacts } from "./read-facts.ts";
@@ -18,7 +22,7 @@ export type CompareRequest = {
   readonly right?: string | undefined;
 };
 
-export type CompareApi = (context: CallContext, request: CompareRequest) => Promise<Answer<"Comparison">>;
+export type CompareApi = (context: CallContext, request: CompareRequest) => Promise<CompareResponse>;
 
 /**
  * What differs between two sides, most telling first. With two sides, each is the newest loop (or command of Vagrant) that
@@ -27,9 +31,9 @@ export type CompareApi = (context: CallContext, request: CompareRequest) => Prom
 export function compareApi(deps: FactsDeps): CompareApi {
   return async (context, { left = context.source, right }) => {
     const asked = { workspace: context.workspace, ...(context.minPosition && { minPosition: context.minPosition }) };
-    const sideOf = (name: string | undefined, field: "left" | "right") =>
+    const named = (name: string | undefined, field: "left" | "right") =>
       name === undefined ? ({ type: "source", source: undefined, at: undefined } as const) : sideNamed(name, field);
-    const [leftName, rightName] = [sideOf(left, "left"), right === undefined ? undefined : sideOf(right, "right")];
+    const [leftName, rightName] = [named(left, "left"), right === undefined ? undefined : named(right, "right")];
     const { position } = await deps.query.position();
     const one = await resolveSide(deps, asked, leftName, rightName === undefined ? "failed" : "newest");
     const other =
@@ -41,9 +45,9 @@ export function compareApi(deps: FactsDeps): CompareApi {
     ]);
     const { differences, equal } = differencesOf(leftFacts, rightFacts);
     return {
-      left: sideJson(one, leftFacts),
-      right: other === undefined || rightFacts === undefined ? null : sideJson(other, rightFacts),
-      differences: differences.map((difference) => differenceJson(difference, leftFacts, rightFacts)),
+      left: sideOf(one, leftFacts),
+      right: other && rightFacts && sideOf(other, rightFacts),
+      differences: differences.map((difference) => differenceOf(difference, leftFacts, rightFacts)),
       equal,
       position,
     };
@@ -79,43 +83,41 @@ function peopleName(side: Side, other: Side | undefined): string {
   return what === "" ? ofSession : `${what} of ${ofSession}`;
 }
 
-function sideJson({ session, unit, position }: Side, { name, failure, outcome }: Facts): Answer<"ComparedSide"> {
+function sideOf({ session, unit, position }: Side, { name, failure }: Facts): ComparedSide {
   const { started_at, ended_at } = unit ?? session;
   const isLoop = unit?.kind === "loop";
   return {
     name,
     source: session.source,
-    upstream: sourceParts(nameOf(session)).upstream as Answer<"ComparedSide">["upstream"],
+    upstream: sourceParts(nameOf(session)).upstream,
     session: session.session,
     unit: unit === undefined ? "session" : isLoop ? "loop" : "command",
     runner: unit?.runner ?? 0,
     loop: isLoop ? unit.loop : 0,
     subject: isLoop ? "" : (unit?.subject ?? ""),
-    outcome: outcome as Answer<"ComparedSide">["outcome"],
-    startedAt: started_at ? timeToJson(started_at) : null,
-    endedAt: ended_at ? timeToJson(ended_at) : null,
-    durationMs: unit?.duration_ms === undefined ? null : String(unit.duration_ms),
-    startPosition: unit?.start_position ?? session.start_position,
+    outcome: unit?.outcome ?? "",
+    ...{ started_at, ended_at, duration_ms: unit?.duration_ms },
+    start_position: unit?.start_position ?? session.start_position,
     position,
-    failure: failure === undefined ? null : failureJson(failure),
+    failure: failure && failureOf(failure),
   };
 }
 
-function failureJson(failure: NonNullable<Facts["failure"]>): NonNullable<Answer<"ComparedSide">["failure"]> {
+function failureOf(failure: NonNullable<Facts["failure"]>): ComparedSide_Failure {
   const { phase, subject, code, text, suggestions, position, log } = failure;
   return {
-    ...{ phase, subject, errorCode: code, error: text, position },
+    ...{ phase, subject, error_code: code, error: text, position },
     reason: tellingLine(failure).reason?.name ?? "",
     suggestions: [...suggestions],
     log: log.map(({ value, position }) => ({ text: value, position })),
   };
 }
 
-function differenceJson(
+function differenceOf(
   { kind, subject, text, left, right, more = [] }: Weighed,
   { session }: Facts,
   other: Facts | undefined,
-): Answer<"Difference"> {
+): Difference {
   const sessions = { left: session, right: other?.session ?? "" };
   const found = [
     ...(left === undefined ? [] : [{ side: "left" as const, ...left }]),
@@ -123,9 +125,7 @@ function differenceJson(
     ...more,
   ];
   return {
-    ...{ kind, subject, text },
-    left: left?.value ?? null,
-    right: right?.value ?? null,
+    ...{ kind, subject, text, left: left?.value, right: right?.value },
     evidence: found.map(({ side, value, position }) => ({ side, session: sessions[side], position, text: value })),
   };
 }

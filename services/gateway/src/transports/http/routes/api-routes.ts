@@ -1,6 +1,7 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { z } from "zod";
+import { comparisonJson } from "../../../apis/tapedeck/compare/comparison-json.ts";
 import { type Given, readParameters } from "../../../apis/tapedeck/parameters.ts";
 import type { TapedeckApi } from "../../../apis/tapedeck/tapedeck-api.ts";
 import { boundTo } from "../../../call-context.ts";
@@ -62,7 +63,7 @@ export function apiRoutes(
     sendPage(watch, reply, await lists.commandStats(context, asked)),
   );
   getRoute(app, deps, routes.compare, async ({ reply, context, asked: { left, right } }) => {
-    const body = await api.compare(context, { left, right });
+    const body = comparisonJson(await api.compare(context, { left, right }));
     return sendBody(watch, reply, { body, head: { position: body.position } });
   });
   webSocketRoute(app, deps);

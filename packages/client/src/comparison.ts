@@ -1,0 +1,82 @@
+import type { Outcome } from "./event.ts";
+
+export type CompareOptions = {
+  /** The other side. Without it: the last good loop before the one on the left, which is then the newest that failed. */
+  readonly right?: string;
+  readonly signal?: AbortSignal;
+};
+
+/** What differs between two loops, sessions or sources. */
+export type Comparison = {
+  readonly left: ComparedSide;
+  /** Null: there is no good one to compare with. */
+  readonly right: ComparedSide | null;
+  /** What explains most first. */
+  readonly differences: readonly Difference[];
+  /** How many facts are the same on both sides. */
+  readonly equal: number;
+  /** The position that the answer reflects. */
+  readonly position: string;
+};
+
+export type ComparedSide = {
+  /** For people, beside the other side: "loop 14", "bob/shop". */
+  readonly name: string;
+  readonly source: string;
+  readonly upstream: string;
+  readonly session: string;
+  readonly unit: "loop" | "command" | "session" | (string & {});
+  readonly runner: number;
+  readonly loop: number;
+  /** Name of the command. */
+  readonly subject: string;
+  /** Null while it runs, as are its end and duration. */
+  readonly outcome: Outcome | null;
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  /** A 64-bit number as a string. */
+  readonly durationMs: string | null;
+  readonly startPosition: string;
+  /** State and events are those up to here. */
+  readonly position: string;
+  readonly failure: ComparedFailure | null;
+};
+
+/** What failed first. */
+export type ComparedFailure = {
+  readonly phase: string;
+  readonly subject: string;
+  readonly errorCode: string;
+  readonly error: string;
+  /** What the texts say, in words; empty where they say no more than that it failed. */
+  readonly reason: string;
+  readonly suggestions: readonly string[];
+  readonly position: string;
+  /** Lines of the step's output that look like the error. */
+  readonly log: readonly { readonly text: string; readonly position: string }[];
+};
+
+export type DifferenceKind =
+  | ("resource" | "failure" | "command" | "version" | "platform" | "configuration" | "artifact")
+  | ("label" | "port" | "debugger" | "duration" | "gap")
+  | (string & {});
+
+export type Difference = {
+  readonly kind: DifferenceKind;
+  /** What differs: a label, a resource, a setting … */
+  readonly subject: string;
+  /** A sentence. */
+  readonly text: string;
+  /** The values; null on a side that lacks it. */
+  readonly left: string | null;
+  readonly right: string | null;
+  /** Where it was recorded. */
+  readonly evidence: readonly Evidence[];
+};
+
+export type Evidence = {
+  readonly side: "left" | "right" | (string & {});
+  readonly session: string;
+  readonly position: string;
+  readonly text: string;
+};

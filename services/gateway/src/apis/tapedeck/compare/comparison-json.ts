@@ -1,0 +1,46 @@
+import type { ComparedSide, CompareResponse } from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import type { Answer } from "../answers.ts";
+import { textJson, timeJson } from "../lists.ts";
+
+/** A comparison in the HTTP API. */
+export function comparisonJson({ left, right, differences, equal, position }: CompareResponse): Answer<"Comparison"> {
+  if (left === undefined) throw new Error("a comparison has a left side");
+  return {
+    left: sideJson(left),
+    right: right === undefined ? null : sideJson(right),
+    differences: differences.map(({ left = null, right = null, ...difference }) => {
+      const { kind, evidence } = difference as unknown as Pick<Answer<"Difference">, "kind" | "evidence">;
+      return { ...difference, kind, left, right, evidence };
+    }),
+    ...{ equal, position },
+  };
+}
+
+function sideJson({
+  started_at,
+  ended_at,
+  duration_ms,
+  start_position,
+  outcome,
+  failure,
+  ...side
+}: ComparedSide): Answer<"ComparedSide"> {
+  const { unit, upstream } = side as unknown as Pick<Answer<"ComparedSide">, "unit" | "upstream">;
+  return {
+    ...side,
+    ...{ unit, upstream },
+    outcome: textJson(outcome) as Answer<"ComparedSide">["outcome"],
+    startedAt: timeJson(started_at),
+    endedAt: timeJson(ended_at),
+    durationMs: duration_ms === undefined ? null : String(duration_ms),
+    startPosition: start_position,
+    failure: failure === undefined ? null : failureJson(failure),
+  };
+}
+
+function failureJson({
+  error_code,
+  ...failure
+}: NonNullable<ComparedSide["failure"]>): NonNullable<Answer<"ComparedSide">["failure"]> {
+  return { ...failure, errorCode: error_code };
+}
