@@ -1,9 +1,11 @@
+import { tmpdir } from "node:os";
 import { promisify } from "node:util";
 import { credentials, type ServiceError } from "@grpc/grpc-js";
 import { connect } from "@tapedeck/client";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { type CompareRequest, type CompareResponse, TapedeckClient } from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { startCli } from "tapedeck/testing/cli";
 import { recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "./stack.ts";
@@ -183,6 +185,54 @@ it("is the same with the client", async () => {
   const both = await tapedeck.compare("bob/shop", { right: "alice/shop" });
   expect(both).toEqual(await compare("left=bob/shop&right=alice/shop"));
   await expect(tapedeck.compare("nobody/shop")).rejects.toMatchObject({ code: "unknown_source" });
+});
+
+describe("in the terminal", () => {
+  async function tapedeck(...args: string[]) {
+    await using cli = startCli(args, { cwd: tmpdir(), env: { TAPEDECK_URL: `http://${stack.http}` } });
+    return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
+  }
+
+  it("`why` tells what failed and what differs", async () => {
+    const { code, out, err } = await tapedeck("why", "-s", "bob/shop");
+    expect([code, err]).toEqual([0, ""]);
+    expect(out).toMatch(
+      /^bob\/shop {2}loop 4 {2}failed after .*\n {2}render: MalformedYAMLError: .*\nbeside\nbob\/shop {2}loop 3 {2}succeeded/,
+    );
+    expect(out).toMatch(/\n 1 {2}render failed: .*\n {4}failure, recorded at \S+\n/);
+    const json = JSON.parse((await tapedeck("why", "-s", "bob/shop", "--json")).out);
+    expect(json).toEqual(await compare("left=bob/shop"));
+    const failed = (await loops("source=bob/shop&outcome=failed")).at(-1);
+    expect((await tapedeck("why", failed === undefined ? "" : nameOf(failed))).out).toContain(
+      'no matches for kind "Deploymint"',
+    );
+    expect(await tapedeck("why")).toMatchObject({ code: 1, err: expect.stringContaining("choose one with -s") });
+    expect((await tapedeck("why", "-s", "nobody/shop")).err).toContain("nobody/shop");
+  });
+
+  it("`compare` takes sources, also of earlier", async () => {
+    expect((await tapedeck("compare", "alice/shop", "olga/shop")).out).toMatch(
+      / version: v2\.\d+\.\d+; v1\.39\.18 in olga\/shop\n/,
+    );
+    expect((await tapedeck("compare", "bob/shop", "bob/shop")).out).toContain("nothing that differs is recorded");
+    expect((await tapedeck("compare", "bob/shop", "bob/shop@yesterday")).err).toContain("bob/shop has no session at");
+    expect((await tapedeck("compare", "bob/shop", "bob/shop@soonish")).err).toContain("is no position and no time");
+  });
+
+  it("`loops` lists what is over, with what failed first", async () => {
+    const { code, out } = await tapedeck("loops", "-s", "bob/shop");
+    const rows = out.trimEnd().split("\n");
+    expect([code, rows[0]]).toEqual([
+      0,
+      expect.stringMatching(/^LOOP +SOURCE +STARTED +OUTCOME +WAITED +FAILED FIRST$/),
+    ]);
+    const expected = await loops("source=bob/shop");
+    expect(rows.slice(1).map((row) => row.split(/ +/)[0])).toEqual(expected.map(nameOf));
+    expect(rows[1]).toMatch(/ bob\/shop .* failed +\S+ \S+ +render: MalformedYAMLError/);
+    expect(rows[2]).toMatch(/ succeeded +\S+ \S+$/);
+    expect((await tapedeck("loops", "-s", "bob/shop", "--outcome", "canceled")).out).toBe("No matching loops.\n");
+    expect(JSON.parse((await tapedeck("loops", "--json", "--limit", "2")).out).items).toHaveLength(2);
+  });
 });
 
 it("answers within a second", async () => {

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { backupCommand } from "./backup/command.ts";
+import { compareCommand } from "./compare/command.ts";
 import { contextCommand } from "./context/command.ts";
 import { doctorCommand } from "./doctor/command.ts";
 import { eraseCommand } from "./erase/command.ts";
@@ -7,6 +8,7 @@ import { exportCommand } from "./export/command.ts";
 import { importCommand } from "./import/command.ts";
 import { loginCommand, logoutCommand } from "./login/command.ts";
 import { logsCommand } from "./logs/command.ts";
+import { loopsCommand } from "./loops/command.ts";
 import { newEpochCommand } from "./new-epoch/command.ts";
 import { openCommand } from "./open/command.ts";
 import { rebuildCommand } from "./rebuild/command.ts";
@@ -24,6 +26,7 @@ import { tokenCommand } from "./token/command.ts";
 import { upCommand } from "./up/command.ts";
 import { waitCommand } from "./wait/command.ts";
 import { watchCommand } from "./watch/command.ts";
+import { whyCommand } from "./why/command.ts";
 
 /** The order of `tapedeck --help`. `completion` is absent because it is left out while a shell completes. */
 export const allCommands = (): readonly Command[] => [
@@ -38,6 +41,9 @@ export const allCommands = (): readonly Command[] => [
   waitCommand(),
   stateCommand(),
   sessionsCommand(),
+  loopsCommand(),
+  whyCommand(),
+  compareCommand(),
   statsCommand(),
   exportCommand(),
   replayCommand(),

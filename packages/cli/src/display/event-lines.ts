@@ -1,4 +1,5 @@
-import { stripVTControlCharacters, styleText } from "node:util";
+import { styleText } from "node:util";
+import { plainLine } from "./plain-line.ts";
 import { spokenSource } from "./source-name.ts";
 import { type Colour, statusColour } from "./status-colour.ts";
 
@@ -54,8 +55,5 @@ function timeText(moment: Date): string {
 function oneLine({ summary, error }: ShownEvent): string {
   const known = error === undefined || error.message === "" || summary.includes(error.message);
   const text = known ? summary : `${summary}: ${error.message}`;
-  // What tools write into their texts must not move the cursor or colour the terminal.
-  return stripVTControlCharacters(text)
-    .replace(/\p{Cc}+/gu, " ")
-    .trim();
+  return plainLine(text);
 }

@@ -1,0 +1,24 @@
+import { Command } from "commander";
+import { collectList, jsonOption, sinceOption, sourceOption, untilOption, urlOption, wholeNumber } from "../options.ts";
+import type { LoopsOptions } from "./run.ts";
+
+export const loopsCommand = () =>
+  new Command("loops")
+    .summary("list the finished dev loops, newest first")
+    .description(`Lists the dev loops that are over, newest first: how each ended, how long it was waited for, and what failed first in \
+it. \`tapedeck why <loop>\` tells more of one.`)
+    .addOption(sourceOption())
+    .option("--outcome <outcome>", "only succeeded, failed, canceled or unknown; repeatable", collectList)
+    .addOption(sinceOption("only loops that began at or after this time"))
+    .addOption(untilOption("only loops that began before this time"))
+    .option("--limit <n>", "show at most n loops", wholeNumber, 20)
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .addHelpText(
+      "after",
+      `
+Example:
+  tapedeck loops -s alice/shop
+  tapedeck loops --outcome failed --since yesterday`,
+    )
+    .action(async (options: LoopsOptions) => (await import("./run.ts")).loops(options));

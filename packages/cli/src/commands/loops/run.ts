@@ -1,0 +1,80 @@
+import { styleText } from "node:util";
+import type { Operation } from "@tapedeck/client";
+import { type Api, apiAt, type Page } from "../../api/api.ts";
+import { agoText, durationText } from "../../display/durations.ts";
+import { plainLine } from "../../display/plain-line.ts";
+import { spokenSource } from "../../display/source-name.ts";
+import { statusColour } from "../../display/status-colour.ts";
+import { table } from "../../display/table.ts";
+
+export type LoopsOptions = {
+  readonly url?: string;
+  readonly json?: boolean;
+  readonly source?: string;
+  readonly outcome?: readonly string[];
+  readonly limit: number;
+  readonly since?: string;
+  readonly until?: string;
+};
+
+const over = ["succeeded", "failed", "canceled", "unknown"];
+
+export async function loops(options: LoopsOptions): Promise<void> {
+  const { url, json, source, outcome, limit, since: from, until: to } = options;
+  const api = apiAt(url);
+  const asked = { source, kind: "loop", outcome: outcome ?? over, limit, from, to };
+  const page = await api.get<Page<Operation>>("/api/v1/operations", asked);
+  if (json) {
+    process.stdout.write(`${JSON.stringify(page)}\n`);
+    return;
+  }
+  if (page.items.length === 0) {
+    const isAll = [source, outcome, from, to].every((one) => one === undefined);
+    console.log(isAll ? "No finished loops yet." : "No matching loops.");
+    return;
+  }
+  const causes = await causesOf(api, page.items, source);
+  const rows = page.items.map((loop) => [
+    loopName(loop),
+    spokenSource(loop.source),
+    agoText(loop.startedAt),
+    styleText(statusColour(loop.outcome ?? ""), loop.outcome ?? ""),
+    loop.durationMs === null ? "-" : durationText(Number(loop.durationMs)),
+    loop.outcome === "failed" ? causeText(loop, causes.get(loopName(loop))) : "",
+  ]);
+  const columns = ["LOOP", "SOURCE", "STARTED", "OUTCOME", "WAITED", "FAILED FIRST"].map((title) => ({ title }));
+  console.log(table(columns, rows));
+}
+
+/** As the API and the page name it. */
+function loopName({ session, runner, loop }: Operation): string {
+  return `${session}.${runner}.${loop}`;
+}
+
+const mostFailures = 1_000;
+const marginMs = 1_000;
+
+/** What failed first in each loop: the failed step that ended first. */
+async function causesOf(
+  api: Api,
+  listed: readonly Operation[],
+  source: string | undefined,
+): Promise<ReadonlyMap<string, Operation>> {
+  const failed = listed.filter(({ outcome }) => outcome === "failed");
+  const starts = failed.flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
+  if (failed.length === 0) return new Map();
+  const from = starts.length === 0 ? undefined : new Date(Math.min(...starts) - marginMs).toISOString();
+  const asked = { source, outcome: "failed", from, limit: mostFailures };
+  const { items } = await api.get<Page<Operation>>("/api/v1/operations", asked);
+  const steps = items.filter(({ kind, loop }) => kind !== "loop" && loop > 0);
+  const latestFirst = steps.toSorted((a, b) => ((a.endPosition ?? "") < (b.endPosition ?? "") ? 1 : -1));
+  return new Map(latestFirst.map((step) => [loopName(step), step]));
+}
+
+const longest = 80;
+
+function causeText(loop: Operation, step: Operation | undefined): string {
+  const name = step === undefined ? "" : [step.kind, step.subject].filter((part) => part !== "").join(" ");
+  const text = [name, plainLine(step?.error || loop.error)].filter((part) => part !== "").join(": ");
+  return text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
+}

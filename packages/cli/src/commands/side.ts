@@ -1,0 +1,15 @@
+import { CommandError } from "../command-error.ts";
+import { positionOrTime, timeForm } from "./time.ts";
+
+/**
+ * A side of a comparison as the API takes it. Behind "@" a time may be written as people say it: `alice/shop@yesterday`.
+ * @throws CommandError for what is no time
+ */
+export function sideOf(text: string): string {
+  const at = text.indexOf("@");
+  if (at < 0) return text;
+  const moment = positionOrTime(text.slice(at + 1));
+  if (moment === undefined)
+    throw new CommandError(`"${text.slice(at + 1)}" is no position and no time. Expected ${timeForm}.`);
+  return `${text.slice(0, at)}@${moment}`;
+}

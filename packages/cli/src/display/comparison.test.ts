@@ -1,0 +1,54 @@
+import { stripVTControlCharacters } from "node:util";
+import type { ComparedSide, Comparison } from "@tapedeck/client";
+import { expect, it } from "vitest";
+import { comparisonText } from "./comparison.ts";
+
+const left: ComparedSide = {
+  ...{ name: "loop 14", source: "acme/bob/shop/skaffold", upstream: "skaffold", session: "01B", unit: "loop" },
+  ...{ runner: 1, loop: 14, subject: "", outcome: "failed", startedAt: new Date().toISOString(), endedAt: null },
+  ...{ durationMs: "2300", startPosition: "383600-t3k9x2", position: "383700-t3k9x2" },
+  failure: {
+    ...{
+      phase: "deploy",
+      subject: "",
+      errorCode: "DEPLOY_KUBECTL_USER_ERR",
+      error: "kubectl apply: exit status 1",
+      reason: "",
+    },
+    ...{ suggestions: ["Check the manifest"], position: "383650-t3k9x2" },
+    log: [{ text: "\u001b[31merror: no matches\u001b[0m for kind\r", position: "383640-t3k9x2" }],
+  },
+};
+const right: ComparedSide = { ...left, name: "loop 11", loop: 11, outcome: "succeeded", failure: null };
+const difference = (index: number): Comparison["differences"][number] => ({
+  ...{ kind: "label", subject: `l${index}`, text: `l${index}: a; b in loop 11`, left: "a", right: "b" },
+  evidence: [
+    { side: "left", session: "01B", position: "383600-t3k9x2", text: "a" },
+    { side: "right", session: "01B", position: "383500-t3k9x2", text: "b" },
+  ],
+});
+const lines = (comparison: Comparison) => stripVTControlCharacters(comparisonText(comparison)).split("\n");
+
+it("begins with what failed, and numbers what differs with where it was recorded", () => {
+  const shown = lines({ left, right, differences: [difference(1)], equal: 24, position: "383700-t3k9x2" });
+  expect(shown.map((line) => line.replace(/(?:now|\d+ s ago)$/, "now"))).toEqual([
+    "bob/shop  loop 14  failed after 2.3 s, now",
+    "  deploy: kubectl apply: exit status 1  DEPLOY_KUBECTL_USER_ERR",
+    "  error: no matches for kind",
+    "  Suggestion: Check the manifest",
+    "beside",
+    "bob/shop  loop 11  succeeded after 2.3 s, now",
+    "",
+    " 1  l1: a; b in loop 11",
+    "    label, recorded at 383600-t3k9x2 beside 383500-t3k9x2",
+    "    24 facts are equal",
+  ]);
+});
+
+it("shows the first of many, and says what is missing", () => {
+  const differences = Array.from({ length: 13 }, (_, index) => difference(index));
+  expect(lines({ left, right, differences, equal: 0, position: "" })).toContain("    and 3 more (--json shows all)");
+  expect(lines({ left, right: null, differences: [], equal: 0, position: "" }).at(-1)).toBe(
+    "nothing to compare it with: no loop before it was good",
+  );
+});
