@@ -5,6 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { now, search } from "./data/shown.ts";
 import { about, lostSince, mustSignIn, signOut, tick } from "./data/tapedeck.ts";
 import { route } from "./router.ts";
+import { CompareView } from "./views/compare.tsx";
 import { HealthView } from "./views/health.tsx";
 import { LoopView } from "./views/loop.tsx";
 import { NowView } from "./views/now.tsx";
@@ -43,6 +44,8 @@ function View() {
       return <SessionView key={shown.session} session={shown.session} at={shown.at} />;
     case "loop":
       return <LoopView key={JSON.stringify(shown.loop)} name={shown.loop} />;
+    case "compare":
+      return <CompareView left={shown.left} right={shown.right} />;
     case "health":
       return <HealthView />;
     default:
@@ -79,6 +82,9 @@ function Header() {
       <nav aria-label="Views">
         <a href="/" aria-current={current("now")}>
           Now
+        </a>
+        <a href="/compare" aria-current={current("compare")}>
+          Compare
         </a>
         <a href="/health" aria-current={current("health")}>
           Health

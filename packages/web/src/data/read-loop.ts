@@ -80,24 +80,3 @@ async function stepsOf(loop: Operation, signal: AbortSignal): Promise<readonly O
       (a, b) => (a.startedAt ?? "").localeCompare(b.startedAt ?? "") || (a.startPosition < b.startPosition ? -1 : 1),
     );
 }
-
-export type Difference = { readonly text: string; readonly kind: string; readonly evidence: readonly string[] };
-
-/** What differs between two loops, most telling first; undefined where this gateway does not compare. */
-export async function readDifferences(left: string, right: string | undefined, signal: AbortSignal) {
-  const query = new URLSearchParams({ left, ...(right !== undefined && { right }) });
-  const answer = await fetch(`/api/v1/compare?${query}`, { signal, headers: { accept: "application/json" } });
-  if (!answer.ok) return undefined;
-  const body = await answer.json();
-  const differences: unknown[] = Array.isArray(body.differences) ? body.differences : [];
-  return differences.flatMap((one): Difference[] => {
-    const found = one as Record<string, unknown>;
-    const text = found.sentence ?? found.summary ?? found.text;
-    if (typeof text !== "string") return [];
-    const evidence = Array.isArray(found.evidence) ? found.evidence : [];
-    const positions = evidence.map((at) =>
-      typeof at === "string" ? at : String((at as { position?: unknown })?.position ?? ""),
-    );
-    return [{ text, kind: String(found.kind ?? ""), evidence: positions.filter((at) => at !== "") }];
-  });
-}

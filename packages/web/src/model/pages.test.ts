@@ -1,7 +1,7 @@
 import { ageText, durationText, plainText } from "@tapedeck/client/lanes/format";
 import { event, failed, inLoop } from "@tapedeck/client/lanes/testing/events";
 import { expect, it } from "vitest";
-import { loopPath, routeOf, sessionPath } from "./route.ts";
+import { comparePath, loopPath, routeOf, sessionPath } from "./route.ts";
 import { emptySession, foldSession, indexAt, matching, pauseAfter } from "./session.ts";
 import { stateSections } from "./state-sections.ts";
 
@@ -12,6 +12,8 @@ it.each([
   ["/?source=alice/shop", { view: "now", source: "alice/shop" }],
   ["/loops/01ABC.1.14", { view: "loop", loop: { session: "01ABC", runner: 1, loop: 14 } }],
   ["/sessions/01ABC?at=1-x", { view: "session", session: "01ABC", at: "1-x" }],
+  ["/compare?left=alice/shop&right=01ABC.1.2", { view: "compare", left: "alice/shop", right: "01ABC.1.2" }],
+  ["/compare", { view: "compare" }],
   ["/health", { view: "health" }],
   ["/loops/01ABC", { view: "missing", path: "/loops/01ABC" }],
   ["/trends", { view: "missing", path: "/trends" }],
@@ -22,6 +24,9 @@ it.each([
 it("a view's path leads back to it", () => {
   expect(routed(loopPath({ session: "01ABC", runner: 2, loop: 3 }))).toMatchObject({ loop: { runner: 2, loop: 3 } });
   expect(routed(sessionPath("01ABC", "2&3"))).toMatchObject({ at: "2&3" });
+  const sides = { left: "a&b/c@2026-01-31T12:00:00Z", right: "01ABC.1.2" };
+  expect(routed(comparePath(sides.left, sides.right))).toMatchObject(sides);
+  expect(routed(comparePath(undefined, "bob/shop"))).toEqual({ view: "compare", right: "bob/shop" });
 });
 
 it.each([

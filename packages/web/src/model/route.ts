@@ -3,6 +3,7 @@ export type Route =
   | { readonly view: "now"; readonly source?: string }
   | { readonly view: "session"; readonly session: string; readonly at?: string }
   | { readonly view: "loop"; readonly loop: LoopName }
+  | { readonly view: "compare"; readonly left?: string; readonly right?: string }
   | { readonly view: "health" }
   | { readonly view: "missing"; readonly path: string };
 
@@ -14,6 +15,9 @@ export function routeOf({ pathname, search }: { readonly pathname: string; reado
   const missing = { view: "missing", path: pathname } as const;
   if (rest.length > 0) return missing;
   if (first === "") return { view: "now", ...optional("source", query.get("source")) };
+  if (first === "compare" && second === "") {
+    return { view: "compare", ...optional("left", query.get("left")), ...optional("right", query.get("right")) };
+  }
   if (first === "health" && second === "") return { view: "health" };
   if (first === "sessions" && second !== "") {
     return { view: "session", session: decodeURIComponent(second), ...optional("at", query.get("at")) };
@@ -33,7 +37,22 @@ function loopNamed(text: string): LoopName | undefined {
 }
 
 export function loopPath({ session, runner, loop }: LoopName): string {
-  return `/loops/${session}.${runner}.${loop}`;
+  return `/loops/${loopSide({ session, runner, loop })}`;
+}
+
+/** Sides as the API takes them; without a right one it is the last good loop before. */
+export function comparePath(left: string | undefined, right?: string): string {
+  const sides = [
+    ["left", left],
+    ["right", right],
+  ].flatMap(([name, side]) =>
+    side === undefined ? [] : [`${name}=${encodeURIComponent(side).replaceAll("%2F", "/")}`],
+  );
+  return `/compare${sides.length === 0 ? "" : `?${sides.join("&")}`}`;
+}
+
+export function loopSide({ session, runner, loop }: LoopName): string {
+  return `${session}.${runner}.${loop}`;
 }
 
 export function sessionPath(session: string, at?: string): string {

@@ -1,11 +1,13 @@
+import type { Comparison } from "@tapedeck/client";
 import { durationText, elapsedText, momentText, sourceText } from "@tapedeck/client/lanes/format";
 import { firstFailure } from "@tapedeck/client/lanes/loop";
 import { type Loop, lengthOf, type Step, stepText } from "@tapedeck/client/lanes/step";
 import { useEffect, useState } from "preact/hooks";
-import { type Difference, type LoopRecord, readDifferences, readLoop } from "../data/read-loop.ts";
+import { type LoopRecord, readLoop } from "../data/read-loop.ts";
 import { useReading } from "../data/reading.ts";
 import { tapedeck, tick } from "../data/tapedeck.ts";
-import { type LoopName, loopPath, sessionPath, sourcePath } from "../model/route.ts";
+import { comparePath, type LoopName, loopPath, loopSide, sessionPath, sourcePath } from "../model/route.ts";
+import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
 import { LogText } from "../parts/log-text.tsx";
 import { CopyButton, Loading, outcomeWord, Problem, Sign, shownOutcome } from "../parts/small.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
@@ -44,7 +46,7 @@ function Shown({ record }: { readonly record: LoopRecord }) {
   const { loop, source, labels, suggestions, log } = record;
   const failure = firstFailure(loop.steps);
   const [chosen, setChosen] = useState<Step | undefined>(failure);
-  const { before, after, lastGood } = neighbours(record);
+  const { before, after } = neighbours(record);
   const shown = shownOutcome(loop);
   useEffect(() => {
     document.title = `${sourceText(source)} loop ${loop.loop}: ${outcomeWord(shown)} · Tapedeck`;
@@ -98,7 +100,7 @@ function Shown({ record }: { readonly record: LoopRecord }) {
           <Followed loop={loop} failure={failure} />
         </section>
       )}
-      {shown === "failed" && <Differences loop={loop} lastGood={lastGood} />}
+      {shown === "failed" && <Differences loop={loop} />}
       <section aria-label="Waterfall">
         <h2 class="part">
           Waterfall <span class="quiet-text">underlined: the critical path</span>
@@ -141,7 +143,6 @@ function neighbours({ loop, siblings }: LoopRecord) {
   return {
     before: siblings[at - 1],
     after: siblings[at + 1],
-    lastGood: siblings.slice(0, Math.max(0, at)).findLast(({ outcome }) => outcome === "succeeded"),
   };
 }
 
@@ -157,29 +158,31 @@ function useLoopKeys(before: Loop | undefined, after: Loop | undefined): void {
   }, [before, after]);
 }
 
-function Differences({ loop, lastGood }: { readonly loop: Loop; readonly lastGood: Loop | undefined }) {
-  const [found, setFound] = useState<readonly Difference[]>();
-  const name = (one: Loop) => `${one.session}.${one.runner}.${one.loop}`;
+/** What may explain the failure, beside the last good loop, which may be of an earlier session. */
+function Differences({ loop }: { readonly loop: Loop }) {
+  const [comparison, setComparison] = useState<Comparison>();
+  const [problem, setProblem] = useState<string>();
   useReading(
-    [loop.position, lastGood?.position],
-    async (signal) => setFound(await readDifferences(name(loop), lastGood && name(lastGood), signal)),
-    () => {},
+    [loop.position, loop.endPosition],
+    async (signal) => setComparison(await tapedeck().compare(loopSide(loop), { signal })),
+    setProblem,
   );
-  if (found === undefined || found.length === 0) return null;
+  if (problem !== undefined) return <p class="notice">What differs could not be read: {problem}</p>;
+  if (comparison === undefined) return null;
+  const { left, right, differences } = comparison;
+  if (right === null)
+    return <p class="quiet-text">No loop before it was good, so there is nothing to compare it with.</p>;
   return (
     <section class="differences" aria-label="What differs from the last good loop">
       <h2 class="part">
-        What differs from{" "}
-        {lastGood === undefined ? "the last good loop" : <a href={loopPath(lastGood)}>loop {lastGood.loop}</a>}, the
-        last good one
+        What differs from <a href={sidePath(right)}>{right.name}</a>, the last good one{" "}
+        <a class="more" href={comparePath(loopSide(left), loopSide(right))}>
+          Compare them
+        </a>
       </h2>
-      <ol>
-        {found.slice(0, 8).map(({ text, evidence }) => (
-          <li key={text}>
-            {text} {evidence[0] !== undefined && <a href={sessionPath(loop.session, evidence[0])}>evidence</a>}
-          </li>
-        ))}
-      </ol>
+      <DifferenceList differences={differences.slice(0, mostDifferences)} names={[left.name, right.name]} />
     </section>
   );
 }
+
+const mostDifferences = 5;

@@ -1,0 +1,57 @@
+import type { ComparedSide, Difference } from "@tapedeck/client";
+import "../look/compare.css";
+import { loopPath, sessionPath } from "../model/route.ts";
+
+/** Where a side is shown by itself. */
+export function sidePath(side: ComparedSide): string {
+  return side.unit === "loop" ? loopPath(side) : sessionPath(side.session, side.position);
+}
+
+type Props = {
+  readonly differences: readonly Difference[];
+  /** Of both sides. */
+  readonly names: readonly [left: string, right: string];
+};
+
+/** Differences in their rank, the values of both sides beside each other, each with where it was recorded. */
+export function DifferenceList({ differences, names }: Props) {
+  if (differences.length === 0) return <p class="quiet-text">Nothing that differs is recorded.</p>;
+  return (
+    <ol class="difference-list">
+      {differences.map((difference) => (
+        <li key={`${difference.kind} ${difference.subject}`}>
+          <p class="what">
+            <b>{difference.text}</b> <span class="quiet-text">{difference.kind}</span>
+          </p>
+          <Value difference={difference} side="left" name={names[0]} />
+          <Value difference={difference} side="right" name={names[1]} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+type ValueProps = { readonly difference: Difference; readonly side: "left" | "right"; readonly name: string };
+
+function Value({ difference, side, name }: ValueProps) {
+  const value = difference[side];
+  const own = difference.evidence.filter((one) => one.side === side);
+  const [first, ...others] = own;
+  return (
+    <p class={`value ${side}`}>
+      <span class="quiet-text">{name}</span> <span class={value === null ? "quiet-text" : ""}>{value ?? "–"}</span>{" "}
+      {first !== undefined && (
+        <a href={sessionPath(first.session, first.position)} aria-label={`Evidence in ${name}: ${difference.subject}`}>
+          evidence
+        </a>
+      )}
+      {others.slice(0, mostLines).map(({ session, position, text }) => (
+        <a key={`${position} ${text}`} class="line" href={sessionPath(session, position)}>
+          {text}
+        </a>
+      ))}
+    </p>
+  );
+}
+
+const mostLines = 5;
