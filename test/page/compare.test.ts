@@ -8,6 +8,8 @@ import { browserProgram, faultsOf, launchBrowser, openPage, screenshot } from ".
 
 const recordings = join(import.meta.dirname, "../../packages/fakes/recordings/skaffold");
 
+const patience = { timeout: 20_000 };
+
 type Loop = { readonly session: string; readonly runner: number; readonly loop: number };
 
 describe.skipIf(browserProgram === undefined)("on the page", () => {
@@ -66,11 +68,18 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
       .getByRole("heading", { name: /^. olga\/shop loop|olga\/shop loop/ })
       .waitFor();
     const { differences, equal } = await api("compare?left=bob/shop&right=olga/shop");
-    const shown = async () => page.locator(".difference-list .what b").allTextContents();
-    await expect.poll(shown).toEqual(differences.map(({ text }: { text: string }) => text));
+    type Shown = { readonly left: string | null; readonly right: string | null };
+    const wanted = differences.map(({ left, right }: Shown) => [left ?? "absent", right ?? "absent"]);
+    const shown = async () => {
+      const columns = await Promise.all(
+        ["left", "right"].map((side) => page.locator(`.difference-list .${side} .is`).allTextContents()),
+      );
+      return columns[0]?.map((left, at) => [left, columns[1]?.[at]]);
+    };
+    await expect.poll(shown, patience).toEqual(wanted);
     await page.getByText(`${equal} equal`, { exact: true }).waitFor();
     await using other = await openPage(browser, page.url());
-    await expect.poll(() => other.page.locator(".difference-list li").count()).toBe(differences.length);
+    await expect.poll(() => other.page.locator(".difference-list li").count(), patience).toBe(differences.length);
     await page.getByRole("button", { name: "Swap sides" }).click();
     await page.getByLabel("Right side").getByRole("heading", { name: "bob/shop loop 4" }).waitFor();
     expect(new URL(page.url()).search).toBe("?left=olga/shop&right=bob/shop");

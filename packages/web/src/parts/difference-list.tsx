@@ -21,7 +21,8 @@ export function DifferenceList({ differences, names }: Props) {
       {differences.map((difference) => (
         <li key={`${difference.kind} ${difference.subject}`}>
           <p class="what">
-            <b>{difference.text}</b> <span class="quiet-text">{difference.kind}</span>
+            <b>{isNamed.has(difference.kind) ? difference.subject : difference.text}</b>{" "}
+            <span class="quiet-text">{difference.kind}</span>
           </p>
           <Value difference={difference} side="left" name={names[0]} />
           <Value difference={difference} side="right" name={names[1]} />
@@ -31,6 +32,17 @@ export function DifferenceList({ differences, names }: Props) {
   );
 }
 
+/** Of these the values say all, and they stand below. */
+const isNamed: ReadonlySet<string> = new Set([
+  "label",
+  "configuration",
+  "version",
+  "command",
+  "port",
+  "debugger",
+  "resource",
+]);
+
 type ValueProps = { readonly difference: Difference; readonly side: "left" | "right"; readonly name: string };
 
 function Value({ difference, side, name }: ValueProps) {
@@ -39,7 +51,8 @@ function Value({ difference, side, name }: ValueProps) {
   const [first, ...others] = own;
   return (
     <p class={`value ${side}`}>
-      <span class="quiet-text">{name}</span> <span class={value === null ? "quiet-text" : ""}>{value ?? "–"}</span>{" "}
+      <span class="quiet-text">{name}</span>{" "}
+      <span class={value === null ? "is quiet-text" : "is"}>{value ?? "absent"}</span>{" "}
       {first !== undefined && (
         <a href={sessionPath(first.session, first.position)} aria-label={`Evidence in ${name}: ${difference.subject}`}>
           evidence

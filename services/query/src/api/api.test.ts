@@ -268,6 +268,17 @@ describe("ListOperations", () => {
     });
   });
 
+  it("returns those of one loop", async () => {
+    const { items } = await ask.listOperations({ sessions: ["A1"], runner: 1, loop: 1 });
+    expect(items.length).toBeGreaterThan(0);
+    expect(items.every(({ runner, loop }) => runner === 1 && loop === 1)).toBe(true);
+    const all = await ask.listOperations({ sessions: ["A1"] });
+    expect(items).toEqual(all.items.filter(({ runner, loop }) => runner === 1 && loop === 1));
+    expect((await ask.listOperations({ sessions: ["A1"], runner: 1, loop: 9 })).items).toEqual([]);
+    const outside = await ask.listOperations({ sessions: ["A1"], loop: 0 });
+    expect(outside.items).toEqual(all.items.filter(({ loop }) => loop === 0));
+  });
+
   it("filters by outcome", async () => {
     const { items } = await ask.listOperations({ outcomes: ["failed"] });
     expect(items.map(({ kind, session }) => `${kind} ${session}`)).toEqual(["build A1", "loop A1"]);

@@ -31,13 +31,15 @@ export type CompareApi = (context: CallContext, request: CompareRequest) => Prom
 export function compareApi(deps: FactsDeps): CompareApi {
   return async (context, { left = context.source, right }) => {
     const asked = { workspace: context.workspace, ...(context.minPosition && { minPosition: context.minPosition }) };
-    const named = (name: string | undefined, field: "left" | "right") =>
+    const sideName = (name: string | undefined, field: "left" | "right") =>
       name === undefined ? ({ type: "source", source: undefined, at: undefined } as const) : sideNamed(name, field);
-    const [leftName, rightName] = [named(left, "left"), right === undefined ? undefined : named(right, "right")];
+    const [leftName, rightName] = [sideName(left, "left"), right === undefined ? undefined : sideName(right, "right")];
     const { position } = await deps.query.position();
-    const one = await resolveSide(deps, asked, leftName, rightName === undefined ? "failed" : "newest");
-    const other =
-      rightName === undefined ? await lastGood(deps, asked, one) : await resolveSide(deps, asked, rightName, "newest");
+    const [one, named] = await Promise.all([
+      resolveSide(deps, asked, leftName, rightName === undefined ? "failed" : "newest"),
+      rightName && resolveSide(deps, asked, rightName, "newest"),
+    ]);
+    const other = named ?? (await lastGood(deps, asked, one));
     const call = { ...callOf(context), ...asked };
     const [leftFacts, rightFacts] = await Promise.all([
       readFacts(deps, call, one, peopleName(one, other)),

@@ -1,0 +1,97 @@
+import { expect, it } from "vitest";
+import type { Named } from "./facts.ts";
+import { stateFacts } from "./state-facts.ts";
+
+const [here, configuredAt] = ["383700-t3k9x2", "383600-t3k9x2"];
+const values = (named: Named | undefined) =>
+  Object.fromEntries([...(named ?? [])].map(([name, { value }]) => [name, value]));
+
+const v1 = {
+  buildState: { artifacts: { web: "Complete" }, autoTrigger: true },
+  deployState: { autoTrigger: false },
+  statusCheckState: { resources: { "deployment/web": "Succeeded" } },
+  forwardedPorts: { 9080: { localPort: 9080, remotePort: 8080, resourceType: "service", resourceName: "web" } },
+  debuggingContainers: [{ artifact: "web", containerName: "app", runtime: "nodejs" }],
+  metadata: {
+    build: { type: "LOCAL", builders: [{ type: "DOCKER", count: 1 }] },
+    deploy: { cluster: "MINIKUBE", deployers: [{ type: "HELM", count: 2 }] },
+  },
+};
+
+it("Skaffold's state tells configuration, artifacts, resources, ports and debuggers", () => {
+  const artifacts = [
+    { name: "web", type: "DOCKER", context: "web", dockerfile: "Dockerfile" },
+    { name: "api", type: "CUSTOM", context: "api", dockerfile: "" },
+  ];
+  const v2 = {
+    ...v1,
+    statusCheckState: { resources: { "deployment/web": "InProgress" } },
+    metadata: { ...v1.metadata, build: { type: "LOCAL", artifacts } },
+  };
+  const facts = stateFacts("skaffold", { v1, v2 }, here, configuredAt);
+  expect(values(facts.settings)).toEqual({
+    ...{
+      "build.type": "LOCAL",
+      "build.web.type": "DOCKER",
+      "build.web.context": "web",
+      "build.web.dockerfile": "Dockerfile",
+    },
+    ...{ "build.api.type": "CUSTOM", "build.api.context": "api", "deploy.cluster": "MINIKUBE", "deploy.helm": "2" },
+    ...{ "build.automatic": "true", "deploy.automatic": "false" },
+  });
+  expect(facts.settings.get("build.type")?.position).toBe(configuredAt);
+  expect(Object.keys(values(facts.artifacts))).toEqual(["web", "api"]);
+  expect(values(facts.resources)).toEqual({ "deployment/web": "in progress" });
+  expect(facts.resources.get("deployment/web")?.position).toBe(here);
+  expect(values(facts.ports)).toEqual({ "service/web:8080": "localhost:9080" });
+  expect(values(facts.debuggers)).toEqual({ "web/app": "nodejs" });
+});
+
+it("a Skaffold with the first API alone tells as much as that has", () => {
+  const facts = stateFacts("skaffold", { v1 }, here, configuredAt);
+  expect(values(facts.settings)).toMatchObject({ "build.type": "LOCAL", "deploy.helm": "2" });
+  expect(Object.keys(values(facts.artifacts))).toEqual(["web"]);
+  expect(values(facts.resources)).toEqual({ "deployment/web": "ready" });
+});
+
+it("Vagrant's tells machines and boxes, rkt's apps and images", () => {
+  const vagrant = stateFacts(
+    "vagrant",
+    {
+      targets: [{ name: "web1", state: "CREATED" }],
+      boxes: [{ name: "debian/12", provider: "libvirt", version: "12.1" }],
+    },
+    here,
+    configuredAt,
+  );
+  expect([values(vagrant.resources), values(vagrant.settings)]).toEqual([
+    { web1: "created" },
+    { "box.debian/12.libvirt": "12.1" },
+  ]);
+  const rkt = stateFacts(
+    "rkt",
+    {
+      info: { rkt_version: "1.30.0" },
+      pods: [{ apps: [{ name: "batch", state: "APP_STATE_EXITED", exit_code: 7 }] }],
+      images: [{ name: "busybox", version: "1.36" }],
+    },
+    here,
+    configuredAt,
+  );
+  expect([values(rkt.resources), values(rkt.settings)]).toEqual([
+    { batch: "exited 7" },
+    { "image.busybox": "1.36", "host.rkt_version": "1.30.0" },
+  ]);
+});
+
+it.each(["skaffold", "vagrant", "rkt", "bazel"])("nothing is concluded of %s that tells nothing", (upstream) => {
+  for (const state of [{}, null, { v1: null, v2: [] }, { targets: {}, pods: "none" }]) {
+    const facts = stateFacts(upstream, state, here, configuredAt);
+    expect([facts.settings.size, facts.resources.size, facts.ports.size, facts.artifacts]).toEqual([
+      0,
+      0,
+      0,
+      undefined,
+    ]);
+  }
+});
