@@ -68,8 +68,11 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
       .getByRole("heading", { name: /^. olga\/shop loop|olga\/shop loop/ })
       .waitFor();
     const { differences, equal } = await api("compare?left=bob/shop&right=olga/shop");
-    type Shown = { readonly left: string | null; readonly right: string | null };
-    const wanted = differences.map(({ left, right }: Shown) => [left ?? "absent", right ?? "absent"]);
+    type Shown = { readonly kind: string; readonly left: string | null; readonly right: string | null };
+    const wanted = differences.map(({ kind, left, right }: Shown) => {
+      const none = kind === "failure" ? "did not fail" : "absent";
+      return [left ?? none, right ?? none];
+    });
     const shown = async () => {
       const columns = await Promise.all(
         ["left", "right"].map((side) => page.locator(`.difference-list .${side} .is`).allTextContents()),

@@ -99,11 +99,13 @@ describe("a source alone", () => {
   });
 
   it("has evidence that is in the log where it says", async () => {
-    for (const { evidence } of (await compare("left=bob/shop")).differences) {
+    const failed = (await loops("source=bob/shop&outcome=failed")).at(-1);
+    for (const { kind, evidence } of (await compare(`left=${failed && nameOf(failed)}`)).differences) {
       expect(evidence.length).toBeGreaterThan(0);
-      for (const { session, position } of evidence) {
+      for (const { session, position, text } of evidence) {
         const { items } = (await get(`events?session=${session}&until=${position}&last=1`)).body;
         expect(items[0]).toMatchObject({ session, position });
+        if (kind === "failure") expect(JSON.stringify(items[0])).toContain(JSON.stringify(text).slice(1, -1));
       }
     }
   });

@@ -52,7 +52,9 @@ function Value({ difference, side, name }: ValueProps) {
   return (
     <p class={`value ${side}`}>
       <span class="quiet-text">{name}</span>{" "}
-      <span class={value === null ? "is quiet-text" : "is"}>{value ?? "absent"}</span>{" "}
+      <span class={value === null ? "is quiet-text" : "is"}>
+        {value ?? (difference.kind === "failure" ? "did not fail" : "absent")}
+      </span>{" "}
       {first !== undefined && (
         <a href={sessionPath(first.session, first.position)} aria-label={`Evidence in ${name}: ${difference.subject}`}>
           evidence

@@ -1,5 +1,5 @@
 import type { Facts, Failure } from "./facts.ts";
-import { isTelling } from "./reasons.ts";
+import { isTelling, tellingText } from "./reasons.ts";
 import { isSameFailure, tellingLine } from "./story.ts";
 import type { Compared, Weighed } from "./weighed.ts";
 
@@ -17,7 +17,7 @@ export function failureDifference(left: Facts, right: Facts | undefined): Compar
 function weighed(one: Failure | undefined, other: Failure | undefined, right: Facts | undefined): Weighed {
   const subject = stepName((one ?? other) as Failure);
   const found = (failure: Failure | undefined) =>
-    failure && { value: tellingLine(failure).text, position: failure.position };
+    failure && { value: tellingText(failure.text), position: failure.position };
   const texts = [one, other].filter((failure) => failure !== undefined).map((failure) => tellingLine(failure).text);
   const [first = ""] = texts;
   const isBoth = one !== undefined && other !== undefined;
