@@ -1,10 +1,10 @@
 import type { Facts, Failure } from "./facts.ts";
-import { isTelling, tellingText } from "./reasons.ts";
+import { isTelling, reasonOf, tellingText } from "./reasons.ts";
 import { isSameFailure, tellingLine } from "./story.ts";
 import type { Compared, Weighed } from "./weighed.ts";
 
 /** Points: a text that says what is wrong explains by itself; one that only says that it failed is to be explained. */
-const points = { differs: 72, says: 70, onlyFailed: 40 } as const;
+const points = { differs: 72, known: 70, says: 62, onlyFailed: 40 } as const;
 
 /** How the sides failed, if they did not fail in the same way. */
 export function failureDifference(left: Facts, right: Facts | undefined): Compared {
@@ -31,7 +31,7 @@ function weighed(one: Failure | undefined, other: Failure | undefined, right: Fa
       ...(one?.log ?? []).map((line) => ({ side: "left" as const, ...line })),
       ...(other?.log ?? []).map((line) => ({ side: "right" as const, ...line })),
     ],
-    points: isBoth ? points.differs : isTelling(first) ? points.says : points.onlyFailed,
+    points: isBoth ? points.differs : pointsOf(first),
   };
 }
 
@@ -53,4 +53,10 @@ function failed(failure: Failure): string {
 
 function stepName({ phase, subject }: Failure): string {
   return [phase, subject].filter((part) => part !== "").join(" ");
+}
+
+/** A text whose meaning is known says more than one that only looks like an error. */
+function pointsOf(text: string): number {
+  if (reasonOf(text) !== undefined) return points.known;
+  return isTelling(text) ? points.says : points.onlyFailed;
 }

@@ -54,6 +54,8 @@ export function isMentioned({ texts }: Story, words: readonly string[]): boolean
 
 function isWord(part: string, word: string): boolean {
   if (!part.includes(word)) return false;
+  // "1.22" is meant by "1.22.0".
+  if (/^\d+\.\d/.test(word) && part.startsWith(`${word}.`)) return true;
   return part === word || part.split(/[/:@]/).includes(word) || part.replace(/[.:]+$/, "") === word;
 }
 
