@@ -1,6 +1,12 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import {
+  type BuildFigures,
+  type CommandFigures,
+  type FailureFigures,
+  type FlakeFigures,
   type Gap,
+  type GreenFigures,
+  type LoopFigures,
   type Operation,
   type Session,
   type Source,
@@ -329,6 +335,48 @@ describe("lists and states", () => {
     ]);
     expect([one, two, three].map(fields)).toEqual([source, session, operation].map(fields));
     expect(fields(await tapedeck.state("ria/shop"))).toEqual(fields(state));
+  });
+
+  it("numbers have the fields that their types declare, grouped and filtered as asked", async () => {
+    using tapedeck = impatientClient({ url: harness.url });
+    const writer = harness.writer("sue");
+    await writer.builds(4);
+    writer.session.loopEnded("failed");
+    await writer.written();
+    await harness.seeded.stack.caughtUp();
+    const { stats } = tapedeck;
+    const sue = { developers: ["sue"], projects: ["shop"], from: new Date(0), labels: { branch: "main" } };
+    const [loops, failures, green, builds, flakes, commands] = await Promise.all([
+      stats.loops({ ...sue, group: ["developer", "label.branch"], zone: "Asia/Tokyo" }),
+      stats.failures({ ...sue, group: ["phase"] }),
+      stats.green(sue),
+      stats.builds({ ...sue, artifacts: ["web"], group: ["artifact"] }),
+      stats.flakes(sue),
+      stats.commands(sue),
+    ]);
+    const loop: Record<keyof LoopFigures, unknown> = {
+      ...{ loops: "1", failed: "1", overtaken: "0", overtakenShare: 0, waitedMs: expect.any(String) },
+      ...{ readyP50Ms: null, readyP90Ms: null, readyP99Ms: null },
+    };
+    expect(loops.items).toEqual([{ developer: "sue", labels: { branch: "main" }, ...loop }]);
+    const failure: Record<keyof FailureFigures, unknown> = { failures: "1", developers: "1" };
+    expect(failures.items).toEqual([{ phase: "build", ...failure }]);
+    const red: Record<keyof GreenFigures, unknown> = {
+      ...{ red: "1", stillRed: "1", redP50Ms: null, redP90Ms: null, loopsBetween: "0" },
+    };
+    expect(green.items).toEqual([red]);
+    const build: Record<keyof BuildFigures, unknown> = {
+      ...{ count: "2", failed: "1", failureRate: 0.5, cached: "0", canceled: "0", unknown: "0" },
+      ...{ p50Ms: expect.any(Number), p90Ms: expect.any(Number), p99Ms: expect.any(Number) },
+    };
+    expect(builds.items).toEqual([{ artifact: "web", ...build }]);
+    const flake: Record<keyof FlakeFigures, unknown> = {
+      ...{ builds: "2", failed: "1", flakes: "0", flakeRate: 0, developers: "0" },
+    };
+    expect(flakes.items).toEqual([flake]);
+    const command: Record<keyof CommandFigures, unknown> = { runs: "0", failed: "0", p50Ms: null, p90Ms: null };
+    expect(commands.items).toEqual([command]);
+    await expect(stats.loops({ zone: "Europe/Atlantis" })).rejects.toMatchObject({ field: "zone" });
   });
 
   it("are as of now, or as of a requested moment", async () => {

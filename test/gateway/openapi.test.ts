@@ -133,6 +133,7 @@ describe("answers match the document", () => {
     ["/api/v1/stats/loops", "group=developer,project,source,hour,day,week,label.branch&zone=Europe/Berlin"],
     ["/api/v1/stats/failures", "group=phase,errorCode,error,artifact,developer"],
     ["/api/v1/stats/green", ""],
+    ["/api/v1/stats/flakes", "group=artifact,developer,project,day"],
     ["/api/v1/stats/commands", ""],
     ["/api/v1/compare", ""],
     ["/api/v1/compare", "left=alice/shop&right=alice/shop"],

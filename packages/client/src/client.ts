@@ -19,6 +19,7 @@ import type {
   State,
   StateOptions,
 } from "./resources.ts";
+import { type Stats, statsOf } from "./stats.ts";
 import { type LinkPool, type SubscriptionOptions, subscription } from "./subscription.ts";
 
 export type ConnectOptions = {
@@ -67,6 +68,8 @@ export type Client = Disposable & {
   sources(options?: SourcesOptions): AsyncIterable<Source>;
   sessions(options?: SessionsOptions): AsyncIterable<Session>;
   operations(options?: OperationsOptions): AsyncIterable<Operation>;
+  /** How long developers wait, what fails, how long until it is good again: in groups, once asked. */
+  readonly stats: Stats;
   /** Ends all iterations. */
   close(): void;
 };
@@ -147,6 +150,7 @@ export function patientClient(
     sources: (options: SourcesOptions = {}) => listing<Source>("sources", options),
     sessions: (options: SessionsOptions = {}) => listing<Session>("sessions", options),
     operations: (options: OperationsOptions = {}) => listing<Operation>("operations", options),
+    stats: statsOf(http),
     close,
     [Symbol.dispose]: close,
   };

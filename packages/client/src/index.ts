@@ -8,4 +8,5 @@ export type { Filter, Moment, SourceFilter } from "./filter.ts";
 export { type Kind, type KindPattern, type KindsLike, kinds } from "./kinds.ts";
 export type { Message, StateMessage, UpstreamState } from "./message.ts";
 export type * from "./resources.ts";
+export type * from "./stats.ts";
 export type { Gap, SubscriptionOptions } from "./subscription.ts";

@@ -4,7 +4,7 @@ import { comparedSide, comparison, difference } from "./schemas/comparison.ts";
 import { cloudEvent, event } from "./schemas/event.ts";
 import { count, position, text } from "./schemas/fields.ts";
 import { operation, session, source } from "./schemas/lists.ts";
-import { buildStats, commandStats, failureStats, greenStats, loopStats } from "./schemas/stats.ts";
+import { buildStats, commandStats, failureStats, flakeStats, greenStats, loopStats } from "./schemas/stats.ts";
 import { error, message, progressLine, state } from "./schemas/stream.ts";
 
 // The answers of the HTTP API. Lists are typed by these schemas, but answers are not checked against them at run time. A
@@ -50,6 +50,8 @@ export const answers = {
   FailureStatsList: allItems(failureStats),
   GreenStats: greenStats,
   GreenStatsList: allItems(greenStats),
+  FlakeStats: flakeStats,
+  FlakeStatsList: allItems(flakeStats),
   CommandStats: commandStats,
   CommandStatsList: allItems(commandStats),
   ComparedSide: comparedSide,

@@ -68,6 +68,7 @@ export const groups = {
   loops: ofAll,
   failures: ["phase", "errorCode", "error", "artifact", ...ofAll],
   green: ["phase", "errorCode", "error", "artifact", ...ofAll],
+  flakes: ["artifact", ...ofAll],
   commands: ["command", "machine", "box", "provider", ...ofAll],
 } as const;
 
@@ -126,6 +127,7 @@ export const parameters = {
   loopStats: z.strictObject(statistics(groups.loops)),
   failureStats: z.strictObject({ ...statistics(groups.failures), artifact }),
   greenStats: z.strictObject({ ...statistics(groups.green), artifact }),
+  flakeStats: z.strictObject({ ...statistics(groups.flakes), artifact }),
   commandStats: z.strictObject(statistics(groups.commands)),
   compare: z.strictObject({
     left: one(text("alice/shop"), `${aSide} Required when there are several sources.`),

@@ -11,6 +11,7 @@ export type StatsLists = {
   readonly loopStats: List<"loopStats", Answer<"LoopStats">>;
   readonly failureStats: List<"failureStats", Answer<"FailureStats">>;
   readonly greenStats: List<"greenStats", Answer<"GreenStats">>;
+  readonly flakeStats: List<"flakeStats", Answer<"FlakeStats">>;
   readonly commandStats: List<"commandStats", Answer<"CommandStats">>;
 };
 
@@ -32,6 +33,7 @@ export function statsApi(query: Pick<QueryClient, "buildStats" | "stats">): Stat
     loopStats: (...call) => counted("loops", call, loopStatsJson),
     failureStats: (...call) => counted("failures", call, failureStatsJson),
     greenStats: (...call) => counted("green", call, greenStatsJson),
+    flakeStats: (...call) => counted("flakes", call, flakeStatsJson),
     commandStats: (...call) => counted("commands", call, commandStatsJson),
   };
 }
@@ -95,6 +97,18 @@ function greenStatsJson({ group, figures }: Stats): Answer<"GreenStats"> {
     redP50Ms: wholeJson(figures.red_p50_ms),
     redP90Ms: wholeJson(figures.red_p90_ms),
     loopsBetween: countJson(figures.loops_between),
+  };
+}
+
+function flakeStatsJson({ group, figures }: Stats): Answer<"FlakeStats"> {
+  const { builds = 0, flakes = 0 } = figures;
+  return {
+    ...groupJson(group),
+    builds: String(builds),
+    failed: countJson(figures.failed),
+    flakes: String(flakes),
+    flakeRate: builds === 0 ? 0 : flakes / builds,
+    developers: countJson(figures.developers),
   };
 }
 

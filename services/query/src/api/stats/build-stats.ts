@@ -26,7 +26,7 @@ const builds = {
 } satisfies Counted<string>;
 
 /** The days of the range again, by which builds are found. */
-function daysBetween({ from, to }: BuildStatsRequest): (Condition | undefined)[] {
+export function daysBetween({ from, to }: BuildStatsRequest): (Condition | undefined)[] {
   const day = sql`(t.started_at at time zone 'UTC')::date`;
   const of = (timestamp: BuildStatsRequest["from"]) =>
     timestamp && sql`(${momentOf(timestamp).at}::timestamptz at time zone 'UTC')::date`;

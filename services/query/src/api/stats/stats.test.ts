@@ -199,6 +199,13 @@ it("a flake is a failed build that the next one did not repeat", async () => {
   const { rows } = await sql`select artifact, builds, failed, flakes, developers from tapedeck.flaky_artifacts
     where workspace = 'acme'`.execute(db);
   expect(rows).toEqual([{ artifact: "web", builds: 4, failed: 2, flakes: 1, developers: 1 }]);
+  expect(await figures("flakes", { group: ["artifact"] })).toEqual(rows);
+  expect(await figures("flakes", { group: ["artifact"], from: { seconds: BigInt(startedAt / 1_000) + 63n } })).toEqual([
+    { artifact: "web", builds: 1, failed: 0, flakes: 0, developers: 0 },
+  ]);
+  expect(await figures("flakes", { developers: ["bob"] })).toEqual([
+    { builds: 0, failed: 0, flakes: 0, developers: 0 },
+  ]);
   const slow = await sql`select artifact, builds, p50_ms, built_ms from tapedeck.slowest_artifacts
     where workspace = 'acme'`.execute(db);
   expect(slow.rows).toEqual([{ artifact: "web", builds: 4, p50_ms: 1_500, built_ms: 7_000 }]);

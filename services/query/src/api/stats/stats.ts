@@ -1,7 +1,9 @@
 import { BuildStatsRequest, type StatsRequest, type StatsResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { sql } from "kysely";
+import type { Condition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
+import { daysBetween } from "./build-stats.ts";
 import { type Counted, countGrouped, percentile } from "./grouped.ts";
 
 const failed = sql`count(*) filter (where t.outcome = 'failed')`;
@@ -50,6 +52,18 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
       loops_between: sql`coalesce(sum(t.loops_between), 0)::bigint`,
     },
   },
+  flakes: {
+    from: flakyBuilds(),
+    at: sql`t.started_at`,
+    columns: { artifact: sql`t.artifact` },
+    figures: {
+      builds: sql`count(*)`,
+      failed,
+      flakes: sql`count(*) filter (where t.is_flake)`,
+      developers: sql`count(distinct t.developer) filter (where t.is_flake)`,
+    },
+    also: daysBetween,
+  },
   commands: {
     from: sql`vagrant_command_times`,
     at: sql`t.started_at`,
@@ -67,6 +81,20 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
     },
   },
 };
+
+/** The builds that ran, as the view flaky_artifacts counts them by day: the next one of a flake is found by an index. */
+function flakyBuilds(): Condition {
+  return sql`(
+    select b.workspace, b.developer, b.project, b.source, b.labels, b.artifact, b.started_at, b.outcome,
+      next.is_good as is_flake
+    from build_times b left join lateral (
+      select n.outcome = 'succeeded' as is_good from operations n
+      where b.outcome = 'failed' and n.session = b.session and n.runner = b.runner and n.loop > b.loop
+        and n.kind = 'build' and n.subject = b.artifact and n.outcome in ('succeeded', 'failed') and not n.cache_hit
+        and not n.injected
+      order by n.session, n.runner, n.loop limit 1) next on true
+    where b.outcome in ('succeeded', 'failed') and not b.cache_hit and not b.injected)`;
+}
 
 export async function stats(deps: ApiDeps, { about, of }: StatsRequest): Promise<StatsResponse> {
   const counted = Object.hasOwn(kinds, about) ? kinds[about] : undefined;

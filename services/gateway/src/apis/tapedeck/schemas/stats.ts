@@ -73,6 +73,18 @@ export const greenStats = z
   })
   .describe("How long it takes until all is good again; with the columns that were grouped by.");
 
+export const flakeStats = z
+  .object({
+    artifact: name,
+    ...grouped,
+    builds: count64("Builds that ran: succeeded or failed"),
+    failed: count64("Of these, failed"),
+    flakes: count64("Of these, flakes: the artifact's next build, in the same configuration, succeeded"),
+    flakeRate: z.number().min(0).max(1).describe("flakes / builds; 0 when nothing was built."),
+    developers: count64("Developers with a flake"),
+  })
+  .describe("How often builds fail that the next one does not repeat; with the columns that were grouped by.");
+
 export const commandStats = z
   .object({
     command: name,

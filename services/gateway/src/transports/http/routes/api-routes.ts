@@ -59,6 +59,9 @@ export function apiRoutes(
   getRoute(app, deps, routes.greenStats, async ({ reply, context, asked }) =>
     sendPage(watch, reply, await lists.greenStats(context, asked)),
   );
+  getRoute(app, deps, routes.flakeStats, async ({ reply, context, asked }) =>
+    sendPage(watch, reply, await lists.flakeStats(context, asked)),
+  );
   getRoute(app, deps, routes.commandStats, async ({ reply, context, asked }) =>
     sendPage(watch, reply, await lists.commandStats(context, asked)),
   );

@@ -117,6 +117,12 @@ export const routes = {
     parameters: parameters.greenStats,
     ...list("One row for each group.", "GreenStatsList"),
   },
+  flakeStats: {
+    path: "/api/v1/stats/flakes",
+    summary: "How often builds fail that the next one does not repeat",
+    parameters: parameters.flakeStats,
+    ...list("One row for each group.", "FlakeStatsList"),
+  },
   commandStats: {
     path: "/api/v1/stats/commands",
     summary: "How long Vagrant's commands take, and how many fail",

@@ -1,0 +1,139 @@
+import { type Moment, momentText } from "./filter.ts";
+import type { Http, Parameters } from "./http.ts";
+
+type Time = "hour" | "day" | "week";
+type Common = "developer" | "project" | "source" | Time | `label.${string}`;
+type Cause = "phase" | "errorCode" | "error" | "artifact";
+
+/** What each kind of statistics can be grouped by. */
+export type StatsGroups = {
+  readonly loops: Common;
+  readonly failures: Cause | Common;
+  readonly green: Cause | Common;
+  readonly builds: "artifact" | Common;
+  readonly flakes: "artifact" | Common;
+  readonly commands: "command" | "machine" | "box" | "provider" | Common;
+};
+
+export type StatsOptions<Group extends string = string> = {
+  /** One row for each value of these; one row of all without it. */
+  readonly group?: readonly Group[];
+  /** Time zone of hours, days and weeks, such as "Europe/Berlin". Default: UTC. */
+  readonly zone?: string;
+  /** Only what began in [from, to). */
+  readonly from?: Moment;
+  readonly to?: Moment;
+  readonly developers?: readonly string[];
+  readonly projects?: readonly string[];
+  /** Of builds, flakes, failures and green alone. */
+  readonly artifacts?: readonly string[];
+  /** All of them must match. */
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+};
+
+/** What the rows are grouped by: the columns of `group`. */
+type Grouped<Group extends string> = {
+  readonly [Name in Exclude<Group, `label.${string}`>]?: string;
+} & { readonly labels?: Readonly<Record<string, string>> };
+
+// Counts are 64-bit numbers as strings; times are milliseconds, null without any.
+
+export type LoopFigures = {
+  readonly loops: string;
+  readonly failed: string;
+  readonly overtaken: string;
+  readonly overtakenShare: number;
+  readonly waitedMs: string;
+  readonly readyP50Ms: number | null;
+  readonly readyP90Ms: number | null;
+  readonly readyP99Ms: number | null;
+};
+
+export type FailureFigures = { readonly failures: string; readonly developers: string };
+
+export type GreenFigures = {
+  readonly red: string;
+  readonly stillRed: string;
+  readonly redP50Ms: number | null;
+  readonly redP90Ms: number | null;
+  readonly loopsBetween: string;
+};
+
+export type BuildFigures = {
+  readonly count: string;
+  readonly failed: string;
+  readonly failureRate: number;
+  readonly p50Ms: number | null;
+  readonly p90Ms: number | null;
+  readonly p99Ms: number | null;
+  readonly cached: string;
+  readonly canceled: string;
+  readonly unknown: string;
+};
+
+export type FlakeFigures = {
+  readonly builds: string;
+  readonly failed: string;
+  readonly flakes: string;
+  readonly flakeRate: number;
+  readonly developers: string;
+};
+
+export type CommandFigures = {
+  readonly runs: string;
+  readonly failed: string;
+  readonly p50Ms: number | null;
+  readonly p90Ms: number | null;
+};
+
+type Figures = {
+  readonly loops: LoopFigures;
+  readonly failures: FailureFigures;
+  readonly green: GreenFigures;
+  readonly builds: BuildFigures;
+  readonly flakes: FlakeFigures;
+  readonly commands: CommandFigures;
+};
+
+export type StatsKind = keyof Figures;
+export type StatsRow<Kind extends StatsKind> = Grouped<StatsGroups[Kind]> & Figures[Kind];
+
+/** One row for each group. `position`: what the numbers reflect. */
+export type StatsAnswer<Kind extends StatsKind> = {
+  readonly items: readonly StatsRow<Kind>[];
+  readonly position: string;
+};
+
+/** Numbers of the inner loop, each as the views for SQL have it. Throws as `state` does. */
+export type Stats = {
+  readonly [Kind in StatsKind]: (options?: StatsOptions<StatsGroups[Kind]>) => Promise<StatsAnswer<Kind>>;
+};
+
+export function statsOf({ get }: Http): Stats {
+  const asking =
+    <Kind extends StatsKind>(kind: Kind) =>
+    async (options: StatsOptions = {}) =>
+      (await get(`/api/v1/stats/${kind}`, parametersOf(options), options.signal)) as StatsAnswer<Kind>;
+  return {
+    loops: asking("loops"),
+    failures: asking("failures"),
+    green: asking("green"),
+    builds: asking("builds"),
+    flakes: asking("flakes"),
+    commands: asking("commands"),
+  };
+}
+
+function parametersOf({ group, zone, from, to, developers, projects, artifacts, labels }: StatsOptions): Parameters {
+  return {
+    group,
+    zone,
+    from: from === undefined ? undefined : momentText(from),
+    to: to === undefined ? undefined : momentText(to),
+    developer: developers,
+    project: projects,
+    artifact: artifacts,
+    label: labels && Object.entries(labels).map(([label, value]) => `${label}=${value}`),
+  };
+}
