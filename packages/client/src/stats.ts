@@ -1,8 +1,8 @@
 import { type Moment, momentText } from "./filter.ts";
 import type { Http, Parameters } from "./http.ts";
 
-type Time = "hour" | "day" | "week";
-type Common = "developer" | "project" | "source" | Time | `label.${string}`;
+type Time = "hour" | "day" | "week" | "time";
+type Common = "developer" | "project" | "source" | "loop" | Time | `label.${string}`;
 type Cause = "phase" | "errorCode" | "error" | "artifact";
 
 /** What each kind of statistics can be grouped by. */
@@ -12,7 +12,7 @@ export type StatsGroups = {
   readonly green: Cause | Common;
   readonly builds: "artifact" | Common;
   readonly flakes: "artifact" | Common;
-  readonly commands: "command" | "machine" | "box" | "provider" | Common;
+  readonly commands: "command" | "machine" | "box" | "provider" | Exclude<Common, "loop">;
 };
 
 export type StatsOptions<Group extends string = string> = {

@@ -59,16 +59,17 @@ const label = many(
   "Only with these labels, `name=value`: all of them must match.",
 );
 
-const times = ["hour", "day", "week"] as const;
+const times = ["hour", "day", "week", "time"] as const;
 const ofAll = ["developer", "project", "source", ...times] as const;
+const ofLoops = [...ofAll, "loop"] as const;
 
 /** What each kind of statistics can be grouped by, besides labels. */
 export const groups = {
-  builds: ["artifact", ...ofAll],
-  loops: ofAll,
-  failures: ["phase", "errorCode", "error", "artifact", ...ofAll],
-  green: ["phase", "errorCode", "error", "artifact", ...ofAll],
-  flakes: ["artifact", ...ofAll],
+  builds: ["artifact", ...ofLoops],
+  loops: ofLoops,
+  failures: ["phase", "errorCode", "error", "artifact", ...ofLoops],
+  green: ["phase", "errorCode", "error", "artifact", ...ofLoops],
+  flakes: ["artifact", ...ofLoops],
   commands: ["command", "machine", "box", "provider", ...ofAll],
 } as const;
 
@@ -87,7 +88,7 @@ function statistics(names: readonly string[]) {
       )
       .optional()
       .describe(
-        `One row for each value of these, repeated or separated by commas: ${list}. An hour is given by its begin in UTC, a week by its Monday.`,
+        `One row for each value of these, repeated or separated by commas: ${list}. An hour is given by its begin in UTC, a week by its Monday. \`loop\` and \`time\` give the rows that a number is made of.`,
       ),
     zone: one(text("Europe/Berlin"), "Time zone of hours, days and weeks; UTC by default."),
     developer: ofSources.developer,

@@ -4,13 +4,14 @@ import { momentOf } from "../../db/moment.ts";
 import type { Condition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import { buildsByMonth, canCountByMonth } from "./builds-by-month.ts";
-import { type Counted, countGrouped, percentile } from "./grouped.ts";
+import { type Counted, countGrouped, loopOf, percentile } from "./grouped.ts";
 
 const ran = sql`ran`;
 
 const builds = {
   from: sql`(select *, outcome in ('succeeded', 'failed') and not cache_hit as ran from build_times)`,
   at: sql`t.started_at`,
+  loop: loopOf(),
   columns: { artifact: sql`t.artifact` },
   figures: {
     count: sql`count(*) filter (where ran)`,

@@ -13,6 +13,8 @@ export type Counted<Figure extends string> = {
   readonly from: Condition;
   /** When the row's subject began. Undefined: the rows are those of the range, and have no time. */
   readonly at?: Condition;
+  /** Session, runner and loop of what the row is about, as the API names a loop. */
+  readonly loop?: Condition;
   /** The columns to filter and to group by, besides those that every kind has. */
   readonly columns: Readonly<Record<string, Condition>>;
   readonly figures: Readonly<Record<Figure, Condition>>;
@@ -80,7 +82,7 @@ export async function countGrouped<Figure extends string>(
   });
 }
 
-function columnsOf<Figure extends string>({ at, columns }: Counted<Figure>, zone: string): Record<string, Condition> {
+function columnsOf<Figure extends string>({ at, loop, columns }: Counted<Figure>, zone: string): Record<string, Condition> {
   if (at === undefined) return { ...columns };
   const there = sql`${at} at time zone ${sql.lit(zone)}`;
   return {
@@ -92,6 +94,9 @@ function columnsOf<Figure extends string>({ at, columns }: Counted<Figure>, zone
     day: sql`(${there})::date`,
     // The week's Monday.
     week: sql`date_trunc('week', ${there})::date`,
+    // With these two, an answer has the rows that a number is made of.
+    time: sql`to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`,
+    ...(loop && { loop }),
     ...columns,
   };
 }
@@ -116,6 +121,12 @@ function zoneOf({ zone }: BuildStatsRequest): string {
     if (!(cause instanceof RangeError)) throw cause;
     throw invalidArgument(`there is no time zone "${zone}": give a name such as Europe/Berlin`, "zone");
   }
+}
+
+/** The name of a row's loop; with `id` that of an operation's. */
+export function loopOf(id?: Condition): Condition {
+  if (id === undefined) return sql`t.session || '.' || t.runner || '.' || t.loop`;
+  return sql`(select o.session || '.' || o.runner || '.' || o.loop from operations o where o.id = ${id})`;
 }
 
 export function percentile(part: number, column: Condition, where?: Condition): Condition {

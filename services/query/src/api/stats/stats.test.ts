@@ -159,6 +159,37 @@ it("commands", async () => {
   ]);
 });
 
+it("the rows behind a figure are had by their loops and times", async () => {
+  const group = ["loop", "time"];
+  const began = (ms: number) => new Date(startedAt + ms).toISOString();
+  expect(await figures("loops", { group, developers: ["alice"] })).toMatchObject([
+    { loop: "A1.1.1", time: began(1_000), waited_ms: 4_000 },
+    { loop: "A1.1.2", time: began(minute), failed: 1, overtaken: 1 },
+    { loop: "A1.1.3", failed: 1, overtaken: 0 },
+    { loop: "A1.1.4", failed: 0 },
+    { loop: "A1.1.5", time: began(62 * hour + 30 * minute) },
+  ]);
+  expect(await figures("green", { group })).toMatchObject([
+    { loop: "A1.1.2", time: began(minute + 2_000), red_p50_ms: minute },
+    { loop: "A1.1.5", still_red: 1 },
+  ]);
+  const failures = await figures("failures", { group: ["loop", "phase"] });
+  expect(failures).toMatchObject([
+    { loop: "A1.1.2", phase: "build" },
+    { loop: "A1.1.3", phase: "build" },
+    { loop: "A1.1.5", phase: "check" },
+    { loop: "V1.0.0", phase: "command" },
+  ]);
+  expect(await figures("flakes", { group: ["loop"], artifacts: ["web"], developers: ["alice"] })).toMatchObject([
+    { loop: "A1.1.1", flakes: 0 },
+    { loop: "A1.1.2", flakes: 0 },
+    { loop: "A1.1.3", flakes: 1 },
+    { loop: "A1.1.4", flakes: 0 },
+  ]);
+  const builds = (await ask.buildStats({ workspace: "acme", group: ["loop", "time"] })).items;
+  expect(builds.map(({ group }) => group)).toContainEqual({ loop: "A1.1.1", time: began(1_000) });
+});
+
 it("every figure is what SQL's view says", async () => {
   const range = `between '2026-11-20 09:00:30+00' and '2026-11-20 12:00:00+00'`;
   const asked = {

@@ -4,7 +4,7 @@ import { sql } from "kysely";
 import type { Condition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import { daysBetween } from "./build-stats.ts";
-import { type Counted, countGrouped, percentile } from "./grouped.ts";
+import { type Counted, countGrouped, loopOf, percentile } from "./grouped.ts";
 
 const failed = sql`count(*) filter (where t.outcome = 'failed')`;
 
@@ -13,6 +13,7 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
   loops: {
     from: sql`loop_times`,
     at: sql`t.started_at`,
+    loop: loopOf(),
     columns: {},
     figures: {
       loops: sql`count(*)`,
@@ -27,6 +28,7 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
   failures: {
     from: sql`failures`,
     at: sql`t.failed_at`,
+    loop: loopOf(sql`t.operation_id`),
     columns: {
       artifact: sql`case when t.phase = 'build' then t.subject else '' end`,
       phase: sql`t.phase`,
@@ -38,6 +40,7 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
   green: {
     from: sql`time_to_green`,
     at: sql`t.failed_at`,
+    loop: loopOf(sql`t.loop_id`),
     columns: {
       artifact: sql`case when t.failed_phase = 'build' then t.failed_subject else '' end`,
       phase: sql`t.failed_phase`,
@@ -55,6 +58,7 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
   flakes: {
     from: flakyBuilds(),
     at: sql`t.started_at`,
+    loop: loopOf(),
     columns: { artifact: sql`t.artifact` },
     figures: {
       builds: sql`count(*)`,
@@ -85,8 +89,8 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
 /** The builds that ran, as the view flaky_artifacts counts them by day: the next one of a flake is found by an index. */
 function flakyBuilds(): Condition {
   return sql`(
-    select b.workspace, b.developer, b.project, b.source, b.labels, b.artifact, b.started_at, b.outcome,
-      next.is_good as is_flake
+    select b.workspace, b.developer, b.project, b.source, b.labels, b.session, b.runner, b.loop, b.artifact,
+      b.started_at, b.outcome, next.is_good as is_flake
     from build_times b left join lateral (
       select n.outcome = 'succeeded' as is_good from operations n
       where b.outcome = 'failed' and n.session = b.session and n.runner = b.runner and n.loop > b.loop

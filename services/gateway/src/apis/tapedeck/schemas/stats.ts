@@ -12,6 +12,8 @@ const grouped = {
   hour: time("Begin of the hour.").optional(),
   day: date,
   week: date.describe("Its Monday."),
+  time: time("When it began; of failures, when it failed.").optional(),
+  loop: name.describe("`<session>.<runner>.<loop>`; outside of loops both numbers are 0."),
   labels: z.record(z.string(), z.string()).optional().describe("Of `label.<name>`: empty where there is none."),
 };
 const ofCause = {
