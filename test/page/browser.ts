@@ -38,9 +38,13 @@ export async function openPage(
 
 const folder = join(import.meta.dirname, "../../.tapedeck/screenshots");
 
-export async function screenshot(page: Page, name: string): Promise<void> {
+export async function screenshot(
+  page: Page,
+  name: string,
+  options: { readonly fullPage?: boolean } = {},
+): Promise<void> {
   mkdirSync(folder, { recursive: true });
-  await page.screenshot({ path: join(folder, `${name}.png`) });
+  await page.screenshot({ path: join(folder, `${name}.png`), ...options });
 }
 
 /** What axe finds that is serious or critical, as "rule: element". */

@@ -35,10 +35,15 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
   });
 });
 
-it("loads at most 120 KB of compressed script", () => {
-  const assets = join(import.meta.dirname, "../../packages/web/dist/assets");
-  const scripts = readdirSync(assets).filter((name) => name.endsWith(".js"));
-  const bytes = scripts.map((name) => gzipSync(readFileSync(join(assets, name))).length);
-  expect(bytes.length).toBeGreaterThan(0);
-  expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(120 * 1_024);
+it("loads at most 120 KB of compressed script first, and Trends with its charts when it is opened", () => {
+  const dist = join(import.meta.dirname, "../../packages/web/dist");
+  const sizeOf = (names: readonly string[]) =>
+    names.reduce((sum, name) => sum + gzipSync(readFileSync(join(dist, "assets", name))).length, 0);
+  const all = readdirSync(join(dist, "assets")).filter((name) => name.endsWith(".js"));
+  const index = readFileSync(join(dist, "index.html"), "utf8");
+  const first = all.filter((name) => index.includes(`/assets/${name}`));
+  expect(first.length).toBeGreaterThan(0);
+  expect(sizeOf(first)).toBeLessThan(120 * 1_024);
+  expect(first.filter((name) => name.startsWith("trends"))).toEqual([]);
+  expect(all.filter((name) => name.startsWith("trends"))).toHaveLength(1);
 });

@@ -11,6 +11,7 @@ import { LoopView } from "./views/loop.tsx";
 import { NowView } from "./views/now.tsx";
 import { SessionView } from "./views/session.tsx";
 import { SignInView } from "./views/sign-in.tsx";
+import { TrendsView } from "./views/trends/later.tsx";
 
 const themes = ["auto", "light", "dark"] as const;
 type Theme = (typeof themes)[number];
@@ -46,6 +47,8 @@ function View() {
       return <LoopView key={JSON.stringify(shown.loop)} name={shown.loop} />;
     case "compare":
       return <CompareView left={shown.left} right={shown.right} />;
+    case "trends":
+      return <TrendsView query={shown.query} />;
     case "health":
       return <HealthView />;
     default:
@@ -85,6 +88,9 @@ function Header() {
         </a>
         <a href="/compare" aria-current={current("compare")}>
           Compare
+        </a>
+        <a href="/trends" aria-current={current("trends")}>
+          Trends
         </a>
         <a href="/health" aria-current={current("health")}>
           Health
@@ -172,6 +178,7 @@ const keys: readonly (readonly [string, string])[] = [
   ["[ ]", "previous and next loop"],
   ["← →", "previous and next event, on the slider"],
   ["Space", "play and pause a session"],
+  ["← → Enter", "on a chart: choose a time (with Shift a range), list its loops"],
   ["?", "this list"],
 ];
 

@@ -16,7 +16,8 @@ it.each([
   ["/compare", { view: "compare" }],
   ["/health", { view: "health" }],
   ["/loops/01ABC", { view: "missing", path: "/loops/01ABC" }],
-  ["/trends", { view: "missing", path: "/trends" }],
+  ["/trends?range=7d", { view: "trends", query: "?range=7d" }],
+  ["/trend", { view: "missing", path: "/trend" }],
 ])("%s shows %j", (path, route) => {
   expect(routed(path)).toEqual(route);
 });

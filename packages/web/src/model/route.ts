@@ -4,6 +4,8 @@ export type Route =
   | { readonly view: "session"; readonly session: string; readonly at?: string }
   | { readonly view: "loop"; readonly loop: LoopName }
   | { readonly view: "compare"; readonly left?: string; readonly right?: string }
+  /** `query`: all that was chosen there. */
+  | { readonly view: "trends"; readonly query: string }
   | { readonly view: "health" }
   | { readonly view: "missing"; readonly path: string };
 
@@ -18,6 +20,7 @@ export function routeOf({ pathname, search }: { readonly pathname: string; reado
   if (first === "compare" && second === "") {
     return { view: "compare", ...optional("left", query.get("left")), ...optional("right", query.get("right")) };
   }
+  if (first === "trends" && second === "") return { view: "trends", query: search };
   if (first === "health" && second === "") return { view: "health" };
   if (first === "sessions" && second !== "") {
     return { view: "session", session: decodeURIComponent(second), ...optional("at", query.get("at")) };

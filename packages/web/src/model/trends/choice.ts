@@ -1,0 +1,112 @@
+import { ownZone, zoneNamed } from "./zone.ts";
+
+// All that a visitor chooses on Trends is in its URL.
+
+export const ranges = { "24h": 1, "7d": 7, "30d": 30, "90d": 90, "1y": 365 } as const;
+export type Range = keyof typeof ranges;
+
+export const groups = ["hour", "day", "week"] as const;
+export type Group = (typeof groups)[number];
+
+export const charts = ["wait", "green", "overtaken", "failures", "slow", "flaky"] as const;
+export type ChartName = (typeof charts)[number];
+
+/** What somebody selected in a chart, to see the loops behind it. */
+export type Pick = {
+  readonly chart: ChartName;
+  /** Names of bins, both inclusive; undefined: all of the range. */
+  readonly since?: string;
+  readonly until?: string;
+  /** A cause of failures as `causeKey` names it, or "project/artifact". */
+  readonly of?: string;
+};
+
+export type Choice = {
+  /** Days up to today; or the days from and to, both inclusive. */
+  readonly range: Range | { readonly from: string; readonly to: string };
+  readonly group: Group;
+  readonly zone: string;
+  readonly developers: readonly string[];
+  readonly projects: readonly string[];
+  readonly pick?: Pick;
+};
+
+const aDay = /^\d{4}-\d{2}-\d{2}$/;
+const usualGroup: Readonly<Record<Range, Group>> = {
+  "24h": "hour",
+  "7d": "day",
+  "30d": "day",
+  "90d": "week",
+  "1y": "week",
+};
+
+export function groupFor(range: Choice["range"]): Group {
+  if (typeof range === "string") return usualGroup[range];
+  const days = (Date.parse(range.to) - Date.parse(range.from)) / 86_400_000;
+  return days < 2 ? "hour" : days < 62 ? "day" : "week";
+}
+
+/** Most hours that are shown side by side, and asked for. */
+const mostDaysByHour = 14;
+
+/** What a URL's query says; what it does not say, or says wrong, is as usual. */
+export function choiceOf(search: string): Choice {
+  const query = new URLSearchParams(search);
+  const text = (name: string) => query.get(name) ?? "";
+  const range = rangeOf(text("range"), text("from"), text("to"));
+  const asked = groups.find((name) => name === text("group")) ?? groupFor(range);
+  // A source is known by its developer and project: the loops of Trends are Skaffold's.
+  const sources = query.getAll("source").map((source) => source.split("/").slice(0, 2));
+  const pick = pickOf(query);
+  return {
+    range,
+    group: asked === "hour" && daysOf(range) > mostDaysByHour ? "day" : asked,
+    zone: text("zone") === "" ? ownZone : zoneNamed(text("zone")),
+    developers: unique([...query.getAll("developer"), ...sources.map(([developer = ""]) => developer)]),
+    projects: unique([...query.getAll("project"), ...sources.map(([, project = ""]) => project)]),
+    ...(pick && { pick }),
+  };
+}
+
+function rangeOf(name: string, from: string, to: string): Choice["range"] {
+  const isDay = (day: string) => aDay.test(day) && !Number.isNaN(Date.parse(day));
+  if (isDay(from) && isDay(to)) return from <= to ? { from, to } : { from: to, to: from };
+  return (Object.keys(ranges) as Range[]).find((known) => known === name) ?? "30d";
+}
+
+function daysOf(range: Choice["range"]): number {
+  return typeof range === "string" ? ranges[range] : (Date.parse(range.to) - Date.parse(range.from)) / 86_400_000 + 1;
+}
+
+function pickOf(query: URLSearchParams): Pick | undefined {
+  const chart = charts.find((name) => name === query.get("pick"));
+  if (chart === undefined) return undefined;
+  const [since, until, of] = ["since", "until", "of"].map((name) => query.get(name) || undefined);
+  return {
+    chart,
+    ...(since !== undefined && { since, until: until ?? since }),
+    ...(of !== undefined && { of }),
+  };
+}
+
+function unique(names: readonly string[]): readonly string[] {
+  return [...new Set(names.filter((name) => name !== ""))];
+}
+
+/** The path that shows a choice to anybody, in whatever time zone they are. */
+export function trendsPath({ range, group, zone, developers, projects, pick }: Choice): string {
+  const query = new URLSearchParams();
+  if (typeof range === "string") query.set("range", range);
+  else for (const [name, day] of Object.entries(range)) query.set(name, day);
+  query.set("group", group);
+  query.set("zone", zone);
+  for (const developer of developers) query.append("developer", developer);
+  for (const project of projects) query.append("project", project);
+  if (pick !== undefined) {
+    query.set("pick", pick.chart);
+    if (pick.since !== undefined) query.set("since", pick.since);
+    if (pick.until !== undefined && pick.until !== pick.since) query.set("until", pick.until);
+    if (pick.of !== undefined) query.set("of", pick.of);
+  }
+  return `/trends?${String(query).replaceAll("%2F", "/").replaceAll("%3A", ":")}`;
+}

@@ -1,0 +1,124 @@
+import type { StatsRow } from "@tapedeck/client";
+import type { Bin } from "./bins.ts";
+import type { Group } from "./choice.ts";
+
+/** A number for each bin; null where there is none. */
+export type Series = readonly (number | null)[];
+
+type Binned = { readonly hour?: string; readonly day?: string; readonly week?: string };
+
+/** Rows by the bins that they are of: one place for each bin. */
+export function byBin<Row extends Binned>(
+  rows: readonly Row[],
+  bins: readonly Bin[],
+  group: Group,
+): (Row | undefined)[] {
+  const found = new Map(rows.map((row) => [row[group], row]));
+  return bins.map(({ key }) => found.get(key));
+}
+
+export function seriesOf<Row>(rows: readonly (Row | undefined)[], figure: (row: Row) => number | null): Series {
+  return rows.map((row) => (row === undefined ? null : figure(row)));
+}
+
+export type Cause = {
+  readonly key: string;
+  readonly phase: string;
+  readonly code: string;
+  readonly count: number;
+  readonly counts: readonly number[];
+};
+
+/** What fails most, and everything else as one. */
+export type Causes = { readonly top: readonly Cause[]; readonly rest: Cause | undefined; readonly count: number };
+
+export const restKey = "rest";
+
+export function causeKey({ phase = "", errorCode = "" }: { readonly phase?: string; readonly errorCode?: string }) {
+  return `${phase}/${errorCode}`;
+}
+
+/** Failures by phase and code, the most frequent first. */
+export function causesOf(
+  rows: readonly StatsRow<"failures">[],
+  bins: readonly Bin[],
+  group: Group,
+  most: number,
+): Causes {
+  const index = new Map(bins.map(({ key }, at) => [key, at]));
+  const causes = new Map<string, { phase: string; code: string; counts: number[] }>();
+  for (const row of rows) {
+    const at = index.get(row[group] ?? "");
+    if (at === undefined) continue;
+    const key = causeKey(row);
+    const known = causes.get(key) ?? { phase: row.phase ?? "", code: row.errorCode ?? "", counts: bins.map(() => 0) };
+    known.counts[at] = (known.counts[at] ?? 0) + Number(row.failures);
+    causes.set(key, known);
+  }
+  const all = [...causes]
+    .map(([key, cause]): Cause => ({ key, ...cause, count: sum(cause.counts) }))
+    .toSorted((a, b) => b.count - a.count || (a.key < b.key ? -1 : 1));
+  // A rest of one is no rest.
+  const shown = all.length === most + 1 ? all.length : most;
+  const rest = all.slice(shown);
+  return {
+    top: all.slice(0, shown),
+    rest:
+      rest.length === 0
+        ? undefined
+        : {
+            ...{ key: restKey, phase: "", code: "", count: sum(rest.map(({ count }) => count)) },
+            counts: bins.map((_, at) => sum(rest.map(({ counts }) => counts[at] ?? 0))),
+          },
+    count: sum(all.map(({ count }) => count)),
+  };
+}
+
+/** "deploy: kubectl user err": the code in words, without the phase that it begins with. */
+export function causeText({ key, phase, code }: Pick<Cause, "key" | "phase" | "code">): string {
+  if (key === restKey) return "everything else";
+  const named = code.startsWith(`${phase.toUpperCase()}_`) ? code.slice(phase.length + 1) : code;
+  const words = /^\d+$/.test(named) ? `exit code ${named}` : named.replaceAll("_", " ").toLowerCase();
+  return [phase === "" ? "phase not known" : phase, words].filter((part) => part !== "").join(": ");
+}
+
+export type Artifact = {
+  readonly project: string;
+  readonly artifact: string;
+  readonly builds: number;
+  /** By bins, for a sparkline. */
+  readonly series: Series;
+};
+
+export type SlowArtifact = Artifact & { readonly p50Ms: number | null; readonly p90Ms: number | null };
+export type FlakyArtifact = Artifact & { readonly flakes: number; readonly developers: number };
+
+/** The artifacts whose builds take longest. */
+export function slowest(rows: readonly StatsRow<"builds">[], most: number): readonly StatsRow<"builds">[] {
+  return rows
+    .filter(({ p90Ms }) => p90Ms !== null)
+    .toSorted((a, b) => Number(b.p90Ms) - Number(a.p90Ms) || nameOf(a).localeCompare(nameOf(b)))
+    .slice(0, most);
+}
+
+/** The artifacts with the most flakes. */
+export function flakiest(rows: readonly StatsRow<"flakes">[], most: number): readonly StatsRow<"flakes">[] {
+  return rows
+    .filter(({ flakes }) => Number(flakes) > 0)
+    .toSorted((a, b) => Number(b.flakes) - Number(a.flakes) || nameOf(a).localeCompare(nameOf(b)))
+    .slice(0, most);
+}
+
+export function nameOf({ project = "", artifact = "" }: { readonly project?: string; readonly artifact?: string }) {
+  return `${project}/${artifact}`;
+}
+
+export function sum(numbers: readonly number[]): number {
+  return numbers.reduce((all, one) => all + one, 0);
+}
+
+/** "12 %", "0.4 %" */
+export function shareText(share: number): string {
+  const percent = share * 100;
+  return `${percent > 0 && percent < 1 ? percent.toFixed(1) : Math.round(percent)} %`;
+}

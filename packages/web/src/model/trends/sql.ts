@@ -1,0 +1,92 @@
+import type { Bin } from "./bins.ts";
+import type { Choice, Group } from "./choice.ts";
+
+/** What a chart counts, for SQL: the same rows as the API's, in the same groups. */
+export type Asked = Pick<Choice, "group" | "zone" | "developers" | "projects"> & {
+  readonly workspace: string;
+  readonly bins: readonly Bin[];
+};
+
+export type Query = "wait" | "overtaken" | "green" | "failures" | "slow" | "flaky" | "commands";
+
+/** The query that gives a chart's numbers, to run with any of Tapedeck's logins for SQL. */
+export function sqlOf(query: Query, asked: Asked): string {
+  return queries[query](asked);
+}
+
+const queries: Readonly<Record<Query, (asked: Asked) => string>> = {
+  wait: (asked) => `select ${binned("started_at", asked)}, count(*) as loops,
+  percentile_cont(0.5) within group (order by ready_ms) as p50_ms,
+  percentile_cont(0.9) within group (order by ready_ms) as p90_ms,
+  percentile_cont(0.99) within group (order by ready_ms) as p99_ms
+from tapedeck.loop_times
+where ${where("started_at", asked)}
+group by 1 order by 1;`,
+  green: (asked) => `select ${binned("failed_at", asked)}, count(*) as red,
+  count(*) filter (where green_at is null) as still_red,
+  percentile_cont(0.5) within group (order by red_ms) as p50_ms,
+  percentile_cont(0.9) within group (order by red_ms) as p90_ms
+from tapedeck.time_to_green
+where ${where("failed_at", asked)}
+group by 1 order by 1;`,
+  overtaken: (asked) => `select ${binned("started_at", asked)}, count(*) as loops,
+  count(*) filter (where overtaken) as overtaken, avg(overtaken::int)::float8 as share
+from tapedeck.loop_times
+where ${where("started_at", asked)}
+group by 1 order by 1;`,
+  failures: (asked) => `select ${binned("failed_at", asked)}, phase, error_code, count(*) as failures
+from tapedeck.failures
+where ${where("failed_at", asked)}
+group by 1, 2, 3 order by 1, 4 desc, 2, 3;`,
+  slow: (asked) => `select project, artifact, count(*) as builds,
+  percentile_cont(0.5) within group (order by duration_ms) as p50_ms,
+  percentile_cont(0.9) within group (order by duration_ms) as p90_ms
+from tapedeck.build_times
+where outcome in ('succeeded', 'failed') and not cache_hit
+  and ${where("started_at", asked)}
+group by 1, 2 order by 5 desc, 1, 2;`,
+  flaky: (asked) => `select b.project, b.artifact, count(*) as builds, count(*) filter (where next.is_good) as flakes,
+  count(distinct b.developer) filter (where next.is_good) as developers
+from tapedeck.build_times b left join lateral (
+  select n.outcome = 'succeeded' as is_good from tapedeck.build_times n
+  where b.outcome = 'failed' and n.session = b.session and n.runner = b.runner and n.loop > b.loop
+    and n.artifact = b.artifact and n.outcome in ('succeeded', 'failed') and not n.cache_hit and not n.injected
+  order by n.loop limit 1) next on true
+where b.outcome in ('succeeded', 'failed') and not b.cache_hit and not b.injected
+  and ${where("started_at", asked, "b.")}
+group by 1, 2 having bool_or(next.is_good) order by 4 desc, 1, 2;`,
+  commands: (asked) => `select command, machine, count(*) as runs, count(*) filter (where outcome = 'failed') as failed,
+  percentile_cont(0.5) within group (order by duration_ms) as p50_ms,
+  percentile_cont(0.9) within group (order by duration_ms) as p90_ms
+from tapedeck.vagrant_command_times
+where ${where("started_at", asked)}
+group by 1, 2 order by 6 desc, 1, 2;`,
+};
+
+const expressions: Readonly<Record<Group, (column: string, zone: string) => string>> = {
+  hour: (column, zone) => `date_trunc('hour', ${column}, ${zone}) as hour`,
+  day: (column, zone) => `(${column} at time zone ${zone})::date as day`,
+  week: (column, zone) => `date_trunc('week', ${column} at time zone ${zone})::date as week`,
+};
+
+function binned(column: string, { group, zone }: Asked): string {
+  return expressions[group](column, literal(zone));
+}
+
+function where(column: string, asked: Asked, of = ""): string {
+  const { workspace, bins, developers, projects } = asked;
+  const [first, last] = [bins.at(0), bins.at(-1)];
+  const among = (name: string, values: readonly string[]) =>
+    values.length === 0 ? [] : [`${of}${name} in (${values.map(literal).join(", ")})`];
+  return [
+    `${of}workspace = ${literal(workspace)}`,
+    `${of}${column} >= ${literal(new Date(first?.from ?? 0).toISOString())}`,
+    `${of}${column} < ${literal(new Date(last?.to ?? 0).toISOString())}`,
+    ...among("developer", developers),
+    ...among("project", projects),
+  ].join("\n  and ");
+}
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}

@@ -1,0 +1,141 @@
+import { useMemo, useState } from "preact/hooks";
+import type { Bin } from "../../model/trends/bins.ts";
+import { binText, tickText } from "../../model/trends/bins.ts";
+import type { Choice } from "../../model/trends/choice.ts";
+import { Chart, type Drawn } from "../../parts/chart.tsx";
+import type { Unit } from "../../parts/chart-axes.ts";
+import { useColours } from "../../parts/colours.ts";
+import { Panel } from "./panel.tsx";
+
+/** A row of the legend: what it is in all of the range, and in a bin. */
+export type Figure = {
+  readonly name: string;
+  readonly all: number | null;
+  readonly values: readonly (number | null)[];
+  /** How it is drawn; what has no colour is said and not drawn. */
+  readonly colour?: string;
+  readonly width?: number;
+  readonly isDashed?: boolean;
+  readonly format?: (value: number) => string;
+};
+
+export type ChartPanelProps = {
+  readonly name: "wait" | "green" | "overtaken";
+  readonly title: string;
+  readonly definition: string;
+  readonly sql: string;
+  readonly nothing: string;
+  readonly choice: Choice;
+  readonly bins: readonly Bin[];
+  readonly shape: "lines" | "bars";
+  readonly unit: Unit;
+  readonly format: (value: number) => string;
+  readonly figures: readonly Figure[];
+  readonly pick: (first: number, last: number) => void;
+};
+
+/** Lines or bars over time. The legend says the numbers of what is pointed at, else those of all of the range. */
+export function ChartPanel(props: ChartPanelProps) {
+  const { name, title, definition, sql, nothing, choice, bins, shape, unit, format, figures, pick } = props;
+  const { group, zone } = choice;
+  const [at, setAt] = useState<number>();
+  const texts = useMemo(() => bins.map((bin) => binText(bin, group, zone)), [bins, group, zone]);
+  const ticks = useMemo(() => bins.map((bin) => tickText(bin, group, zone)), [bins, group, zone]);
+  const series = useMemo(() => figures.flatMap(drawn), [figures]);
+  const hasNothing = series.every(({ values }) => values.every((value) => value === null));
+  const said = (figure: Figure, value: number | null | undefined) =>
+    value === null || value === undefined ? "–" : (figure.format ?? format)(value);
+  const describe = (bin: number) =>
+    `${texts[bin]}: ${figures.map((figure) => `${figure.name} ${said(figure, figure.values[bin])}`).join(", ")}`;
+  return (
+    <Panel name={name} title={title} definition={definition} sql={sql}>
+      {hasNothing ? (
+        <p class="nothing">{nothing}</p>
+      ) : (
+        <>
+          <dl class="legend">
+            {figures.map((figure) => (
+              <div key={figure.name}>
+                <dt>
+                  <Swatch figure={figure} /> {figure.name}
+                </dt>
+                <dd>{said(figure, at === undefined ? figure.all : figure.values[at])}</dd>
+              </div>
+            ))}
+          </dl>
+          <p class="when">{at === undefined ? "" : texts[at]}</p>
+          <Chart
+            {...{ label: title, shape, unit, series, ticks, describe, format, at, pick }}
+            point={setAt}
+            picked={pickedBins(choice, name, bins)}
+          />
+          <BinTable caption={title} figures={figures} bins={bins} texts={texts} said={said} />
+        </>
+      )}
+    </Panel>
+  );
+}
+
+function drawn({ name, values, colour, width, isDashed }: Figure): readonly Drawn[] {
+  if (colour === undefined) return [];
+  return [{ name, values, colour, ...(width !== undefined && { width }), ...(isDashed && { isDashed }) }];
+}
+
+function Swatch({ figure }: { readonly figure: Figure }) {
+  const colour = useColours();
+  if (figure.colour === undefined) return null;
+  const line = `${figure.width ?? 4}px ${figure.isDashed ? "dashed" : "solid"} ${colour(figure.colour)}`;
+  return <span class="swatch" aria-hidden="true" style={{ borderTop: line }} />;
+}
+
+/** The first and last bin that are selected in a chart. */
+export function pickedBins({ pick }: Choice, name: string, bins: readonly Bin[]) {
+  if (pick?.chart !== name || pick.since === undefined) return undefined;
+  const [first, last] = [pick.since, pick.until ?? pick.since].map((key) => bins.findIndex((bin) => bin.key === key));
+  if (first === undefined || last === undefined || first < 0 || last < 0) return undefined;
+  return [first, last] as const;
+}
+
+type BinTableProps = {
+  readonly caption: string;
+  readonly figures: readonly Figure[];
+  readonly bins: readonly Bin[];
+  readonly texts: readonly string[];
+  readonly said: (figure: Figure, value: number | null | undefined) => string;
+};
+
+/** The numbers of a chart, for those who do not see it. */
+export function BinTable({ caption, figures, bins, texts, said }: BinTableProps) {
+  return (
+    <div class="hidden">
+      <table>
+        <caption>{caption}</caption>
+        <thead>
+          <tr>
+            <th scope="col">time</th>
+            {figures.map(({ name }) => (
+              <th key={name} scope="col">
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {bins.map(({ key }, bin) => {
+            if (figures.every(({ values }) => (values[bin] ?? null) === null)) return null;
+            return (
+              <tr key={key} data-bin={key}>
+                <th scope="row">{texts[bin]}</th>
+                {figures.map((figure) => (
+                  <td key={figure.name} data-value={figure.values[bin] ?? ""}>
+                    {said(figure, figure.values[bin])}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}

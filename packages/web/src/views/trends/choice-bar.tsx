@@ -1,0 +1,115 @@
+import { type Choice, groupFor, groups, type Range, ranges, trendsPath } from "../../model/trends/choice.ts";
+import { ownZone } from "../../model/trends/zone.ts";
+import { navigate } from "../../router.ts";
+
+export type ChoiceBarProps = {
+  readonly choice: Choice;
+  /** The days that are shown. */
+  readonly days: { readonly from: string; readonly to: string };
+  readonly developers: readonly string[];
+  readonly projects: readonly string[];
+};
+
+/** What is shown: links and fields that change the URL. */
+export function ChoiceBar({ choice, days, developers, projects }: ChoiceBarProps) {
+  const { range, group, zone } = choice;
+  // What was selected is of the numbers before.
+  const { pick: _, ...unpicked } = choice;
+  const path = (change: Partial<Choice>) => trendsPath({ ...unpicked, ...change });
+  const chooseDays = (change: Partial<ChoiceBarProps["days"]>) => {
+    const wanted = { ...days, ...change };
+    if (wanted.from === "" || wanted.to === "") return;
+    const ordered = wanted.from <= wanted.to ? wanted : { from: wanted.to, to: wanted.from };
+    navigate(path({ range: ordered, group: groupFor(ordered) }));
+  };
+  return (
+    <search class="choice" aria-label="What is shown">
+      <nav aria-label="Range">
+        {(Object.keys(ranges) as Range[]).map((name) => (
+          <a
+            key={name}
+            href={path({ range: name, group: groupFor(name) })}
+            aria-current={range === name ? "true" : undefined}
+          >
+            {name}
+          </a>
+        ))}
+      </nav>
+      <span class="days">
+        <input
+          type="date"
+          aria-label="From"
+          value={days.from}
+          onChange={(event) => chooseDays({ from: event.currentTarget.value })}
+        />
+        –
+        <input
+          type="date"
+          aria-label="To"
+          value={days.to}
+          onChange={(event) => chooseDays({ to: event.currentTarget.value })}
+        />
+      </span>
+      <nav aria-label="By">
+        {groups.map((name) => (
+          <a key={name} href={path({ group: name })} aria-current={group === name ? "true" : undefined}>
+            {name}
+          </a>
+        ))}
+      </nav>
+      <Names
+        label="developer"
+        all={developers}
+        chosen={choice.developers}
+        choose={(names) => navigate(path({ developers: names }))}
+      />
+      <Names
+        label="project"
+        all={projects}
+        chosen={choice.projects}
+        choose={(names) => navigate(path({ projects: names }))}
+      />
+      <select
+        aria-label="Time zone"
+        value={zone}
+        onChange={(event) => navigate(path({ zone: event.currentTarget.value }))}
+      >
+        {[...new Set([zone, ownZone, "UTC"])].map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </select>
+    </search>
+  );
+}
+
+type NamesProps = {
+  readonly label: string;
+  readonly all: readonly string[];
+  readonly chosen: readonly string[];
+  readonly choose: (names: readonly string[]) => void;
+};
+
+/** One of them, or all; a URL may name several. */
+function Names({ label, all, chosen, choose }: NamesProps) {
+  const several = "several";
+  const value = chosen.length > 1 ? several : (chosen[0] ?? "");
+  return (
+    <select
+      aria-label={label}
+      value={value}
+      onChange={({ currentTarget }) => choose(currentTarget.value === "" ? [] : [currentTarget.value])}
+    >
+      <option value="">every {label}</option>
+      {chosen.length > 1 && (
+        <option value={several} disabled>
+          {chosen.join(", ")}
+        </option>
+      )}
+      {[...new Set([...all, ...(chosen.length === 1 ? chosen : [])])].map((name) => (
+        <option key={name} value={name}>
+          {name}
+        </option>
+      ))}
+    </select>
+  );
+}

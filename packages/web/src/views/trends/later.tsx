@@ -1,0 +1,17 @@
+import { useEffect, useState } from "preact/hooks";
+import { Loading, Problem } from "../../parts/small.tsx";
+import type { TrendsView as View } from "./trends.tsx";
+
+/** Trends, with all that draws charts, is loaded when somebody opens it. */
+export function TrendsView({ query }: { readonly query: string }) {
+  const [loaded, setLoaded] = useState<{ readonly View: typeof View }>();
+  const [problem, setProblem] = useState<string>();
+  useEffect(() => {
+    import("./trends.tsx").then(
+      ({ TrendsView: View }) => setLoaded({ View }),
+      () => setProblem("A part of the page could not be loaded: load it again."),
+    );
+  }, []);
+  if (problem !== undefined) return <Problem text={problem} />;
+  return loaded === undefined ? <Loading what="the trends" /> : <loaded.View query={query} />;
+}

@@ -1,0 +1,42 @@
+import type { ComponentChildren } from "preact";
+import { useId, useState } from "preact/hooks";
+import { CopyButton } from "../../parts/small.tsx";
+
+export type PanelProps = {
+  readonly name: string;
+  readonly title: string;
+  /** What is counted, in a sentence. */
+  readonly definition: string;
+  readonly sql: string;
+  readonly children: ComponentChildren;
+};
+
+/** One of the small multiples: what it shows, what that means, and the query that gives the same. */
+export function Panel({ name, title, definition, sql, children }: PanelProps) {
+  const [showsSql, setShowsSql] = useState(false);
+  const id = useId();
+  return (
+    <section class="trend" aria-label={title} data-chart={name}>
+      <header>
+        <h2>{title}</h2>
+        <button
+          type="button"
+          class="quiet"
+          aria-expanded={showsSql}
+          aria-controls={id}
+          aria-label={`SQL of ${title}`}
+          onClick={() => setShowsSql(!showsSql)}
+        >
+          SQL
+        </button>
+      </header>
+      <p class="definition">{definition}</p>
+      {children}
+      <div id={id} class="sql" hidden={!showsSql}>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
+        <pre tabIndex={0}>{sql}</pre>
+        <CopyButton text={() => sql}>Copy SQL</CopyButton>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,202 @@
+import type { StatsRow } from "@tapedeck/client";
+import { durationText, plural } from "@tapedeck/client/lanes/format";
+import type { Pick } from "../../model/trends/choice.ts";
+import { type FlakyArtifact, nameOf, type Series, type SlowArtifact, shareText } from "../../model/trends/figures.ts";
+import { Panel } from "./panel.tsx";
+
+type ArtifactProps<Artifact> = {
+  readonly artifacts: readonly Artifact[];
+  readonly sql: string;
+  readonly picked: Pick | undefined;
+  readonly pick: (of: string) => void;
+};
+
+export function SlowPanel({ artifacts, sql, picked, pick }: ArtifactProps<SlowArtifact>) {
+  return (
+    <Panel
+      name="slow"
+      title="Slowest artifacts"
+      definition="How long builds of an artifact take that ran; those from the cache are left out."
+      sql={sql}
+    >
+      {artifacts.length === 0 ? (
+        <p class="nothing">Nothing was built in this time.</p>
+      ) : (
+        <table class="list artifacts">
+          <thead>
+            <tr>
+              <th scope="col">artifact</th>
+              <th scope="col" class="number">
+                p50
+              </th>
+              <th scope="col" class="number">
+                p90
+              </th>
+              <th scope="col" class="number">
+                builds
+              </th>
+              <th scope="col" class="over-time">
+                p50 over time
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {artifacts.map((one) => (
+              <tr key={nameOf(one)} data-artifact={nameOf(one)}>
+                <ArtifactName one={one} isPicked={picked?.of === nameOf(one)} pick={pick} />
+                <td class="number" data-value={one.p50Ms ?? ""}>
+                  {durationText(one.p50Ms ?? 0)}
+                </td>
+                <td class="number" data-value={one.p90Ms ?? ""}>
+                  {durationText(one.p90Ms ?? 0)}
+                </td>
+                <td class="number" data-value={one.builds}>
+                  {one.builds}
+                </td>
+                <td class="over-time">
+                  <Sparkline values={one.series} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Panel>
+  );
+}
+
+export function FlakyPanel({ artifacts, sql, picked, pick }: ArtifactProps<FlakyArtifact>) {
+  return (
+    <Panel
+      name="flaky"
+      title="Flaky artifacts"
+      definition="Failed builds that the artifact's next build did not repeat. A repaired file counts too: flakes of several developers say more."
+      sql={sql}
+    >
+      {artifacts.length === 0 ? (
+        <p class="nothing">No build failed and then succeeded in this time.</p>
+      ) : (
+        <table class="list artifacts">
+          <thead>
+            <tr>
+              <th scope="col">artifact</th>
+              <th scope="col" class="number">
+                flakes
+              </th>
+              <th scope="col" class="number">
+                of builds
+              </th>
+              <th scope="col">seen by</th>
+              <th scope="col" class="over-time">
+                flakes over time
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {artifacts.map((one) => (
+              <tr key={nameOf(one)} data-artifact={nameOf(one)}>
+                <ArtifactName one={one} isPicked={picked?.of === nameOf(one)} pick={pick} />
+                <td class="number" data-value={one.flakes}>
+                  {one.flakes}
+                </td>
+                <td class="number" data-value={one.builds}>
+                  {one.builds} ({shareText(one.flakes / one.builds)})
+                </td>
+                <td>{plural(one.developers, "developer")}</td>
+                <td class="over-time">
+                  <Sparkline values={one.series} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </Panel>
+  );
+}
+
+type NameProps = {
+  readonly one: { readonly project: string; readonly artifact: string };
+  readonly isPicked: boolean;
+  readonly pick: (of: string) => void;
+};
+
+function ArtifactName({ one, isPicked, pick }: NameProps) {
+  return (
+    <th scope="row" title={nameOf(one)}>
+      <button type="button" class="quiet" aria-pressed={isPicked} onClick={() => pick(nameOf(one))}>
+        {one.artifact}
+      </button>{" "}
+      <span class="quiet-text">{one.project}</span>
+    </th>
+  );
+}
+
+const [sparkWidth, sparkHeight] = [96, 20];
+
+/** How something went, without an axis; what it went to is in the table's other columns. */
+function Sparkline({ values }: { readonly values: Series }) {
+  const most = Math.max(1, ...values.map((value) => value ?? 0));
+  const points = values.flatMap((value, index) => {
+    if (value === null) return [];
+    const x = values.length === 1 ? sparkWidth / 2 : 2 + (index / (values.length - 1)) * (sparkWidth - 4);
+    return [[x, sparkHeight - 2 - (value / most) * (sparkHeight - 4)] as const];
+  });
+  const last = points.at(-1);
+  return (
+    <svg class="spark" width={sparkWidth} height={sparkHeight} aria-hidden="true">
+      <polyline points={points.map((point) => point.join(",")).join(" ")} fill="none" stroke="currentColor" />
+      {last !== undefined && <circle cx={last[0]} cy={last[1]} r="2" fill="currentColor" />}
+    </svg>
+  );
+}
+
+export function CommandsPanel({
+  commands,
+  sql,
+}: {
+  readonly commands: readonly StatsRow<"commands">[];
+  readonly sql: string;
+}) {
+  return (
+    <Panel
+      name="commands"
+      title="Vagrant's commands"
+      definition="How long commands take by machine, and how many of them fail."
+      sql={sql}
+    >
+      <table class="list artifacts">
+        <thead>
+          <tr>
+            <th scope="col">command</th>
+            <th scope="col">machine</th>
+            <th scope="col" class="number">
+              p50
+            </th>
+            <th scope="col" class="number">
+              p90
+            </th>
+            <th scope="col" class="number">
+              runs
+            </th>
+            <th scope="col" class="number">
+              failed
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {commands.map((row) => (
+            <tr key={`${row.command} ${row.machine}`}>
+              <th scope="row">{row.command}</th>
+              <td>{row.machine || "–"}</td>
+              <td class="number">{row.p50Ms === null ? "–" : durationText(row.p50Ms)}</td>
+              <td class="number">{row.p90Ms === null ? "–" : durationText(row.p90Ms)}</td>
+              <td class="number">{row.runs}</td>
+              <td class={`number ${row.failed === "0" ? "" : "bad"}`}>{row.failed}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Panel>
+  );
+}

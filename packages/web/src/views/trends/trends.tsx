@@ -1,0 +1,239 @@
+import { durationText, plural } from "@tapedeck/client/lanes/format";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import "../../look/trends.css";
+import { readTrends, type Trends } from "../../data/read-trends.ts";
+import { useReading } from "../../data/reading.ts";
+import { lostSince } from "../../data/tapedeck.ts";
+import { type Choice, choiceOf, type Pick, trendsPath } from "../../model/trends/choice.ts";
+import { seriesOf, shareText } from "../../model/trends/figures.ts";
+import { type Query, sqlOf } from "../../model/trends/sql.ts";
+import { dateAt } from "../../model/trends/zone.ts";
+import { Loading, Problem } from "../../parts/small.tsx";
+import { navigate } from "../../router.ts";
+import { ChartPanel } from "./chart-panel.tsx";
+import { ChoiceBar } from "./choice-bar.tsx";
+import { FailuresPanel } from "./failures-panel.tsx";
+import { LoopsBehind } from "./loops-behind.tsx";
+import { CommandsPanel, FlakyPanel, SlowPanel } from "./tables.tsx";
+
+/** Who waits for what, since when? `query`: of the URL, which says all that was chosen. */
+export function TrendsView({ query }: { readonly query: string }) {
+  const choice = useMemo(() => choiceOf(query), [query]);
+  const [shown, setShown] = useState<{ readonly trends: Trends; readonly choice: string }>();
+  const [problem, setProblem] = useState<string>();
+  const { pick, ...unpicked } = choice;
+  const asked = trendsPath(unpicked);
+  useReading(
+    [asked],
+    async (signal) => {
+      setProblem(undefined);
+      setShown({ trends: await readTrends(choice, signal), choice: asked });
+      lostSince.value = undefined;
+    },
+    setProblem,
+  );
+  useEffect(() => {
+    document.title = "Trends · Tapedeck";
+    // A copied URL shows the same in another time zone, too.
+    navigate(trendsPath(choice), { replace: true });
+  }, []);
+  if (problem !== undefined) return <Problem text={problem} />;
+  if (shown === undefined) return <Loading what="the trends" />;
+  const isOld = shown.choice !== asked;
+  return <Shown trends={shown.trends} choice={isOld ? { ...choiceOf(shown.choice.split("?")[1] ?? "") } : choice} />;
+}
+
+type ShownProps = { readonly trends: Trends; readonly choice: Choice };
+
+function Shown({ trends, choice }: ShownProps) {
+  const { bins, causes, loops } = trends;
+  const { zone } = choice;
+  const [first, last] = [bins.at(0), bins.at(-1)];
+  const days = { from: dateAt(first?.from ?? 0, zone), to: dateAt((last?.to ?? 1) - 1, zone) };
+  const hasNothing = Number(loops.all?.loops ?? 0) === 0 && causes.count === 0 && trends.commands.length === 0;
+  const sql = (query: Query) => sqlOf(query, { ...choice, workspace: trends.workspace, bins });
+  const go = (pick: Pick) => navigate(trendsPath({ ...choice, pick }));
+  const pickBins = (chart: Pick["chart"]) => (from: number, to: number) => go({ chart, ...binNames(trends, from, to) });
+  return (
+    <div class="trends">
+      <header class="title">
+        <h1>Trends</h1>
+        <p class="quiet-text">{plural(Number(loops.all?.loops ?? 0), "loop")} in this time</p>
+      </header>
+      <ChoiceBar choice={choice} days={days} developers={trends.developers} projects={trends.projects} />
+      {hasNothing ? (
+        <Nothing trends={trends} choice={choice} />
+      ) : (
+        <>
+          <div class="multiples">
+            <LoopPanels trends={trends} choice={choice} sql={sql} pickBins={pickBins} />
+            <FailuresPanel
+              causes={causes}
+              choice={choice}
+              bins={bins}
+              sql={sql("failures")}
+              pick={(range, of) =>
+                go({
+                  chart: "failures",
+                  ...(range && binNames(trends, ...range)),
+                  ...(of !== undefined && { of }),
+                })
+              }
+            />
+            <SlowPanel
+              artifacts={trends.slow}
+              sql={sql("slow")}
+              picked={choice.pick?.chart === "slow" ? choice.pick : undefined}
+              pick={(of) => go({ chart: "slow", of })}
+            />
+            <FlakyPanel
+              artifacts={trends.flaky}
+              sql={sql("flaky")}
+              picked={choice.pick?.chart === "flaky" ? choice.pick : undefined}
+              pick={(of) => go({ chart: "flaky", of })}
+            />
+            {trends.commands.length > 0 && <CommandsPanel commands={trends.commands} sql={sql("commands")} />}
+          </div>
+          {choice.pick === undefined ? (
+            <p class="hint quiet-text">Click a bar or drag over a chart to see the loops behind it.</p>
+          ) : (
+            <LoopsBehind choice={choice} pick={choice.pick} bins={bins} causes={causes} />
+          )}
+        </>
+      )}
+    </div>
+  );
+}
+
+function binNames({ bins }: Trends, first: number, last: number): Partial<Pick> {
+  const [since, until] = [bins[first]?.key, bins[last]?.key];
+  return since === undefined || until === undefined ? {} : { since, until };
+}
+
+type LoopPanelsProps = ShownProps & {
+  readonly sql: (query: Query) => string;
+  readonly pickBins: (chart: Pick["chart"]) => (first: number, last: number) => void;
+};
+
+/** What one loop costs leads, not the sum of all: faster builds cause more builds. */
+function LoopPanels({ trends, choice, sql, pickBins }: LoopPanelsProps) {
+  const { loops, green, bins } = trends;
+  const lines = [
+    { colour: "text", width: 2 },
+    { colour: "quiet", width: 1.5 },
+    { colour: "quiet", width: 1, isDashed: true },
+  ] as const;
+  const waits = useMemo(() => {
+    const percentiles = [
+      ["p50", "readyP50Ms"],
+      ["p90", "readyP90Ms"],
+      ["p99", "readyP99Ms"],
+    ] as const;
+    return percentiles.map(([name, figure], index) => ({
+      ...{ name, all: loops.all?.[figure] ?? null, values: seriesOf(loops.bins, (row) => row[figure]) },
+      ...lines[index],
+    }));
+  }, [loops]);
+  const reds = useMemo(
+    () => [
+      {
+        name: "p50",
+        all: green.all?.redP50Ms ?? null,
+        values: seriesOf(green.bins, (row) => row.redP50Ms),
+        ...lines[0],
+      },
+      {
+        name: "p90",
+        all: green.all?.redP90Ms ?? null,
+        values: seriesOf(green.bins, (row) => row.redP90Ms),
+        ...lines[1],
+      },
+      {
+        ...{ name: "still red", format: String },
+        all: Number(green.all?.stillRed ?? 0),
+        values: seriesOf(green.bins, ({ stillRed }) => Number(stillRed)),
+      },
+    ],
+    [green],
+  );
+  const shares = useMemo(
+    () => [
+      {
+        ...{ name: "overtaken", colour: "warning-bar" },
+        all: Number(loops.all?.loops ?? 0) === 0 ? null : (loops.all?.overtakenShare ?? null),
+        values: seriesOf(loops.bins, ({ overtakenShare }) => overtakenShare),
+      },
+      {
+        ...{ name: "loops", format: String },
+        all: Number(loops.all?.loops ?? 0),
+        values: seriesOf(loops.bins, (row) => Number(row.loops)),
+      },
+    ],
+    [loops],
+  );
+  const common = { choice, bins } as const;
+  return (
+    <>
+      <ChartPanel
+        {...{ ...common, name: "wait", title: "Wait per loop", sql: sql("wait"), shape: "lines", unit: "duration" }}
+        definition="From Skaffold's noticing a change until it is ready: deployed and, where it is on, checked. Of loops that succeeded."
+        nothing="No loop became ready in this time."
+        format={durationText}
+        figures={waits}
+        pick={pickBins("wait")}
+      />
+      <ChartPanel
+        {...{ ...common, name: "green", title: "Time to green", sql: sql("green"), shape: "lines", unit: "duration" }}
+        definition="From a source's first failed loop to its next good one, by when it failed."
+        nothing="No source failed and became good again in this time."
+        format={durationText}
+        figures={reds}
+        pick={pickBins("green")}
+      />
+      <ChartPanel
+        {...{
+          ...common,
+          name: "overtaken",
+          title: "Overtaken loops",
+          sql: sql("overtaken"),
+          shape: "bars",
+          unit: "share",
+        }}
+        definition="Share of loops whose next change came before they were ready: nobody saw what they made."
+        nothing="No loop ended in this time."
+        format={shareText}
+        figures={shares}
+        pick={pickBins("overtaken")}
+      />
+    </>
+  );
+}
+
+function Nothing({ trends, choice }: ShownProps) {
+  const { pick: _, ...unpicked } = choice;
+  if (trends.developers.length === 0) {
+    return (
+      <div class="empty">
+        <h2>Nothing is recorded yet</h2>
+        <p>
+          The first loop that ends is the first point here. <a href="/">How to record one</a>
+        </p>
+      </div>
+    );
+  }
+  const isFiltered = choice.developers.length + choice.projects.length > 0;
+  return (
+    <div class="empty">
+      <h2>No loop ended in this time</h2>
+      <p>
+        <a href={trendsPath({ ...unpicked, range: "1y", group: "week" })}>Show a year</a>
+        {isFiltered && (
+          <>
+            {" "}
+            or <a href={trendsPath({ ...unpicked, developers: [], projects: [] })}>all developers and projects</a>
+          </>
+        )}
+      </p>
+    </div>
+  );
+}

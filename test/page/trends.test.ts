@@ -1,0 +1,150 @@
+import { Client, types } from "pg";
+import type { Browser, Locator, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
+import { browserProgram, launchBrowser, openPage } from "./browser.ts";
+import { weeks, writeWeeks } from "./weeks.ts";
+
+describe.skipIf(browserProgram === undefined)("the trends", () => {
+  const cleanup = new AsyncDisposableStack();
+  let seeded: SeededStack;
+  let browser: Browser;
+  let base = "";
+  let run: (statement: string) => Promise<Record<string, unknown>[]>;
+
+  beforeAll(async () => {
+    seeded = cleanup.use(await startSeededStack());
+    browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
+    base = `http://${seeded.stack.http}`;
+    await writeWeeks(seeded);
+    const client = cleanup.adopt(
+      new Client({ connectionString: seeded.stack.database, types: { getTypeParser } }),
+      (one) => one.end(),
+    );
+    await client.connect();
+    run = async (statement) => (await client.query(statement)).rows;
+  });
+  afterAll(() => cleanup.disposeAsync());
+
+  /** Dates as Postgres writes them: pg would make moments of them, in this machine's time zone. */
+  const getTypeParser = ((oid: number, format?: "text") =>
+    oid === types.builtins.DATE ? String : types.getTypeParser(oid, format)) as typeof types.getTypeParser;
+
+  const path = (more: Record<string, string>) =>
+    `/trends?${new URLSearchParams({ from: weeks.from, to: weeks.to, zone: "Asia/Kolkata", ...more })}`;
+  const shownSql = async (chart: Locator) => (await chart.locator(".sql pre").textContent()) ?? "";
+  const panel = (page: Page, name: string) => page.locator(`[data-chart="${name}"]`);
+
+  /** The numbers of a chart by its bins, as the table beside it has them. */
+  const numbersOf = async (chart: Locator, columns: readonly string[]) => {
+    await chart.locator("table").first().waitFor({ state: "attached" });
+    const rows = await chart.locator("tr[data-bin]").evaluateAll((found) =>
+      found.map((row) => ({
+        bin: row.dataset.bin ?? "",
+        values: [...row.querySelectorAll("td")].map(({ dataset }) => dataset.value ?? ""),
+      })),
+    );
+    return rows.map(({ bin, values }) => ({
+      bin,
+      ...Object.fromEntries(columns.map((name, index) => [name, values[index] === "" ? null : Number(values[index])])),
+    }));
+  };
+  const binOf = (row: Record<string, unknown>) => {
+    const found = row.hour ?? row.day ?? row.week;
+    return found instanceof Date ? `${found.toISOString().slice(0, 19)}Z` : String(found).slice(0, 10);
+  };
+  const whole = (value: unknown) => (value === null ? null : Math.round(Number(value)));
+
+  it.each([
+    ["by day", {}],
+    ["by week, of one developer", { group: "week", developer: "bob" }],
+    ["by hour, of one project", { from: "2026-11-24", to: "2026-11-26", group: "hour", project: "site" }],
+  ])("show the numbers of their SQL: %s", async (_, more) => {
+    await using opened = await openPage(browser, base + path(more));
+    const { page, problems } = opened;
+    const by = async (name: string) => await run(await shownSql(panel(page, name)));
+    expect(await numbersOf(panel(page, "wait"), ["p50", "p90", "p99"])).toEqual(
+      (await by("wait"))
+        .filter(({ p50_ms }) => p50_ms !== null)
+        .map((row) => ({ bin: binOf(row), p50: whole(row.p50_ms), p90: whole(row.p90_ms), p99: whole(row.p99_ms) })),
+    );
+    expect(await numbersOf(panel(page, "green"), ["p50", "p90", "still_red"])).toEqual(
+      (await by("green")).map((row) => ({
+        ...{ bin: binOf(row), p50: whole(row.p50_ms), p90: whole(row.p90_ms), still_red: Number(row.still_red) },
+      })),
+    );
+    expect(await numbersOf(panel(page, "overtaken"), ["share", "loops"])).toEqual(
+      (await by("overtaken")).map((row) => ({ bin: binOf(row), share: row.share, loops: Number(row.loops) })),
+    );
+    const failures = await numbersOf(panel(page, "failures"), [..."1234567"]);
+    const counted: Record<string, number> = {};
+    for (const row of await by("failures")) counted[binOf(row)] = (counted[binOf(row)] ?? 0) + Number(row.failures);
+    expect(
+      Object.fromEntries(
+        failures.map(({ bin, ...counts }) => [
+          bin,
+          Object.values(counts).reduce<number>((sum, one) => sum + Number(one), 0),
+        ]),
+      ),
+    ).toEqual(counted);
+    for (const [name, columns] of [
+      ["slow", ["p50_ms", "p90_ms", "builds"]],
+      ["flaky", ["flakes", "builds"]],
+    ] as const) {
+      const shown = await panel(page, name)
+        .locator("tr[data-artifact]")
+        .evaluateAll((rows) =>
+          rows.map((row) => [
+            row.dataset.artifact,
+            ...[...row.querySelectorAll("td[data-value]")].map(({ dataset }) => Number(dataset.value)),
+          ]),
+        );
+      const expected = (await by(name)).map((row) => [
+        `${row.project}/${row.artifact}`,
+        ...columns.map((column) => whole(row[column])),
+      ]);
+      expect(shown).toEqual(expected);
+    }
+    expect(problems).toEqual([]);
+  });
+
+  it("list the loops behind what is selected, by pointer and by keyboard, and a copied URL shows the same", async () => {
+    await using opened = await openPage(browser, base + path({}));
+    const { page, problems } = opened;
+    const behind = page.getByLabel("Loops behind it");
+    const cause = panel(page, "failures").locator(".causes button").first();
+    const count = Number(await cause.locator(".number").textContent());
+    expect(count).toBeGreaterThan(1);
+    await cause.click();
+    await expect.poll(() => behind.locator("tbody tr").count()).toBe(count);
+
+    const chart = panel(page, "wait").getByRole("slider");
+    await chart.focus();
+    await chart.press("Home");
+    await chart.press("Shift+ArrowRight");
+    await chart.press("Shift+ArrowRight");
+    await chart.press("Shift+ArrowRight");
+    await chart.press("Enter");
+    const [loops] = await run(`select count(*)::int as count from tapedeck.loop_times where outcome = 'succeeded'
+      and started_at < '2026-11-24T00:00:00+05:30'`);
+    await expect.poll(() => behind.locator("tbody tr").count()).toBe(loops?.count);
+    expect(page.url()).toContain("since=2026-11-20&until=2026-11-23");
+    await using other = await openPage(browser, page.url(), { timezoneId: "America/New_York" });
+    const first = other.page.getByLabel("Loops behind it").locator("tbody a").first();
+    expect(await first.textContent()).toBe(await behind.locator("tbody a").first().textContent());
+    await first.click();
+    await other.page.getByRole("heading", { name: /loop \d+/ }).waitFor();
+
+    const plot = panel(page, "overtaken").locator(".u-over");
+    await plot.scrollIntoViewIfNeeded();
+    const box = (await plot.boundingBox()) ?? expect.fail("no chart");
+    await page.mouse.move(box.x + 4, box.y + 40);
+    await page.mouse.down();
+    await page.mouse.move(box.x + box.width - 4, box.y + 40, { steps: 4 });
+    await page.mouse.up();
+    const [overtaken] = await run("select count(*)::int as count from tapedeck.loop_times where overtaken");
+    await expect.poll(() => behind.locator("tbody tr").count()).toBe(overtaken?.count);
+    expect(page.url()).toContain(`since=${weeks.from}&until=${weeks.to}`);
+    expect([...problems, ...other.problems]).toEqual([]);
+  });
+});
