@@ -83,7 +83,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
       Object.fromEntries(
         failures.map(({ bin, ...counts }) => [
           bin,
-          Object.values(counts).reduce<number>((sum, one) => sum + Number(one), 0),
+          Object.values(counts).reduce<number>((sum, one) => sum + Number(one ?? 0), 0),
         ]),
       ),
     ).toEqual(counted);
