@@ -46,7 +46,9 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     );
     return rows.map(({ bin, values }) => ({
       bin,
-      ...Object.fromEntries(columns.map((name, index) => [name, values[index] === "" ? null : Number(values[index])])),
+      ...Object.fromEntries(
+        columns.map((name, index) => [name, (values[index] ?? "") === "" ? null : Number(values[index])]),
+      ),
     }));
   };
   const binOf = (row: Record<string, unknown>) => {
