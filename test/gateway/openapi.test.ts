@@ -137,6 +137,7 @@ describe("answers match the document", () => {
     ["/api/v1/stats/commands", ""],
     ["/api/v1/compare", ""],
     ["/api/v1/compare", "left=alice/shop&right=alice/shop"],
+    ["/api/v1/status", ""],
     ["/api/v1/state", ""],
     ["/api/v1/state", "at=FIRST"],
     ["/api/v1/state", "at=LAST"],

@@ -17,7 +17,7 @@ export class Leader {
   async bounds(): ReturnType<LogReader["bounds"]> {
     const { state } = await orNotReady(this.#info());
     const firstOffset = offsetOf(Math.max(1, state.first_seq));
-    return { firstOffset, lastOffset: endOf(state.last_seq), messages: state.messages };
+    return { firstOffset, lastOffset: endOf(state.last_seq), messages: state.messages, bytes: state.bytes };
   }
 
   async now(): ReturnType<LogReader["now"]> {

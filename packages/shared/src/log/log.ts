@@ -115,7 +115,12 @@ export type StoredMessage = {
 };
 
 /** The offsets are inclusive. `messages`: how many are between them; erased ones have left their offsets. */
-export type LogBounds = { readonly firstOffset: Offset; readonly lastOffset: Offset; readonly messages: number };
+export type LogBounds = {
+  readonly firstOffset: Offset;
+  readonly lastOffset: Offset;
+  readonly messages: number;
+  readonly bytes: number;
+};
 
 /** Where a read begins and what it is limited to. `subjects` filter by the subjects of events; empty: everything. */
 export type ReadFrom = { readonly afterOffset: Offset; readonly subjects: readonly string[] };

@@ -1,5 +1,6 @@
 import type { Message } from "@tapedeck/client";
 import { useEffect } from "preact/hooks";
+import { historyMs } from "./read-history.ts";
 import { lostSince, problemOf, serverNow } from "./tapedeck.ts";
 
 const retryMs = 2_000;
@@ -44,10 +45,7 @@ function isNobodyThere(error: unknown): boolean {
   return error instanceof TypeError || (error instanceof Error && "code" in error && error.code === "not_ready");
 }
 
-/** At most so many messages are handled before the page is drawn: a long history is seen to come. */
-const mostAtOnce = 5_000;
-
-/** Hands messages on in batches, one for each frame that is drawn however many came. */
+/** Hands messages on in batches: of history a few, then one for each frame that is drawn however many came. */
 export async function inFrames(
   messages: AsyncIterable<Message>,
   signal: AbortSignal,
@@ -55,16 +53,21 @@ export async function inFrames(
 ): Promise<void> {
   let batch: Message[] = [];
   let isWaiting = false;
+  let isLive = false;
+  let flushedAt = Number.NEGATIVE_INFINITY;
   const flush = () => {
     isWaiting = false;
+    flushedAt = performance.now();
     const handled = batch;
     batch = [];
     if (!signal.aborted && handled.length > 0) handle(handled);
   };
   for await (const message of messages) {
     batch.push(message);
+    isLive ||= message.type === "caught_up";
+    if (!isLive && performance.now() - flushedAt < historyMs) continue;
     // A page in the background draws no frames.
-    if (batch.length >= mostAtOnce || document.hidden) flush();
+    if (document.hidden) flush();
     else if (!isWaiting) {
       isWaiting = true;
       requestAnimationFrame(flush);

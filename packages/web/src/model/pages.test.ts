@@ -1,4 +1,4 @@
-import { ageText, durationText, plainText } from "@tapedeck/client/lanes/format";
+import { ageText, bytesText, durationText, plainText } from "@tapedeck/client/lanes/format";
 import { event, failed, inLoop } from "@tapedeck/client/lanes/testing/events";
 import { expect, it } from "vitest";
 import { comparePath, loopPath, routeOf, sessionPath } from "./route.ts";
@@ -39,6 +39,15 @@ it.each([
   [187_200_000, "2 d 4 h"],
 ])("%d ms is %s", (ms, text) => {
   expect(durationText(ms)).toBe(text);
+});
+
+it.each([
+  [0, "0 B"],
+  [1_023, "1023 B"],
+  [1_400_000, "1.3 MiB"],
+  [250 * 2 ** 30, "250 GiB"],
+])("%d bytes are %s", (bytes, text) => {
+  expect(bytesText(bytes)).toBe(text);
 });
 
 it("an age has one unit", () => {

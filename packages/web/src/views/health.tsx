@@ -1,5 +1,5 @@
 import type { Source } from "@tapedeck/client";
-import { agoText, durationText, millis, sourceText } from "@tapedeck/client/lanes/format";
+import { ageText, agoText, bytesText, durationText, millis, plural, sourceText } from "@tapedeck/client/lanes/format";
 import { useEffect, useState } from "preact/hooks";
 import { firstOf, useReading } from "../data/reading.ts";
 import { about, lostSince, tapedeck, tick } from "../data/tapedeck.ts";
@@ -11,7 +11,29 @@ type Readiness = {
   readonly checks: Readonly<Record<string, string>>;
   readonly details?: { readonly warnings?: readonly string[] };
 };
-type Health = { readonly sources: readonly Source[]; readonly readiness: Readiness; readonly answeredInMs: number };
+type Status = {
+  readonly behindMessages: string;
+  readonly log: { readonly messages: string; readonly bytes: string };
+};
+type Token = {
+  readonly id: string;
+  readonly name: string;
+  readonly roles: readonly string[];
+  readonly developer?: string;
+  readonly createdAt: string;
+  readonly expiresAt: string;
+};
+type Health = {
+  readonly sources: readonly Source[];
+  readonly readiness: Readiness;
+  readonly answeredInMs: number;
+  /** Undefined where the log or the tables do not answer. */
+  readonly status: Status | undefined;
+  /** How many readers follow the log's end. */
+  readonly subscribers: number | undefined;
+  /** For admins. */
+  readonly tokens: readonly Token[] | undefined;
+};
 
 const everyMs = 5_000;
 const mostSources = 1_000;
@@ -55,6 +77,13 @@ export function HealthView() {
             <dd class={is === "ok" ? "good" : "bad"}>{is === "ok" ? "✓ ok" : `✕ ${is}`}</dd>
           </div>
         ))}
+        {health.status !== undefined && <LogFigures status={health.status} />}
+        {health.subscribers !== undefined && (
+          <div>
+            <dt>subscribers</dt>
+            <dd>{health.subscribers}</dd>
+          </div>
+        )}
         <div>
           <dt>answers in</dt>
           <dd>{durationText(health.answeredInMs)}</dd>
@@ -86,6 +115,7 @@ export function HealthView() {
           </tbody>
         </table>
       </div>
+      {health.tokens !== undefined && <Tokens tokens={health.tokens} />}
       <p class="quiet-text">
         Figures for monitoring are at <code>/metrics</code>, the reasons of a check that fails at <code>/readyz</code>.
       </p>
@@ -120,10 +150,106 @@ function SourceLine({ source }: { readonly source: Source }) {
   );
 }
 
+/** A few messages are always on their way. */
+const fewMessages = 1_000;
+
+function LogFigures({ status: { behindMessages, log } }: { readonly status: Status }) {
+  const behind = Number(behindMessages);
+  return (
+    <>
+      <div>
+        <dt>tables behind the log</dt>
+        <dd class={behind > fewMessages ? "warning" : ""}>
+          {behind === 0 ? "not at all" : plural(behind, "message")}
+          {behind > fewMessages && " !"}
+        </dd>
+      </div>
+      <div>
+        <dt>log</dt>
+        <dd>
+          {bytesText(Number(log.bytes))}, {plural(Number(log.messages), "message")}
+        </dd>
+      </div>
+    </>
+  );
+}
+
+function Tokens({ tokens }: { readonly tokens: readonly Token[] }) {
+  return (
+    <>
+      <h2 class="part">Tokens</h2>
+      <div class="scrolls">
+        <table class="list">
+          <thead>
+            <tr>
+              <th scope="col">name</th>
+              <th scope="col">roles</th>
+              <th scope="col">developer</th>
+              <th scope="col">made</th>
+              <th scope="col">ends</th>
+              <th scope="col">id</th>
+            </tr>
+          </thead>
+          <tbody>
+            {tokens.map((token) => (
+              <TokenLine key={token.id} token={token} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function TokenLine({ token }: { readonly token: Token }) {
+  const { id, name, roles, developer, createdAt, expiresAt } = token;
+  const left = (millis(expiresAt) ?? 0) - tick.value;
+  return (
+    <tr>
+      <th scope="row">{name}</th>
+      <td>{roles.join(", ")}</td>
+      <td>{developer ?? "–"}</td>
+      <td>
+        <Ago at={millis(createdAt) ?? 0} />
+      </td>
+      <td class={left < 0 ? "lost" : left < soonMs ? "warning" : ""} title={expiresAt}>
+        {left < 0 ? "has ended" : `in ${ageText(left)}`}
+        {left >= 0 && left < soonMs && " !"}
+      </td>
+      <td class="mono">{id}</td>
+    </tr>
+  );
+}
+
+const soonMs = 7 * 86_400_000;
+
 async function readHealth(signal: AbortSignal): Promise<Health> {
   const began = performance.now();
   const sources = await firstOf(tapedeck().sources({ signal }), mostSources);
   const answeredInMs = performance.now() - began;
-  const readiness: Readiness = await (await fetch("/readyz", { signal })).json();
-  return { sources: sources.toSorted((a, b) => a.source.localeCompare(b.source)), readiness, answeredInMs };
+  const { token } = about.value ?? {};
+  const [readiness, status, subscribers, tokens] = await Promise.all([
+    fetch("/readyz", { signal }).then((answer): Promise<Readiness> => answer.json()),
+    answerOf<Status>("/api/v1/status", signal),
+    readSubscribers(signal),
+    token?.roles.includes("admin")
+      ? answerOf<{ readonly items: readonly Token[] }>("/api/v1/tokens", signal)
+      : undefined,
+  ]);
+  return {
+    ...{ readiness, answeredInMs, status, subscribers, tokens: tokens?.items },
+    sources: sources.toSorted((a, b) => a.source.localeCompare(b.source)),
+  };
+}
+
+/** Undefined where it is refused: what stands beside it says why. */
+async function answerOf<Body>(path: string, signal: AbortSignal): Promise<Body | undefined> {
+  const answer = await fetch(path, { signal, headers: { accept: "application/json" } });
+  return answer.ok ? await answer.json() : undefined;
+}
+
+async function readSubscribers(signal: AbortSignal): Promise<number | undefined> {
+  const answer = await fetch("/metrics", { signal });
+  const line = answer.ok ? /^tapedeck_gateway_subscriptions (\d+)$/m.exec(await answer.text()) : null;
+  return line === null ? undefined : Number(line[1]);
 }

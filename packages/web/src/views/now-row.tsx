@@ -2,8 +2,10 @@ import { durationText, momentText } from "@tapedeck/client/lanes/format";
 import { barOf, failedLoop, headlineOf } from "@tapedeck/client/lanes/headline";
 import { currentLoop, type Group, groupOf, lastEnded, type Row } from "@tapedeck/client/lanes/now";
 import { type Loop, lengthOf, stepText } from "@tapedeck/client/lanes/step";
+import { useMemo, useRef } from "preact/hooks";
 import { tick } from "../data/tapedeck.ts";
 import { loopPath, sessionPath, sourcePath } from "../model/route.ts";
+import { useIsSeen } from "../parts/seen.ts";
 import { outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
 import { navigate } from "../router.ts";
 
@@ -17,14 +19,28 @@ export type NowRowProps = {
 
 const shownLoops = 10;
 
+/** A row that is the same is not drawn again because another one changes. */
 export function NowRow({ row, group, isChosen, hold }: NowRowProps) {
-  const headline = headlineOf(row, tick.value);
+  const held = useRef(hold);
+  held.current = hold;
+  return useMemo(
+    () => <Drawn row={row} group={group} isChosen={isChosen} hold={(isHeld) => held.current(isHeld)} />,
+    [row, group, isChosen],
+  );
+}
+
+function Drawn({ row, group, isChosen, hold }: NowRowProps) {
+  const box = useRef<HTMLElement>(null);
+  // What nobody sees does not age.
+  const time = useIsSeen(box) ? tick.value : tick.peek();
+  const headline = headlineOf(row, time);
   const current = currentLoop(row);
   const failed = groupOf(row) === "failing" ? failedLoop(row) : undefined;
   const path = sourcePath(sourceName(row));
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the link inside takes the keyboard
     <article
+      ref={box}
       class={`row in-${group} ${isChosen ? "chosen" : ""}`}
       onPointerEnter={() => hold(true)}
       onPointerLeave={() => hold(false)}
@@ -48,8 +64,8 @@ export function NowRow({ row, group, isChosen, hold }: NowRowProps) {
           Why? <span aria-hidden="true">→</span>
         </a>
       )}
-      <LoopBar row={row} loop={current?.endedAt === undefined ? current : (failed ?? lastEnded(row))} />
-      <Strip loops={row.loops.slice(-shownLoops)} />
+      <LoopBar row={row} time={time} loop={current?.endedAt === undefined ? current : (failed ?? lastEnded(row))} />
+      <Strip loops={row.loops} />
     </article>
   );
 }
@@ -87,16 +103,18 @@ function Ports({ row }: { readonly row: Row }) {
   );
 }
 
-function LoopBar({ row, loop }: { readonly row: Row; readonly loop: Loop | undefined }) {
+type LoopBarProps = { readonly row: Row; readonly loop: Loop | undefined; readonly time: number };
+
+function LoopBar({ row, loop, time }: LoopBarProps) {
   if (loop === undefined) return null;
-  const { pieces, usual } = barOf(row, loop, tick.value);
+  const { pieces, usual } = barOf(row, loop, time);
   return (
     <span class="bar" aria-hidden="true">
       {pieces.map(({ left, width, step, label }) => (
         <span
           key={step.position}
           class={`piece ${shownOutcome(step)}`}
-          title={`${stepText(step)} · ${durationText(lengthOf(step, tick.value))}`}
+          title={`${stepText(step)} · ${durationText(lengthOf(step, time))}`}
           style={{ left: `${left}%`, width: `max(${width}%, 3px)` }}
         >
           {label}
@@ -109,14 +127,20 @@ function LoopBar({ row, loop }: { readonly row: Row; readonly loop: Loop | undef
 
 /** The last loops, newest right. */
 function Strip({ loops }: { readonly loops: readonly Loop[] }) {
+  // "today" in a label is right for long enough: it is made again with the next loop.
+  const now = tick.peek();
+  return useMemo(() => stripOf(loops.slice(-shownLoops), now), [loops]);
+}
+
+function stripOf(loops: readonly Loop[], now: number) {
   if (loops.length === 0) return null;
   return (
     <span class="strip">
       {loops.map((loop) => {
         const shown = shownOutcome(loop);
         const name = loop.kind === "loop" ? `loop ${loop.loop}` : stepText(loop);
-        const took = durationText(lengthOf(loop, tick.value));
-        const label = `${name}: ${outcomeWord(shown)}, ${took}, ${momentText(loop.startedAt, tick.value)}`;
+        const took = durationText(lengthOf(loop, now));
+        const label = `${name}: ${outcomeWord(shown)}, ${took}, ${momentText(loop.startedAt, now)}`;
         return (
           <a key={loop.position} href={pathOf(loop)} title={label}>
             <Sign of={shown} label={label} />

@@ -2,6 +2,7 @@ import type { Session, State, TapedeckEvent } from "@tapedeck/client";
 import { clockText, durationText, millis, momentText, sourceText } from "@tapedeck/client/lanes/format";
 import { type Loop, lengthOf, stepText, timeOf } from "@tapedeck/client/lanes/step";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { historyMs, readHistory } from "../data/read-history.ts";
 import { firstOf, inFrames, useReading } from "../data/reading.ts";
 import { lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import { loopPath, sessionPath, sourcePath } from "../model/route.ts";
@@ -36,7 +37,18 @@ export function SessionView({ session, at }: { readonly session: string; readonl
       if (found === undefined) return;
       lostSince.value = undefined;
       let read = emptySession;
-      const messages = client.subscribe({ sessions: [session], after: "start", signal, onGap: () => {} });
+      let after = "start";
+      let shownAt = Number.NEGATIVE_INFINITY;
+      for await (const past of readHistory(session, signal)) {
+        read = foldSession(read, past.events);
+        after = past.position;
+        if (performance.now() - shownAt < historyMs) continue;
+        setRecord(read);
+        await new Promise((resolve) => setTimeout(resolve));
+        shownAt = performance.now();
+      }
+      setRecord(read);
+      const messages = client.subscribe({ sessions: [session], after, signal, onGap: () => {} });
       await inFrames(messages, signal, (batch) => {
         read = foldSession(
           read,

@@ -79,7 +79,8 @@ class TapeReader implements LogReader {
 
   async bounds() {
     const { played } = this.#tape;
-    return { firstOffset: offsetOf(1), lastOffset: endOf(played), messages: played };
+    // It is in memory, and takes nothing on disk.
+    return { firstOffset: offsetOf(1), lastOffset: endOf(played), messages: played, bytes: 0 };
   }
 
   async now() {

@@ -114,7 +114,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       await spill[Symbol.asyncDispose]();
       if (isRead) eventLog?.remove();
       else if (until !== undefined) eventLog?.leave(until);
-      if (all && isRead) sessions.end();
+      if (all && isRead) await sessions.end(hurry);
       return { waiting, folder, to: target.name, reason: push.trouble()?.why, unread: !isRead };
     },
   };

@@ -240,7 +240,7 @@ describe("tapedeck run", () => {
     const cli = startCli(["run", "--", ...command], { cwd, env: { ...env, ...more } });
     expect(await cli.ended).toBe(0);
     expect(cli.stdout()).toContain("token: none\n");
-    const where = `as alice/shop, session 01SESSION: ${recorder.url}/api/v1/sessions?session=01SESSION`;
+    const where = `as alice/shop, session 01SESSION: ${recorder.url}/sessions/01SESSION`;
     expect(cli.stderr()).toBe(`tapedeck: recording ${where}\ntapedeck: recorded ${where}\n`);
   });
 

@@ -2,7 +2,7 @@ import { tokenRecord } from "@tapedeck/shared/tokens/token";
 import { z } from "zod";
 import { comparedSide, comparison, difference } from "./schemas/comparison.ts";
 import { cloudEvent, event } from "./schemas/event.ts";
-import { count, position, text } from "./schemas/fields.ts";
+import { count, count64, position, text } from "./schemas/fields.ts";
 import { operation, session, source } from "./schemas/lists.ts";
 import { buildStats, commandStats, failureStats, flakeStats, greenStats, loopStats } from "./schemas/stats.ts";
 import { error, message, progressLine, state } from "./schemas/stream.ts";
@@ -57,6 +57,14 @@ export const answers = {
   ComparedSide: comparedSide,
   Difference: difference,
   Comparison: comparison,
+  Status: z
+    .object({
+      position,
+      logPosition: position.describe("The end of the log."),
+      behindMessages: count64("Messages of the log that the tables do not have yet"),
+      log: z.object({ messages: count64("Messages that the log keeps"), bytes: count64("Bytes of these on disk") }),
+    })
+    .describe("How far the tables are behind the log, and how large the log is. `position`: how far the tables are."),
   State: state,
   Event: event,
   Events: page(

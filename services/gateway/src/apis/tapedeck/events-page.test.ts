@@ -24,7 +24,7 @@ function texts(count: number): () => LogReader {
   const reader: Pick<LogReader, "epoch" | "formerEpochs" | "bounds" | "history" | "read"> = {
     epoch: "t",
     formerEpochs: [],
-    bounds: async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(count), messages: count }),
+    bounds: async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(count), messages: count, bytes: 0 }),
     async *history({ afterOffset }, untilOffset): AsyncGenerator<RecordedEvent, void> {
       for (let seq = sequenceOf(afterOffset) + 1; seq <= sequenceOf(untilOffset); seq++) {
         yield at(offsetOf(seq));

@@ -138,6 +138,7 @@ export const parameters = {
     ),
     min_position: minPosition,
   }),
+  status: z.strictObject({}),
   state: z.strictObject({
     source: one(
       text("alice/shop"),

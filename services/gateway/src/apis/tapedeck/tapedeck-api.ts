@@ -6,6 +6,7 @@ import type { CallContext } from "../../call-context.ts";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import { refuseAt } from "../session-scope.ts";
+import type { Answer } from "./answers.ts";
 import { type CompareApi, compareApi } from "./compare/compare.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
 import type { Page } from "./list.ts";
@@ -14,6 +15,7 @@ import { type Lists, listsApi } from "./lists.ts";
 import { type SubscriptionMessage, type SubscriptionMessages, stateMessage } from "./messages.ts";
 import { pace, type Speed } from "./pace.ts";
 import { type StateAnswer, type StateDeps, type StateRead, stateAnswer, stateReader } from "./state.ts";
+import { statusOf } from "./status.ts";
 import { type Subscription, subscribe, subscribeInBatches } from "./subscribe.ts";
 
 /** A subscription as a client asks for it, on any transport. */
@@ -44,6 +46,7 @@ export type TapedeckApi = {
   readonly lists: Lists;
   /** Lists as messages. */
   readonly listMessages: ListMessages;
+  readonly status: () => Promise<Answer<"Status">>;
   readonly state: (context: CallContext) => Promise<StateAnswer>;
   /** State in the upstream's own messages. */
   readonly stateMessages: (context: CallContext) => Promise<StateRead>;
@@ -87,6 +90,7 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
   return {
     lists: listsApi(query),
     listMessages: listMessages(query),
+    status: () => statusOf(query, log()),
     state: async (context) => stateAnswer(await readState(context)),
     stateMessages: readState,
     events: readEvents,

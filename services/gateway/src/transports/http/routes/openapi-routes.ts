@@ -145,6 +145,15 @@ export const routes = {
     },
     errors: [...always, ...ofPlaces, ...ofSource, "not_found", "out_of_range"],
   },
+  status: {
+    path: "/api/v1/status",
+    summary: "How far the tables are behind the log, and how large the log is",
+    parameters: parameters.status,
+    answers: {
+      200: { description: "Of all workspaces.", headers: ["tapedeck-position"], content: { [json]: "Status" } },
+    },
+    errors: always,
+  },
   state: {
     path: "/api/v1/state",
     summary: "State of a source, now or at a past moment",
