@@ -1,3 +1,4 @@
+import { cpus, loadavg } from "node:os";
 import { type Scenario, scenario, startedAt, writeTogether } from "@tapedeck/query/testing/scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import type { Browser } from "playwright-core";
@@ -19,7 +20,11 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
   let seeded: SeededStack;
   let browser: Browser;
   let base = "";
-  const print = (what: string, figures: object) => console.log(`${what}: ${JSON.stringify(figures)}`);
+  /** The load says how busy the machine is with other things. */
+  const print = (what: string, figures: object) =>
+    console.log(
+      `${what}: ${JSON.stringify({ ...figures, cores: cpus().length, load: Math.round(loadavg()[0] ?? 0) })}`,
+    );
 
   beforeAll(async () => {
     seeded = cleanup.use(await startSeededStack());
@@ -36,6 +41,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
     const session = own.session(`0${name.toUpperCase()}`);
     session.started({ branch: "main" }, Date.now() - startedAt);
     session.configured();
+    own.add({ kind: "upstream.connected" });
     return { name, scenario: own, session };
   }
 
@@ -101,7 +107,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
       if (own.events.length % 500 < 10) oneLoop(session, at, own.events.length % 1_500 > 10);
       else session.text(`line ${own.events.length} of what the app prints while nobody looks`, at);
     }
-    const count = own.events.length;
+    const count = own.events.filter((event) => event.session === session.session).length;
     await flush(source);
     await seeded.stack.caughtUp();
     const began = performance.now();

@@ -153,11 +153,34 @@ describe.skipIf(browserProgram === undefined)("the page of a Tapedeck with token
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("Nothing is recorded yet").waitFor();
     await screenshot(page, "now-empty");
+    await page.goto(`http://${tokens.on.stack.http}/health`);
+    await page.getByText("tables behind the log").waitFor();
+    await page.getByText("subscribers").waitFor();
+    expect(await page.getByRole("heading", { name: "Tokens" }).count()).toBe(0);
+    await page.goto(`http://${tokens.on.stack.http}/`);
+    await page.getByText("Nothing is recorded yet").waitFor();
     expect(await page.evaluate("document.cookie")).toBe("");
     await page.reload();
     await page.getByText("Nothing is recorded yet").waitFor();
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("Token").waitFor();
     expect([await context.cookies(), problems]).toEqual([[], []]);
+  });
+
+  it("shows the tokens to an admin", async () => {
+    await using tokens = await startTokenStack();
+    const admin = await tokens.token("default", ["admin"]);
+    await using cleanup = new AsyncDisposableStack();
+    const browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
+    await using opened = await openPage(browser, `http://${tokens.on.stack.http}/health`);
+    const { page, problems } = opened;
+    await page.getByLabel("Token").fill(admin.text);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    const line = page.locator("tr", { hasText: "admin" });
+    await line.first().waitFor();
+    expect(await page.content()).not.toContain(admin.text);
+    expect(await faultsOf(page)).toEqual([]);
+    await screenshot(page, "health-admin");
+    expect(problems).toEqual([]);
   });
 });

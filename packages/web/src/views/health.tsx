@@ -94,7 +94,12 @@ export function HealthView() {
         </div>
       </dl>
       <h2 class="part">Sources</h2>
-      <div class="scrolls">
+      {sources.length === 0 && (
+        <p class="quiet-text">
+          Nothing is recorded yet. <a href="/">How to record</a>
+        </p>
+      )}
+      <div class="scrolls" hidden={sources.length === 0}>
         <table class="list">
           <thead>
             <tr>
@@ -165,7 +170,7 @@ function LogFigures({ status: { behindMessages, log } }: { readonly status: Stat
         </dd>
       </div>
       <div>
-        <dt>log</dt>
+        <dt>log size</dt>
         <dd>
           {bytesText(Number(log.bytes))}, {plural(Number(log.messages), "message")}
         </dd>
@@ -250,6 +255,6 @@ async function answerOf<Body>(path: string, signal: AbortSignal): Promise<Body |
 
 async function readSubscribers(signal: AbortSignal): Promise<number | undefined> {
   const answer = await fetch("/metrics", { signal });
-  const line = answer.ok ? /^tapedeck_gateway_subscriptions (\d+)$/m.exec(await answer.text()) : null;
+  const line = answer.ok ? /^tapedeck_gateway_subscriptions\S* (\d+)$/m.exec(await answer.text()) : null;
   return line === null ? undefined : Number(line[1]);
 }

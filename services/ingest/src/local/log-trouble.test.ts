@@ -60,7 +60,7 @@ test("a log that is deleted is an error in ingest's log, told once, and ingest i
 test("what the log refuses is told once, and again when it had been well in between", async () => {
   const logger = silentLogger.child({});
   const error = vi.spyOn(logger, "error");
-  const bounds = vi.fn(async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1), messages: 1 }));
+  const bounds = vi.fn(async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1), messages: 1, bytes: 0 }));
   using trouble = new LogTrouble({ bounds, logger });
   const full = { outcome: "refused", cause: new Error("the log refused: insufficient storage") } as const;
   const met = async (published: Parameters<typeof trouble.met>[0]) => {
@@ -81,7 +81,7 @@ test("what the log refuses is told once, and again when it had been well in betw
   expect(error).toHaveBeenCalledTimes(2);
 });
 
-const bounds = async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1), messages: 1 });
+const bounds = async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1), messages: 1, bytes: 0 });
 const unanswered = { outcome: "unknown", cause: new Error("timeout") } as const;
 
 /** A disk without room, as it was when a publish was not answered; nobody publishes any more. */

@@ -1,5 +1,5 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
-import { sequenceOf } from "@tapedeck/shared/log/offset";
+import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import type { QueryClient } from "../../query-client.ts";
 import type { Answer } from "./answers.ts";
@@ -7,7 +7,7 @@ import type { Answer } from "./answers.ts";
 /** How far the tables are behind the log, and how large that is: two questions that cost next to nothing. */
 export async function statusOf(query: Pick<QueryClient, "position">, log: LogReader): Promise<Answer<"Status">> {
   const [{ position, log_position }, { messages, bytes }] = await Promise.all([query.position(), log.bounds()]);
-  const [behind, end] = [position, log_position].map((text) => sequenceOf(parsePosition(text)?.offset ?? 0));
+  const [behind, end] = [position, log_position].map((text) => sequenceOf(parsePosition(text)?.offset ?? logStart));
   return {
     position,
     logPosition: log_position,

@@ -78,7 +78,7 @@ export function fakeLog(fate: () => Fate, { lastOfFails = () => false, onPublish
     stored,
     recorded,
     reader: {
-      bounds: async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(seq), messages: seq }),
+      bounds: async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(seq), messages: seq, bytes: 0 }),
       lastMatch: async (subjects) => endOf(sequenceOf(matching(subjects).at(-1)?.offset ?? logStart)),
       firstSince: async () => recorded()[0]?.offset,
       async *history({ afterOffset, subjects }, untilOffset) {

@@ -82,7 +82,10 @@ export async function countGrouped<Figure extends string>(
   });
 }
 
-function columnsOf<Figure extends string>({ at, loop, columns }: Counted<Figure>, zone: string): Record<string, Condition> {
+function columnsOf<Figure extends string>(
+  { at, loop, columns }: Counted<Figure>,
+  zone: string,
+): Record<string, Condition> {
   if (at === undefined) return { ...columns };
   const there = sql`${at} at time zone ${sql.lit(zone)}`;
   return {
