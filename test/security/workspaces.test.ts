@@ -187,6 +187,9 @@ describe("HTTP", () => {
       `/api/v1/operations?page=${page}&limit=1000`,
       `/api/v1/sessions?page=${page}&at=${last}`,
       `/api/v1/stats/builds?group=source,developer,artifact,day&artifact=${acme.mark}`,
+      `/api/v1/stats/flakes?group=source,artifact,loop,time&artifact=${acme.mark}`,
+      "/api/v1/stats/loops?group=source,loop,time",
+      "/api/v1/status",
       `/api/v1/events?after=${middle}&until=${last}&original=true`,
       `/v1/state?source=${sources[0]}&session=${acme.session}&at=${last}`,
       `/v2/state?source=alice/shop&session=${acme.session}`,
@@ -197,7 +200,14 @@ describe("HTTP", () => {
         expectNothing(path, (await http(path, hers, more)).body, "acme");
       }
     }
-    const paths = ["sources", "sessions", "operations", "events?last=1000", "stats/builds?group=artifact"];
+    const paths = [
+      "sources",
+      "sessions",
+      "operations",
+      "events?last=1000",
+      "stats/builds?group=artifact",
+      "stats/flakes?group=artifact",
+    ];
     for (const path of [...paths, "state?source=alice/shop/rkt", "compare?left=alice/shop/skaffold"]) {
       expect([path, holds((await http(`/api/v1/${path}`, theirs)).body, acme.mark)]).toEqual([path, true]);
       expect([path, holds((await http(`/api/v1/${path}`, hers)).body, globex.mark)]).toEqual([path, true]);
