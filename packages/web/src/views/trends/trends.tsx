@@ -10,7 +10,7 @@ import { type Query, sqlOf } from "../../model/trends/sql.ts";
 import { dateAt } from "../../model/trends/zone.ts";
 import { Loading, Problem } from "../../parts/small.tsx";
 import { navigate } from "../../router.ts";
-import { ChartPanel } from "./chart-panel.tsx";
+import { ChartPanel, type Figure } from "./chart-panel.tsx";
 import { ChoiceBar } from "./choice-bar.tsx";
 import { FailuresPanel } from "./failures-panel.tsx";
 import { LoopsBehind } from "./loops-behind.tsx";
@@ -118,59 +118,9 @@ type LoopPanelsProps = ShownProps & {
 /** What one loop costs leads, not the sum of all: faster builds cause more builds. */
 function LoopPanels({ trends, choice, sql, pickBins }: LoopPanelsProps) {
   const { loops, green, bins } = trends;
-  const lines = [
-    { colour: "text", width: 2 },
-    { colour: "quiet", width: 1.5 },
-    { colour: "quiet", width: 1, isDashed: true },
-  ] as const;
-  const waits = useMemo(() => {
-    const percentiles = [
-      ["p50", "readyP50Ms"],
-      ["p90", "readyP90Ms"],
-      ["p99", "readyP99Ms"],
-    ] as const;
-    return percentiles.map(([name, figure], index) => ({
-      ...{ name, all: loops.all?.[figure] ?? null, values: seriesOf(loops.bins, (row) => row[figure]) },
-      ...lines[index],
-    }));
-  }, [loops]);
-  const reds = useMemo(
-    () => [
-      {
-        name: "p50",
-        all: green.all?.redP50Ms ?? null,
-        values: seriesOf(green.bins, (row) => row.redP50Ms),
-        ...lines[0],
-      },
-      {
-        name: "p90",
-        all: green.all?.redP90Ms ?? null,
-        values: seriesOf(green.bins, (row) => row.redP90Ms),
-        ...lines[1],
-      },
-      {
-        ...{ name: "still red", format: String },
-        all: Number(green.all?.stillRed ?? 0),
-        values: seriesOf(green.bins, ({ stillRed }) => Number(stillRed)),
-      },
-    ],
-    [green],
-  );
-  const shares = useMemo(
-    () => [
-      {
-        ...{ name: "overtaken", colour: "warning-bar" },
-        all: Number(loops.all?.loops ?? 0) === 0 ? null : (loops.all?.overtakenShare ?? null),
-        values: seriesOf(loops.bins, ({ overtakenShare }) => overtakenShare),
-      },
-      {
-        ...{ name: "loops", format: String },
-        all: Number(loops.all?.loops ?? 0),
-        values: seriesOf(loops.bins, (row) => Number(row.loops)),
-      },
-    ],
-    [loops],
-  );
+  const waits = useMemo(() => waitsOf(loops), [loops]);
+  const reds = useMemo(() => redsOf(green), [green]);
+  const shares = useMemo(() => sharesOf(loops), [loops]);
   const common = { choice, bins } as const;
   return (
     <>
@@ -207,6 +157,48 @@ function LoopPanels({ trends, choice, sql, pickBins }: LoopPanelsProps) {
       />
     </>
   );
+}
+
+const lines = [
+  { colour: "text", width: 2 },
+  { colour: "quiet", width: 1.5 },
+  { colour: "quiet", width: 1, isDashed: true },
+] as const;
+
+function waitsOf({ all, bins }: Trends["loops"]): readonly Figure[] {
+  const percentiles = [
+    ["p50", "readyP50Ms"],
+    ["p90", "readyP90Ms"],
+    ["p99", "readyP99Ms"],
+  ] as const;
+  return percentiles.map(([name, figure], index) => ({
+    ...{ name, all: all?.[figure] ?? null, values: seriesOf(bins, (row) => row[figure]) },
+    ...lines[index],
+  }));
+}
+
+function redsOf({ all, bins }: Trends["green"]): readonly Figure[] {
+  return [
+    { name: "p50", all: all?.redP50Ms ?? null, values: seriesOf(bins, (row) => row.redP50Ms), ...lines[0] },
+    { name: "p90", all: all?.redP90Ms ?? null, values: seriesOf(bins, (row) => row.redP90Ms), ...lines[1] },
+    {
+      ...{ name: "still red", format: String },
+      all: Number(all?.stillRed ?? 0),
+      values: seriesOf(bins, ({ stillRed }) => Number(stillRed)),
+    },
+  ];
+}
+
+function sharesOf({ all, bins }: Trends["loops"]): readonly Figure[] {
+  const count = Number(all?.loops ?? 0);
+  return [
+    {
+      ...{ name: "overtaken", colour: "warning-bar" },
+      all: count === 0 ? null : (all?.overtakenShare ?? null),
+      values: seriesOf(bins, ({ overtakenShare }) => overtakenShare),
+    },
+    { name: "loops", format: String, all: count, values: seriesOf(bins, (row) => Number(row.loops)) },
+  ];
 }
 
 function Nothing({ trends, choice }: ShownProps) {
