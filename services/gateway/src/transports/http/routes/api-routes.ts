@@ -68,7 +68,7 @@ export function apiRoutes(
   getRoute(app, deps, routes.compare, async ({ reply, context, asked: { left, right } }) => {
     const body = comparisonJson(await api.compare(context, { left, right }));
     return sendBody(watch, reply, { body, head: { position: body.position } });
-    });
+  });
   getRoute(app, deps, routes.status, async ({ reply }) => {
     const status = await api.status();
     return sendBody(watch, reply, { body: status, head: { position: status.position } });
