@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { findNatsServer, type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
 import type { Secrets } from "@tapedeck/infra/local/secrets";
-import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { type Kept, keep } from "./keep.ts";
 
 export type StartServers = {
   readonly storeDir: string;
@@ -18,12 +18,6 @@ export type StartServers = {
 export type Servers = {
   readonly nats: Kept<NatsServer> | undefined;
   readonly postgres: Kept<Postgres> | undefined;
-};
-
-export type Kept<Server> = AsyncDisposable & {
-  readonly current: () => Server;
-  /** Stops it; it is started again at once. */
-  readonly restart: () => Promise<void>;
 };
 
 export const natsUser = "tapedeck";
@@ -65,53 +59,4 @@ export async function startServers({ storeDir, secrets, nats, postgres, say }: S
     if (started.status === "fulfilled") await started.value?.[Symbol.asyncDispose]();
   }
   throw [keptNats, keptPostgres].find((started) => started.status === "rejected")?.reason;
-}
-
-type Server = { readonly port: number; readonly exited: Promise<unknown>; readonly stop: () => Promise<void> };
-
-async function keep<S extends Server>(
-  name: string,
-  port: number,
-  start: (port: number) => Promise<S>,
-  say: (line: string) => void,
-): Promise<Kept<S>> {
-  let current = await start(port);
-  const { port: kept } = current;
-  const stopping = new AbortController();
-  let isAsked = false;
-
-  async function supervise(): Promise<void> {
-    const wait = backoff(100, 5_000);
-    while (!stopping.signal.aborted) {
-      await current.exited;
-      if (stopping.signal.aborted) return;
-      if (!isAsked) say(`${name} exited unexpectedly and is restarted`);
-      isAsked = false;
-      for (let again = false; !again && !stopping.signal.aborted; ) {
-        await delay(wait.next(), stopping.signal);
-        if (stopping.signal.aborted) return;
-        try {
-          current = await start(kept);
-          again = true;
-        } catch (error) {
-          say(`${name}: ${error instanceof Error ? error.message : error}`);
-        }
-      }
-      wait.reset();
-    }
-  }
-
-  const over = supervise();
-  return {
-    current: () => current,
-    restart() {
-      isAsked = true;
-      return current.stop();
-    },
-    [Symbol.asyncDispose]: async () => {
-      stopping.abort();
-      await current.stop();
-      await over;
-    },
-  };
 }

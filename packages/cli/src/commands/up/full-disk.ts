@@ -1,7 +1,7 @@
 import { statfs } from "node:fs/promises";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { readMetrics, sumOf } from "../../api/metrics.ts";
-import type { Kept } from "../../up/servers.ts";
+import type { Kept } from "../../up/keep.ts";
 
 export type MendFullDisk = {
   /** Ingest's health, "host:port". */
