@@ -173,7 +173,7 @@ test("options", () => {
     return sizes;
   };
   const all = sizesOf();
-  expect(all).toMatchObject({ state: [10_000, 100_000, 1_000_000], replay: [100_000], ingest: [100_000] });
+  expect(all).toMatchObject({ state: [10_000, 1_000_000], replay: [100_000], ingest: [100_000] });
   expect(Object.keys(all)).toContain("peers");
   expect(sizesOf("--quick", "--only", "replay,state")).toEqual({ replay: [10_000], state: [10_000] });
   expect(sizesOf("--size", "10k,1m", "--only", "state,replay,live")).toEqual({

@@ -58,7 +58,6 @@ export class RequestTimes implements AsyncDisposable {
   async measure({ name, ask, count, atMost, ...warm }: Question): Promise<void> {
     const { processes } = this.#stack;
     const calibration = "one Postgres round trip";
-    const warmUp = Math.min(count, 2);
     await this.#bench.compare({
       ...warm,
       figures: [
@@ -68,8 +67,8 @@ export class RequestTimes implements AsyncDisposable {
       clients: Object.keys(this.#clients),
       run: async () => {
         // A question that takes seconds is not asked a hundred times.
-        const slowest = (await ask(warmUp)).at(-1) ?? 0;
-        const times = Math.max(warmUp, Math.min(count, Math.floor(mostMs / slowest)));
+        const [first = 0] = await ask(1);
+        const times = Math.max(1, Math.min(count, Math.floor(mostMs / first)));
         return this.#holds.during(() =>
           sampled({ ...processes, ...this.#clients }, async () => {
             const took = await ask(times);
