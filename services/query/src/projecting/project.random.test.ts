@@ -118,7 +118,7 @@ async function projectUnderKills(databaseUrl: string): Promise<number> {
   const inSmallBatches = { ...on, config: { ...on.config, databaseUrl, batchEvents: 40 } };
   let kills = 0;
   for (let from = 0; from < end; from = await position()) {
-    const goal = Math.min(end, from + 1 + random(searched({ short: 1_200, long: 600 })));
+    const goal = Math.min(end, from + 1 + random(searched({ short: 150, long: 600 })));
     const query = spawnQuery(inSmallBatches);
     try {
       await until(async () => (await position()) >= goal, { message: `position ${goal} to be reached from ${from}` });
