@@ -21,8 +21,8 @@ export function DifferenceList({ differences, names }: Props) {
       {differences.map((difference) => (
         <li key={`${difference.kind} ${difference.subject}`}>
           <p class="what">
-            <b>{isNamed.has(difference.kind) ? difference.subject : difference.text}</b>{" "}
-            <span class="quiet-text">{difference.kind}</span>
+            <b>{titleOf(difference)}</b>{" "}
+            {titleOf(difference) !== difference.kind && <span class="quiet-text">{difference.kind}</span>}
           </p>
           <Value difference={difference} side="left" name={names[0]} />
           <Value difference={difference} side="right" name={names[1]} />
@@ -30,6 +30,10 @@ export function DifferenceList({ differences, names }: Props) {
       ))}
     </ol>
   );
+}
+
+function titleOf({ kind, subject, text }: Difference): string {
+  return isNamed.has(kind) ? subject : text;
 }
 
 /** Of these the values say all, and they stand below. */
