@@ -217,8 +217,12 @@ describe("maskText", () => {
   it.each([...pieces, ...more])("takes work in proportion to the length of much of %j", (piece) => {
     const [short = "", long = ""] = [8_000, 128_000].map((length) => piece.repeat(Math.ceil(length / piece.length)));
     leastWork(long.slice(0, 30_000));
-    // 16 times the text; were work to grow with its square, 256 times the work.
-    expect(leastWork(long) / Math.max(leastWork(short), 500)).toBeLessThan(100);
+    const growth = () => leastWork(long) / Math.max(leastWork(short), 500);
+    // 16 times the text; were work to grow with its square, 256 times the work. What others do to the caches of a busy
+    // machine, and a collection of garbage, are no growth: it is measured again.
+    let least = growth();
+    for (let again = 0; again < 4 && least >= 100; again++) least = Math.min(least, growth());
+    expect(least).toBeLessThan(100);
   });
 
   it("masks more secrets in a text than a call takes arguments", () => {
