@@ -200,6 +200,8 @@ describe("HTTP", () => {
         expectNothing(path, (await http(path, hers, more)).body, "acme");
       }
     }
+    // How much all workspaces record is nothing for one of them.
+    expect(JSON.parse((await http("/api/v1/status", hers)).body)).toMatchObject({ log: null });
     const paths = [
       "sources",
       "sessions",

@@ -162,6 +162,7 @@ it.each([
   ["left=@", 400, "invalid_argument"],
   ["left=bob/shop@soon", 400, "invalid_argument"],
   ["left=bob/shop@2020-01-01T00:00:00Z", 404, "before_first"],
+  ["left=BOB@2020-01-01T00:00:00Z", 404, "before_first"],
   ["left=a/b/c/d/e", 400, "invalid_argument"],
   ["left=bob/shop&right=other/bob/shop/skaffold", 404, "unknown_source"],
   ["left=bob/shop&colour=red", 400, "invalid_argument"],

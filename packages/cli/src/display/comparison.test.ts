@@ -52,3 +52,11 @@ it("shows the first of many, and says what is missing", () => {
     "nothing to compare it with: no loop before it was good",
   );
 });
+
+it("sends no control character of what was recorded to the terminal", () => {
+  const toClipboard = "\u001b]52;c;eA==\u0007";
+  const failure = left.failure && { ...left.failure, subject: `web${toClipboard}`, errorCode: `X${toClipboard}` };
+  const shown = comparisonText({ left: { ...left, failure }, right, differences: [], equal: 0, position: "" });
+  expect(shown).toContain("deploy web");
+  expect(shown).not.toContain("\u001b]");
+});

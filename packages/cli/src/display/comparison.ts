@@ -35,13 +35,13 @@ function sideLines({
   durationMs,
   failure,
 }: ComparedSide): string[] {
-  const what = unit === "loop" ? `loop ${loop}` : unit === "command" ? subject : `session ${session}`;
+  const what = unit === "loop" ? `loop ${loop}` : unit === "command" ? plainLine(subject) : `session ${session}`;
   const state = outcome ?? "running";
   const took = durationMs === null ? "" : ` after ${durationText(Number(durationMs))}`;
   const head = `${styleText("bold", spokenSource(source))}  ${what}  ${styleText(statusColour(state), state)}${took}, ${agoText(startedAt)}`;
   if (failure === null) return [head];
-  const step = [failure.phase, failure.subject].filter((part) => part !== "").join(" ");
-  const code = failure.errorCode === "" ? "" : styleText("dim", `  ${failure.errorCode}`);
+  const step = plainLine([failure.phase, failure.subject].filter((part) => part !== "").join(" "));
+  const code = failure.errorCode === "" ? "" : styleText("dim", `  ${plainLine(failure.errorCode)}`);
   return [
     head,
     `  ${styleText("red", `${step}: ${plainLine(failure.error) || "failed"}`)}${code}`,

@@ -87,11 +87,15 @@ async function readArtifacts({ stats }: Client, { group }: Choice, range: Range,
     stats.flakes({ ...range, group: ["project", "artifact"] }),
   ]);
   const [slow, flaky] = [slowest(builds.items, mostArtifacts), flakiest(flakes.items, mostArtifacts)];
-  const named = (rows: readonly { readonly artifact?: string }[]) => rows.flatMap(({ artifact }) => artifact ?? []);
+  // By project, too: many projects have an artifact of the same name.
+  const named = (rows: readonly { readonly project?: string; readonly artifact?: string }[]) => ({
+    artifacts: rows.flatMap(({ artifact }) => artifact ?? []),
+    projects: [...new Set(rows.flatMap(({ project }) => project ?? []))],
+  });
   const columns = ["project", "artifact", group] as const;
   const [buildsByBin, flakesByBin] = await Promise.all([
-    slow.length === 0 ? undefined : stats.builds({ ...range, group: columns, artifacts: named(slow) }),
-    flaky.length === 0 ? undefined : stats.flakes({ ...range, group: columns, artifacts: named(flaky) }),
+    slow.length === 0 ? undefined : stats.builds({ ...range, group: columns, ...named(slow) }),
+    flaky.length === 0 ? undefined : stats.flakes({ ...range, group: columns, ...named(flaky) }),
   ]);
   const own = <Row extends StatsRow<"builds"> | StatsRow<"flakes">>(rows: readonly Row[] | undefined, of: Row) =>
     byBin<Row>(rows?.filter((row) => nameOf(row) === nameOf(of)) ?? [], bins, group);
@@ -147,14 +151,19 @@ function behind({ loop = "", source = "", time = "" }: Named, more: Partial<Behi
 
 type Read = (client: Client, range: Range, pick: Pick, causes: Causes) => Promise<readonly Behind[]>;
 
-const readLoops: Read = async ({ stats }, range) =>
-  (await stats.loops({ ...range, group: rows })).items.map((row) =>
-    behind(row, { ms: Number(row.waitedMs), isFailed: row.failed !== "0", isOvertaken: row.overtaken !== "0" }),
-  );
+const loopsBehind =
+  (isWanted: (row: StatsRow<"loops">) => boolean): Read =>
+  async ({ stats }, range) =>
+    (await stats.loops({ ...range, group: rows })).items
+      .filter(isWanted)
+      .map((row) =>
+        behind(row, { ms: Number(row.waitedMs), isFailed: row.failed !== "0", isOvertaken: row.overtaken !== "0" }),
+      );
 
 const reads: Readonly<Record<Pick["chart"], Read>> = {
-  wait: async (...asked) => (await readLoops(...asked)).filter(({ isFailed }) => !isFailed),
-  overtaken: async (...asked) => (await readLoops(...asked)).filter(({ isOvertaken }) => isOvertaken),
+  // Neither failed, nor canceled, nor of unknown outcome.
+  wait: loopsBehind(({ readyP50Ms }) => readyP50Ms !== null),
+  overtaken: loopsBehind(({ overtaken }) => overtaken !== "0"),
   green: async ({ stats }, range) =>
     (await stats.green({ ...range, group: [...rows, "phase", "error"] })).items.map((row) =>
       behind(row, { ms: row.redP50Ms, isFailed: true, text: textOf(row) }),

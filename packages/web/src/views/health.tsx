@@ -13,7 +13,8 @@ type Readiness = {
 };
 type Status = {
   readonly behindMessages: string;
-  readonly log: { readonly messages: string; readonly bytes: string };
+  /** null: the visitor's token is for one of several workspaces. */
+  readonly log: { readonly messages: string; readonly bytes: string } | null;
 };
 type Token = {
   readonly id: string;
@@ -169,12 +170,14 @@ function LogFigures({ status: { behindMessages, log } }: { readonly status: Stat
           {behind > fewMessages && " !"}
         </dd>
       </div>
-      <div>
-        <dt>log size</dt>
-        <dd>
-          {bytesText(Number(log.bytes))}, {plural(Number(log.messages), "message")}
-        </dd>
-      </div>
+      {log !== null && (
+        <div>
+          <dt>log size</dt>
+          <dd>
+            {bytesText(Number(log.bytes))}, {plural(Number(log.messages), "message")}
+          </dd>
+        </div>
+      )}
     </>
   );
 }

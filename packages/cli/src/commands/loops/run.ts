@@ -64,7 +64,10 @@ async function causesOf(
   const starts = failed.flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
   if (failed.length === 0) return new Map();
   const from = starts.length === 0 ? undefined : new Date(Math.min(...starts) - marginMs).toISOString();
-  const asked = { source, outcome: "failed", from, limit: mostFailures };
+  const ends = failed.map(({ endedAt }) => (endedAt === null ? Date.now() : Date.parse(endedAt)));
+  // Else later failures would fill the answer.
+  const to = new Date(Math.max(...ends) + marginMs).toISOString();
+  const asked = { source, outcome: "failed", from, to, limit: mostFailures };
   const { items } = await api.get<Page<Operation>>("/api/v1/operations", asked);
   const steps = items.filter(({ kind, loop }) => kind !== "loop" && loop > 0);
   const latestFirst = steps.toSorted((a, b) => ((a.endPosition ?? "") < (b.endPosition ?? "") ? 1 : -1));
@@ -75,6 +78,6 @@ const longest = 80;
 
 function causeText(loop: Operation, step: Operation | undefined): string {
   const name = step === undefined ? "" : [step.kind, step.subject].filter((part) => part !== "").join(" ");
-  const text = [name, plainLine(step?.error || loop.error)].filter((part) => part !== "").join(": ");
+  const text = [plainLine(name), plainLine(step?.error || loop.error)].filter((part) => part !== "").join(": ");
   return text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
 }

@@ -1,4 +1,5 @@
 import { apiAt, type Page } from "../../api/api.ts";
+import { plainLine } from "../../display/plain-line.ts";
 import { table } from "../../display/table.ts";
 import type { StatsKind, StatsRow } from "./kinds.ts";
 
@@ -46,7 +47,7 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
 /** An error may have many lines, of which the first says what it is. */
 function groupText(row: StatsRow, name: string): string {
   const value = name.startsWith("label.") ? row.labels?.[name.slice("label.".length)] : row[name];
-  const [line = ""] = String(value ?? "").split("\n");
+  const line = plainLine(String(value ?? "").split("\n")[0] ?? "");
   return line.length > mostText ? `${line.slice(0, mostText - 1)}…` : line;
 }
 

@@ -31,7 +31,12 @@ export type Choice = {
   readonly pick?: Pick;
 };
 
-const aDay = /^\d{4}-\d{2}-\d{2}$/;
+const aDay = /^20\d{2}-\d{2}-\d{2}$/;
+
+/** Whether it is a day that can be shown: of this century, and not one of a year that is still being typed. */
+export function isDay(day: string): boolean {
+  return aDay.test(day) && !Number.isNaN(Date.parse(day));
+}
 const usualGroup: Readonly<Record<Range, Group>> = {
   "24h": "hour",
   "7d": "day",
@@ -69,7 +74,6 @@ export function choiceOf(search: string): Choice {
 }
 
 function rangeOf(name: string, from: string, to: string): Choice["range"] {
-  const isDay = (day: string) => aDay.test(day) && !Number.isNaN(Date.parse(day));
   if (isDay(from) && isDay(to)) return from <= to ? { from, to } : { from: to, to: from };
   return (Object.keys(ranges) as Range[]).find((known) => known === name) ?? "30d";
 }

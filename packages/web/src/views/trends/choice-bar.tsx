@@ -1,4 +1,4 @@
-import { type Choice, groupFor, groups, type Range, ranges, trendsPath } from "../../model/trends/choice.ts";
+import { type Choice, groupFor, groups, isDay, type Range, ranges, trendsPath } from "../../model/trends/choice.ts";
 import { ownZone } from "../../model/trends/zone.ts";
 import { navigate } from "../../router.ts";
 
@@ -18,7 +18,7 @@ export function ChoiceBar({ choice, days, developers, projects }: ChoiceBarProps
   const path = (change: Partial<Choice>) => trendsPath({ ...unpicked, ...change });
   const chooseDays = (change: Partial<ChoiceBarProps["days"]>) => {
     const wanted = { ...days, ...change };
-    if (wanted.from === "" || wanted.to === "") return;
+    if (!isDay(wanted.from) || !isDay(wanted.to)) return;
     const ordered = wanted.from <= wanted.to ? wanted : { from: wanted.to, to: wanted.from };
     navigate(path({ range: ordered, group: groupFor(ordered) }));
   };

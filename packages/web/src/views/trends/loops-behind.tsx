@@ -35,6 +35,7 @@ export function LoopsBehind({ choice, pick, bins, causes }: LoopsBehindProps) {
     [JSON.stringify(pick), bins, causes],
     async (signal) => {
       setProblem(undefined);
+      setFound(undefined);
       setFound(await readBehind(choice, bins, pick, causes, signal));
     },
     setProblem,

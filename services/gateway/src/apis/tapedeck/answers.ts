@@ -62,7 +62,10 @@ export const answers = {
       position,
       logPosition: position.describe("The end of the log."),
       behindMessages: count64("Messages of the log that the tables do not have yet"),
-      log: z.object({ messages: count64("Messages that the log keeps"), bytes: count64("Bytes of these on disk") }),
+      log: z
+        .object({ messages: count64("Messages that the log keeps"), bytes: count64("Bytes of these on disk") })
+        .nullable()
+        .describe("Of all workspaces. `null`: the caller's token is for one workspace."),
     })
     .describe("How far the tables are behind the log, and how large the log is. `position`: how far the tables are."),
   State: state,

@@ -46,7 +46,7 @@ export type TapedeckApi = {
   readonly lists: Lists;
   /** Lists as messages. */
   readonly listMessages: ListMessages;
-  readonly status: () => Promise<Answer<"Status">>;
+  readonly status: (caller: Pick<CallContext, "roles" | "everywhere">) => Promise<Answer<"Status">>;
   readonly state: (context: CallContext) => Promise<StateAnswer>;
   /** State in the upstream's own messages. */
   readonly stateMessages: (context: CallContext) => Promise<StateRead>;
@@ -90,7 +90,7 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
   return {
     lists: listsApi(query),
     listMessages: listMessages(query),
-    status: () => statusOf(query, log()),
+    status: (caller) => statusOf(query, log(), caller),
     state: async (context) => stateAnswer(await readState(context)),
     stateMessages: readState,
     events: readEvents,

@@ -22,6 +22,9 @@ export type CompareRequest = {
   readonly right?: string | undefined;
 };
 
+/** What comes after so many explains nothing. */
+const mostDifferences = 200;
+
 export type CompareApi = (context: CallContext, request: CompareRequest) => Promise<CompareResponse>;
 
 /**
@@ -49,7 +52,9 @@ export function compareApi(deps: FactsDeps): CompareApi {
     return {
       left: sideOf(one, leftFacts),
       right: other && rightFacts && sideOf(other, rightFacts),
-      differences: differences.map((difference) => differenceOf(difference, leftFacts, rightFacts)),
+      differences: differences
+        .slice(0, mostDifferences)
+        .map((difference) => differenceOf(difference, leftFacts, rightFacts)),
       equal,
       position,
     };

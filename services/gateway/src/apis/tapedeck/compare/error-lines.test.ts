@@ -2,7 +2,7 @@ import type { EventJson } from "@tapedeck/shared/events/json";
 import { expect, it } from "vitest";
 import { errorLines } from "./error-lines.ts";
 
-const step = { kind: "build", subject: "web", runner: 1, loop: 2 };
+const step = { kind: "build", subject: "web", instance: "", runner: 1, loop: 2 };
 const written = (text: string, detail: object = {}, more: object = {}) =>
   ({
     position: "383600-t3k9x2",
@@ -35,4 +35,18 @@ it("are not those of other artifacts, phases, loops and applications", () => {
       written("error: of nobody", { task: "", subtask: "" }),
     ),
   ).toEqual(["error: own", "error: of nobody"]);
+});
+
+it("are not those of another job of a Vagrant server", () => {
+  const ofJob = (job: string, text: string) =>
+    ({
+      position: "383600-t3k9x2",
+      channel: "J1",
+      kind: "terminal.written",
+      subject: job,
+      detail: { text },
+    }) as unknown as EventJson;
+  const up = { kind: "command", subject: "up", instance: "J1", runner: 0, loop: 0 };
+  const lines = errorLines([ofJob("J1", "error: no such box"), ofJob("J2", "error: no space left")], up);
+  expect(lines.map(({ value }) => value)).toEqual(["error: no such box"]);
 });

@@ -21,7 +21,7 @@ const longestLine = 300;
 /** Lines of a step's output that tell of an error, in their order. Applications log errors of their own; those are left out. */
 export function errorLines(
   written: readonly EventJson[],
-  step: Pick<Operation, "kind" | "subject" | "runner" | "loop">,
+  step: Pick<Operation, "kind" | "subject" | "instance" | "runner" | "loop">,
 ): readonly Found[] {
   const lines = written
     .filter((event) => isOf(event, step))
@@ -39,9 +39,11 @@ export function errorLines(
 }
 
 function isOf(
-  { channel, detail, operation }: EventJson,
-  { kind, subject, runner, loop }: Pick<Operation, "kind" | "subject" | "runner" | "loop">,
+  { channel, detail, operation, ...event }: EventJson,
+  { kind, subject, instance, runner, loop }: Pick<Operation, "kind" | "subject" | "instance" | "runner" | "loop">,
 ): boolean {
+  // A Vagrant server runs many jobs at once, and the output of each names its job.
+  if (event.kind === "terminal.written" && instance !== "") return event.subject === instance;
   if (channel === "logs" || detail?.noise === true) return false;
   if (operation !== undefined && loop > 0 && (operation.loop !== loop || operation.runner !== runner)) return false;
   const task = String(detail?.task ?? "");

@@ -98,7 +98,8 @@ async function sessionOf({ query }: SideDeps, context: Context, session: string)
 async function positionOf({ query }: SideDeps, context: Context, session: Session, at: string | undefined) {
   if (at === undefined) return session.end_position;
   const { items } = await query.listSessions({ ...base(context), sessions: [session.session], at, limit: 1 });
-  return items[0]?.end_position ?? session.end_position;
+  if (items[0] !== undefined) return items[0].end_position;
+  throw new TapedeckError("before_first", `session ${session.session} had not begun at ${at}`);
 }
 
 async function newest({ query }: SideDeps, asked: Parameters<QueryClient["listOperations"]>[0]) {

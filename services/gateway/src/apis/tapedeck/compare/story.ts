@@ -10,11 +10,15 @@ export type Story = {
   readonly phase: string;
   readonly subject: string;
   readonly explains: ReadonlySet<DifferenceKind>;
-  readonly texts: readonly string[];
+  /** The words of these texts. */
+  readonly words: readonly string[];
 };
 
 /** The steps of a loop in their order: what comes after the one that failed did not happen because of it. */
 const order: readonly string[] = ["build", "test", "render", "deploy", "check", "verify", "exec"];
+
+/** What comes later in a text says little of the cause. */
+const longestText = 8_192;
 
 export function storyOf(left: Facts, right: Facts | undefined): Story {
   const failures = [left.failure, right?.failure].filter((failure) => failure !== undefined);
@@ -29,7 +33,7 @@ export function storyOf(left: Facts, right: Facts | undefined): Story {
     phase: main?.phase ?? "",
     subject: main?.subject ?? "",
     explains: new Set(texts.flatMap((text) => reasonOf(text)?.explains ?? [])),
-    texts,
+    words: [...new Set(texts.flatMap((text) => ` ${text.slice(0, longestText)} `.split(/[^\w./:@-]+/)))],
   };
 }
 
@@ -46,10 +50,8 @@ export function isReady(status: string): boolean {
 }
 
 /** Whether the texts of the failure speak of one of the words, as a word of its own. */
-export function isMentioned({ texts }: Story, words: readonly string[]): boolean {
-  return words
-    .filter((word) => word.length >= 3)
-    .some((word) => texts.some((text) => ` ${text} `.split(/[^\w./:@-]+/).some((part) => isWord(part, word))));
+export function isMentioned(story: Story, words: readonly string[]): boolean {
+  return words.filter((word) => word.length >= 3).some((word) => story.words.some((part) => isWord(part, word)));
 }
 
 function isWord(part: string, word: string): boolean {

@@ -66,7 +66,7 @@ const ordinary: Readonly<Record<string, number>> = {
 
 export function labelDifferences(left: Facts, right: Facts, story: Story): Compared {
   return compared("label", [left.labels, right.labels], right, (pair) => {
-    const usual = ordinary[pair.subject];
+    const usual = Object.hasOwn(ordinary, pair.subject) ? ordinary[pair.subject] : undefined;
     const isMissing = pair.left === undefined || pair.right === undefined;
     if (usual !== undefined) return isMissing ? usual - 2 : usual;
     const isNamed = isMentioned(story, wordsOf(pair));

@@ -69,8 +69,8 @@ export function apiRoutes(
     const body = comparisonJson(await api.compare(context, { left, right }));
     return sendBody(watch, reply, { body, head: { position: body.position } });
   });
-  getRoute(app, deps, routes.status, async ({ reply }) => {
-    const status = await api.status();
+  getRoute(app, deps, routes.status, async ({ reply, context }) => {
+    const status = await api.status(context);
     return sendBody(watch, reply, { body: status, head: { position: status.position } });
   });
   webSocketRoute(app, deps);
