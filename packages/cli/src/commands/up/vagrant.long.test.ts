@@ -69,7 +69,7 @@ it("records the servers that --vagrant and tapedeck.yaml name and those of comma
   const env = { ...up.env, PATH: installProgram(join(cwd, "bin"), "vagrant"), STAND_IN_RUN: "failing" };
   const run = startCli(["run", "--developer", "erin", "--", "vagrant", "up"], { cwd: folder, env });
   expect(await run.ended).toBe(1);
-  const where = `as erin/mine, session [0-9A-Z]{26}: ${up.env.TAPEDECK_URL}/api/v1/sessions\\?session=[0-9A-Z]{26}\n`;
+  const where = `as erin/mine, session [0-9A-Z]{26}: ${up.env.TAPEDECK_URL}/sessions/[0-9A-Z]{26}\n`;
   const [began, ended] = [`tapedeck: recording ${where}`, `tapedeck: recorded ${where}`];
   // On a busy machine the command is done before its session is known.
   const both = `(?:${began}done|done${began})${ended}`;
