@@ -25,7 +25,7 @@ export type StatsOptions<Group extends string = string> = {
   readonly to?: Moment;
   readonly developers?: readonly string[];
   readonly projects?: readonly string[];
-  /** Of builds, flakes, failures and green alone. */
+  /** Only builds, flakes, failures and green have it. */
   readonly artifacts?: readonly string[];
   /** All of them must match. */
   readonly labels?: Readonly<Record<string, string>>;

@@ -26,7 +26,7 @@ export type Row = {
   readonly gaps: number;
   /** Oldest first, at most `keptLoops`. */
   readonly loops: readonly Loop[];
-  /** Of a rkt host, by "pod/app". */
+  /** A rkt host has these, by "pod/app". */
   readonly apps: ReadonlyMap<string, App>;
   readonly ports: readonly Port[];
 };

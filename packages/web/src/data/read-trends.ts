@@ -23,7 +23,7 @@ type OverTime<Figures> = { readonly all: Figures | undefined; readonly bins: rea
 export type Trends = {
   readonly workspace: string;
   readonly bins: readonly Bin[];
-  /** Who can be chosen. */
+  /** These can be chosen. */
   readonly developers: readonly string[];
   readonly projects: readonly string[];
   readonly loops: OverTime<LoopFigures>;
@@ -161,7 +161,7 @@ const loopsBehind =
       );
 
 const reads: Readonly<Record<Pick["chart"], Read>> = {
-  // Neither failed, nor canceled, nor of unknown outcome.
+  // A loop that failed, was canceled or has an unknown outcome was never ready.
   wait: loopsBehind(({ readyP50Ms }) => readyP50Ms !== null),
   overtaken: loopsBehind(({ overtaken }) => overtaken !== "0"),
   green: async ({ stats }, range) =>

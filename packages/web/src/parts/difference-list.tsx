@@ -9,7 +9,7 @@ export function sidePath(side: ComparedSide): string {
 
 type Props = {
   readonly differences: readonly Difference[];
-  /** Of both sides. */
+  /** These stand beside the values of the sides. */
   readonly names: readonly [left: string, right: string];
 };
 
@@ -36,7 +36,7 @@ function titleOf({ kind, subject, text }: Difference): string {
   return isNamed.has(kind) ? subject : text;
 }
 
-/** Of these the values say all, and they stand below. */
+/** The values say all of these kinds, and they stand below. */
 const isNamed: ReadonlySet<string> = new Set([
   "label",
   "configuration",

@@ -58,7 +58,7 @@ export function HealthView() {
   );
   if (problem !== undefined) return <Problem text={problem} />;
   if (health === undefined) return <Loading what="the state of Tapedeck" />;
-  const { sources, readiness } = health;
+  const { readiness } = health;
   const warnings = readiness.details?.warnings ?? [];
   return (
     <div class="health">
@@ -71,29 +71,53 @@ export function HealthView() {
           {text}
         </p>
       ))}
-      <dl class="checks">
-        {Object.entries(readiness.checks).map(([name, is]) => (
-          <div key={name}>
-            <dt>{checkNames[name] ?? name}</dt>
-            <dd class={is === "ok" ? "good" : "bad"}>{is === "ok" ? "✓ ok" : `✕ ${is}`}</dd>
-          </div>
-        ))}
-        {health.status !== undefined && <LogFigures status={health.status} />}
-        {health.subscribers !== undefined && (
-          <div>
-            <dt>subscribers</dt>
-            <dd>{health.subscribers}</dd>
-          </div>
-        )}
-        <div>
-          <dt>answers in</dt>
-          <dd>{durationText(health.answeredInMs)}</dd>
+      <Checks health={health} />
+      <Sources sources={health.sources} />
+      {health.tokens !== undefined && <Tokens tokens={health.tokens} />}
+      <p class="quiet-text">
+        Figures for monitoring are at <code>/metrics</code>, the reasons of a check that fails at <code>/readyz</code>.
+      </p>
+    </div>
+  );
+}
+
+const checkNames: Readonly<Record<string, string>> = {
+  log: "log",
+  recording: "recording",
+  query: "tables (projection)",
+};
+
+function Checks({ health }: { readonly health: Health }) {
+  return (
+    <dl class="checks">
+      {Object.entries(health.readiness.checks).map(([name, is]) => (
+        <div key={name}>
+          <dt>{checkNames[name] ?? name}</dt>
+          <dd class={is === "ok" ? "good" : "bad"}>{is === "ok" ? "✓ ok" : `✕ ${is}`}</dd>
         </div>
+      ))}
+      {health.status !== undefined && <LogFigures status={health.status} />}
+      {health.subscribers !== undefined && (
         <div>
-          <dt>version</dt>
-          <dd>{about.value?.version}</dd>
+          <dt>subscribers</dt>
+          <dd>{health.subscribers}</dd>
         </div>
-      </dl>
+      )}
+      <div>
+        <dt>answers in</dt>
+        <dd>{durationText(health.answeredInMs)}</dd>
+      </div>
+      <div>
+        <dt>version</dt>
+        <dd>{about.value?.version}</dd>
+      </div>
+    </dl>
+  );
+}
+
+function Sources({ sources }: { readonly sources: readonly Source[] }) {
+  return (
+    <>
       <h2 class="part">Sources</h2>
       {sources.length === 0 && (
         <p class="quiet-text">
@@ -121,19 +145,9 @@ export function HealthView() {
           </tbody>
         </table>
       </div>
-      {health.tokens !== undefined && <Tokens tokens={health.tokens} />}
-      <p class="quiet-text">
-        Figures for monitoring are at <code>/metrics</code>, the reasons of a check that fails at <code>/readyz</code>.
-      </p>
-    </div>
+    </>
   );
 }
-
-const checkNames: Readonly<Record<string, string>> = {
-  log: "log",
-  recording: "recording",
-  query: "tables (projection)",
-};
 
 function SourceLine({ source }: { readonly source: Source }) {
   const last = millis(source.lastEventAt);

@@ -16,7 +16,7 @@ import { FailuresPanel } from "./failures-panel.tsx";
 import { LoopsBehind } from "./loops-behind.tsx";
 import { CommandsPanel, FlakyPanel, SlowPanel } from "./tables.tsx";
 
-/** Who waits for what, since when? `query`: of the URL, which says all that was chosen. */
+/** This view answers who waits for what, and since when. `query` is the URL's, which says all that was chosen. */
 export function TrendsView({ query }: { readonly query: string }) {
   const choice = useMemo(() => choiceOf(query), [query]);
   const [shown, setShown] = useState<{ readonly trends: Trends; readonly choice: string }>();

@@ -7,7 +7,7 @@ import { rktComments } from "./rkt.ts";
 import { skaffoldComments } from "./skaffold.ts";
 import { vagrantComments } from "./vagrant.ts";
 
-/** Of every relation that an analyst may read. */
+/** The comments of every relation that an analyst may read. */
 export const comments: Readonly<Record<string, RelationComment>> = {
   ...recordedComments,
   ...innerLoopComments,

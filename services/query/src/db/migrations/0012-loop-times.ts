@@ -89,7 +89,7 @@ const statements = [
       select p.outcome from finished_loops p
       where p.source = f.source and p.start_position < f.start_position and p.outcome in ('succeeded', 'failed')
       order by p.start_position desc limit 1) is distinct from 'failed'`,
-  // Who waited how long, by day. A percentile of several days comes from loop_times, never from these.
+  // This view says who waited how long, by day. A percentile of several days comes from loop_times, never from these.
   `create view waiting_by_developer as
     select workspace, developer, project, (started_at at time zone 'UTC')::date as day,
       count(*) as loops,
