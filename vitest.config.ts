@@ -1,20 +1,38 @@
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 // Tests start many processes of ours (services to be killed, the CLI, stand-ins), which inherit this: compiled once,
 // a service starts with half the work.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/tapedeck", import.meta.url));
 
+/** Where it is not known yet how long files take, the largest run first. These are small and take long. */
+const begin = ["test/bench/", "/recordings."];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const isFirst = ({ moduleId }: TestSpecification) => begin.some((part) => moduleId.includes(part));
+    return [...sorted.filter(isFirst), ...sorted.filter((file) => !isFirst(file))];
+  }
+}
+
 export default defineConfig(({ mode }) => {
   // `npm run test:long` runs what takes long: `*.long.test.ts` and `test/faults` (kills, outages and networks that break),
   // and `*.random.test.ts`, which search further there than in `npm test`, from another seed each time.
-  const long = mode === "long";
+  // `npm run test:cluster` runs a cluster of all parts (docs/cluster.md), and nothing beside it: it takes times.
+  const long = mode === "long" || mode === "cluster";
+  const suites: Readonly<Record<string, readonly string[]>> = {
+    long: ["**/*.{long,random}.test.ts", "test/faults/**/*.test.ts"],
+    cluster: ["test/cluster/**/*.test.ts"],
+  };
   return {
     test: {
-      include: long ? ["**/*.{long,random}.test.ts", "test/faults/**/*.test.ts"] : ["**/*.test.ts"],
+      include: [...(suites[mode] ?? ["**/*.test.ts"])],
       exclude: [
         ...["**/node_modules/**", "**/.tapedeck/**", "**/gen/**"],
+        ...(mode === "cluster" ? [] : ["test/cluster/**"]),
         ...(long ? [] : ["**/*.long.test.ts", "test/faults/**"]),
       ],
       setupFiles: ["packages/shared/src/testing/property-tests.ts"],
@@ -22,6 +40,7 @@ export default defineConfig(({ mode }) => {
       // Tests wait most of the time, for other processes and for real times: three files more than there are cores keep
       // them busy. The long ones start many processes themselves.
       maxWorkers: long ? Math.max(2, availableParallelism()) : availableParallelism() + 3,
+      sequence: { sequencer: LongestFirst },
       // A worker runs many files one after the other, and loads the modules that they share once.
       isolate: false,
       // What whoever runs the tests has logged in to is no matter of theirs.

@@ -1,4 +1,4 @@
-// What `npm start`, `npm test`, `npm run test:long`, `npm run check` and `npm run bench` need before anything is installed.
+// What `npm start`, `npm test`, `npm run test:long`, `npm run check`, `npm run bench`, `npm run dist` and `npm run fixture` need before anything is installed.
 // Plain JavaScript without dependencies: it runs on the machine's own Node (20 or newer); all that follows runs on the
 // Node 24 that npm installs.
 import { spawn } from "node:child_process";
@@ -146,6 +146,40 @@ const prepare = async () => {
   if (found.code !== 0) process.exit(found.code);
 };
 
+const chromiums = ["chromium", "chromium-browser", "google-chrome"];
+
+/**
+ * The tests in a browser need a chromium, and are skipped without one. As root on a Debian it is installed; nobody else may,
+ * and other systems have no such package (Ubuntu's needs snap). What fails here fails no test.
+ */
+const installChromium = async () => {
+  const isThere = pathOutside.split(separator).some((dir) => chromiums.some((name) => existsSync(join(dir, name))));
+  const refused = join(root, "node_modules", ".cache", "no-chromium");
+  if (isThere || process.platform !== "linux" || process.getuid() !== 0 || !existsSync("/usr/bin/apt-get")) return;
+  if (existsSync(refused)) return;
+  if (!existsSync("/etc/os-release") || !/^ID=debian$/m.test(readFileSync("/etc/os-release", "utf8"))) return;
+  process.stdout.write("installing chromium for the tests in a browser (apt-get install) … ");
+  const started = performance.now();
+  const apt = (...args) =>
+    run("apt-get", ["-q", "-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=10", ...args], {
+      env: { ...outside, DEBIAN_FRONTEND: "noninteractive" },
+    });
+  const install = () => apt("install", "-y", "--no-install-recommends", "chromium");
+  let { code, said } = await install();
+  if (code !== 0) {
+    await apt("update");
+    ({ code, said } = await install());
+  }
+  const took = `(${((performance.now() - started) / 1000).toFixed(1)} s)`;
+  if (code === 0) console.log(`ok ${took}`);
+  else {
+    console.log(`not possible ${took}: ${said.trim().split("\n").at(-1)}; these tests are skipped`);
+    // Not tried again until packages are installed again.
+    mkdirSync(dirname(refused), { recursive: true });
+    writeFileSync(refused, said);
+  }
+};
+
 /** One program of all workspaces takes a third of the time that one program per workspace takes. */
 const checkTypes = async () => {
   const tsc = join(bin, "tsc");
@@ -191,6 +225,7 @@ const commands = {
   },
   test: async (args) => {
     await prepare();
+    await installChromium();
     await step("lint (biome)", join(bin, "biome"), ["check", "--colors=off", "."]);
     await checkTypes();
     console.log("tests (vitest)");
@@ -198,8 +233,24 @@ const commands = {
   },
   "test:long": async (args) => {
     await prepare();
+    await installChromium();
     console.log("long tests (vitest)");
     vitest(["--mode", "long", ...args]);
+  },
+  fixture: async ([release = "", ...args]) => {
+    if (!/^[\w.-]+$/.test(release)) fail("usage: npm run fixture -- <name of the release>");
+    await prepare();
+    process.env.RELEASE_FIXTURE = release;
+    vitest(["--mode", "long", "test/operations/release-fixture.long.test.ts", ...args]);
+  },
+  "test:cluster": async (args) => {
+    await prepare();
+    console.log("a cluster and its faults (vitest)");
+    vitest(["--mode", "cluster", ...args]);
+  },
+  dist: async (args) => {
+    await prepare();
+    become(node, [join(root, "infra", "dist", "main.ts"), ...args]);
   },
   bench: async (args) => {
     await prepare();

@@ -4,7 +4,7 @@ import { findNatsServer } from "./nats-binary.ts";
 
 // Run by bootstrap.mjs: a start or a test run should not find out in the middle that nats-server is missing.
 try {
-  await findNatsServer({ root: fileURLToPath(new URL("../..", import.meta.url)), log: console.log });
+  await findNatsServer({ bin: fileURLToPath(new URL("../../.tapedeck/bin", import.meta.url)), log: console.log });
 } catch (error) {
   if (!(error instanceof LocalServerError)) throw error;
   console.error(error.message);

@@ -44,32 +44,32 @@ test("the one on PATH is taken if it is new enough", async () => {
   const dir = await temporaryFolder();
   await program(join(dir, "nats-server"), "2.12.1");
   onPath(dir);
-  expect(await findNatsServer({ root: await temporaryFolder(), log, sources: [] })).toBe("nats-server");
+  expect(await findNatsServer({ bin: await temporaryFolder(), log, sources: [] })).toBe("nats-server");
 });
 
 test("one that was fetched before is taken rather than an old one on PATH", async () => {
-  const [dir, root] = [await temporaryFolder(), await temporaryFolder()];
+  const [dir, bin] = [await temporaryFolder(), await temporaryFolder()];
   await program(join(dir, "nats-server"), "2.10.0");
-  const kept = await program(join(root, ".tapedeck", "bin", "nats-server"), "2.15.1");
+  const kept = await program(join(bin, "nats-server"), "2.15.1");
   onPath(dir);
-  expect(await findNatsServer({ root, log, sources: [] })).toBe(kept);
+  expect(await findNatsServer({ bin, log, sources: [] })).toBe(kept);
 });
 
 test("two that fetch at once both get a whole one, and no rest stays", async () => {
   onPath("/nowhere");
-  const root = await temporaryFolder();
+  const bin = await temporaryFolder();
   const sources = [failing("github.com can't be reached"), giving("2.15.1")];
   const [one, other] = await Promise.all([
-    findNatsServer({ root, log, sources }),
-    findNatsServer({ root, log, sources }),
+    findNatsServer({ bin, log, sources }),
+    findNatsServer({ bin, log, sources }),
   ]);
   expect(one).toBe(other);
-  expect(await readdir(join(root, ".tapedeck", "bin"))).toEqual(["nats-server"]);
+  expect(await readdir(bin)).toEqual(["nats-server"]);
 });
 
 test("an old one that was fetched is not kept", async () => {
   onPath("/nowhere");
-  await expect(findNatsServer({ root: await temporaryFolder(), log, sources: [giving("2.9.0")] })).rejects.toThrow(
+  await expect(findNatsServer({ bin: await temporaryFolder(), log, sources: [giving("2.9.0")] })).rejects.toThrow(
     /2\.9\.0/,
   );
 });
@@ -79,7 +79,7 @@ test("when all fails one sentence says what to install", async () => {
   await program(join(dir, "nats-server"), "2.10.0");
   onPath(dir);
   const sources = [failing("github.com can't be reached"), failing("no apt on this machine")];
-  await expect(findNatsServer({ root: await temporaryFolder(), log, sources })).rejects.toThrow(
+  await expect(findNatsServer({ bin: await temporaryFolder(), log, sources })).rejects.toThrow(
     "nats-server 2.12 or newer is needed (the one on PATH is 2.10.0) and could not be fetched " +
       "(github.com can't be reached; no apt on this machine): install it (macOS: brew install nats-server;",
   );

@@ -10,8 +10,8 @@ import { run } from "./run.ts";
 const OLDEST: readonly [number, number] = [2, 12];
 
 export type FindNatsServer = {
-  /** The project's folder; what is fetched is kept in its `.tapedeck/bin`. */
-  readonly root: string;
+  /** Where what is fetched is kept. */
+  readonly bin: string;
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal;
   /** Where to fetch from, in this order. Default: the official release, then Debian. */
@@ -19,11 +19,11 @@ export type FindNatsServer = {
 };
 
 /**
- * The path of a nats-server that is new enough: from PATH, from `.tapedeck/bin`, from the official release, or from Debian.
+ * The path of a nats-server that is new enough: from PATH, from that folder, from the official release, or from Debian.
  * @throws LocalServerError that says what to install when none of these gives one
  */
 export const findNatsServer = async ({
-  root,
+  bin,
   log,
   signal,
   sources = [fetchNatsRelease, fetchNatsFromDebian],
@@ -31,13 +31,12 @@ export const findNatsServer = async ({
   const installed = await natsVersion("nats-server");
   if (installed !== undefined && isNewEnough(installed)) return "nats-server";
 
-  const kept = join(root, ".tapedeck", "bin", "nats-server");
+  const kept = join(bin, "nats-server");
   if (existsSync(kept)) {
     const version = await natsVersion(kept);
     if (version !== undefined && isNewEnough(version)) return kept;
   }
 
-  const bin = join(root, ".tapedeck", "bin");
   await mkdir(bin, { recursive: true });
   const failures: string[] = [];
   for (const fetch of sources) {

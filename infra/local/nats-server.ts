@@ -15,6 +15,8 @@ export type StartNatsServer = {
   readonly port: number;
   readonly user?: string;
   readonly password?: string;
+  /** Accounts instead of one user, with JetStream: streams and subjects of one are out of the others' reach. For tests. */
+  readonly accounts?: readonly NatsAccount[];
   /** Default: nats-server.log in the data directory. */
   readonly logFile?: string;
   /** Every acknowledged message is on disk. Default true; tests that lose no power may turn it off. */
@@ -24,6 +26,9 @@ export type StartNatsServer = {
   /** Stop a server that an earlier, killed process left running on this data directory. The caller knows that it is alone. */
   readonly takeOver?: boolean;
 };
+
+/** An account of this name with one user. */
+export type NatsAccount = { readonly name: string; readonly user: string; readonly password: string };
 
 export type NatsServer = AsyncDisposable & {
   /** Includes user and password if there are any. */
@@ -82,6 +87,7 @@ const config = ({
   port,
   user,
   password,
+  accounts = [],
   syncAlways = true,
   maxFileStore = "1PB",
 }: StartNatsServer): string => {
@@ -98,9 +104,16 @@ jetstream {
   max_file_store: ${maxFileStore}
   ${syncAlways ? "sync_interval: always" : ""}
 }
-${user === undefined ? "" : `authorization { user: ${quoted(user)}, password: ${quoted(password ?? "")} }`}
+${user === undefined ? "" : `authorization { ${login({ user, password })} }`}
+${accounts.length === 0 ? "" : `accounts {\n${accounts.map(accountText).join("\n")}\n}`}
 `;
 };
+
+const login = ({ user, password = "" }: { user: string; password?: string | undefined }): string =>
+  `user: ${JSON.stringify(user)}, password: ${JSON.stringify(password)}`;
+
+const accountText = ({ name, ...user }: NatsAccount): string =>
+  `  ${JSON.stringify(name)}: { jetstream: enabled, users: [{ ${login(user)} }] }`;
 
 const OURS = new Set(["nats-server.conf", "nats-server.log", "store", "ports", "pid"]);
 

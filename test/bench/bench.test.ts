@@ -1,5 +1,10 @@
-import { partNames } from "./parts/all.ts";
+import { usualParts } from "./parts/all.ts";
+import { startServiceHere } from "./testing/service-here.ts";
 import { testParts } from "./testing/test-parts.ts";
 
-// The peers take more than a dozen processes: see peers.long.test.ts.
-testParts(partNames.filter((name) => name !== "peers"));
+// With services in processes of their own: bench.long.test.ts. The peers take more than a dozen processes: peers.long.test.ts.
+// The views: views.long.test.ts.
+testParts(
+  usualParts.filter((name) => name !== "peers"),
+  { startService: startServiceHere },
+);

@@ -49,7 +49,9 @@ async function run(options: Options): Promise<void> {
     };
     console.log(titleOf(each, options.runs));
     const start = performance.now();
-    const bench = new Bench(name, { ...scale, size, folder, onRow, ...(options.profile && { profileFolder }) });
+    const { profile, skaffold } = options;
+    const more = { ...(profile && { profileFolder }), ...(skaffold && { skaffold }) };
+    const bench = new Bench(name, { ...scale, size, folder, onRow, ...more });
     if (options.profile) profileWorkers({ folder: profileFolder, part: name });
     await parts[name](bench).catch((error: Error) => bench.fail(error));
     report.write(rows);

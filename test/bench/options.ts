@@ -1,10 +1,14 @@
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { type PartName, partNames, type Run, runsOf } from "./parts/all.ts";
+import type { SkaffoldProject } from "./frame/skaffold-dev.ts";
+import { type PartName, partNames, type Run, runsOf, usualParts } from "./parts/all.ts";
 
 export type Options = {
   readonly runs: readonly Run[];
   readonly quick: boolean;
   readonly profile: boolean;
+  /** For the part real-skaffold. */
+  readonly skaffold: SkaffoldProject | undefined;
   /** Where the JSON goes, and the Markdown beside it; undefined: into .tapedeck/bench. */
   readonly out: string | undefined;
 };
@@ -15,16 +19,17 @@ export class UsageError extends Error {
 }
 
 export const usage = `usage: npm run bench -- [--only ${partNames.join(",")}]
-  [--size 10k|100k|1m|5m[,…]] [--quick] [--profile] [--out file.json]`;
+  [--size 10k|100k|1m|10m[,…]] [--quick] [--profile] [--out file.json]
+  [--project folder --touch file]   for real-skaffold: a project in which \`skaffold dev\` works, and a file that begins a loop`;
 
 export function readOptions(args: readonly string[]): Options {
   const { values } = parse(args);
   const quick = values.quick ?? false;
-  const parts = values.only?.split(",") ?? partNames;
+  const parts = values.only?.split(",") ?? usualParts;
   const unknown = parts.find((name) => !isPart(name));
   if (unknown !== undefined) throw new UsageError(`there is no part "${unknown}": any of ${partNames.join(", ")}.`);
   const runs = runsOf(parts.filter(isPart), values.size?.split(",").map(sizeOf), quick);
-  return { runs, quick, profile: values.profile ?? false, out: values.out };
+  return { runs, quick, profile: values.profile ?? false, out: values.out, skaffold: projectOf(values) };
 }
 
 function parse(args: readonly string[]) {
@@ -33,11 +38,17 @@ function parse(args: readonly string[]) {
   try {
     return parseArgs({
       args: [...args],
-      options: { only: text, size: text, quick: flag, profile: flag, out: text },
+      options: { only: text, size: text, quick: flag, profile: flag, out: text, project: text, touch: text },
     });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
+}
+
+function projectOf({ project, touch }: { readonly project?: string; readonly touch?: string }) {
+  if (project === undefined && touch === undefined) return undefined;
+  if (project === undefined || touch === undefined) throw new UsageError("--project and --touch are given together.");
+  return { folder: resolve(project), touch };
 }
 
 function isPart(name: string): name is PartName {

@@ -10,7 +10,8 @@ export const browser = ["chromium", "chromium-browser", "google-chrome"].find((n
     return false;
   }
 });
-if (browser === undefined) console.log("no chromium on this machine: the client is not tested in a browser");
+if (browser === undefined)
+  console.log("no chromium on this machine (apt-get install chromium): the tests in a browser are skipped");
 
 /** Opens pages until it is disposed of. `profile`: an empty folder. */
 export function openInBrowser(urls: readonly string[], profile: string): AsyncDisposable {

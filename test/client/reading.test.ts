@@ -310,7 +310,8 @@ describe("lists and states", () => {
       ...{ session: true, source: true, labels: true, startedAt: true, endedAt: true, endReason: true },
       ...{ startPosition: true, endPosition: true, upstreamVersion: true, gaps: true },
     };
-    const operation: Record<keyof Operation, true> = {
+    // Loops have labels, too.
+    const operation: Record<Exclude<keyof Operation, "labels">, true> = {
       ...{ id: true, kind: true, subject: true, instance: true, source: true, session: true, runner: true, loop: true },
       ...{ startedAt: true, endedAt: true, durationMs: true, outcome: true, errorCode: true, error: true },
       ...{ exitCode: true, cacheHit: true, platform: true, startPosition: true, endPosition: true },

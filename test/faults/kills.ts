@@ -2,10 +2,9 @@ import { join } from "node:path";
 import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
-import { type Filter, matches } from "@tapedeck/shared/filter/filter";
+import type { Filter } from "@tapedeck/shared/filter/filter";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
-import { formatPosition } from "@tapedeck/shared/log/position";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import { eventPosition } from "@tapedeck/shared/testing/positions";
 import { seeded } from "@tapedeck/shared/testing/seeded";
@@ -15,13 +14,7 @@ import { expect } from "vitest";
 import { lastingTables } from "./lasting-tables.ts";
 import { type Part, type Processes, parts, startProcesses } from "./processes.ts";
 import { framesOf, gapsOf, holes, kindsOf, lasting, skaffoldSource, sourceEvents } from "./recorded-events.ts";
-import {
-  eventsSubscriber,
-  type ReceivedEvent,
-  type Subscriber,
-  socketSubscriber,
-  sseSubscriber,
-} from "./subscribers.ts";
+import { eventsSubscriber, sawTheLog, socketSubscriber, sseSubscriber } from "./subscribers.ts";
 
 const fixtures = recordings.skaffold;
 
@@ -100,8 +93,8 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
 
   for (const [index, tape] of tapes.entries())
     await compare(stack, tape, calm[index] as Playing, wild[index] as Playing);
-  await sawTheLog(stack, socket, everything);
-  await sawTheLog(stack, sse, builds);
+  await sawTheLog(stack.log, socket, everything);
+  await sawTheLog(stack.log, sse, builds);
   const recordedFrames = framesOf(await sourceEvents(stack.log, listened.source)(), "v2");
   await until(() => events.seen.length >= recordedFrames.length, { message: "gRPC Events to have given all" });
   expect(events.differing).toEqual([]);
@@ -226,20 +219,3 @@ function changesSilently({ states, messages }: RecordedUpstream): boolean {
 }
 
 const silentColumns = ["skaffold_artifacts.status", "skaffold_phases.status", "skaffold_phases.status_code"];
-
-/** Once each, in order, all that the log has of the filter. */
-async function sawTheLog(stack: Processes, { seen }: Subscriber<ReceivedEvent>, filter: Filter): Promise<void> {
-  const { lastOffset } = await stack.log.bounds();
-  const expected: { position: string; id: string }[] = [];
-  for await (const { event, offset } of stack.log.history(
-    { afterOffset: logStart, subjects: [] },
-    lastOffset,
-    AbortSignal.timeout(60_000),
-  )) {
-    if (matches(filter, event))
-      expected.push({ position: formatPosition({ epoch: stack.log.epoch, offset }), id: event.id });
-  }
-  const last = expected.at(-1)?.position;
-  await until(() => seen.at(-1)?.position === last, { message: `the subscriber to see ${last}` });
-  expect(seen.map(({ position, event: { id } }) => ({ position, id }))).toEqual(expected);
-}

@@ -87,7 +87,7 @@ export function spillFolder(): Promise<string> {
 }
 
 /** The log over a connection that lives through kills of the server. */
-export async function openTestLog(url: string) {
+export async function openTestLog(url: string | string[]) {
   const nats = await connect({ servers: url, maxReconnectAttempts: -1, reconnectTimeWait: 50, reconnectJitter: 20 });
   const log = await openLog(nats, { syncKnown: true, timeoutMs: 20_000 });
   return {

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 
@@ -15,11 +16,14 @@ export type ServiceProcess = AsyncDisposable & {
   readonly logged: readonly string[];
   /** SIGKILL, unless another signal is named; resolves when it is gone. */
   kill(signal?: NodeJS.Signals): Promise<void>;
-  /** Starts it again on the ports that it had; resolves when it says that it is ready. */
-  start(): Promise<void>;
+  /** Starts it again on the ports that it had, of another checkout if one is named; resolves when it says that it is ready. */
+  start(other?: Checkout): Promise<void>;
   /** The answer of what `execArgv` has loaded into the process. */
   ask(message: string): Promise<unknown>;
 };
+
+/** Another version of Tapedeck, with settings that it needs. */
+export type Checkout = { readonly folder: string; readonly env: Readonly<Record<string, string>> };
 
 const { resolve } = createRequire(import.meta.url);
 
@@ -38,6 +42,7 @@ export async function startServiceProcess(
   name: ServiceName,
   env: Readonly<Record<string, string>>,
   execArgv: readonly string[] = [],
+  first?: Checkout,
 ): Promise<ServiceProcess> {
   const logged: string[] = [];
   let asked: Promise<unknown> = Promise.resolve();
@@ -45,11 +50,12 @@ export async function startServiceProcess(
   const portSettings = await ownPorts(name);
   let child: ChildProcess | undefined;
 
-  async function launch(): Promise<void> {
-    const started = fork(resolve(`@tapedeck/${name}/main`), {
+  async function launch(other?: Checkout): Promise<void> {
+    const main = other && join(other.folder, "services", name, "src", "main.ts");
+    const started = fork(main ?? resolve(`@tapedeck/${name}/main`), {
       execArgv: [...execArgv],
       stdio: ["ignore", "ignore", "pipe", "ipc"],
-      env: { ...inherited(), ...env, ...portSettings },
+      env: { ...inherited(), ...env, ...portSettings, ...other?.env },
     });
     child = started;
     keep(started);
@@ -81,7 +87,7 @@ export async function startServiceProcess(
     await gone(child);
   }
 
-  await launch();
+  await launch(first);
   return {
     get pid() {
       return child?.pid ?? 0;
@@ -101,9 +107,9 @@ export async function startServiceProcess(
       });
       return asked;
     },
-    async start() {
+    async start(other) {
       // Its dependencies may be away too, and its port may be in use for a moment: a supervisor would try again.
-      const launched = () => launch().then(() => true);
+      const launched = () => launch(other).then(() => true);
       await until(launched, { message: `${name} to start again` });
     },
     [Symbol.asyncDispose]: () => kill(),

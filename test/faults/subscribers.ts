@@ -1,11 +1,19 @@
 import { Client, type ClientReadableStream, credentials, Metadata } from "@grpc/grpc-js";
+import { type Filter, matches } from "@tapedeck/shared/filter/filter";
+import type { LogReader } from "@tapedeck/shared/log/log";
+import { logStart } from "@tapedeck/shared/log/offset";
+import { formatPosition } from "@tapedeck/shared/log/position";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { until } from "@tapedeck/shared/testing/until";
 import { EventSource } from "eventsource";
+import { expect } from "vitest";
 import { WebSocket } from "ws";
 
 export type ReceivedEvent = {
   readonly position: string;
   readonly event: { readonly id: string; readonly kind: string };
+  /** In ms since 1970. */
+  readonly receivedAt?: number;
 };
 
 /** A reader that reconnects by itself after every cut, with its last position. */
@@ -15,6 +23,19 @@ export type Subscriber<T> = AsyncDisposable & {
   /** Connections it has had so far. */
   readonly connections: () => number;
 };
+
+/** Once each, in order, all that the log has of the filter. */
+export async function sawTheLog(log: LogReader, { seen }: Subscriber<ReceivedEvent>, filter: Filter): Promise<void> {
+  const { lastOffset } = await log.bounds();
+  const expected: { position: string; id: string }[] = [];
+  const range = { afterOffset: logStart, subjects: [] };
+  for await (const { event, offset } of log.history(range, lastOffset, AbortSignal.timeout(60_000))) {
+    if (matches(filter, event)) expected.push({ position: formatPosition({ epoch: log.epoch, offset }), id: event.id });
+  }
+  const last = expected.at(-1)?.position;
+  await until(() => seen.at(-1)?.position === last, { message: `the subscriber to see ${last}` });
+  expect(seen.map(({ position, event: { id } }) => ({ position, id }))).toEqual(expected);
+}
 
 /** Retries as a client would: at once, but not in a tight loop while nothing listens. */
 const againMs = 25;
@@ -52,7 +73,9 @@ export function socketSubscriber(http: string, filter: Readonly<Record<string, r
     socket.on("open", () => socket.send(JSON.stringify({ type: "subscribe", id: "a", after, filter })));
     socket.on("message", (data) => {
       const message = JSON.parse(String(data)) as { type: string; position: string } & ReceivedEvent;
-      if (message.type === "event") seen.push({ position: message.position, event: message.event });
+      if (message.type === "event") {
+        seen.push({ position: message.position, event: message.event, receivedAt: Date.now() });
+      }
       if (message.type === "event" || message.type === "bookmark") after = message.position;
       // The subscription is over, though the socket may live.
       if (message.type === "error") socket.close();

@@ -38,7 +38,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await stack.connected();
     await bob.playUntil(untilFailure);
     await alice.play();
-    await stack.drained();
+    await stack.drained(bob, alice);
   });
   afterAll(() => cleanup.disposeAsync());
 
@@ -49,8 +49,11 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await using opened = await openPage(browser, `${base}/`);
     const { page, problems } = opened;
     await failing(page).click();
-    await page.getByRole("heading", { name: /deploy: kubectl apply: exit status 1/ }).waitFor();
+    await page.getByRole("heading", { name: /deploy: unable to recognize "STDIN": no matches for kind/ }).waitFor();
     await page.locator(".log .error", { hasText: /no matches for kind "Deploymint"/ }).waitFor();
+    const raw = opened.context.waitForEvent("page");
+    await page.getByRole("button", { name: "Raw" }).click();
+    await (await raw).getByText(/no matches for kind "Deploymint"/).waitFor();
     await using other = await openPage(browser, page.url());
     await other.page.locator(".log .error", { hasText: "Deploymint" }).waitFor();
     expect([...problems, ...other.problems]).toEqual([]);
@@ -124,7 +127,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await page.getByText(/^Connection lost at/).waitFor();
     await screenshot(page, "now-lost");
     await bob.play();
-    await stack.drained();
+    await stack.drained(bob);
     cable.restore();
     await page.getByText(/^Connection lost at/).waitFor({ state: "detached" });
     const loops = await api("operations?source=bob/shop&kind=loop&limit=1000");

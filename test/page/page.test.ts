@@ -6,7 +6,7 @@ import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/s
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
-import { browserProgram, launchBrowser, openPage } from "./browser.ts";
+import { browserProgram, faultsOf, launchBrowser, openPage, screenshot } from "./browser.ts";
 
 // The rest of what a browser sees is in page.long.test.ts.
 
@@ -15,6 +15,7 @@ const recordings = join(import.meta.dirname, "../../packages/fakes/recordings/sk
 describe.skipIf(browserProgram === undefined)("the page", () => {
   const cleanup = new AsyncDisposableStack();
   let [stack, fake, browser]: [Stack?, FakeSkaffold?, Browser?] = [];
+  let played: Promise<unknown> | undefined;
 
   beforeAll(async () => {
     const recording = loadRecording(join(recordings, "04-deploy-failure-then-recovery"));
@@ -25,14 +26,138 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
   });
   afterAll(() => cleanup.disposeAsync());
 
+  const api = async (path: string) =>
+    JSON.parse((await (stack ?? expect.fail()).httpCall("GET", `/api/v1/${path}`)).body);
+  const failedLoop = async () => {
+    const { items } = await api("operations?kind=loop&outcome=failed&limit=100");
+    const { session, runner, loop } = items.at(-1);
+    return `/loops/${session}.${runner}.${loop}`;
+  };
+  /** The output of a loop comes before the next loop begins, as it did when this was recorded. */
+  const playInOrder = async () => {
+    const upstream = fake ?? expect.fail();
+    await upstream.playUntil({ v1: 17 });
+    await stack?.drained(upstream);
+    await upstream.play();
+  };
+  const fakeHasPlayed = async () => {
+    await played;
+    await stack?.drained(fake ?? expect.fail());
+  };
+
   it("shows a loop as it happens, without a script that throws or breaks the content security policy", async () => {
     await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}/`);
     const { page, problems } = opened;
     await page.getByText("alice/shop").waitFor();
-    void fake?.play();
+    played = playInOrder();
     await page.getByTitle(/^loop 1: good/).waitFor();
     expect(problems).toEqual([]);
   });
+
+  it("counts what fails and what is recorded in every view, and searches from each", async () => {
+    await fakeHasPlayed();
+    await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}/health`);
+    const { page, problems } = opened;
+    const counts = page.locator(".top .counts");
+    await counts.getByText("1 failing").waitFor();
+    await counts.getByText("1 recording").waitFor();
+    for (const view of ["Compare", "Trends", "Now"]) {
+      await page.getByRole("link", { name: view, exact: true }).click();
+      await counts.getByText("1 failing").waitFor();
+    }
+    await page.locator(".row").waitFor();
+    await page.getByRole("link", { name: "Health", exact: true }).click();
+    await page.getByLabel("Filter by source, artifact or error").fill("nobody");
+    await page.getByLabel("Filter by source, artifact or error").press("Enter");
+    await page.getByRole("heading", { name: "What happens now" }).waitFor({ state: "attached" });
+    expect([await page.locator(".row").count(), problems]).toEqual([0, []]);
+  });
+
+  it("says of a failed loop each thing once, what its output tells first", async () => {
+    await fakeHasPlayed();
+    await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}${await failedLoop()}`);
+    const { page, problems } = opened;
+    const failure = page.getByLabel("What failed first");
+    await failure.getByRole("heading", { name: /deploy: unable to recognize "STDIN": no matches for kind/ }).waitFor();
+    await page.getByLabel("What differs from the last good loop").waitFor();
+    const above = page.locator(".failure, .differences");
+    const said = (await above.allTextContents()).join("\n");
+    expect(said.split("Deploymint")).toHaveLength(2);
+    // The output below says it.
+    expect(said).not.toContain("kubectl apply: exit status 1");
+    await page.locator(".log pre", { hasText: "kubectl apply: exit status 1" }).waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it("shows the events of a session with their date, cut lines whole, and errors red", async () => {
+    await fakeHasPlayed();
+    const { items } = await api("sessions?limit=1");
+    await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}/sessions/${items[0].session}`);
+    const { page, problems } = opened;
+    const events = page.getByLabel("Events", { exact: true });
+    await page.getByLabel("Filter events").fill("kind:log.* web:");
+    await events
+      .getByText(/^ - web -> web:[0-9a-f]{64}$/)
+      .first()
+      .waitFor();
+    const when = events.locator(".when").first();
+    // It was recorded on another day.
+    expect(await when.textContent()).toMatch(/^\d+ \w{3} (\d{4} )?\d\d:\d\d:\d\d$/);
+    expect(await when.getAttribute("title")).toMatch(/^\w{3} \d+ \w{3} \d{4}, \d\d:\d\d:\d\d\.\d{3} /);
+    const lacking =
+      "[...document.querySelectorAll('.event-list .when')].map((cell) => cell.scrollWidth - cell.clientWidth)";
+    expect(Math.max(...((await page.evaluate(lacking)) as number[]))).toBe(0);
+    await page.getByLabel("Filter events").fill("kind:log.* Deploymint");
+    await events.locator("li.failed", { hasText: "Deploymint" }).first().waitFor();
+    expect([await faultsOf(page), problems]).toEqual([[], []]);
+  });
+
+  it("says what a refusal means and what to do", async () => {
+    await fakeHasPlayed();
+    await using opened = await openPage(browser ?? expect.fail(), "about:blank");
+    const { page, problems } = opened;
+    const json = { error: { code: "limit_exceeded", message: "more than 50 requests in a second" } };
+    let refuses = true;
+    await page.route("**/api/v1/operations*", (route) =>
+      refuses ? route.fulfill({ status: 429, headers: { "retry-after": "3" }, json }) : route.continue(),
+    );
+    await page.goto(`http://${stack?.http}${await failedLoop()}`);
+    await page.getByRole("alert").getByText("Tapedeck is asked too much right now. Try again in 3 seconds.").waitFor();
+    expect(await faultsOf(page)).toEqual([]);
+    refuses = false;
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByLabel("What failed first").waitFor();
+    expect(problems).toEqual([]);
+  });
+});
+
+it.skipIf(browserProgram === undefined)("Health says how the log grew, and what waits to be recorded", async () => {
+  await using cleanup = new AsyncDisposableStack();
+  const recording = loadRecording(join(recordings, "20-old-v1.39.18"));
+  const fake = cleanup.use(await startFakeSkaffold({ recording }));
+  const stack = cleanup.use(await startStack({ skaffold: [{ address: fake.address }] }));
+  const browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
+  await stack.connected();
+  await fake.play();
+  await stack.drained(fake);
+  await using opened = await openPage(browser, "about:blank");
+  const { page, problems } = opened;
+  let waits: object[] | undefined;
+  // The log is away, and a tap has no more room.
+  await page.route("**/api/v1/status", async (route) => {
+    const answer = await (await route.fetch()).json();
+    await route.fulfill({ json: waits === undefined ? answer : { ...answer, waiting: waits } });
+  });
+  await page.goto(`http://${stack.http}/health`);
+  const figure = (name: string) => page.locator(".checks div", { has: page.getByText(name, { exact: true }) });
+  await figure("grew in 24 hours by")
+    .getByText(/^\d.*B, \d+ messages$/)
+    .waitFor();
+  await figure("waits to be recorded").getByText("nothing", { exact: true }).waitFor();
+  waits = [{ source: "default/alice/shop/skaffold", items: "1500", bytes: "3072", dropped: "2" }];
+  await figure("waits to be recorded").getByText("1500 items, 3.0 KiB; 2 frames had no room !").waitFor();
+  expect([await faultsOf(page), problems]).toEqual([[], []]);
+  await screenshot(page, "health-waits");
 });
 
 it("loads at most 120 KB of compressed script first, and Trends with its charts when it is opened", () => {

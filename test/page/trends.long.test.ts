@@ -16,6 +16,12 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
   });
   afterAll(() => cleanup.disposeAsync());
 
+  let written: Promise<void> | undefined;
+  const weeksAreWritten = () => {
+    written ??= writeWeeks(seeded);
+    return written;
+  };
+
   const path = (more: Record<string, string>) =>
     `http://${seeded.stack.http}/trends?${new URLSearchParams({ from: weeks.from, to: weeks.to, zone: "UTC", ...more })}`;
   const designs = [
@@ -54,10 +60,28 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     await looked("trends-one-point", path({ pick: "wait", since: weeks.from }), "alice/shop · loop 1");
   });
 
+  it.each(["light", "dark"] as const)("tell causes apart, and from the page, in %s", async (colorScheme) => {
+    await weeksAreWritten();
+    await using opened = await openPage(browser, path({}), { colorScheme });
+    const { page } = opened;
+    await page.locator(".causes .swatch").first().waitFor();
+    const shades = (await page.evaluate(
+      "[...document.querySelectorAll('.causes .swatch')].map((one) => getComputedStyle(one).backgroundColor)",
+    )) as string[];
+    const back = (await page.evaluate("getComputedStyle(document.documentElement).backgroundColor")) as string;
+    const named = shades.slice(0, 6);
+    expect(named).toHaveLength(6);
+    for (const [index, shade] of named.entries()) {
+      expect([shade, contrast(shade, back) >= 3]).toEqual([shade, true]);
+      if (index > 0) expect(contrast(shade, named[index - 1] ?? "")).toBeGreaterThan(1.15);
+    }
+  });
+
   it("are readable with weeks of loops, picked and with SQL, in every design", async () => {
-    await writeWeeks(seeded);
+    await weeksAreWritten();
     await looked("trends", path({}), "Flaky artifacts");
     await looked("trends-picked", path({ pick: "failures", since: "2026-11-26" }), "web does not build");
+    await looked("trends-waits", path({ pick: "wait", since: "2026-11-26" }), "Loops that became ready");
     await using opened = await openPage(browser, path({}));
     const { page } = opened;
     await page.getByLabel("SQL of Wait per loop").click();
@@ -65,9 +89,27 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     await page.locator('[data-chart="green"] .u-over').hover();
     await screenshot(page, "trends-sql", { fullPage: true });
     expect(await faultsOf(page)).toEqual([]);
+    await using phone = await openPage(browser, path({ pick: "failures" }), { viewport: { width: 390, height: 844 } });
+    const cause = phone.page.getByLabel("Loops behind it").locator("td.what").first();
+    const box = (await cause.boundingBox()) ?? expect.fail("no cause");
+    expect([box.width > 300, box.x + box.width <= 390]).toEqual([true, true]);
     // The visitor's other colours reach what is drawn.
     await page.getByLabel(/^Colours: /).click();
     await page.getByLabel(/^Colours: /).click();
     await screenshot(page, "trends-turned-dark");
   });
 });
+
+/** Of two colours as "rgb(1, 2, 3)", as WCAG defines it: 1 for the same, 21 for black on white. */
+function contrast(one: string, other: string): number {
+  const [low = 0, high = 0] = [one, other].map(luminance).toSorted((a, b) => a - b);
+  return (high + 0.05) / (low + 0.05);
+}
+
+function luminance(colour: string): number {
+  const [red = 0, green = 0, blue = 0] = (colour.match(/\d+/g) ?? []).map((part) => {
+    const share = Number(part) / 255;
+    return share <= 0.03928 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}

@@ -2,7 +2,7 @@ import { Client, types } from "pg";
 import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
-import { browserProgram, launchBrowser, openPage } from "./browser.ts";
+import { browserProgram, faultsOf, launchBrowser, openPage, screenshot } from "./browser.ts";
 import { weeks, writeWeeks } from "./weeks.ts";
 
 describe.skipIf(browserProgram === undefined)("the trends", () => {
@@ -107,6 +107,31 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
       ]);
       expect(shown).toEqual(expected);
     }
+    expect(problems).toEqual([]);
+  });
+
+  it("stay where the numbers of one are refused, which says so in its place", async () => {
+    await using opened = await openPage(browser, "about:blank");
+    const { page, problems } = opened;
+    let refuses = true;
+    const json = { error: { code: "limit_exceeded", message: "more than 10000 groups" } };
+    await page.route("**/api/v1/stats/green*", (route) =>
+      refuses ? route.fulfill({ status: 429, json }) : route.continue(),
+    );
+    await page.goto(base + path({}));
+    const green = panel(page, "green");
+    await green.getByRole("alert").getByText("Choose a shorter time, or one developer or project.").waitFor();
+    expect(await green.locator("canvas, table").count()).toBe(0);
+    for (const name of ["wait", "overtaken", "failures"]) {
+      await panel(page, name).locator("canvas").waitFor();
+      expect(await panel(page, name).getByRole("alert").count()).toBe(0);
+    }
+    expect(await panel(page, "slow").locator("tr[data-artifact]").count()).toBeGreaterThan(1);
+    expect(await faultsOf(page)).toEqual([]);
+    await screenshot(page, "trends-refused", { fullPage: true });
+    refuses = false;
+    await page.reload();
+    await green.locator("canvas").waitFor();
     expect(problems).toEqual([]);
   });
 

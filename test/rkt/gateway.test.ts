@@ -1,12 +1,11 @@
 import { join } from "node:path";
 import { status } from "@grpc/grpc-js";
-import { largeHost, madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
+import { madeUpRecording, runningPod } from "@tapedeck/fakes/rkt/host";
 import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/rkt/recording";
 import type { FakeRkt } from "@tapedeck/fakes/rkt/server";
 import {
-  AppState,
   EventFilter,
-  EventType,
+  type EventType,
   GetLogsResponse,
   InspectImageRequest,
   InspectPodRequest,
@@ -14,39 +13,16 @@ import {
   ListImagesRequest,
   ListPodsRequest,
   type Pod,
-  PodState,
+  type PodState,
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { infoOf } from "../stack/error-info.ts";
-import { type StackHost, startStack } from "../stack/stack.ts";
-import { type RktClient, rktClient } from "./client.ts";
-import { kinds, settled, startRktHost } from "./host.ts";
+import type { RktClient } from "./client.ts";
+import { settled } from "./host.ts";
+import { type RecordedHost, recordedHost } from "./recorded-host.ts";
 
 const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "rkt");
-
-/** A host with all of Tapedeck on it. */
-async function recordedHost(recording: RecordedUpstream, settings: Readonly<Record<string, string>> = {}) {
-  await using cleanup = new AsyncDisposableStack();
-  const host = cleanup.use(await startRktHost(recording));
-  const source: StackHost = { address: host.fake.address, interval: "10ms", redact: "off", timeout: "1h", ...settings };
-  const stack = cleanup.use(await startStack({ rkt: [source] }));
-  const client = cleanup.use(rktClient(stack.grpc));
-  const owned = cleanup.move();
-  return {
-    host,
-    stack,
-    client,
-    /** Plays on, and waits until it is recorded. */
-    async play(polls: Partial<Record<(typeof kinds)[number], number>>) {
-      for (const kind of kinds) host.playTo(kind, polls[kind] ?? 0);
-      await Promise.all(kinds.map((kind) => settled(host, stack, kind)));
-    },
-    [Symbol.asyncDispose]: () => owned.disposeAsync(),
-  };
-}
-
-type RecordedHost = Awaited<ReturnType<typeof recordedHost>>;
 
 describe("the output of a pod's apps", () => {
   const id = "91d2f685-a122-492d-8bbe-c843c3cdb304";
@@ -233,28 +209,5 @@ describe("a host that hangs", () => {
     // Else the call would be given up after an hour.
     await stack.parts.ingest[Symbol.asyncDispose]();
     await until(() => host.fake.calls.ListPods.inFlight === 0, { message: "the call to be given up" });
-  });
-});
-
-describe("a host with 5,000 pods", () => {
-  it("is recorded and served whole, and the end of one pod is recorded", async () => {
-    await using on = await recordedHost(largeHost({ pods: 5_000, polls: 2, ending: 1 }));
-    const { client } = on;
-    await on.play({ pods: 1 });
-    const answer = (await client.ask("ListPods", new Uint8Array())) as { readonly result: readonly Pod[] };
-    expect(answer.result.map(({ id }) => id)).toEqual(
-      Array.from({ length: 5_000 }, (_, index) => runningPod(index).id),
-    );
-    const listening = client.events(2);
-    await on.play({ pods: 2 });
-    const { id } = runningPod(0);
-    expect((await listening).map((event) => [event.type, event.id])).toEqual([
-      [EventType.EVENT_TYPE_APP_EXITED, id],
-      [EventType.EVENT_TYPE_POD_EXITED, id],
-    ]);
-    const inspected = await client.ask("InspectPod", InspectPodRequest.encode({ id }).finish());
-    expect(inspected).toMatchObject({
-      result: { state: PodState.POD_STATE_EXITED, apps: [{ state: AppState.APP_STATE_EXITED }] },
-    });
   });
 });

@@ -8,6 +8,7 @@ import { errorsWithObservations } from "./errors-recording.ts";
 import { expectEvents, kindOf, lineOf, rktKinds } from "./events.ts";
 import { exceptions } from "./exceptions.ts";
 import { kinds, type RktHost, settled, startRktHost } from "./host.ts";
+import { labelledRuns } from "./labelled-runs.ts";
 import { answersNow, type PositionedAnswer } from "./positioned-answers.ts";
 import { answerOf, stepsOf } from "./steps.ts";
 import { ask, expectRuns } from "./tables.ts";
@@ -116,6 +117,21 @@ function testsOf(name: string, scenario: Scenario): void {
       await stack.caughtUp();
       expect(await expectRuns(stack.database, recording, await hostEvents())).toBe(scenario.runs);
     });
+
+  it("has the runs of pods that a person reads from the recording", async () => {
+    await stack.caughtUp();
+    const rows = await ask(
+      stack.database,
+      `select left(pod, 4) || '-' || right(pod, 4) as pod, outcome, state, gone, apps::int, failed_apps::int as "failedApps",
+         started_at is not null as started
+       from tapedeck.pod_runs order by 1`,
+    );
+    expect(rows).toEqual(
+      labelledRuns[name]?.map(({ outcome = null, gone = false, failedApps = 0, started = true, ...run }) => ({
+        ...{ ...run, outcome, gone, failedApps, started },
+      })),
+    );
+  });
 
   if (name === "01-full-lifecycle")
     it("keeps removed resources in its tables", async () => {

@@ -9,10 +9,9 @@ import { settled, startRktHost } from "./host.ts";
 import { recordedAndServed, recordingsFolder, type Scenario } from "./recorded-and-served.ts";
 import { answerOf } from "./steps.ts";
 
-/** One of each kind. `recordings.long.test.ts` has the others. */
+/** A whole life, and errors. `recordings.long.test.ts` has the others. */
 const recordings: Readonly<Record<string, Scenario>> = {
   "01-full-lifecycle": { compared: { GetInfo: 1, ListPods: 11, InspectPod: 8, ListImages: 7 }, runs: 4 },
-  "03-prepare-aborted": { compared: { ListPods: 7, InspectPod: 3, ListImages: 2 } },
   // Two pods were prepared, one of them was renamed (its id is gone, another one is there), an image was removed.
   "07-errors": {
     compared: { InspectPod: 12, ListPods: 4, InspectImage: 7, ListImages: 2 },
@@ -22,22 +21,6 @@ const recordings: Readonly<Record<string, Scenario>> = {
       "POD_PREPARED beef-0002 created_at 1795188503",
       "POD_GARBAGE_COLLECTED feed-0002 look 3 phase=never-ran",
       "IMAGE_REMOVED other.example/batch look 2 version=0.0.7",
-    ],
-  },
-  "10-blocking-start": {
-    compared: { ListPods: 5, InspectPod: 2, ListImages: 1 },
-    timeout: "3s",
-    gaps: ["something of pods may be missing: the pods could not be listed: no answer within 3000 ms"],
-    events: [
-      // A was prepared at :48.41, and its pid file came with the fourth look; it exited before the fifth.
-      "POD_PREPARED dbec-22d7 created_at 1795188528 inferred=true",
-      "POD_STARTED dbec-22d7 started_at 1795188530",
-      "APP_STARTED dbec-22d7/worker started_at 1795188530",
-      "APP_EXITED dbec-22d7/worker look 5 exit_code=0",
-      "POD_EXITED dbec-22d7 look 5",
-      // B died before its pid file. C came when nobody looked any more.
-      "POD_PREPARED ed27-ed3f created_at 1795188532 inferred=true",
-      "POD_EXITED ed27-ed3f look 7 started=false",
     ],
   },
 };

@@ -11,7 +11,23 @@ export type LabelledLoop = {
 /** From the end of a failed loop to that of the next good one, by their numbers; no good one and no time while red. */
 export type LabelledRed = { readonly failed: number; readonly green?: number; readonly redMs?: number };
 
-export type LabelledRecording = { readonly loops: readonly LabelledLoop[]; readonly red: readonly LabelledRed[] };
+/** All builds of an artifact: each one's whole milliseconds, in order. */
+export type LabelledArtifact = {
+  readonly builtMs: readonly number[];
+  /** How many of them failed, and of those how many the next build did not repeat. */
+  readonly failed?: number;
+  readonly flakes?: number;
+  readonly percentiles: { readonly p50: number; readonly p90: number };
+};
+
+export type LabelledRecording = {
+  readonly loops: readonly LabelledLoop[];
+  readonly red: readonly LabelledRed[];
+  /** What failed outside of loops: phase, subject, error code. */
+  readonly failedAlone?: readonly (readonly [phase: string, subject: string, code: string])[];
+  /** By name; absent: not labelled. */
+  readonly artifacts?: Readonly<Record<string, LabelledArtifact>>;
+};
 
 const ready = (waited: NonNullable<LabelledLoop["waited"]>): LabelledLoop => ({ outcome: "succeeded", waited });
 const failed = (
@@ -23,9 +39,11 @@ const failed = (
 const noDevLoop: LabelledRecording = { loops: [], red: [] };
 
 /**
- * Worked out by hand. Each message of v1, and those of v2 about the task Render, was written down with its whole milliseconds since
- * the loop's "In Progress"; a phase is the difference between its two messages. A status check runs inside its deploy, whose
- * time is the rest. Builds follow each other here, so all of them count. What is left of the loop is "other".
+ * Every recording has an entry. Worked out by hand. Each message of v1, and those of v2 about the task Render, was written
+ * down with its whole milliseconds since the loop's "In Progress"; a phase is the difference between its two messages. A status
+ * check runs inside its deploy, whose time is the rest. Builds follow each other here, so all of them count. What is left of
+ * the loop is "other". The loops of 15-* are all alike, and without v2 nothing tells of rendering: a script that knew nothing
+ * but that list subtracted for them.
  */
 export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
   "01-dev-success-3-artifacts-5-iterations": {
@@ -38,6 +56,11 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 53, render: 2, deploy: 81, other: 5 }),
     ],
     red: [],
+    artifacts: {
+      web: { builtMs: [37, 53, 52], percentiles: { p50: 52, p90: 52.8 } },
+      api: { builtMs: [36, 47], percentiles: { p50: 41.5, p90: 45.9 } },
+      worker: { builtMs: [39, 56], percentiles: { p50: 47.5, p90: 54.3 } },
+    },
   },
   "03-first-build-fails-process-exits": {
     // The builds of web and api fail, too, because Skaffold ends them.
@@ -54,6 +77,10 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
     ],
     red: [{ failed: 2, green: 3, redMs: 1_859 }, { failed: 4 }],
   },
+  "04b-first-deploy-fails-process-exits": {
+    loops: [failed(["deploy", "", "DEPLOY_KUBECTL_USER_ERR"], { build: 126, render: 1, deploy: 57, other: 2 })],
+    red: [{ failed: 1 }],
+  },
   "05-control-api-auto-off": {
     loops: [
       ready({ build: 157, render: 5, deploy: 78, other: 4 }),
@@ -67,6 +94,42 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ render: 1, deploy: 87 }),
       ready({ build: 36, render: 2, deploy: 59, other: 1 }),
     ],
+    red: [],
+  },
+  "07-two-processes-same-port/process-a": {
+    loops: [
+      ready({ build: 135, render: 2, deploy: 73, other: 4 }),
+      ready({ build: 48, render: 2, deploy: 88, other: 3 }),
+    ],
+    red: [],
+  },
+  "07-two-processes-same-port/process-b": {
+    loops: [
+      ready({ render: 1, deploy: 78, other: 11 }),
+      ready({ build: 55, render: 3, deploy: 87, other: 1 }),
+      ready({ render: 1, deploy: 72, other: 3 }),
+    ],
+    red: [],
+  },
+  // Its port was taken: it said nothing but on its console, and ended.
+  "07-two-processes-same-port/process-c-collides-while-a-runs": noDevLoop,
+  "08-handle-custom-events": {
+    loops: [
+      ready({ build: 109, render: 2, deploy: 60, other: 5 }),
+      ready({ build: 41, render: 1, deploy: 62, other: 2 }),
+    ],
+    red: [],
+  },
+  "08b-handle-crash-v1-devloop-failed-without-err": {
+    loops: [ready({ build: 135, render: 1, deploy: 70, other: 7 })],
+    red: [],
+  },
+  "08c-handle-crash-v2-status-check-after-auto-toggle": {
+    loops: [ready({ build: 120, render: 1, deploy: 89, other: 6 })],
+    red: [],
+  },
+  "09-error-responses": {
+    loops: [ready({ build: 123, render: 4, deploy: 84, other: 5 })],
     red: [],
   },
   "10-status-check-port-forward-sync-app-logs": {
@@ -95,6 +158,166 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
   },
   "12-skaffold-build-one-shot": noDevLoop,
   "12b-skaffold-run-one-shot": noDevLoop,
+  // `skaffold build`, like 12.
+  "12c-wait-for-connection": noDevLoop,
+  // The configuration could not be read, so there was nothing to loop over.
+  "14-config-error-wait-for-connection": noDevLoop,
+  "15-disconnect-after-replay-is-safe": {
+    loops: [
+      ready({ build: 222, deploy: 129, other: 4 }),
+      ready({ build: 75, deploy: 148, other: 4 }),
+      ready({ build: 68, deploy: 124, other: 3 }),
+    ],
+    red: [],
+  },
+  "15-drops-curl": {
+    loops: [
+      ready({ build: 218, deploy: 129, other: 3 }),
+      ready({ build: 162, deploy: 132, other: 2 }),
+      ready({ build: 162, deploy: 118, other: 2 }),
+      ready({ build: 182, deploy: 121, other: 1 }),
+      failed(["deploy", "", "DEPLOY_ERR_WAITING_FOR_DELETION"], { build: 197, deploy: 4, other: 3 }),
+    ],
+    red: [{ failed: 5 }],
+  },
+  "15-drops-grpc-idle": {
+    loops: [
+      ready({ build: 232, deploy: 140, other: 9 }),
+      ready({ build: 74, deploy: 131, other: 5 }),
+      ready({ build: 88, deploy: 130, other: 7 }),
+      ready({ build: 86, deploy: 131, other: 6 }),
+      ready({ build: 71, deploy: 142, other: 3 }),
+      ready({ build: 68, deploy: 142, other: 4 }),
+      ready({ build: 76, deploy: 128, other: 9 }),
+      ready({ build: 83, deploy: 161, other: 8 }),
+      ready({ build: 78, deploy: 127, other: 7 }),
+      ready({ build: 70, deploy: 120, other: 9 }),
+      ready({ build: 74, deploy: 128, other: 6 }),
+      ready({ build: 78, deploy: 153, other: 9 }),
+      ready({ build: 72, deploy: 130, other: 10 }),
+      ready({ build: 78, deploy: 160, other: 10 }),
+    ],
+    red: [],
+  },
+  "15-drops-grpc-live": {
+    loops: [
+      ready({ build: 219, deploy: 116, other: 4 }),
+      ready({ build: 117, deploy: 136, other: 4 }),
+      ready({ build: 92, deploy: 115, other: 3 }),
+      ready({ build: 106, deploy: 121, other: 5 }),
+      ready({ build: 119, deploy: 116, other: 4 }),
+      ready({ build: 104, deploy: 129, other: 5 }),
+      ready({ build: 106, deploy: 158, other: 7 }),
+      ready({ build: 98, deploy: 160, other: 5 }),
+      ready({ build: 129, deploy: 139, other: 13 }),
+      ready({ build: 127, deploy: 157, other: 7 }),
+      ready({ build: 127, deploy: 167, other: 10 }),
+      ready({ build: 164, deploy: 169, other: 9 }),
+      ready({ build: 167, deploy: 174, other: 8 }),
+      ready({ build: 181, deploy: 192, other: 11 }),
+    ],
+    red: [],
+  },
+  "15-drops-http-idle": {
+    loops: [
+      ready({ build: 209, deploy: 125, other: 4 }),
+      ready({ build: 69, deploy: 123, other: 3 }),
+      ready({ build: 72, deploy: 122, other: 3 }),
+      ready({ build: 85, deploy: 118, other: 3 }),
+      ready({ build: 67, deploy: 125, other: 5 }),
+      ready({ build: 72, deploy: 120, other: 5 }),
+      ready({ build: 86, deploy: 129, other: 8 }),
+      ready({ build: 78, deploy: 136, other: 10 }),
+      ready({ build: 70, deploy: 144, other: 6 }),
+      ready({ build: 96, deploy: 135, other: 9 }),
+      ready({ build: 72, deploy: 129, other: 7 }),
+      ready({ build: 70, deploy: 123, other: 7 }),
+      ready({ build: 62, deploy: 112, other: 7 }),
+      ready({ build: 67, deploy: 128, other: 6 }),
+    ],
+    red: [],
+  },
+  "15-drops-http-live": {
+    loops: [
+      ready({ build: 233, deploy: 159, other: 5 }),
+      failed(["build", "worker", "BUILD_UNKNOWN"], { build: 172, other: 3 }),
+    ],
+    red: [{ failed: 2 }],
+  },
+  "15-hang-disconnect-during-replay": {
+    loops: [
+      ready({ build: 227, deploy: 135, other: 8 }),
+      ready({ build: 166, deploy: 127, other: 6 }),
+      ready({ build: 71, deploy: 122, other: 5 }),
+      { outcome: "unknown" },
+    ],
+    red: [],
+  },
+  "15-hang-reader-stops-reading": {
+    loops: [
+      ready({ build: 339, deploy: 202, other: 10 }),
+      ready({ build: 9045, deploy: 125, other: 6 }),
+      ready({ build: 75, deploy: 130, other: 6 }),
+    ],
+    red: [],
+  },
+  "15-http-disconnect-during-replay": {
+    loops: [ready({ build: 242, deploy: 136, other: 8 }), ready({ build: 163, deploy: 131, other: 5 })],
+    red: [],
+  },
+  "15-joining-while-busy-grpc": {
+    loops: [
+      ready({ build: 194, deploy: 117, other: 5 }),
+      ready({ build: 188, deploy: 131, other: 1 }),
+      { outcome: "unknown" },
+    ],
+    red: [],
+  },
+  "15-joining-while-busy-http": {
+    loops: [
+      ready({ build: 235, deploy: 149, other: 9 }),
+      ready({ build: 264, deploy: 123, other: 3 }),
+      { outcome: "unknown" },
+    ],
+    red: [],
+  },
+  "15-joining-while-busy-one-each-grpc": {
+    loops: [
+      ready({ build: 193, deploy: 120, other: 4 }),
+      ready({ build: 173, deploy: 124, other: 2 }),
+      ready({ build: 189, deploy: 113, other: 2 }),
+      ready({ build: 159, deploy: 113, other: 1 }),
+      ready({ build: 157, deploy: 120, other: 1 }),
+      ready({ build: 161, deploy: 123, other: 1 }),
+      ready({ build: 162, deploy: 115, other: 2 }),
+      ready({ build: 185, deploy: 116, other: 2 }),
+      ready({ build: 227, deploy: 121, other: 1 }),
+      { outcome: "unknown" },
+    ],
+    red: [],
+  },
+  "15-joining-while-busy-one-each-http": {
+    loops: [
+      ready({ build: 220, deploy: 129, other: 6 }),
+      ready({ build: 187, deploy: 116, other: 1 }),
+      ready({ build: 331, deploy: 152, other: 1 }),
+      ready({ build: 253, deploy: 135, other: 2 }),
+      ready({ build: 239, deploy: 121, other: 2 }),
+      ready({ build: 289, deploy: 128, other: 2 }),
+      ready({ build: 281, deploy: 123, other: 1 }),
+      ready({ build: 355, deploy: 126, other: 1 }),
+      ready({ build: 351, deploy: 130, other: 6 }),
+      ready({ build: 354, deploy: 127, other: 4 }),
+      ready({ build: 322, deploy: 115, other: 3 }),
+      ready({ build: 337, deploy: 119, other: 2 }),
+      ready({ build: 328, deploy: 123, other: 4 }),
+    ],
+    red: [],
+  },
+  "16-experiments": {
+    loops: [ready({ build: 191, deploy: 112, other: 4 }), failed(["build", "worker", "BUILD_UNKNOWN"], { build: 114 })],
+    red: [{ failed: 2 }],
+  },
   "17-invalid-utf8-in-build-output": {
     loops: [
       ready({ build: 153, render: 2, deploy: 73, other: 4 }),
@@ -113,5 +336,21 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 53, deploy: 107, other: 3 }),
     ],
     red: [{ failed: 3, green: 4, redMs: 1_892 }],
+    artifacts: {
+      web: { builtMs: [46, 54], percentiles: { p50: 50, p90: 53.2 } },
+      api: { builtMs: [52, 38, 52], failed: 1, flakes: 1, percentiles: { p50: 52, p90: 52 } },
+      worker: { builtMs: [56], percentiles: { p50: 56, p90: 56 } },
+    },
+  },
+  // `skaffold dev`, but v0.40.0 has no messages about loops: four rounds of builds and deploys stand alone.
+  "21-old-v0.40.0": {
+    ...noDevLoop,
+    // This version has no error codes either.
+    failedAlone: [["build", "api", ""]],
+    artifacts: {
+      web: { builtMs: [41, 44], percentiles: { p50: 42.5, p90: 43.7 } },
+      api: { builtMs: [34, 44, 43], failed: 1, flakes: 1, percentiles: { p50: 43, p90: 43.8 } },
+      worker: { builtMs: [40], percentiles: { p50: 40, p90: 40 } },
+    },
   },
 };

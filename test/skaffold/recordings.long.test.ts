@@ -13,6 +13,7 @@ const recordings = [
   "07-two-processes-same-port/process-b",
   "08-handle-custom-events",
   "08b-handle-crash-v1-devloop-failed-without-err",
+  "08c-handle-crash-v2-status-check-after-auto-toggle",
   "10b-first-status-check-times-out",
   "12-skaffold-build-one-shot",
   "12b-skaffold-run-one-shot",

@@ -3,7 +3,6 @@ import { recordedAndServed } from "./recorded-and-served.ts";
 /** One of each kind. `recordings.long.test.ts` has the others. */
 const recordings = [
   "04-deploy-failure-then-recovery",
-  "08c-handle-crash-v2-status-check-after-auto-toggle",
   "09-error-responses",
   "10-status-check-port-forward-sync-app-logs",
   "20-old-v1.39.18",

@@ -1,59 +1,26 @@
-import { mkdtempSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
-import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { until } from "@tapedeck/shared/testing/until";
-import { startCli } from "tapedeck/testing/cli";
-import { recordingFolder } from "tapedeck/testing/skaffold-program";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { type Stack, startStack } from "./stack.ts";
+import { expect, it } from "vitest";
+import { recordedShop } from "./recorded-shop.ts";
 
-// Commands that read, as people and scripts type them.
+// Commands that read, as people and scripts type them. More forms of times in commands.long.test.ts.
 
-const folder = mkdtempSync(join(tmpdir(), "commands-"));
-const cleanup = new AsyncDisposableStack();
-let stack: Stack;
-let fake: FakeSkaffold;
-
-beforeAll(async () => {
-  const recording = loadRecording(recordingFolder("10-status-check-port-forward-sync-app-logs"));
-  fake = cleanup.use(await startFakeSkaffold({ recording }));
-  stack = cleanup.use(await startStack({ skaffold: [{ developer: "alice", project: "shop", address: fake.address }] }));
-});
-afterAll(async () => {
-  await cleanup.disposeAsync();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const start = (args: readonly string[], url = `http://${stack.http}`) =>
-  startCli(args, {
-    cwd: folder,
-    env: {
-      ...{ TAPEDECK_URL: url, TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1), TAPEDECK_DATA: join(folder, "data") },
-      XDG_STATE_HOME: folder,
-    },
-  });
-
-async function tapedeck(...args: string[]) {
-  await using cli = start(args);
-  return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
-}
+const shop = recordedShop();
+const { start, tapedeck } = shop;
 
 type Page = {
   readonly items: readonly { readonly kind: string; readonly position: string }[];
   readonly position: string;
 };
 const events = async (kind: string): Promise<Page> =>
-  JSON.parse((await stack.httpCall("GET", `/api/v1/events?kind=${kind}&limit=1000`)).body);
+  JSON.parse((await shop.stack.httpCall("GET", `/api/v1/events?kind=${kind}&limit=1000`)).body);
 
 /** A proxy to the gateway that holds back WebSockets until it is opened. */
 async function gate() {
   const opened = Promise.withResolvers<void>();
   const asked = Promise.withResolvers<void>();
   const server = createServer((near) => {
-    const far = connect(Number(stack.http.split(":").at(-1)), "127.0.0.1");
+    const far = connect(Number(shop.stack.http.split(":").at(-1)), "127.0.0.1");
     for (const socket of [near, far]) socket.on("error", () => {});
     near.on("data", (bytes) => {
       if (!/^upgrade: websocket/im.test(String(bytes))) return void far.write(bytes);
@@ -74,7 +41,7 @@ async function gate() {
 }
 
 it("wait misses nothing that happens between its call and its subscription", async () => {
-  await fake.playUntil({ v1: 3 });
+  await shop.fake.playUntil({ v1: 3 });
   await until(async () => (await events("build.started")).items.length > 0, { message: "the beginning" });
   await using way = await gate();
   await using waiting = start(
@@ -83,7 +50,7 @@ it("wait misses nothing that happens between its call and its subscription", asy
   );
   await way.asked;
   const before = (await events("loop.*")).items.length;
-  await fake.play();
+  await shop.fake.play();
   await until(async () => (await events("loop.*")).items.length > before, { message: "a loop to end" });
   way.open();
   expect([await waiting.ended, waiting.stderr()]).toEqual([0, ""]);
@@ -143,29 +110,10 @@ it("logs prints the output of the requested source without control characters", 
 it("times may be written as people write them", async () => {
   expect((await tapedeck("sessions", "--since", "10m")).out).toContain("alice/shop");
   expect((await tapedeck("sessions", "--until", "yesterday")).out).toBe("No matching sessions.\n");
-  expect((await tapedeck("stats", "builds", "-s", "alice/shop", "--since", "2026-01-01")).out).toMatch(/^ARTIFACT/);
-  expect((await tapedeck("stats", "builds", "-s", "bob/shop")).out).toBe("No matching builds.\n");
-  const since2026 = ["-s", "alice/shop", "--since", "2026-01-01"];
-  const loops = (await tapedeck("stats", "loops", "-g", "developer,label.branch", ...since2026)).out.split("\n");
-  expect(loops[0]).toMatch(/^DEVELOPER +BRANCH +LOOPS +FAILED +OVERTAKEN +P50 +P90 +P99 +WAITED$/);
-  expect(loops[1]).toMatch(/^alice +\d+ +\d+/);
-  expect((await tapedeck("stats", "failures", "-s", "bob/shop")).out).toBe("No matching failures.\n");
-  expect((await tapedeck("stats", "green", "--json", ...since2026)).out).toMatch(/^\{"items":\[/);
-  expect((await tapedeck("stats", "commands")).out).toBe("No commands yet.\n");
-  expect((await tapedeck("stats", "loops", "-g", "weather")).err).toContain("weather");
   expect((await tapedeck("tail", "--since", "10m", "--no-follow", "-k", "loop.started")).out).toContain(
     "loop 1 started",
   );
-  expect((await tapedeck("tail", "--since", "10m", "--until", "9m", "-k", "loop.started")).out).toBe("");
-  for (const more of [[], ["--since", "10m"]]) {
-    const unknown = await tapedeck("tail", "-s", "nosuch/x", "--no-follow", ...more);
-    expect(unknown).toMatchObject({ code: 0, out: "", err: "nothing has been recorded of nosuch/x\n" });
-    const known = await tapedeck("tail", "-s", "alice/shop", "-k", "pod.*", "--no-follow", ...more);
-    expect(known).toMatchObject({ code: 0, out: "", err: "" });
-  }
   expect((await tapedeck("tail", "--since", "soon")).err).toContain('Expected "10m", "2h" or "3d" (that long ago)');
-  expect((await tapedeck("export", "-s", "alice/shop", "--since", "1h")).out).toMatch(/^\{"format":"tapedeck-session"/);
-  expect((await tapedeck("export", "-s", "alice/shop", "--until", "yesterday")).err).toContain("there are no sessions");
 });
 
 it("shell completion knows commands, flags and source names", async () => {

@@ -17,7 +17,7 @@ import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect } from "nats";
+import { connect, type NatsConnection } from "nats";
 import { inject } from "vitest";
 import { type HttpAnswer, httpCall } from "./http-call.ts";
 
@@ -38,6 +38,10 @@ export type StackOptions = {
   readonly logger?: Logger;
   /** More settings, as environment variables. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Settings of one service alone. */
+  readonly envOf?: Partial<Readonly<Record<"ingest" | "query" | "gateway", Readonly<Record<string, string>>>>>;
+  /** The connection of the stack's own reader of the log, where NATS does not let everybody in. */
+  readonly connect?: () => Promise<NatsConnection>;
   /** Ingest's times; longer than by default where a test is not about them. */
   readonly times?: RecordingTimes;
   /** By default the stack starts its own, which end with it. */
@@ -52,6 +56,9 @@ export type StackServers = {
 };
 
 export type FrameCounts = { readonly v1?: number; readonly v2?: number; readonly logs?: number };
+
+/** An upstream at its address, and what it has said to whoever is connected. */
+export type Told = { readonly address: string; readonly said: FrameCounts };
 
 /** All of Tapedeck in one process, on a NATS and a database of its own, with every port chosen by the kernel. */
 export type Stack = AsyncDisposable & {
@@ -69,16 +76,20 @@ export type Stack = AsyncDisposable & {
   /** Connection string. */
   readonly database: string;
   readonly log: LogReader;
-  /** Where query serves its health and metrics, "host:port". */
+  /** Where query and ingest serve their health and metrics, "host:port". */
   readonly queryHealth: string;
+  readonly ingestHealth: string;
   /** The first source's upstream is connected. */
   connected(): Promise<void>;
   /** The newest session of the first source holds that many frames of each channel, and query has folded them. */
   recorded(frames: FrameCounts): Promise<void>;
   /** The descriptions of a rkt host's pods and images are in the log, and query has folded them. */
   described(): Promise<void>;
-  /** Everything that the taps have emitted is in the log, and query has folded it. */
-  drained(): Promise<void>;
+  /**
+   * Everything that the taps have emitted is in the log, and query has folded it. What an upstream has sent may still be
+   * on its way to the tap: of those that are given, all of it is waited for.
+   */
+  drained(...told: readonly Told[]): Promise<void>;
   /** Query has folded all that is in the log. */
   caughtUp(): Promise<void>;
   sessionEnded(): Promise<void>;
@@ -117,34 +128,45 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     TAPEDECK_GATEWAY_HTTP_PORT: "0",
     ...more,
   };
-  const { times = {} } = options;
-  const ingest = cleanup.use(await startIngest({ ...readIngestConfig({ env }), times }, logger));
-  const query = cleanup.use(await startQuery(readQueryConfig({ env }), logger));
+  const { times = {}, envOf = {} } = options;
+  const ingestConfig = readIngestConfig({ env: { ...env, ...envOf.ingest } });
+  const ingest = cleanup.use(await startIngest({ ...ingestConfig, times }, logger));
+  const query = cleanup.use(await startQuery(readQueryConfig({ env: { ...env, ...envOf.query } }), logger));
   const addresses = {
     TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
     TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "",
   };
-  const gateway = cleanup.use(await startGateway(readGatewayConfig({ env: { ...env, ...addresses } }), logger));
-  const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
+  const gatewayConfig = readGatewayConfig({ env: { ...env, ...addresses, ...envOf.gateway } });
+  const gateway = cleanup.use(await startGateway(gatewayConfig, logger));
+  const dial = () => connect({ servers: nats.url });
+  const connection = cleanup.adopt(await (options.connect ?? dial)(), (nc) => nc.close());
   const log = cleanup.use(await openLog(connection, { syncKnown: true, timeoutMs: 20_000 })).reader;
 
   const { developer, project, upstream } = sources[0] ?? { developer: "alice", project: "shop", upstream: "skaffold" };
   const source = sourceName({ workspace: "default", developer, project, upstream });
+  const sourceAt = (address: string) => {
+    const found = sources.find((one) => one.address === address);
+    if (found === undefined) throw new Error(`no source of this stack is at ${address}`);
+    return sourceName({ workspace: "default", ...found });
+  };
   const grpc = gateway.addresses.grpc ?? "";
   const http = gateway.addresses.http ?? "";
 
   // Continues where the last call ended, because tests call this often.
-  const seen: RecordedEvent[] = [];
-  const events = async () => {
-    const subjects = [sourceFilter(source)];
+  const seen = new Map<SourceName, RecordedEvent[]>();
+  const eventsOf = async (one: SourceName) => {
+    const before = seen.get(one) ?? [];
+    seen.set(one, before);
+    const subjects = [sourceFilter(one)];
     const last = await log.lastMatch(subjects);
-    const afterOffset = seen.at(-1)?.offset ?? logStart;
+    const afterOffset = before.at(-1)?.offset ?? logStart;
     if (mayHoldEvents(afterOffset, last)) {
       const over = new AbortController();
-      for await (const recorded of log.history({ afterOffset, subjects }, last, over.signal)) seen.push(recorded);
+      for await (const recorded of log.history({ afterOffset, subjects }, last, over.signal)) before.push(recorded);
     }
-    return seen;
+    return before;
   };
+  const events = () => eventsOf(source);
   const caughtUp = async () => {
     const { lastOffset } = await log.bounds();
     await until(() => query.position >= lastOffset, { message: "query to reach the log's end" });
@@ -156,6 +178,19 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     return { v1: count("v1"), v2: count("v2"), logs: count("logs") };
   };
 
+  const inLog = (one: SourceName, wanted: FrameCounts) =>
+    until(
+      async () => {
+        const have = frames(await eventsOf(one));
+        for (const channel of ["v1", "v2", "logs"] as const) {
+          const want = wanted[channel] ?? have[channel];
+          if (have[channel] !== want) throw new Error(`${channel}: ${have[channel]} of ${want} frames`);
+        }
+        return true;
+      },
+      { message: `${one} to have frames ${JSON.stringify(wanted)}` },
+    );
+
   const owned = cleanup.move();
   return {
     source,
@@ -165,6 +200,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     database,
     log,
     queryHealth: query.addresses.health,
+    ingestHealth: ingest.addresses.health,
     events,
     caughtUp,
     async connected() {
@@ -173,17 +209,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       });
     },
     async recorded(wanted) {
-      await until(
-        async () => {
-          const have = frames(await events());
-          for (const channel of ["v1", "v2", "logs"] as const) {
-            const want = wanted[channel] ?? have[channel];
-            if (have[channel] !== want) throw new Error(`${channel}: ${have[channel]} of ${want} frames`);
-          }
-          return true;
-        },
-        { message: `frames ${JSON.stringify(wanted)}` },
-      );
+      await inLog(source, wanted);
       await caughtUp();
     },
     async described() {
@@ -198,7 +224,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       );
       await caughtUp();
     },
-    async drained() {
+    async drained(...told) {
+      for (const { address, said } of told) await inLog(sourceAt(address), said);
       const isRecorded = () => ingest.status().every(({ waiting }) => waiting === 0);
       await until(isRecorded, { message: "all that was seen to be in the log" });
       await caughtUp();

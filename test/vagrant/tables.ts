@@ -45,6 +45,30 @@ export async function expectTables(database: string, recording: RecordedUpstream
   }
 }
 
+/** The commands of each sample as a person reads it. Setting up is a job without a command. */
+export const labelledCommands: Readonly<Record<string, readonly object[]>> = {
+  // From 41.590 to 42.645 s.
+  up: [failedUp("1055")],
+  // From 43.276 to 44.309 s.
+  "up-shipped-cli": [failedUp("1033")],
+};
+
+/** A command about both machines names none; the second one's provisioner failed. */
+function failedUp(ms: string) {
+  return {
+    ...{ command: "up", machine: null, provider: null, box: null, box_version: null, vagrant_version: "2.3.7" },
+    ...{ duration_ms: ms, outcome: "failed", exit_code: null, error_code: "2" },
+  };
+}
+
+export function commandTimes(database: string): Promise<readonly object[]> {
+  return ask(
+    database,
+    `select command, machine, provider, box, box_version, duration_ms::text, outcome, exit_code, error_code, vagrant_version
+     from tapedeck.vagrant_command_times order by start_position`,
+  );
+}
+
 /** Those of jobs and commands, in the order of their starts. */
 export function operations(database: string): Promise<readonly object[]> {
   const columns = "kind, subject, instance, outcome, duration_ms::text, exit_code, error_code, error";

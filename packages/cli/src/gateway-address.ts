@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { getCACertificates, setDefaultCACertificates } from "node:tls";
+import tls from "node:tls";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { CommandError } from "./command-error.ts";
 import type { ChosenTapedeck } from "./context/chosen-tapedeck.ts";
@@ -31,7 +31,7 @@ export function httpBase(url?: string, env: Env = process.env): HttpBase {
 export function httpBaseOf(chosen: ChosenTapedeck, env: Env): HttpBase {
   const bearer = bearerOf(chosen);
   assertPrivate(chosen.gateway, env, chosen, bearer);
-  if (chosen.gateway.isTls) setDefaultCACertificates(trustedCertificates(chosen));
+  if (chosen.gateway.isTls) tls.setDefaultCACertificates(trustedCertificates(chosen));
   return {
     base: gatewayUrlText(chosen.gateway),
     token: chosen.token,
@@ -70,12 +70,20 @@ export function assertPrivate(
 
 /** A file that is named stands alone, so that it can also say whom not to trust. */
 export function trustedCertificates({ ca: path, caFrom }: ChosenTapedeck): readonly string[] {
-  if (path === undefined) return [...getCACertificates("default"), ...getCACertificates("system")];
+  assertTrustCanBeChosen();
+  if (path === undefined) return [...tls.getCACertificates("default"), ...tls.getCACertificates("system")];
   const pem = readCertificates(path, caFrom);
   const found = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g);
   if (found === null || !found.every(isCertificate))
     throw new CommandError(`${path} (${caFrom}) holds no certificate: it must be a PEM file.`);
   return found;
+}
+
+/** @throws CommandError on a Node that can't be told whom to trust, rather than to trust others than we say */
+function assertTrustCanBeChosen(): void {
+  const known: Partial<typeof tls> = tls;
+  if (known.setDefaultCACertificates !== undefined) return;
+  throw new CommandError(`https needs Node 22.19 or newer here, and this is ${process.versions.node}.`);
 }
 
 function isCertificate(pem: string): boolean {

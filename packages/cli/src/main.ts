@@ -1,6 +1,8 @@
-import { enableCompileCache } from "node:module";
+import nodeModule from "node:module";
 import { compileCache } from "./compile-cache.ts";
 
-enableCompileCache(compileCache);
+// Older Nodes, on which bundles run, have none.
+nodeModule.enableCompileCache?.(compileCache);
 // After the cache is there.
-await import("./program.ts");
+const { runProgram } = await import("./program.ts");
+await runProgram();

@@ -40,14 +40,18 @@ surviveDiscardedSockets(
   },
 );
 
-try {
-  if (isCompleting) await (await import("./commands/completion/run.ts")).completeWords(program, process.argv.slice(4));
-  else await program.parseAsync();
-} catch (error) {
-  const { sentenceOf } = await import("./command-error.ts");
-  const sentence = sentenceOf(error);
-  const isWhole = sentence.includes("\n") || /[.?!]$/.test(sentence);
-  process.stderr.write(`tapedeck: ${sentence}${isWhole ? "" : "."}\n`);
-  if (process.env.TAPEDECK_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
-  process.exitCode = 1;
+/** Runs the command that the user has typed. A function, because a one-file executable can't wait at its top level. */
+export async function runProgram(): Promise<void> {
+  try {
+    if (isCompleting)
+      await (await import("./commands/completion/run.ts")).completeWords(program, process.argv.slice(4));
+    else await program.parseAsync();
+  } catch (error) {
+    const { sentenceOf } = await import("./command-error.ts");
+    const sentence = sentenceOf(error);
+    const isWhole = sentence.includes("\n") || /[.?!]$/.test(sentence);
+    process.stderr.write(`tapedeck: ${sentence}${isWhole ? "" : "."}\n`);
+    if (process.env.TAPEDECK_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+    process.exitCode = 1;
+  }
 }

@@ -15,6 +15,8 @@ export type Comparison = {
   readonly differences: readonly Difference[];
   /** How many facts are the same on both sides. */
   readonly equal: number;
+  /** These: the first 500. */
+  readonly same: readonly SameFact[];
   /** The position that the answer reflects. */
   readonly position: string;
 };
@@ -72,6 +74,14 @@ export type Difference = {
   readonly right: string | null;
   /** Where it was recorded. */
   readonly evidence: readonly Evidence[];
+};
+
+/** What is the same on both sides. */
+export type SameFact = {
+  readonly kind: DifferenceKind;
+  readonly subject: string;
+  /** Of a duration: of each side. */
+  readonly value: string;
 };
 
 export type Evidence = {

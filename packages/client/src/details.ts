@@ -7,6 +7,10 @@ export type SourceDetail = {
 };
 
 export type SessionDetail = {
+  /**
+   * session.started: the labels of the session. session.labelled: those that differ since then, for the dev loops that began
+   * at the event's time or later; empty: none of this name. It replaces an earlier session.labelled.
+   */
   readonly labels: Readonly<Record<string, string>>;
   /** session.started: whether secrets are masked. */
   readonly redact: "on" | "off" | (string & {});

@@ -42,22 +42,26 @@ export class TapedeckError extends Error {
   readonly latest: string | undefined;
   /** The sources that match (ambiguous_source). */
   readonly choices: readonly string[] | undefined;
+  /** After how many seconds to try again. Undefined: waiting does not help, or it was not said. */
+  readonly retryAfter: number | undefined;
 
-  constructor({ code, message, field, earliest, latest, choices }: ErrorBody) {
+  constructor({ code, message, field, earliest, latest, choices }: ErrorBody, retryAfter?: number) {
     super(message);
     this.code = code;
     this.field = field;
     this.earliest = earliest;
     this.latest = latest;
     this.choices = choices;
+    this.retryAfter = retryAfter;
   }
 }
 
-/** The error in an answer's body; undefined when the body is not Tapedeck's. */
-export function errorIn(body: unknown): TapedeckError | undefined {
+/** The error in an answer's body; undefined when the body is not Tapedeck's. `retryAfter`: the header of that name. */
+export function errorIn(body: unknown, retryAfter: string | null = null): TapedeckError | undefined {
   const { error } = (typeof body === "object" && body !== null ? body : {}) as { error?: Partial<ErrorBody> };
   const { code, message } = error ?? {};
+  const seconds = /^\d+$/.test(retryAfter ?? "") ? Number(retryAfter) : undefined;
   return typeof code === "string" && typeof message === "string"
-    ? new TapedeckError({ ...error, code, message })
+    ? new TapedeckError({ ...error, code, message }, seconds)
     : undefined;
 }

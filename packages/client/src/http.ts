@@ -29,7 +29,7 @@ export function httpAt(base: string, token: string | undefined): Http {
       const response = await ask(url, signal);
       const body: unknown = await response.json().catch(() => undefined);
       if (response.ok && body !== undefined) return body;
-      throw errorIn(body) ?? notTapedeck(url, response.status);
+      throw errorIn(body, response.headers.get("retry-after")) ?? notTapedeck(url, response.status);
     },
     async refusal(signal) {
       const url = `${base}/api/v1/ws`;

@@ -7,6 +7,7 @@ export const kinds = [
   "source.checkpoint",
   "session.started",
   "session.identified",
+  "session.labelled",
   "session.described",
   "session.ended",
   "session.lost",

@@ -94,6 +94,8 @@ export type Operation = {
   readonly platform: string;
   readonly startPosition: string;
   readonly endPosition: string | null;
+  /** The labels when the loop began. Absent for other kinds of operations. */
+  readonly labels?: Readonly<Record<string, string>>;
 };
 
 export type StateOptions = {

@@ -22,6 +22,7 @@ import {
   type KindsLike,
   kinds,
   type Outcome,
+  type SameFact,
   type TapedeckEvent,
 } from "./index.ts";
 
@@ -61,6 +62,7 @@ it("knows the same fields of a comparison", () => {
   expectTypeOf<keyof ComparedFailure>().toEqualTypeOf<Names<proto.ComparedSide_Failure>>();
   expectTypeOf<keyof Difference>().toEqualTypeOf<Names<proto.Difference>>();
   expectTypeOf<keyof Evidence>().toEqualTypeOf<Names<proto.Difference_Evidence>>();
+  expectTypeOf<keyof SameFact>().toEqualTypeOf<Names<proto.SameFact>>();
 });
 
 describe("details", () => {

@@ -1,10 +1,12 @@
-import { effect, signal } from "@preact/signals";
 import { ageText, clockText } from "@tapedeck/client/lanes/format";
 import { groupOf } from "@tapedeck/client/lanes/now";
-import { useEffect, useRef } from "preact/hooks";
-import { now, search } from "./data/shown.ts";
+import { useNow } from "./data/follow-now.ts";
+import { now, nowProblem, search } from "./data/shown.ts";
 import { about, lostSince, mustSignIn, signOut, tick } from "./data/tapedeck.ts";
-import { route } from "./router.ts";
+import { Keys, useKeys } from "./parts/keys.tsx";
+import { Logo } from "./parts/logo.tsx";
+import { ThemeButton } from "./parts/theme-button.tsx";
+import { navigate, route } from "./router.ts";
 import { CompareView } from "./views/compare.tsx";
 import { HealthView } from "./views/health.tsx";
 import { LoopView } from "./views/loop.tsx";
@@ -13,25 +15,15 @@ import { SessionView } from "./views/session.tsx";
 import { SignInView } from "./views/sign-in.tsx";
 import { TrendsView } from "./views/trends/later.tsx";
 
-const themes = ["auto", "light", "dark"] as const;
-type Theme = (typeof themes)[number];
-const storedTheme = localStorage.getItem("theme");
-const theme = signal<Theme>(themes.find((name) => name === storedTheme) ?? "auto");
-effect(() => {
-  document.documentElement.dataset.theme = theme.value;
-  localStorage.setItem("theme", theme.value);
-});
-
-const showsKeys = signal(false);
-
 export function Shell() {
   useKeys();
+  useNow();
   return (
     <>
       <LostLine />
       <Header />
       <main class={lostSince.value === undefined ? "" : "stale"}>{mustSignIn.value ? <SignInView /> : <View />}</main>
-      <Keys />
+      <Keys keys={keys} />
     </>
   );
 }
@@ -68,8 +60,8 @@ function LostLine() {
   if (since === undefined) return null;
   return (
     <p class="lost-line" role="status">
-      Connection lost at {clockText(since)} ({ageText(tick.value - since)}). What is shown is of then; it goes on by
-      itself.
+      Connection lost at {clockText(since)} ({ageText(tick.value - since)}). This is how it was then; it is live again
+      as soon as Tapedeck answers.
     </p>
   );
 }
@@ -82,6 +74,7 @@ function Header() {
       <a class="brand" href="/" aria-label="Tapedeck">
         <Logo /> <span>Tapedeck</span>
       </a>
+      <Workspace />
       <nav aria-label="Views">
         <a href="/" aria-current={current("now")}>
           Now
@@ -96,47 +89,40 @@ function Header() {
           Health
         </a>
       </nav>
-      {view === "now" && !mustSignIn.value && <Search />}
+      {/* A session has a search of its own. */}
+      {view !== "session" && !mustSignIn.value && <Search isHere={view === "now"} />}
       <Counts />
-      <button
-        type="button"
-        class="quiet theme"
-        title={`Colours: ${theme.value}`}
-        aria-label={`Colours: ${theme.value}. Change`}
-        onClick={() => {
-          theme.value = themes[(themes.indexOf(theme.value) + 1) % themes.length] ?? "auto";
-        }}
-      >
-        <span aria-hidden="true">{{ auto: "◐", light: "○", dark: "●" }[theme.value]}</span>
-      </button>
+      <ThemeButton />
       <Visitor />
     </header>
   );
 }
 
-function Logo() {
-  return (
-    <svg viewBox="0 0 32 32" width="20" height="20" aria-hidden="true">
-      <rect x="1.5" y="6.5" width="29" height="19" rx="4" fill="none" stroke="currentColor" stroke-width="2" />
-      <circle cx="11" cy="16" r="4" fill="none" stroke="currentColor" stroke-width="2" />
-      <circle cx="21" cy="16" r="4" fill="none" stroke="currentColor" stroke-width="2" />
-      <path d="M11 20h10" stroke="currentColor" stroke-width="2" />
-    </svg>
+/** Where a token leads; without tokens there is one workspace. */
+function Workspace() {
+  const token = about.value?.token;
+  return token === undefined ? null : (
+    <span class="workspace" title="workspace">
+      {token.workspace}
+    </span>
   );
 }
 
-function Search() {
-  const input = useRef<HTMLInputElement>(null);
+/** Of the rows of Now. `isHere`: they are shown; else Enter leads there. */
+function Search({ isHere }: { readonly isHere: boolean }) {
   return (
     <input
-      ref={input}
       id="search"
+      class={isHere ? "" : "elsewhere"}
       type="search"
       placeholder="source, artifact, error …   /"
       aria-label="Filter by source, artifact or error"
       value={search.value}
       onInput={(event) => {
         search.value = event.currentTarget.value;
+      }}
+      onKeyDown={({ key }) => {
+        if (key === "Enter" && !isHere) navigate("/");
       }}
     />
   );
@@ -149,11 +135,11 @@ function Counts() {
   const lost = rows.filter((row) => groupOf(row) === "lost").length;
   const recording = rows.filter((row) => row.status === "recording").length;
   return (
-    <span class="counts">
+    <a class="counts" href="/" title={nowProblem.value === undefined ? "" : `Not live any more. ${nowProblem.value}`}>
       {failing > 0 && <b class="bad">{failing} failing</b>}
       <span>{recording} recording</span>
       {lost > 0 && <span class="lost">{lost} lost</span>}
-    </span>
+    </a>
   );
 }
 
@@ -181,52 +167,3 @@ const keys: readonly (readonly [string, string])[] = [
   ["← → Enter", "on a chart: choose a time (with Shift a range), list its loops"],
   ["?", "this list"],
 ];
-
-function Keys() {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(
-    () =>
-      effect(() => {
-        if (showsKeys.value) dialog.current?.showModal();
-        else dialog.current?.close();
-      }),
-    [],
-  );
-  return (
-    <dialog
-      ref={dialog}
-      class="keys"
-      aria-label="Keys"
-      onClose={() => {
-        showsKeys.value = false;
-      }}
-    >
-      <dl>
-        {keys.map(([key, what]) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
-      </dl>
-    </dialog>
-  );
-}
-
-function useKeys(): void {
-  useEffect(() => {
-    const pressed = (event: KeyboardEvent) => {
-      const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
-      if (isTyping || event.metaKey || event.ctrlKey || event.altKey) return;
-      if (event.key === "?") showsKeys.value = !showsKeys.value;
-      if (event.key === "/") {
-        event.preventDefault();
-        document.querySelector<HTMLInputElement>("#search")?.focus();
-      }
-    };
-    addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
-  }, []);
-}

@@ -1,3 +1,4 @@
+import type { ChannelCredentials } from "@grpc/grpc-js";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
@@ -9,6 +10,9 @@ import { type SkaffoldApi, skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
 import { type TapedeckApi, tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
 import type { VagrantApi } from "./apis/vagrant/methods.ts";
 import { vagrantApi } from "./apis/vagrant/vagrant-api.ts";
+import { type AuditApi, auditApi } from "./audit/audit-api.ts";
+import type { AuditLog } from "./audit/audit-log.ts";
+import { auditedExports } from "./audit/exports.ts";
 import { type TokenApi, tokenApi } from "./auth/token-api.ts";
 import type { GatewayConfig } from "./config.ts";
 import { controlClient } from "./control-client.ts";
@@ -27,44 +31,68 @@ export type GatewayApis = {
   readonly tapedeck: TapedeckApi;
   readonly tokens: TokenApi;
   readonly maintain: MaintainApi;
+  readonly audit: AuditApi;
   readonly relay: RecorderRelay;
 };
 
 export type GatewayApisDeps = {
-  readonly config: GatewayConfig;
+  /** Addresses of query and ingest. */
+  readonly config: Pick<GatewayConfig, "query" | "ingest" | "servicesKey">;
+  /** What query and ingest are dialled with. */
+  readonly channel: ChannelCredentials;
   readonly link: LogLink;
   readonly query: QueryClient;
   readonly limits: CallerLimits;
   readonly metrics: GatewayMetrics;
+  readonly auditLog: AuditLog;
   readonly logger: Logger;
   /** Owns the connections that are made here. */
   readonly stack: AsyncDisposableStack;
 };
 
-export function gatewayApis({ config, link, query, limits, metrics, logger, stack }: GatewayApisDeps): GatewayApis {
+export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
+  const { config, channel, link, query, limits, metrics, auditLog, logger, stack } = deps;
+  const { record: audit } = auditLog;
   const log = (): LogReader => metrics.counted(link.reader());
   const record = { query, log, positions: positions(log) };
-  const upstream = { ...record, control: controlClient(link.nats), refused: metrics.refused };
+  const upstream = { ...record, control: controlClient(link.nats), refused: metrics.refused, audit };
   const { largeAnswers } = limits;
+  const services = stack.use(maintainClient(config, config.servicesKey, channel));
   return {
     skaffold: skaffoldApi(upstream),
     rkt: rktApi({ ...record, largeAnswers }),
     vagrant: vagrantApi({ ...upstream, largeAnswers }),
-    tapedeck: tapedeckApi({ ...record, ...limits }),
+    tapedeck: auditedExports(tapedeckApi({ ...record, ...limits, services }), audit),
+    audit: auditApi(() => auditLog.store()),
     tokens: tokenApi({
       store: async () => openTokenStore(link.nats().connection),
-      audit: (audit, { id, name, workspace, roles }, { who }) => {
-        logger.info({ audit, id, name, workspace, roles, who }, audit);
+      audit: (what, { id, name, workspace, roles, expiresAt }, { who, token: by }) => {
+        logger.info({ audit: what, id, name, workspace, roles, who }, what);
+        const about = { id, name, roles, expiresAt };
+        audit({ action: tokenActions[what], who, workspace, ...(by !== undefined && { by }), about });
       },
     }),
     maintain: maintainApi({
       query,
-      services: stack.use(maintainClient(config, config.servicesKey)),
+      services,
       nats: link.nats,
-      audit: (audit, { who, workspace, token }, about) => {
-        logger.info({ audit, who, workspace, token, ...about }, audit);
+      audit: (what, { who, workspace, token }, about) => {
+        logger.info({ audit: what, who, workspace, token, ...about }, what);
+        audit({ action: maintainActions[what], who, workspace, ...(token !== undefined && { by: token }), about });
       },
     }),
-    relay: stack.use(recorderRelay(config.ingest, config.servicesKey)),
+    relay: stack.use(recorderRelay(config.ingest, config.servicesKey, channel)),
   };
 }
+
+const tokenActions = {
+  "token created": "token.created",
+  "token revoked": "token.revoked",
+  "token renewed": "token.renewed",
+} as const;
+
+const maintainActions = {
+  "session erased": "session.erased",
+  "tables rebuilt": "tables.rebuilt",
+  "log backed up": "log.backed-up",
+} as const;

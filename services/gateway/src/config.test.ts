@@ -68,3 +68,83 @@ describe("an endpoint that is open to viewers", () => {
     expect(yaml(endpoint("127.0.0.1", "controller"))).toThrow("expected viewer: more than reading needs a token");
   });
 });
+
+describe("an identity provider", () => {
+  const oidc = (more = "", own = `issuer: https://sso.example, audience: api`) =>
+    `${tokens}\noidc: { ${own}, grants: [{ claim: groups, value: devs, roles: [viewer] }]${more} }`;
+  const page = ", clientId: page, pageUrl: 'https://deck.example:7052'";
+
+  it("needs no more than an issuer, an audience and a grant", () => {
+    expect(yaml(oidc())().oidc).toMatchObject({
+      grants: [{ claim: "groups", value: "devs", roles: ["viewer"], workspace: "default" }],
+      page: undefined,
+    });
+    expect(yaml(`${oidc(page)}\ngateway: { hosts: [deck.example] }`)().oidc?.page).toMatchObject({
+      origin: "https://deck.example:7052",
+    });
+    expect(yaml(tokens)().oidc).toBeUndefined();
+  });
+
+  it.each([
+    ["oidc: { issuer: 'https://sso.example', audience: api, grants: [] }", "oidc.issuer: needs auth: tokens"],
+    [`${tokens}\noidc: { issuer: 'https://sso.example', audience: api }`, "oidc.grants: missing"],
+    [oidc("", "issuer: https://sso.example"), "oidc.audience: missing"],
+    [oidc("", "audience: api"), "oidc.issuer: missing"],
+    [oidc("", "issuer: http://sso.example, audience: api"), "is not an https address"],
+    [oidc("", "issuer: sso, audience: api"), "is not an https address"],
+    [oidc(", clockSkew: 1h"), "oidc.clockSkew: at most 5m"],
+    [oidc(", clientId: page"), "oidc.pageUrl: missing"],
+    [oidc(", pageUrl: 'https://deck.example'"), "oidc.clientId: missing"],
+    [oidc(page), 'oidc.pageUrl: "deck.example" is missing in gateway.hosts'],
+    [oidc(", clientId: page, pageUrl: 'http://deck.example'"), "is not the address of the page"],
+    [oidc(", clientId: page, pageUrl: 'https://deck.example/tapedeck'"), "is not the address of the page"],
+    [oidc(", clientId: page, pageUrl: 'https://localhost', scopes: [profile]"), "oidc.scopes: openid is missing"],
+    [
+      `${tokens}\noidc: { issuer: 'https://s.example', audience: a, grants: [{ claim: g, value: v, roles: [god] }] }`,
+      "oidc.grants.0.roles.0",
+    ],
+    [
+      `${tokens}\noidc: { issuer: 'https://s.example', audience: a, grants: [{ claim: g, value: v, roles: [] }] }`,
+      "oidc.grants.0.roles",
+    ],
+    [
+      `${tokens}\noidc: { issuer: 'https://s.example', audience: a, grants: [{ claim: g, value: v, roles: [recorder] }] }`,
+      "oidc.developerClaim: missing",
+    ],
+  ])("%s is a problem", (text, problem) => {
+    expect(yaml(text)).toThrow(problem);
+  });
+});
+
+describe("shards", () => {
+  const one = (more: string) =>
+    `${tokens}\nshards: [{ name: two, nats: { url: 'nats://10.0.0.2' }, query: 'q:7053', ingest: 'i:7054'${more} }]`;
+
+  it("name a NATS, a query and an ingest each", () => {
+    expect(yaml(one(", workspaces: [team-b]"))().shards).toEqual([
+      {
+        ...{ name: "two", nats: { url: "nats://10.0.0.2" }, query: "q:7053", ingest: "i:7054" },
+        ...{ workspaces: ["team-b"], newWorkspaces: false },
+      },
+    ]);
+    expect(yaml("")().shards).toEqual([]);
+  });
+
+  it.each([
+    [one("").replace("name: two", "name: home"), '"home" is the shard of the other settings'],
+    [one("").replace("name: two", "name: 'a b'"), "expected 1–64 of a-z 0-9 _ -"],
+    [one("").replace("query: 'q:7053', ", ""), "shards.0.query: expected host:port"],
+    [one(", workspaces: [default]"), '"two" lists "default", which is the setting workspace and so in home'],
+    [one("").replace("auth: tokens", "auth: none"), "shards: they need auth: tokens"],
+    [
+      one(", workspaces: [b] }, { name: two, nats: { url: n }, query: 'q:1', ingest: 'i:1', workspaces: [b]"),
+      'the name "two" is there twice',
+    ],
+    [
+      one(", workspaces: [b] }, { name: three, nats: { url: n }, query: 'q:1', ingest: 'i:1', workspaces: [b]"),
+      'the workspace "b" is listed by "two" already',
+    ],
+  ])("%s is refused", (text, words) => {
+    expect(yaml(text)).toThrow(words);
+  });
+});

@@ -1,13 +1,17 @@
+import { type AuditBounds, usualBounds } from "@tapedeck/shared/audit/store";
 import { hostsSetting, servicesKeySetting, workspaceSetting } from "@tapedeck/shared/service/common-settings";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts } from "@tapedeck/shared/service/open-hosts";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
+import type { TlsFiles } from "@tapedeck/shared/service/tls/certificate";
+import { bothOrNone, servicesAuthorities } from "@tapedeck/shared/service/tls/settings";
 import { z } from "zod";
+import { type ProviderSettings, providerSettings } from "./auth/provider/settings.ts";
 import { type Limits, limitSettings } from "./limits/settings.ts";
+import { type ShardConfig, shardSettings } from "./shards/settings.ts";
 import { splitAddress } from "./transports/address.ts";
 import { originProblem } from "./transports/origins.ts";
-import type { TlsFiles } from "./transports/tls.ts";
 
 /** An extra listener bound to one source, for clients that can't name a source. */
 export type Endpoint = {
@@ -28,6 +32,8 @@ export type GatewayConfig = {
   readonly query: string;
   readonly ingest: string;
   readonly servicesKey: string;
+  /** PEM file of the authorities of query and ingest; undefined: plaintext. */
+  readonly servicesCa: string | undefined;
   /** The workspace of callers without a token. */
   readonly workspace: string;
   /** Host names beside loopback that requests may name, and origins beside our own pages; origins may be patterns. */
@@ -36,9 +42,15 @@ export type GatewayConfig = {
   readonly endpoints: readonly Endpoint[];
   /** The allowed callers: everyone who reaches the port, or callers with a token. */
   readonly auth: (typeof authentications)[number];
+  /** Whose people may call without a token; undefined: nobody's. */
+  readonly oidc: ProviderSettings | undefined;
   /** PEM files; undefined: without TLS. */
   readonly tls: TlsFiles | undefined;
+  /** How much of the audit log is kept. */
+  readonly audit: AuditBounds;
   readonly limits: Limits;
+  /** The shards beside home. */
+  readonly shards: readonly ShardConfig[];
 };
 
 const authentications = ["none", "tokens"] as const;
@@ -81,7 +93,8 @@ export function readConfig(sources: SettingsSources): GatewayConfig {
 }
 
 export function gatewaySettings(read: SettingsReader): GatewayConfig {
-  const config: GatewayConfig = {
+  const callers = callerSettings(read);
+  const settings = {
     grpc: {
       host: read.string("gateway.grpc.host", "127.0.0.1", { description: "Where gRPC listens." }),
       port: read.port("gateway.grpc.port", 7051, { description: "gRPC, for clients and taps." }),
@@ -98,8 +111,8 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
       description: "Address of ingest (`host:port`), for services that are started one by one, without `tapedeck up`.",
     }),
     servicesKey: servicesKeySetting(read),
-    workspace: workspaceSetting(read),
-    hosts: hostsSetting(read),
+    ...callers,
+    servicesCa: servicesAuthorities(read),
     origins: read.list("gateway.origins", [], {
       description:
         "Origins that are allowed in the `Origin` header, in addition to loopback. Pages of these origins may read the answers; with `auth: none` they only read. An origin may be a pattern: `http://localhost:*` (any port), `vscode-webview://*`.",
@@ -107,13 +120,11 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     endpoints: read.custom<readonly Endpoint[], readonly Endpoint[]>("endpoints", endpoints, [], {
       description: "Extra listeners, each bound to one source, for clients that cannot name a source.",
     }),
-    auth: read.oneOf("auth", authentications, "none", {
-      description:
-        "`tokens`: every call needs a token, made with `tapedeck token` ([for a team](team.md)). `none`: anyone who can reach the port may call.",
-    }),
     tls: tlsFiles(read),
+    audit: auditBounds(read),
     limits: limitSettings(read),
   };
+  const config: GatewayConfig = { ...settings, shards: shardSettings(read, settings) };
   for (const problem of config.origins.flatMap((origin) => originProblem(origin) ?? [])) {
     read.problem(`gateway.origins: ${problem}`);
   }
@@ -130,17 +141,38 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
   return config;
 }
 
+/** Who may call, by which name of this machine, and as whom without a token. */
+function callerSettings(read: SettingsReader): Pick<GatewayConfig, "workspace" | "hosts" | "auth" | "oidc"> {
+  const workspace = workspaceSetting(read);
+  const hosts = hostsSetting(read);
+  const auth = read.oneOf("auth", authentications, "none", {
+    description:
+      "`tokens`: every call needs a token, made with `tapedeck token` ([for a team](team.md)), or a JWT of the provider that `oidc.issuer` names. `none`: anyone who can reach the port may call.",
+  });
+  return { workspace, hosts, auth, oidc: providerSettings(read, { auth, workspace, hosts }) };
+}
+
+function auditBounds(read: SettingsReader): AuditBounds {
+  return {
+    maxAgeMs: read.duration("audit.maxAge", usualBounds.maxAgeMs, {
+      min: 3_600_000,
+      description: "How long the audit log keeps an entry ([who did what](team.md#who-did-what)).",
+    }),
+    maxBytes: read.integer("audit.maxBytes", usualBounds.maxBytes, {
+      min: 1024 * 1024,
+      unit: "bytes",
+      description: "How large the audit log may be; the oldest entries go first.",
+    }),
+  };
+}
+
 function tlsFiles(read: SettingsReader): TlsFiles | undefined {
   const cert = read.string("tls.cert", undefined, {
     description:
       "PEM file of the certificate. With it the gateway's listeners speak TLS, `endpoints` too, unless they are `open`. It needs `tls.key`.",
   });
   const key = read.string("tls.key", undefined, { description: "PEM file of the certificate's private key." });
-  if (cert !== undefined && key !== undefined) return { cert, key };
-  if (cert !== undefined || key !== undefined) {
-    read.problem(`${cert === undefined ? "tls.cert" : "tls.key"}: missing; TLS needs tls.cert and tls.key`);
-  }
-  return undefined;
+  return bothOrNone(read, "tls", cert, key);
 }
 
 /** Every host that will be listened on, by its setting. */

@@ -1,3 +1,4 @@
+import { usualBounds } from "@tapedeck/shared/audit/store";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
@@ -46,13 +47,17 @@ beforeAll(async () => {
         query: "127.0.0.1:1",
         ingest: "127.0.0.1:1",
         servicesKey: "",
+        servicesCa: undefined,
         workspace: "default",
         hosts: [],
         origins: [],
         endpoints: [],
         auth: "none",
+        oidc: undefined,
+        audit: usualBounds,
         tls: undefined,
         limits: defaultLimits,
+        shards: [],
       },
       silentLogger,
     ),

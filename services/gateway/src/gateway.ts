@@ -1,11 +1,14 @@
-import { ReportedConditions } from "@tapedeck/shared/service/condition";
-import { type Readiness, type ReadinessCheck, readinessOf } from "@tapedeck/shared/service/health";
+import { type Readiness, reportReadiness } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
+import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
+import { servicesChannel } from "@tapedeck/shared/service/tls/grpc-credentials";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { knownTokens } from "@tapedeck/shared/tokens/known-tokens";
-import { gatewayApis } from "./apis.ts";
+import { AuditLog } from "./audit/audit-log.ts";
+import { SignInAudit } from "./audit/sign-in-audit.ts";
 import { type Authenticator, everyone } from "./auth/authenticator.ts";
+import { type ProviderSignIn, type ProviderSignInOptions, providerSignIn } from "./auth/provider/provider-sign-in.ts";
 import { tokenAuthenticator } from "./auth/token-authenticator.ts";
 import type { GatewayConfig } from "./config.ts";
 import { limitedAuthenticator } from "./limits/limited-authenticator.ts";
@@ -13,8 +16,7 @@ import { callerLimits } from "./limits/limits.ts";
 import { Listeners } from "./listeners.ts";
 import { type LogLink, linkLog } from "./log-link.ts";
 import { gatewayMetrics } from "./metrics.ts";
-import { type QueryClient, queryClient } from "./query-client.ts";
-import { openCertificate } from "./transports/tls.ts";
+import { apisOf, failureOf, openShards, readinessOfAll } from "./shards/shards.ts";
 
 export type Gateway = AsyncDisposable & {
   /** "host:port" by what listens there: `grpc`, `http`, and the endpoints as "<source> grpc" and "<source> http". */
@@ -29,38 +31,57 @@ const startMs = 5_000;
 /** How old an answer of grpc.health.v1 may be. */
 const healthMs = 2_000;
 
+export type GatewayTimes = {
+  /** How often the identity provider is asked. */
+  readonly provider?: ProviderSignInOptions["times"];
+};
+
 /**
  * Serves the log and query's answers to everyone. Owns no data; every request stands alone. Listens also while the log
  * or query are away, and answers `not_ready` until they are back.
  */
-export async function startGateway(config: GatewayConfig, logger: Logger): Promise<Gateway> {
+export async function startGateway(config: GatewayConfig, logger: Logger, times: GatewayTimes = {}): Promise<Gateway> {
   await using stack = new AsyncDisposableStack();
   const say = (message: string) => logger.warn(message);
-  const certificate = config.tls && stack.use(openCertificate(config.tls, { say }));
   const registry = createMetrics("gateway");
-  const metrics = gatewayMetrics(registry, logger);
+  const certificate = config.tls && stack.use(openCertificate(config.tls, { say, registry }));
+  const channel = servicesChannel(config.servicesCa);
   const limits = callerLimits(config.limits);
   const link = stack.use(linkLog(config.nats, limits.historyReaders, logger));
-  const query = stack.use(queryClient(config.query, config.servicesKey, limits.queryMs));
-  const apis = gatewayApis({ config, link, query, limits, metrics, logger, stack });
-  const conditions = new ReportedConditions();
-  link.opened.then(() => conditions.listen(link.nats().connection)).catch(() => {}); // the next gateway tries again
-  const readiness = readinessOfGateway(link, query, conditions);
+  const auditLog = stack.use(new AuditLog({ nats: link.nats, bounds: config.audit, logger }));
+  const metrics = gatewayMetrics(registry, logger, auditLog.record);
+  const shards = openShards({ config, channel, link, limits, metrics, auditLog, logger, stack });
+  const readiness = () => readinessOfAll(shards);
+  reportReadiness(registry, readiness);
 
-  const authenticate = limitedAuthenticator(authenticator(config, link, logger, stack), limits.refusalsPerMinute);
-  const health = { readiness, warnings: () => conditions.now.warnings };
+  const own = authenticator(config, link, logger, stack);
+  const people = signInOf(config, own, { audit: new SignInAudit(auditLog.record, logger), logger, times });
+  if (people !== undefined) stack.use(people);
+  const authenticate = limitedAuthenticator(people?.authenticate ?? own, limits.refusalsPerMinute);
+  const health = { readiness, warnings: () => shards.flatMap(({ warnings }) => warnings()) };
   const listeners = stack.use(
-    new Listeners({ config, apis, authenticate, certificate, limits, metrics, registry, health }),
+    new Listeners({
+      config,
+      apis: apisOf(shards, config, say),
+      authenticate,
+      onPage: people?.onPage,
+      certificate,
+      limits,
+      metrics,
+      registry,
+      health,
+    }),
   );
   const addresses = await listeners.start();
 
   const closing = new AbortController();
   stack.defer(() => closing.abort());
-  void reportHealth(listeners, readiness, closing.signal);
-  await Promise.race([link.opened, link.failed, delay(startMs, closing.signal)]);
+  void reportHealth({ listeners, readiness, logger, signal: closing.signal });
+  const failed = failureOf(shards, logger);
+  await Promise.race([link.opened, failed, delay(startMs, closing.signal)]);
 
   const owned = stack.move();
-  return { addresses, failed: link.failed, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  return { addresses, failed, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 function authenticator(
@@ -74,37 +95,30 @@ function authenticator(
   return tokenAuthenticator(stack.use(knownTokens({ connection: nats, warn })));
 }
 
-function readinessOfGateway(
-  link: LogLink,
-  query: QueryClient,
-  conditions: ReportedConditions,
-): () => Promise<Readiness> {
-  let failure: Error | undefined;
-  link.failed.catch((error: Error) => {
-    failure = error;
-  });
-  const checks: Readonly<Record<string, ReadinessCheck>> = {
-    log: async () => {
-      if (failure !== undefined) throw failure;
-      await link.reader().bounds();
-      return undefined;
-    },
-    recording: () => conditions.now.problems[0],
-    query: async () => {
-      await query.position();
-      return undefined;
-    },
-  };
-  return () => readinessOf(checks);
+function signInOf(
+  { oidc: settings, servicesKey }: GatewayConfig,
+  tokens: Authenticator,
+  { times, ...more }: Pick<ProviderSignInOptions, "audit" | "logger"> & { readonly times: GatewayTimes },
+): ProviderSignIn | undefined {
+  return settings && providerSignIn({ settings, servicesKey, tokens, times: times.provider, ...more });
 }
 
-async function reportHealth(
-  listeners: Listeners,
-  readiness: () => Promise<Readiness>,
-  signal: AbortSignal,
-): Promise<void> {
+type ReportHealth = {
+  readonly listeners: Listeners;
+  readonly readiness: () => Promise<Readiness>;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+};
+
+/** Answers grpc.health.v1, and logs each change: callers without a token do not see the reasons. */
+async function reportHealth({ listeners, readiness, logger, signal }: ReportHealth): Promise<void> {
+  let last = "";
   while (!signal.aborted) {
-    listeners.setServing((await readiness()).ready);
+    const { ready, checks } = await readiness();
+    listeners.setServing(ready);
+    const now = ready ? "ready" : "not ready";
+    if (last !== now && !signal.aborted && (last !== "" || !ready)) logger.warn({ checks }, now);
+    last = now;
     await delay(healthMs, signal);
   }
 }

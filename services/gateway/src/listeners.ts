@@ -1,10 +1,12 @@
 import type { Registry } from "@tapedeck/shared/service/metrics";
+import type { Certificate } from "@tapedeck/shared/service/tls/certificate";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { version } from "@tapedeck/shared/version";
-import type { FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { GatewayApis } from "./apis.ts";
 import type { Authenticator } from "./auth/authenticator.ts";
 import { openEndpoint } from "./auth/open-endpoint.ts";
+import type { PageSignIn } from "./auth/provider/page-sign-in.ts";
 import { type TokenSeal, tokenSeal } from "./auth/sealed-token.ts";
 import type { Endpoint, GatewayConfig } from "./config.ts";
 import type { CallerLimits } from "./limits/limits.ts";
@@ -23,20 +25,23 @@ import { builtPage, readPage } from "./transports/http/page/page-files.ts";
 import { pageRoutes } from "./transports/http/page/page-routes.ts";
 import { aboutRoute } from "./transports/http/routes/about-route.ts";
 import { apiRoutes } from "./transports/http/routes/api-routes.ts";
+import { auditRoutes } from "./transports/http/routes/audit-routes.ts";
 import { maintainRoutes } from "./transports/http/routes/maintain-routes.ts";
 import { openApiPage } from "./transports/http/routes/openapi-page.ts";
 import { type Operations, operationsRoutes } from "./transports/http/routes/operations-routes.ts";
+import { beginPath, providerSignInRoutes } from "./transports/http/routes/provider-sign-in-routes.ts";
 import { signInRoutes } from "./transports/http/routes/sign-in-routes.ts";
 import { skaffoldRoutes } from "./transports/http/routes/skaffold-routes.ts";
 import { tokenRoutes } from "./transports/http/routes/token-routes.ts";
 import { httpServer, listenHttp } from "./transports/http/server.ts";
-import { authorizationOf } from "./transports/http/sign-in-cookie.ts";
-import type { Certificate } from "./transports/tls.ts";
+import { shownBy } from "./transports/http/sign-in-cookie.ts";
 
 export type ListenersOptions = {
   readonly config: GatewayConfig;
   readonly apis: GatewayApis;
   readonly authenticate: Authenticator;
+  /** Undefined: people sign in on the page with tokens only. */
+  readonly onPage: PageSignIn | undefined;
   /** Undefined: without TLS. */
   readonly certificate: Certificate | undefined;
   readonly limits: CallerLimits;
@@ -130,12 +135,20 @@ export class Listeners implements AsyncDisposable {
     }
     if (source === undefined) {
       maintainRoutes(app, apis.maintain, httpCaller, { watch, limits });
-      tokenRoutes(app, apis.tokens, httpCaller, watch);
+      tokenRoutes(app, apis.tokens, httpCaller, { authenticate, watch });
+      auditRoutes(app, apis.audit, httpCaller, { watch, limits });
       await openApiPage(app);
       const needsToken = config.auth !== "none";
       const isTls = certificate !== undefined;
-      const authorization = (request: FastifyRequest) => authorizationOf(request, seal, isTls);
-      aboutRoute(app, { version, grpc, auth: config.auth, authenticate, authorization });
+      const shown = (request: FastifyRequest) => shownBy(request, seal, isTls);
+      aboutRoute(app, {
+        version,
+        grpc,
+        auth: config.auth,
+        signIn: this.#serveProviderSignIn(app),
+        authenticate,
+        shown,
+      });
       signInRoutes(app, { needsToken, authenticate, seal: this.#seal, isTls, watch });
       operationsRoutes(app, { ...health, metrics: registry, needsToken });
       pageRoutes(app, readPage(builtPage()));
@@ -143,6 +156,15 @@ export class Listeners implements AsyncDisposable {
     const address = await listenHttp(app, at);
     this.#stack.defer(() => app.close());
     return address;
+  }
+
+  /** What /about says of it. */
+  #serveProviderSignIn(app: FastifyInstance): { readonly title: string; readonly url: string } | undefined {
+    const { config, onPage: signIn, metrics } = this.#options;
+    const page = config.oidc?.page;
+    if (page === undefined || signIn === undefined) return undefined;
+    providerSignInRoutes(app, { signIn, page, watch: metrics.watch("api") });
+    return { title: page.title, url: page.origin + beginPath };
   }
 
   #authenticatorFor({ source, open }: Bound): Authenticator {

@@ -4,18 +4,20 @@ import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
 import { beyondAll } from "@tapedeck/shared/log/offset";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import type { NatsSettings } from "@tapedeck/shared/service/nats";
+import { type NatsSettings, natsHosts } from "@tapedeck/shared/service/nats";
 import type { NatsConnection } from "nats";
 
-/** This process's connection to the log, which may be away at first, and be replaced by another log later. */
+/** This process's connection to the log, which may be unreachable at first, and be replaced by another log later. */
 export type LogLink = AsyncDisposable & {
   /** @throws TapedeckError not_ready until the log has been reached for the first time */
   readonly reader: () => LogReader;
-  /** For requests over NATS. @throws TapedeckError not_ready while NATS is away, because requests would be queued */
+  /**
+   * For requests over NATS. @throws TapedeckError not_ready while NATS is unreachable, because requests would be queued
+   */
   readonly nats: () => LiveNatsConnection;
   /** Resolves when the log has been reached for the first time. */
   readonly opened: Promise<void>;
-  /** Rejects when it won't mend by itself; the message is one sentence for people. */
+  /** Rejects when it won't recover by itself; the message is one sentence for users. */
   readonly failed: Promise<never>;
 };
 
@@ -28,7 +30,7 @@ export type LiveNatsConnection = {
 /** A subject that no event has. */
 const nothing = "tapedeck.v1.-.-.-.-.-.-";
 
-/** Connects in the background, again and again until the log is reached, and watches that it stays the same log. */
+/** Connects in the background, retries until the log is reached, and watches that it stays the same log. */
 export function linkLog(settings: NatsSettings, historyReaders: number, logger: Logger): LogLink {
   return new BackgroundLogLink(settings, historyReaders, logger);
 }
@@ -114,15 +116,24 @@ function away(): TapedeckError {
 }
 
 function isFinal(error: unknown): boolean {
-  return error instanceof LogUnusableError || (error instanceof Error && error.name === "AuthorizationError");
+  return error instanceof LogUnusableError || isRefusedUser(error);
+}
+
+/** The client has one error for a refused user and for a busy server that did not read the user in time. */
+function isRefusedUser(error: unknown): boolean {
+  return (
+    error instanceof Error && error.name === "AuthorizationError" && !/authentication timeout/i.test(error.message)
+  );
 }
 
 function sentence(error: unknown, url: string): Error {
   if (error instanceof LogReplacedError) {
     return new Error(`${error.message}; the gateway has to start again to serve that one`, { cause: error });
   }
-  if (isFinal(error) && !(error instanceof LogUnusableError)) {
-    return new Error(`the nats-server at ${url} refuses nats.user and nats.password: correct them`, { cause: error });
+  if (isRefusedUser(error)) {
+    return new Error(`the nats-server at ${natsHosts(url)} refuses nats.user and nats.password: correct them`, {
+      cause: error,
+    });
   }
   return error instanceof Error ? error : new Error(String(error));
 }

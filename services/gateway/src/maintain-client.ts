@@ -1,5 +1,5 @@
-import { Client, credentials, Metadata } from "@grpc/grpc-js";
-import { type EraseResponse, MaintainService } from "@tapedeck/proto/tapedeck/v1/maintain";
+import { type ChannelCredentials, Client, Metadata } from "@grpc/grpc-js";
+import { type EraseResponse, MaintainService, type WaitingResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { QueryService, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 import type { Sequence } from "@tapedeck/shared/log/offset";
@@ -11,16 +11,19 @@ export type MaintainClient = AsyncDisposable & {
     signal: AbortSignal,
   ): AsyncIterable<EraseResponse>;
   rebuild(signal: AbortSignal): AsyncIterable<RebuildResponse>;
+  /** What the taps of configured sources hold that is not in the log yet, in all workspaces. */
+  waiting(signal: AbortSignal): AsyncIterable<WaitingResponse>;
 };
 
 type Addresses = { readonly ingest: string; readonly query: string };
 
 /** `key`: the services' key, by which both services know the gateway. */
-export function maintainClient({ ingest, query }: Addresses, key: string): MaintainClient {
+export function maintainClient({ ingest, query }: Addresses, key: string, channel: ChannelCredentials): MaintainClient {
   const options = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 1_000 };
-  const [toIngest, toQuery] = [ingest, query].map(
-    (address) => new Client(address, credentials.createInsecure(), options),
-  ) as [Client, Client];
+  const [toIngest, toQuery] = [ingest, query].map((address) => new Client(address, channel, options)) as [
+    Client,
+    Client,
+  ];
 
   type Method<Request, Response> = {
     readonly path: string;
@@ -53,6 +56,7 @@ export function maintainClient({ ingest, query }: Addresses, key: string): Maint
     erase: ({ source, session, afterSeq }, signal) =>
       ask(toIngest, MaintainService.erase, { source, session, after_sequence: BigInt(afterSeq) }, signal),
     rebuild: (signal) => ask(toQuery, QueryService.rebuild, {}, signal),
+    waiting: (signal) => ask(toIngest, MaintainService.waiting, {}, signal),
     async [Symbol.asyncDispose]() {
       toIngest.close();
       toQuery.close();

@@ -3,6 +3,7 @@ import { type LogReader, LogReplacedError } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { Counter, Gauge, type Registry } from "@tapedeck/shared/service/metrics";
 import { UpstreamError } from "./apis/upstream-error.ts";
+import type { Audit } from "./audit/audit-log.ts";
 import { type Refusal, RefusedCalls } from "./limits/refused-calls.ts";
 
 /** The APIs, by transport, as metrics name them. */
@@ -33,8 +34,9 @@ export type GatewayMetrics = {
   readonly refused: (refusal: Refusal) => void;
 };
 
-export function gatewayMetrics(registry: Registry, logger: Logger): GatewayMetrics {
-  const refusedCalls = new RefusedCalls(logger);
+/** `audit`: where refused control calls are recorded beside the log. */
+export function gatewayMetrics(registry: Registry, logger: Logger, audit: Audit = () => {}): GatewayMetrics {
+  const refusedCalls = new RefusedCalls(logger, { audit });
   const openCalls = new OpenCalls(registry);
   const { requests, subscriptions, bytes, errors, refusals } = instruments(registry);
   return {

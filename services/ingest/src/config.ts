@@ -7,6 +7,8 @@ import { type HealthAddress, healthSettings } from "@tapedeck/shared/service/hea
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
+import type { TlsFiles } from "@tapedeck/shared/service/tls/certificate";
+import { servicesCertificate } from "@tapedeck/shared/service/tls/settings";
 import { namePart } from "@tapedeck/shared/source";
 import { type UpstreamName, upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
@@ -20,6 +22,8 @@ export type IngestConfig = {
   readonly nats: NatsSettings;
   /** The key of the services; empty: any client that reaches the port may push. */
   readonly servicesKey: string;
+  /** Undefined: gRPC is plaintext. */
+  readonly tls: TlsFiles | undefined;
   readonly sources: readonly SourceConfig[];
   /** Seconds that text lives in the log; undefined: for ever. */
   readonly retention: { readonly textTtl: number | undefined };
@@ -243,6 +247,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
     health: healthSettings(read, "ingest", 7061),
     nats: natsSettings(read),
     servicesKey: servicesKeySetting(read),
+    tls: servicesCertificate(read),
     sources: read.custom<readonly SourceConfig[], readonly SourceConfig[]>("sources", sourcesSchema, [], {
       description: "The upstreams that ingest dials and records itself.",
     }),

@@ -1,5 +1,7 @@
+import type { WaitingResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
+import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
 import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
 import { type IngestConfig, spillOfEach } from "./config.ts";
 import { IngestLog } from "./ingest-log.ts";
@@ -55,10 +57,14 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
     }),
   );
   const { connectionLimits, servicesKey: key, workspace } = config;
+  const { registry } = metrics;
+  const say = (message: string) => logger.warn(message);
+  const certificate = config.tls && stack.use(openCertificate(config.tls, { say, registry }));
   const server = stack.use(
     await startPushServer({
-      ...{ ...config.grpc, connectionLimits, key, workspace, recorder },
+      ...{ ...config.grpc, certificate, connectionLimits, key, workspace, recorder },
       store: () => log.store,
+      waiting: () => [...locals.values()].map(waitingOf),
       onInternal: (err) => logger.error({ err }, "a push failed"),
     }),
   );
@@ -66,7 +72,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
     await startHealthServer({
       ...config.health,
       checks: { log: () => log.check() },
-      metrics: metrics.registry,
+      metrics: registry,
       details: () => ({ ...lostDetails(recorder.lost), ...(log.warnings.length > 0 && { warnings: log.warnings }) }),
     }),
   );
@@ -122,6 +128,11 @@ function startLocals(
     });
     started(local);
   });
+}
+
+function waitingOf({ source, spill }: LocalSource): WaitingResponse {
+  const { nextIndex, committed, memoryBytes, diskBytes, dropped } = spill();
+  return { source, items: nextIndex - 1n - committed, bytes: BigInt(memoryBytes + diskBytes), dropped };
 }
 
 function statusOf(locals: ReadonlyMap<SourceName, LocalSource>, { recording }: Recorder): readonly SourceStatus[] {

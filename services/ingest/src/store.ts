@@ -1,11 +1,8 @@
-import { jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
 import type { Log } from "@tapedeck/shared/log/jetstream";
-import { streamName } from "@tapedeck/shared/log/subjects";
 import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { NatsSettings } from "@tapedeck/shared/service/nats";
-import type { NatsConnection } from "nats";
 import { type LogEnds, openEnds } from "./damage/ends.ts";
 import { assertLogEnd } from "./damage/log-end.ts";
 import { largestFrameBytes } from "./record/frames/original.ts";
@@ -39,7 +36,7 @@ export function openStore(
 async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): Promise<OpenStore> {
   const { nats } = log;
   await using stack = new AsyncDisposableStack();
-  const ends = stack.use(await openEnds(nats, { epoch: log.epoch, replicas: await replicasOf(nats) }));
+  const ends = stack.use(await openEnds(nats, { epoch: log.epoch }));
   // Query has committed what was in the log. The ends that are kept beside the log may be a second older.
   const hasQuery = (await ends.tables())?.epoch === log.epoch;
   const tables = hasQuery ? await requestTablesEnd(nats, tablesMs, signal) : undefined;
@@ -58,10 +55,4 @@ async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): 
       await log[Symbol.asyncDispose]();
     },
   };
-}
-
-/** What is kept beside the log has as many replicas as the log. */
-async function replicasOf(nats: NatsConnection): Promise<number> {
-  const jsm = await jetstreamManager(nats, { checkAPI: false });
-  return (await jsm.streams.info(streamName)).config.num_replicas;
 }

@@ -5,6 +5,8 @@ import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
 import { queryTimeout } from "@tapedeck/shared/service/query-timeout";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
+import type { TlsFiles } from "@tapedeck/shared/service/tls/certificate";
+import { servicesCertificate } from "@tapedeck/shared/service/tls/settings";
 import { type ReaderLimits, readerLimits } from "./db/access/limits.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 
@@ -21,6 +23,8 @@ export type QueryConfig = {
   readonly readers: ReaderLimits;
   /** The services' shared key; empty: callers are not authenticated. */
   readonly servicesKey: string;
+  /** Undefined: gRPC is plaintext. */
+  readonly tls: TlsFiles | undefined;
   /** The longest time for an answer, in ms. */
   readonly patienceMs: number;
   /** Whether `events` has rows for log and terminal text too. */
@@ -50,7 +54,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
     nats: natsSettings(read),
     databaseUrl: read.string("postgres.url", "postgres://postgres@127.0.0.1:7043/tapedeck", {
       description:
-        "A Postgres of yours. Its user owns the database and creates schemas in it. Without it `tapedeck up` starts the bundled Postgres.",
+        "A Postgres of yours. Its user owns the database and creates schemas in it. It may name several servers, with commas between, of which query uses the one that takes writes: `postgres://user@a:5432,b:5432/tapedeck` ([cluster](cluster.md)). Without it `tapedeck up` starts the bundled Postgres.",
     }),
     analystPassword: read.string("postgres.analystPassword", undefined, {
       defaultText: "none; created by `tapedeck up` for the bundled Postgres",
@@ -59,6 +63,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
     }),
     readers: readerLimits(read),
     servicesKey: servicesKeySetting(read),
+    tls: servicesCertificate(read),
     patienceMs: queryTimeout(read),
     textRows: read.boolean("query.textRows", false, {
       description: "Whether log text has rows in the table `events`.",

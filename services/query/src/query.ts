@@ -2,6 +2,7 @@ import { LogConnector } from "@tapedeck/shared/log/connect-log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { startHealthServer } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
+import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { sql } from "kysely";
 import type { ApiDeps } from "./api/deps.ts";
@@ -45,7 +46,10 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   );
   const readiness = new Readiness(reads, metrics);
   const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds };
-  const api = stack.use(await startApi(deps, apiOptions(config, deps, logger, stop.signal)));
+  const { registry } = metrics;
+  const say = (message: string) => logger.warn(message);
+  const certificate = config.tls && stack.use(openCertificate(config.tls, { say, registry }));
+  const api = stack.use(await startApi(deps, { ...apiOptions(config, deps, logger, stop.signal), certificate }));
   const drift = stack.use(new DriftWatch({ ...deps, logger, onCompared: metrics.compared }));
   const health = stack.use(
     await startHealthServer({
@@ -55,7 +59,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
         log: async () => (readiness.openLog === undefined ? "not opened yet" : whyNot(readiness.log().bounds())),
         database: () => whyNot(sql`select 1`.execute(reads.db)),
       },
-      metrics: metrics.registry,
+      metrics: registry,
     }),
   );
 
@@ -64,11 +68,8 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     database: writes,
     databaseUrl: config.databaseUrl,
     readers: { analystPassword: config.analystPassword, limits: config.readers },
-    openLog: () =>
-      connector.open(async (log) => {
-        drift.listen(log.nats);
-        return log;
-      }),
+    openLog: () => connector.open(async (log) => log),
+    beside: (log) => drift.listen(log.nats),
     views: views({ textRows: config.textRows }),
     limits: { ...defaultLimits, events: config.batchEvents },
     progress,
@@ -96,7 +97,12 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   };
 }
 
-function apiOptions(config: QueryConfig, deps: ApiDeps, logger: Logger, stop: AbortSignal): ApiOptions {
+function apiOptions(
+  config: QueryConfig,
+  deps: ApiDeps,
+  logger: Logger,
+  stop: AbortSignal,
+): Omit<ApiOptions, "certificate"> {
   return {
     ...config.grpc,
     connectionLimits: config.connectionLimits,

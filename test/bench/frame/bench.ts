@@ -1,8 +1,10 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import type { Postgres } from "@tapedeck/infra/local/postgres";
+import { startServiceProcess } from "../../faults/service-process.ts";
 import { type Figure, type Row, spread, verdictOf } from "./row.ts";
 import type { Sample } from "./sample.ts";
+import type { SkaffoldProject } from "./skaffold-dev.ts";
 import type { Stack } from "./stack-type.ts";
 
 /** How much is measured. */
@@ -23,6 +25,10 @@ export type BenchOptions = Scale & {
   readonly postgres?: Postgres;
   /** For tests too: what parts without upstreams use instead of a stack of their own. Each part has its own sources. */
   readonly readers?: Stack;
+  /** For the part that runs a real Skaffold. */
+  readonly skaffold?: SkaffoldProject;
+  /** How services are started; for tests. Default: each is a process of its own. */
+  readonly startService?: typeof startServiceProcess;
   /** Called with every line as soon as it is measured. */
   readonly onRow?: (row: Row) => void;
 };
@@ -65,6 +71,10 @@ export class Bench {
   /** Every path once, for tests: what differs only in its numbers is left out. */
   get isTiny(): boolean {
     return this.options.effort < 0.1;
+  }
+
+  get startService(): typeof startServiceProcess {
+    return this.options.startService ?? startServiceProcess;
   }
 
   newFolder(name: string): Promise<string> {

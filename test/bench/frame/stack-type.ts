@@ -3,9 +3,12 @@ import type { NatsConnection } from "nats";
 import type { ServiceName, ServiceProcess } from "../../faults/service-process.ts";
 import type { Processes } from "./processor-time.ts";
 
+/** What NATS asks of whoever connects. */
+export type NatsLogin = { readonly user?: string; readonly pass?: string };
+
 /** Servers as in production (every message and every commit on disk), and the services that a part needs. */
 export type Stack = AsyncDisposable & {
-  readonly nats: { readonly url: string; readonly connection: NatsConnection };
+  readonly nats: { readonly url: string; readonly connection: NatsConnection; readonly login?: NatsLogin };
   readonly log: Log;
   /** A connection string. */
   readonly database: string;

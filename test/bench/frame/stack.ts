@@ -2,11 +2,11 @@ import { randomBytes } from "node:crypto";
 import { chmod, mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { findNatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
+import { findNatsServer, type NatsAccount, type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { startPostgres } from "@tapedeck/infra/local/postgres";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { connect } from "nats";
-import { type ServiceName, type ServiceProcess, startServiceProcess } from "../../faults/service-process.ts";
+import type { ServiceName, ServiceProcess } from "../../faults/service-process.ts";
 import type * as idleProcess from "../workers/idle.ts";
 import type { Bench } from "./bench.ts";
 import type { Stack } from "./stack-type.ts";
@@ -16,9 +16,13 @@ export type StackOptions = {
   readonly services: readonly ServiceName[];
   readonly sources?: readonly StackSource[];
   readonly env?: Readonly<Record<string, string>>;
+  /** A server for several stacks, each with an account of its own. Default: a server of the stack's own. */
+  readonly nats?: NatsLogin;
   /** Nothing is loaded into the services, so that their idle time is their own; `loopHolds` can't be asked. */
   readonly bare?: boolean;
 };
+
+export type NatsLogin = { readonly url: string; readonly user: string; readonly password: string };
 
 export type StackSource = { readonly developer: string; readonly address: string };
 
@@ -39,19 +43,21 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
   await using cleanup = new AsyncDisposableStack();
   const folder = await bench.newFolder("data");
   await chmod(folder, 0o711); // started by root, Postgres runs as another user
-  const binary = await findNatsServer({ root, log: () => {} });
-  const nats = cleanup.use(await startNatsServer({ binary, dataDir: join(folder, "nats"), port: 0, syncAlways: true }));
+  const own = options.nats === undefined ? cleanup.use(await startNats(folder)) : undefined;
+  const nats = options.nats ?? { url: own?.url ?? "" };
   const postgres =
     bench.options.postgres ??
     cleanup.use(await startPostgres({ dataDir: join(folder, "postgres"), port: 0, persistent: false, fsync: true }));
   const name = `tapedeck_${randomBytes(6).toString("hex")}`;
   await postgres.ensureDatabase(name);
-  const connection = cleanup.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
+  const login = "user" in nats ? { user: nats.user, pass: nats.password } : {};
+  const connection = cleanup.adopt(await connect({ servers: nats.url, ...login }), (nc) => nc.close());
   const log = cleanup.use(await openLog(connection, { syncKnown: true }));
   await mkdir(join(folder, "spill"));
   const database = postgres.url(name);
   const env = {
     TAPEDECK_NATS_URL: nats.url,
+    ...("user" in nats && { TAPEDECK_NATS_USER: nats.user, TAPEDECK_NATS_PASSWORD: nats.password }),
     TAPEDECK_POSTGRES_URL: database,
     TAPEDECK_SERVICES_KEY: "bench",
     TAPEDECK_SOURCES: JSON.stringify((options.sources ?? []).map((source) => ({ project: "shop", ...source }))),
@@ -62,12 +68,13 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
   const idle = cleanup.use(await startWorker<typeof idleProcess>(new URL("../workers/idle.ts", import.meta.url)));
   const owned = cleanup.move();
   return {
-    ...{ nats: { url: nats.url, connection }, log, database, services, idlePid: idle.pid },
+    ...{ nats: { url: nats.url, connection, login }, log, database, services, idlePid: idle.pid },
     grpc: services.gateway?.addresses.grpc ?? "",
     http: services.gateway?.addresses.http ?? "",
     processes: {
       ...Object.fromEntries(Object.entries(services).map(([name, { pid }]) => [name, pid])),
-      ...{ nats: nats.pid, postgres: postgres.pid },
+      ...(own !== undefined && { nats: own.pid }),
+      postgres: postgres.pid,
     },
     async loopHolds() {
       const held = Object.entries(services).map(async ([name, service]) => [name, await service.ask("loop")] as const);
@@ -78,19 +85,27 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
   };
 }
 
+/** As in production: every message is on disk before it is acknowledged. */
+export async function startNats(folder: string, accounts: readonly NatsAccount[] = []): Promise<NatsServer> {
+  const binary = await findNatsServer({ bin: join(root, ".tapedeck", "bin"), log: () => {} });
+  return startNatsServer({ binary, dataDir: join(folder, "nats"), port: 0, syncAlways: true, accounts });
+}
+
 type Services = Partial<Record<ServiceName, ServiceProcess>>;
 
 async function startServices(
   cleanup: AsyncDisposableStack,
-  { part, options: { profileFolder } }: Bench,
+  bench: Bench,
   { services: names, bare = false }: StackOptions,
   env: Readonly<Record<string, string>>,
 ): Promise<Services> {
+  const { part, startService } = bench;
+  const { profileFolder } = bench.options;
   const services: Services = {};
   const start = async (name: ServiceName, more: Readonly<Record<string, string>> = {}) => {
     if (!names.includes(name)) return;
     const profile = profileFolder === undefined ? [] : profiling(profileFolder, `${part}-${name}`);
-    const service = await startServiceProcess(name, { ...env, ...more }, [
+    const service = await startService(name, { ...env, ...more }, [
       ...(bare ? [] : ["--import", loopReport]),
       ...profile,
     ]);

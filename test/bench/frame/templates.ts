@@ -7,7 +7,6 @@ import { openLog } from "@tapedeck/shared/log/jetstream";
 import { logStart } from "@tapedeck/shared/log/offset";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
-import { startServiceProcess } from "../../faults/service-process.ts";
 import type * as skaffold from "../workers/skaffold.ts";
 import type { Bench } from "./bench.ts";
 import { startWorker } from "./worker.ts";
@@ -33,12 +32,12 @@ async function record(bench: Bench): Promise<Templates> {
   const upstream = cleanup.use(await startWorker<typeof skaffold>(new URL("../workers/skaffold.ts", import.meta.url)));
   const [address] = await upstream.call("start", 1, frames);
   const root = fileURLToPath(new URL("../../../", import.meta.url));
-  const binary = await findNatsServer({ root, log: () => {} });
+  const binary = await findNatsServer({ bin: join(root, ".tapedeck", "bin"), log: () => {} });
   const dataDir = join(await bench.newFolder("templates"), "nats");
   const nats = cleanup.use(await startNatsServer({ binary, dataDir, port: 0, syncAlways: false }));
   const sources = [{ developer: "dev", project: "shop", address }];
   cleanup.use(
-    await startServiceProcess("ingest", {
+    await bench.startService("ingest", {
       TAPEDECK_NATS_URL: nats.url,
       TAPEDECK_SOURCES: JSON.stringify(sources),
       TAPEDECK_INGEST_SPILL_DIR: await bench.newFolder("spill"),

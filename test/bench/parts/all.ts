@@ -7,17 +7,27 @@ import { ingest } from "./ingest.ts";
 import { live } from "./live.ts";
 import { peers } from "./peers/peers.ts";
 import { projection } from "./projection.ts";
+import { realSkaffold } from "./real-skaffold.ts";
 import { replay } from "./replay.ts";
+import { shards } from "./shards.ts";
 import { state } from "./state.ts";
 import { stats } from "./stats.ts";
+import { views } from "./views.ts";
 
 /** The parts by the names with which they are chosen. */
 export const parts = {
-  ...{ ingest, replay, fanout, state, projection, history, stats, live, idle, harm, peers },
+  ...{ ingest, replay, fanout, state, projection, history, stats, live, idle, harm, peers, views, shards },
+  "real-skaffold": realSkaffold,
 } satisfies Record<string, (bench: Bench) => Promise<void>>;
 
 export type PartName = keyof typeof parts;
 export const partNames = Object.keys(parts) as readonly PartName[];
+const unusual: ReadonlySet<PartName> = new Set(["views", "shards", "real-skaffold"]);
+/**
+ * Those of a run that names none. The views say something only at millions of operations, shards only on many cores, and
+ * the real Skaffold needs a project.
+ */
+export const usualParts = partNames.filter((name) => !unusual.has(name));
 
 /** What a part's figures have to do with the size of the log (or the tables). */
 type SizeMatters =
@@ -29,8 +39,9 @@ type SizeMatters =
   | "no";
 
 const sizeMatters: Readonly<Record<PartName, SizeMatters>> = {
-  ...{ state: "yes", history: "yes", stats: "yes", replay: "duration", projection: "duration" },
-  ...{ ingest: "no", fanout: "no", live: "no", idle: "no", harm: "no", peers: "no" },
+  ...{ state: "yes", history: "yes", stats: "yes", views: "yes", replay: "duration", projection: "duration" },
+  ...{ ingest: "no", fanout: "no", live: "no", idle: "no", harm: "no", peers: "no", shards: "no" },
+  "real-skaffold": "no",
 };
 
 /** One run of a part. */

@@ -23,19 +23,22 @@ export async function harm(bench: Bench): Promise<void> {
 /** Work before each frame. */
 const busyMs = 2;
 
-type Readers = { readonly name: string; readonly count: number; readonly stalled?: boolean };
+/** Who reads while a loop runs. */
+export type Readers = { readonly name: string; readonly count: number; readonly stalled?: boolean };
+
+export const readersOf = (bench: Bench): readonly Readers[] => [
+  { name: "no subscriber", count: 0 },
+  { name: "1 subscriber", count: 1 },
+  { name: `${bench.scaled(100, 5)} subscribers`, count: bench.scaled(100, 5) },
+  { name: "5 stalled subscribers", count: 5, stalled: true },
+];
 
 /** `pinned`: the upstream has a core to itself, so that only waiting could make it slower. */
 async function loops(bench: Bench, pinned: boolean): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const { runs, warmUps } = bench.options;
   const frames = bench.scaled(200, 20);
-  const groups: readonly Readers[] = [
-    { name: "no subscriber", count: 0 },
-    { name: "1 subscriber", count: 1 },
-    { name: `${bench.scaled(100, 5)} subscribers`, count: bench.scaled(100, 5) },
-    { name: "5 stalled subscribers", count: 5, stalled: true },
-  ];
+  const groups = readersOf(bench);
   const needed = opening + frames * (runs + warmUps) * groups.length;
   const upstreams = cleanup.use(await startUpstreams(pinned ? "0" : undefined));
   const alone = cleanup.use(await startUpstreams(pinned ? "0" : undefined));
@@ -56,7 +59,8 @@ async function loops(bench: Bench, pinned: boolean): Promise<void> {
   for (const group of groups) await measure(bench, stack, scene, group);
 }
 
-const others = `1-${availableParallelism() - 1}`;
+/** All cores but that of the upstream. */
+export const others = `1-${availableParallelism() - 1}`;
 
 type Scene = {
   readonly upstreams: Worker<typeof skaffold>;

@@ -1,5 +1,4 @@
 import { until } from "@tapedeck/shared/testing/until";
-import { startServiceProcess } from "../../faults/service-process.ts";
 import type { Bench } from "../frame/bench.ts";
 import { readProcessorTimes, residentMiB, since } from "../frame/processor-time.ts";
 import type { Sample } from "../frame/sample.ts";
@@ -82,7 +81,7 @@ async function subscribers(bench: Bench, stack: Stack): Promise<void> {
     async run() {
       await using cleanup = new AsyncDisposableStack();
       const gateway = cleanup.use(
-        await startServiceProcess("gateway", {
+        await bench.startService("gateway", {
           TAPEDECK_NATS_URL: stack.nats.url,
           TAPEDECK_SERVICES_KEY: "bench",
           TAPEDECK_QUERY_ADDRESS: stack.services.query?.addresses.grpc ?? "",

@@ -23,9 +23,9 @@ export const startUpstreams = (cores?: string): Promise<Upstreams> =>
 export const startRaw = (): Promise<Raw> =>
   startWorker<typeof rawLog>(new URL("../workers/raw-log.ts", import.meta.url));
 
-export async function startObserver({ nats }: Stack): Promise<Observer> {
+export async function startObserver({ nats }: Pick<Stack, "nats">): Promise<Observer> {
   const observer = await startWorker<typeof logObserver>(new URL("../workers/log-observer.ts", import.meta.url));
-  await observer.call("observe", nats.url);
+  await observer.call("observe", nats.url, nats.login ?? {});
   return observer;
 }
 
@@ -42,7 +42,7 @@ export async function settle(upstreams: Upstreams, observer: Observer, sources: 
 
 export async function connected(upstreams: Upstreams, sources: number): Promise<void> {
   const isConnected = async () => (await upstreams.call("listeners")) === 2 * sources;
-  await until(isConnected, { message: "all sources to be connected" });
+  await until(isConnected, { message: "all sources to be connected", deadlineMs: 600_000 });
 }
 
 /**

@@ -38,7 +38,7 @@ const exactCounts: Readonly<Partial<Record<PartName, Readonly<Record<string, num
 const mayBeNothing: ReadonlySet<string> = new Set(["cores", "µs", "% of a core", "% of the loop", "KiB"]);
 
 /** Tests that these parts measure what they say, at a tiny size. Times are not asserted. */
-export function testParts(names: readonly PartName[]): void {
+export function testParts(names: readonly PartName[], more: Pick<BenchOptions, "startService"> = {}): void {
   // One Postgres for all parts, and one stack for those that need no upstream.
   const shared = new AsyncDisposableStack();
   let options: BenchOptions;
@@ -46,7 +46,7 @@ export function testParts(names: readonly PartName[]): void {
     const folder = inject("serversFolder");
     const dataDir = join(folder, `postgres-bench-${names.join("-")}`);
     const postgres = shared.use(await startPostgres({ dataDir, port: 0, persistent: false, fsync: false }));
-    const tiny = { size, runs: 1, warmUps: 0, effort: 0.02, folder, postgres };
+    const tiny = { size, runs: 1, warmUps: 0, effort: 0.02, folder, postgres, ...more };
     const readers = shared.use(await startStack(new Bench("readers", tiny), { services: ["query", "gateway"] }));
     options = { ...tiny, readers };
   });

@@ -18,8 +18,9 @@ export async function load(from: string, to: string): Promise<number> {
   );
   names = found.map(({ name }) => name);
   tables = [];
-  // Triggers on operations write build_months.
-  for (const name of names.filter((one) => one !== "build_months")) tables.push(await read(reader, name));
+  // Triggers write these.
+  const derived = ["build_months", "red_times"];
+  for (const name of names.filter((one) => !derived.includes(one))) tables.push(await read(reader, name));
   await reader.end();
   client = new Client(to);
   await client.connect();

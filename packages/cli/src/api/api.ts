@@ -1,3 +1,4 @@
+import { commandToStart } from "@tapedeck/shared/installation";
 import { CommandError } from "../command-error.ts";
 import { httpBase } from "../gateway-address.ts";
 import { isCertificateFault, UntrustedCertificate, urlTrustAdvice } from "../untrusted-certificate.ts";
@@ -10,6 +11,8 @@ export type Api = {
   readonly token: string | undefined;
   /** @throws CommandError with what the gateway said, or that there is none */
   readonly get: <Answer>(path: string, parameters?: Parameters) => Promise<Answer>;
+  /** As it is, of what is no JSON; undefined where there is no such thing. Throws as `get` does where nobody answers. */
+  readonly text: (path: string) => Promise<string | undefined>;
   /** A call that changes something; undefined where there is nothing to answer. Throws as `get` does. */
   readonly send: <Answer>(method: "POST" | "DELETE", path: string, body?: object) => Promise<Answer>;
 };
@@ -22,12 +25,12 @@ type ErrorBody = { readonly error?: { readonly message?: string; readonly choice
 /** Reaches the Tapedeck that is named, or chosen (`chosenTapedeck`), with its token, and trusts its certificates. */
 export function apiAt(url?: string): Api {
   const { base, headers, token } = httpBase(url);
+  const answerTo = (path: string, init: RequestInit): Promise<Response> =>
+    fetch(`${base}${path}`, { ...init, headers: { ...headers, ...init.headers } }).catch((error: unknown) => {
+      throw unreachable(base, error);
+    });
   const ask = async <Answer>(path: string, init: RequestInit): Promise<Answer> => {
-    const response = await fetch(`${base}${path}`, { ...init, headers: { ...headers, ...init.headers } }).catch(
-      (error: unknown) => {
-        throw unreachable(base, error);
-      },
-    );
+    const response = await answerTo(path, init);
     const body: unknown = await response.json().catch(() => undefined);
     if (response.ok) return body as Answer;
     const { error } = (body ?? {}) as ErrorBody;
@@ -41,6 +44,10 @@ export function apiAt(url?: string): Api {
     base,
     token,
     get: (path, parameters = {}) => ask(`${path}${queryOf(parameters)}`, {}),
+    async text(path) {
+      const response = await answerTo(path, {});
+      return response.ok ? await response.text() : undefined;
+    },
     send: (method, path, body) =>
       ask(path, {
         method,
@@ -61,7 +68,7 @@ function unreachable(base: string, error: unknown): CommandError {
 
 export function nobodyAnswers(base: string): CommandError {
   return new CommandError(
-    `no Tapedeck server answers at ${base}: start one with \`npm start\`, or give its address with --url or \`tapedeck login\`.`,
+    `no Tapedeck server answers at ${base}: start one with \`${commandToStart()}\`, or give its address with --url or \`tapedeck login\`.`,
   );
 }
 

@@ -8,6 +8,7 @@ import {
   ListSourcesRequest,
   TapedeckClient,
 } from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { commandToStart } from "@tapedeck/shared/installation";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { positionBefore } from "@tapedeck/shared/log/position";
 import { CommandError } from "../command-error.ts";
@@ -153,7 +154,7 @@ function of(source: string | undefined): string {
 function worded({ code, details, message }: ServiceError, name: string): CommandError {
   if (code === status.UNAVAILABLE && !/ready|moment/.test(details)) {
     return new CommandError(
-      `no Tapedeck server answers at ${name}: start one with \`npm start\`, or give its address with --url or \`tapedeck login\`.`,
+      `no Tapedeck server answers at ${name}: start one with \`${commandToStart()}\`, or give its address with --url or \`tapedeck login\`.`,
     );
   }
   return new CommandError(details || message);

@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { auditCommand } from "./audit/command.ts";
 import { backupCommand } from "./backup/command.ts";
 import { compareCommand } from "./compare/command.ts";
 import { contextCommand } from "./context/command.ts";
@@ -54,6 +55,7 @@ export const allCommands = (): readonly Command[] => [
   restoreCommand(),
   newEpochCommand(),
   tokenCommand(),
+  auditCommand(),
   sqlRoleCommand(),
   loginCommand(),
   logoutCommand(),

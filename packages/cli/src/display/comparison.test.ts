@@ -30,7 +30,7 @@ const difference = (index: number): Comparison["differences"][number] => ({
 const lines = (comparison: Comparison) => stripVTControlCharacters(comparisonText(comparison)).split("\n");
 
 it("begins with what failed, and numbers what differs with where it was recorded", () => {
-  const shown = lines({ left, right, differences: [difference(1)], equal: 24, position: "383700-t3k9x2" });
+  const shown = lines({ left, right, differences: [difference(1)], equal: 24, same: [], position: "383700-t3k9x2" });
   expect(shown.map((line) => line.replace(/(?:now|\d+ s ago)$/, "now"))).toEqual([
     "bob/shop  loop 14  failed after 2.3 s, now",
     "  deploy: kubectl apply: exit status 1  DEPLOY_KUBECTL_USER_ERR",
@@ -47,8 +47,10 @@ it("begins with what failed, and numbers what differs with where it was recorded
 
 it("shows the first of many, and says what is missing", () => {
   const differences = Array.from({ length: 13 }, (_, index) => difference(index));
-  expect(lines({ left, right, differences, equal: 0, position: "" })).toContain("    and 3 more (--json shows all)");
-  expect(lines({ left, right: null, differences: [], equal: 0, position: "" }).at(-1)).toBe(
+  expect(lines({ left, right, differences, equal: 0, same: [], position: "" })).toContain(
+    "    and 3 more (--json shows all)",
+  );
+  expect(lines({ left, right: null, differences: [], equal: 0, same: [], position: "" }).at(-1)).toBe(
     "nothing to compare it with: no loop before it was good",
   );
 });
@@ -56,7 +58,14 @@ it("shows the first of many, and says what is missing", () => {
 it("sends no control character of what was recorded to the terminal", () => {
   const toClipboard = "\u001b]52;c;eA==\u0007";
   const failure = left.failure && { ...left.failure, subject: `web${toClipboard}`, errorCode: `X${toClipboard}` };
-  const shown = comparisonText({ left: { ...left, failure }, right, differences: [], equal: 0, position: "" });
+  const shown = comparisonText({
+    left: { ...left, failure },
+    right,
+    differences: [],
+    equal: 0,
+    same: [],
+    position: "",
+  });
   expect(shown).toContain("deploy web");
   expect(shown).not.toContain("\u001b]");
 });

@@ -1,6 +1,7 @@
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
+import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
 import type { TokenBackup } from "@tapedeck/shared/tokens/store";
 import { nobodyAnswers } from "../api/api.ts";
@@ -11,6 +12,8 @@ import { httpBase } from "../gateway-address.ts";
 export type RemoteMaintenance = {
   readonly erase: (session: string, signal: AbortSignal) => AsyncIterable<Erasing>;
   readonly rebuild: (signal: AbortSignal) => AsyncIterable<Rebuilding>;
+  /** Who did what, the oldest first. Times are RFC 3339. */
+  readonly audit: (period: { readonly since?: string; readonly until?: string }) => AsyncIterable<AuditEntry>;
   /** Gives the pieces to `take`, and what stands at the end. */
   readonly backUp: (take: (piece: Uint8Array) => Promise<void>, signal: AbortSignal) => Promise<BackupEnd>;
 };
@@ -32,19 +35,20 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
     throw new CommandError(error?.message ?? `${base} answered ${response.status}`);
   }
 
-  async function* progress<T>(method: string, path: string, signal: AbortSignal): AsyncGenerator<T, void> {
+  async function* progress<T>(method: string, path: string, signal?: AbortSignal): AsyncGenerator<T, void> {
     for await (const line of createInterface({ input: await ask(method, path, signal) })) {
       const { type, error, ...update } = JSON.parse(line) as { type: string; error?: { message: string } };
       if (type === "complete") return;
       if (error !== undefined) throw new CommandError(error.message);
       yield update as Awaited<T>;
     }
-    if (!signal.aborted) throw brokenOff();
+    if (signal?.aborted !== true) throw brokenOff();
   }
 
   return {
     erase: (session, signal) => progress<Erasing>("DELETE", `sessions/${encodeURIComponent(session)}`, signal),
     rebuild: (signal) => progress<Rebuilding>("POST", "rebuild", signal),
+    audit: (period) => progress<AuditEntry>("GET", `audit?${new URLSearchParams(period)}`),
     async backUp(take, signal) {
       for await (const { letter, content } of framesOf(await ask("GET", "backup", signal))) {
         if (letter === "p") await take(content);

@@ -4,14 +4,14 @@ import { join, resolve } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { loadSecrets } from "@tapedeck/infra/local/secrets";
 import { silentLogger } from "@tapedeck/shared/service/logger";
-import { connectNats, type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
+import { connectNats, type NatsSettings, natsHosts, natsSettings } from "@tapedeck/shared/service/nats";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../command-error.ts";
 import { checkDataFolder } from "../up/data-folder.ts";
 import { lockUp, runningUp } from "../up/lock.ts";
-import { natsUser, startServers } from "../up/servers.ts";
-import { databaseName, ownerUrl } from "../up/settings.ts";
+import { databaseName, natsUser, ownerUrl } from "../up/own-servers.ts";
+import { startServers } from "../up/servers.ts";
 
 /** NATS and Postgres of a Tapedeck that does not run: those of a data folder, or those that the settings name. */
 export type StoppedMachine = AsyncDisposable & {
@@ -73,7 +73,7 @@ async function dial(settings: NatsSettings): Promise<NatsConnection> {
     return await connectNats("cli", settings, silentLogger);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new CommandError(`NATS at ${new URL(settings.url).host} can't be reached (${why}).`, { cause });
+    throw new CommandError(`NATS at ${natsHosts(settings.url)} can't be reached (${why}).`, { cause });
   }
 }
 

@@ -1,13 +1,13 @@
 import { join, resolve } from "node:path";
 import { loadSecrets } from "@tapedeck/infra/local/secrets";
+import { commandToStart } from "@tapedeck/shared/installation";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { connectNats } from "@tapedeck/shared/service/nats";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../command-error.ts";
 import { type RunningUp, runningUp } from "../up/lock.ts";
-import { natsUser } from "../up/servers.ts";
-import { ownerUrl } from "../up/settings.ts";
+import { natsUser, ownerUrl } from "../up/own-servers.ts";
 
 /** The inside of the Tapedeck that `up` runs on a data folder: its log and its database. */
 export type ThisMachine = AsyncDisposable & {
@@ -23,7 +23,7 @@ export async function openThisMachine(data: string): Promise<ThisMachine> {
   const running = await runningUp(dataDir);
   if (running?.addresses.http === undefined) {
     throw new CommandError(
-      `no Tapedeck server runs on ${data}: start it with \`npm start\`, or give its data folder (--data).`,
+      `no Tapedeck server runs on ${data}: start it with \`${commandToStart()}\`, or give its data folder (--data).`,
     );
   }
   const { nats: natsAddress, postgres } = running.addresses;

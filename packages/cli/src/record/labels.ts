@@ -110,30 +110,39 @@ export function loginName(): string {
   }
 }
 
+/** The labels that git tells. */
+export const gitNames = ["branch", "commit", "dirty"] as const;
+export type GitName = (typeof gitNames)[number];
+
+/** `""`: there is none (no branch is checked out). Undefined: git did not tell. */
+export type GitState = Readonly<Record<GitName, string | undefined>>;
+
 /** Nothing outside of a repository, without git, or in a repository so large that git takes its time. */
 async function gitLabels(folder: string): Promise<Labels> {
+  const entries = Object.entries(await gitState(folder));
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => Boolean(entry[1])));
+}
+
+/** What is checked out in a folder now. Waits for no lock and takes none. Never rejects. */
+export async function gitState(folder: string): Promise<GitState> {
   const [branch, commit, changes] = await Promise.all([
     git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
     git(folder, "rev-parse", "HEAD"),
-    git(folder, "status", "--porcelain", "--untracked-files=no"),
+    git(folder, "status", "--porcelain", "--untracked-files=no", "--no-renames"),
   ]);
   return {
-    ...(branch !== undefined && branch !== "HEAD" && { branch }),
-    ...(commit !== undefined && commit !== "HEAD" && { commit }),
-    ...(changes !== undefined && { dirty: String(changes !== "") }),
+    branch: branch === "HEAD" ? "" : branch,
+    commit: commit === "HEAD" ? undefined : commit,
+    dirty: changes === undefined ? undefined : String(changes !== ""),
   };
 }
 
 const patienceMs = 2_000;
 
 function git(folder: string, ...args: string[]): Promise<string | undefined> {
-  // No lock of the index for a mere look: the user's own git must not find one.
-  const options = {
-    cwd: folder,
-    timeout: patienceMs,
-    maxBuffer: 64 << 20,
-    env: { ...process.env, GIT_OPTIONAL_LOCKS: "0" },
-  };
+  // No lock of the index for a mere look: the user's own git must not find one. Nothing is fetched, and nobody is asked.
+  const env = { ...process.env, GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", GIT_TERMINAL_PROMPT: "0" };
+  const options = { cwd: folder, timeout: patienceMs, maxBuffer: 64 << 20, env };
   return new Promise((resolve) => {
     execFile("git", args, options, (error, stdout) => resolve(error === null ? stdout.trim() : undefined));
   });

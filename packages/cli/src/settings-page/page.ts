@@ -55,8 +55,8 @@ const howToSet = `Settings are flags of \`tapedeck up\`, environment variables, 
 settings stop the start, and one error lists all of them.`;
 
 const howToWrite = `A **duration** is a number with a unit: \`500ms\`, \`30s\`, \`10m\`, \`2h\`, \`30d\`. **Bytes** and counts are plain numbers. A **port**
-of 0 is any free port. A **list of texts** is a YAML list; in the environment its items are separated by commas. \`sources\` and
-\`endpoints\` are JSON in the environment.`;
+of 0 is any free port. A **list of texts** is a YAML list; in the environment its items are separated by commas. \`sources\`,
+\`endpoints\`, \`oidc.grants\` and \`shards\` are JSON in the environment.`;
 
 const sections: readonly (readonly [title: string, isHere: (readBy: readonly Reader[]) => boolean])[] = [
   ["Several services", (readBy) => readBy.length > 1],

@@ -51,7 +51,7 @@ export function formText(definition: SettingDefinition): string {
     case "choice":
       return choices.map(code).join(", ");
     case "custom":
-      return `list, see [${key}](#${key})`;
+      return `list, see [${key}](#${key.replaceAll(".", "").toLowerCase()})`;
     case "text":
       return "text";
   }

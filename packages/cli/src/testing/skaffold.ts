@@ -11,12 +11,16 @@
  *   STAND_IN_OLD         it knows neither port nor file
  *   STAND_IN_SHORT       it is over before anybody could connect
  *   STAND_IN_BREAK       v2's stream breaks after so many messages
+ *   STAND_IN_LOOPS       a folder: loop 2 begins when it has a file "2", loop 3 when it has "3", and so on
  *   STAND_IN_SAID        a file to which it adds all that it has said, a line each: channel, a space, bytes in base64
  */
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
+import { join } from "node:path";
 import { asNow, breakingAt, writeEventLog } from "@tapedeck/fakes/skaffold/event-log";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { until } from "@tapedeck/shared/testing/until";
+import { loopStartOf } from "@tapedeck/tap/skaffold/v1-frame";
 
 const { env, argv } = process;
 const args = argv.slice(2);
@@ -39,6 +43,18 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 }
 tell({ args, tty: process.stdout.isTTY === true, ...(flag("rpc-port") && { port: fake.port }) });
 process.stderr.write(env.STAND_IN_STDERR ?? "");
+const folder = env.STAND_IN_LOOPS;
+if (folder) {
+  const starts = recording.messages.v1.flatMap(({ bytes }, index) => (loopStartOf(bytes) === undefined ? [] : [index]));
+  for (const [index, v1] of starts.entries()) {
+    if (index === 0) continue;
+    await fake.playUntil({ v1 });
+    const isLet = until(() => existsSync(join(folder, `${index + 1}`)), {
+      message: `loop ${index + 1} to be let begin`,
+    });
+    await Promise.race([isLet, fake.ended]);
+  }
+}
 await fake.play();
 if (args[0] !== "dev") await fake.end("graceful");
 await fake.ended;

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:net";
 import { envName } from "@tapedeck/shared/service/settings";
@@ -22,10 +23,9 @@ export async function choosePorts(listeners: readonly Listener[]): Promise<reado
       chosen.push(listener);
       continue;
     }
-    const server = await hold(listener.host, 0);
-    const address = server.address();
+    const { server, port } = await holdAny(listener.host);
     held.push(server);
-    chosen.push({ ...listener, port: typeof address === "object" && address !== null ? address.port : 0 });
+    chosen.push({ ...listener, port });
   }
   await Promise.all(held.map(release));
   return chosen;
@@ -81,6 +81,21 @@ export async function troubleWith({ host, port }: Pick<Listener, "host" | "port"
     return undefined;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code;
+  }
+}
+
+/**
+ * A port below those that systems give to connections and to whoever asks for any: nobody is given it between now and the
+ * service's start.
+ */
+async function holdAny(host: string): Promise<{ readonly server: Server; readonly port: number }> {
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    try {
+      return { server: await hold(host, port), port };
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    }
   }
 }
 

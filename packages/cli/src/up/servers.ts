@@ -3,7 +3,9 @@ import { fileURLToPath } from "node:url";
 import { findNatsServer, type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
 import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
 import type { Secrets } from "@tapedeck/infra/local/secrets";
+import { cacheFolder, installation } from "@tapedeck/shared/installation";
 import { type Kept, keep } from "./keep.ts";
+import { natsUser } from "./own-servers.ts";
 
 export type StartServers = {
   readonly storeDir: string;
@@ -20,18 +22,16 @@ export type Servers = {
   readonly postgres: Kept<Postgres> | undefined;
 };
 
-export const natsUser = "tapedeck";
-
 /**
  * Starts the NATS and the Postgres of this machine and starts them again when they die. Servers that a killed `up` left
  * running on these data are stopped first: the caller holds the lock.
  * @throws LocalServerError
  */
 export async function startServers({ storeDir, secrets, nats, postgres, say }: StartServers): Promise<Servers> {
-  const root = fileURLToPath(new URL("../../../../", import.meta.url));
+  const bin = binFolder();
   const startNats = async (port: number) =>
     startNatsServer({
-      binary: await findNatsServer({ root, log: say }),
+      binary: await findNatsServer({ bin, log: say }),
       dataDir: join(storeDir, "nats"),
       port,
       user: natsUser,
@@ -44,6 +44,7 @@ export async function startServers({ storeDir, secrets, nats, postgres, say }: S
       port,
       password: secrets.postgresPassword,
       takeOver: true,
+      ...(installation === "package" && { fetch: { folder: bin, log: say } }),
     });
     await server.ensureDatabase(database);
     return server;
@@ -59,4 +60,10 @@ export async function startServers({ storeDir, secrets, nats, postgres, say }: S
     if (started.status === "fulfilled") await started.value?.[Symbol.asyncDispose]();
   }
   throw [keptNats, keptPostgres].find((started) => started.status === "rejected")?.reason;
+}
+
+/** Where the programs of servers are kept that were fetched. */
+function binFolder(): string {
+  if (installation === "package") return join(cacheFolder(process.env), "bin");
+  return fileURLToPath(new URL("../../../../.tapedeck/bin", import.meta.url));
 }

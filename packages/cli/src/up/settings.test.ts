@@ -23,6 +23,13 @@ describe("beyond this machine", () => {
     expect(serviceEnv(settings, settings.listeners, [], secrets)).toMatchObject({ TAPEDECK_INSECURE: "true" });
   });
 
+  it("certificates between services are for services on several machines", () => {
+    const files = { TAPEDECK_SERVICES_TLS_CERT: "/nowhere/cert.pem", TAPEDECK_SERVICES_TLS_KEY: "/nowhere/key.pem" };
+    expect(() => readUpSettings(options, files)).toThrow(
+      /services.tls: it is for services that are started one by one/,
+    );
+  });
+
   it("the certificate is looked at before anything starts", () => {
     const missing = { TAPEDECK_TLS_CERT: "/nowhere/cert.pem", TAPEDECK_TLS_KEY: "/nowhere/key.pem" };
     expect(() => readUpSettings(options, missing)).toThrow(

@@ -1,19 +1,19 @@
-import { createHmac } from "node:crypto";
 import { existsSync } from "node:fs";
 import { hostname, userInfo } from "node:os";
 import { join, resolve } from "node:path";
-import { certificateProblem, gatewaySettings } from "@tapedeck/gateway/for-cli/settings";
+import { gatewaySettings } from "@tapedeck/gateway/for-cli/settings";
 import type { Secrets } from "@tapedeck/infra/local/secrets";
 import { ingestSettings, type SourceConfig, sourceDurations } from "@tapedeck/ingest/for-cli/settings";
 import { querySettings } from "@tapedeck/query/for-cli/settings";
 import { envName, loadSettingsFile, type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
+import { certificateProblem } from "@tapedeck/shared/service/tls/certificate";
 import { demoWorkspace } from "@tapedeck/shared/source";
 import type { UpOptions } from "../commands/up/options.ts";
 import { environmentVariables, logLevels } from "../environment-variables.ts";
 import { projectName } from "../record/project-name.ts";
 import { vagrantProject } from "../record/vagrant-project.ts";
+import { analystPassword, natsUser, ownerUrl } from "./own-servers.ts";
 import type { Listener } from "./ports.ts";
-import { natsUser } from "./servers.ts";
 
 export type UpSettings = {
   readonly mode: "demo" | "record";
@@ -58,8 +58,6 @@ const listenerNames = [
 ] as const;
 export type ListenerName = (typeof listenerNames)[number];
 
-const database = "tapedeck";
-
 /** `--insecure` has the effect of the setting. */
 const insecure = { [envName("insecure")]: "true" };
 
@@ -78,6 +76,11 @@ export function readUpSettings(options: UpOptions, given: NodeJS.ProcessEnv): Up
   const own = ownSettings(read);
   const noCertificate = gateway.tls && certificateProblem(gateway.tls);
   if (noCertificate !== undefined) read.problem(noCertificate);
+  if (gateway.servicesCa !== undefined || query.tls !== undefined) {
+    read.problem(
+      "services.tls: it is for services that are started one by one; those of `up` talk on this machine alone",
+    );
+  }
   for (const problem of [...strangeVariables(env, read.knownKeys()), ...strangeFlags(options)]) read.problem(problem);
   read.assertValid({ complete: true });
 
@@ -213,16 +216,4 @@ export function serviceEnv(
     ...(settings.isInsecure && insecure),
     TAPEDECK_LOG_FORMAT: "json",
   };
-}
-
-/** Address for query, which owns the database. */
-export function ownerUrl(address: string, { postgresPassword }: Secrets): string {
-  return `postgres://postgres:${postgresPassword}@${address}/${database}`;
-}
-
-export const databaseName = database;
-
-/** Password of tapedeck_analyst. It is stable on one machine and gives no other access. */
-export function analystPassword({ postgresPassword }: Secrets): string {
-  return createHmac("sha256", postgresPassword).update("tapedeck_analyst").digest("base64url").slice(0, 16);
 }

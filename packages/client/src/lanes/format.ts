@@ -36,14 +36,40 @@ export function elapsedText(ms: number): string {
 
 /** "today 10:42:07", "yesterday 10:42:07", "21 Nov 10:42:07", in the visitor's time zone. */
 export function momentText(at: number, now: number): string {
-  const date = new Date(at);
   const time = clockText(at);
   const days = Math.round((startOfDay(now) - startOfDay(at)) / 86_400_000);
   if (days === 0) return `today ${time}`;
   if (days === 1) return `yesterday ${time}`;
+  return `${dateText(at, now)} ${time}`;
+}
+
+export function isSameDay(at: number, now: number): boolean {
+  return startOfDay(at) === startOfDay(now);
+}
+
+/** "21 Nov", with the year where that is not this year's. */
+function dateText(at: number, now: number): string {
+  const date = new Date(at);
   const month = date.toLocaleString("en", { month: "short" });
   const year = date.getFullYear() === new Date(now).getFullYear() ? "" : ` ${date.getFullYear()}`;
-  return `${date.getDate()} ${month}${year} ${time}`;
+  return `${date.getDate()} ${month}${year}`;
+}
+
+/** "10:42:07" for a time of today, else "21 Nov 10:42:07": for the rows of a list. */
+export function stampText(at: number, now: number): string {
+  return isSameDay(at, now) ? clockText(at) : `${dateText(at, now)} ${clockText(at)}`;
+}
+
+/** "Sat 21 Nov 2026, 10:42:07.123 GMT+1": all that is known of a time, for those who ask. */
+export function fullTimeText(at: number): string {
+  const date = new Date(at);
+  const part = (options: Intl.DateTimeFormatOptions) => date.toLocaleString("en-GB", options);
+  const [weekday, month] = [part({ weekday: "short" }), date.toLocaleString("en", { month: "short" })];
+  const ms = String(date.getMilliseconds()).padStart(3, "0");
+  const zone = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" })
+    .formatToParts(date)
+    .find(({ type }) => type === "timeZoneName")?.value;
+  return `${weekday} ${date.getDate()} ${month} ${date.getFullYear()}, ${clockText(at)}.${ms} ${zone}`;
 }
 
 export function clockText(at: number): string {

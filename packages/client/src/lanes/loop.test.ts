@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { criticalPath, errorLine, firstFailure, logOf, ticksOf } from "./loop.ts";
+import { criticalPath, errorLine, failureTexts, firstFailure, isErrorLine, logOf, ticksOf } from "./loop.ts";
 import type { Step } from "./step.ts";
 
 const step = (
@@ -39,7 +39,36 @@ it("a log begins at what looks like the error, else at the error's text, else at
   expect(errorLine(["a", "b"], "")).toBe(1);
 });
 
+it("a count of no errors looks like none", () => {
+  const lines = ["0 failed, 3 passed", "no errors", "1 failed", "Error: nope", "it cannot be", "terror"];
+  expect(lines.filter(isErrorLine)).toEqual(["1 failed", "Error: nope", "it cannot be"]);
+});
+
+it.each([
+  [
+    "kubectl apply: exit status 1",
+    "DEPLOY_X",
+    ' - ok\nerror: no matches for kind "Deploymint"\n',
+    ['no matches for kind "Deploymint"', "kubectl apply: exit status 1"],
+  ],
+  ["kubectl: exit status 1", "X", " - error: no\nkubectl: exit status 1\n", ["no"]],
+  ["", "BUILD_X", "fatal: no such file\n", ["no such file"]],
+  ["BUILD_X", "BUILD_X", "error:\n", ["error:", "BUILD_X"]],
+  [
+    "1/2 deployment(s) failed",
+    "STATUSCHECK_X",
+    "deployment/web failed. Error: back-off\n",
+    ["deployment/web failed. Error: back-off", "1/2 deployment(s) failed"],
+  ],
+  ["kubectl apply: exit status 1", "", "applied\n", ["kubectl apply: exit status 1"]],
+  ["npm failed\nENOENT: a.json\nsee docs", "X", "ENOENT: a.json\nfailed too\n", ["npm failed", "see docs"]],
+  ["", "X", "", []],
+])("of the error %j with code %s the page says each text once, the telling one first", (error, code, output, texts) => {
+  expect(failureTexts(error, code, output)).toEqual(texts);
+});
+
 it("an axis has round ticks, no more than there is room for", () => {
   expect(ticksOf(2_300, 6)).toEqual([0, 500, 1_000, 1_500, 2_000]);
   expect(ticksOf(0, 6)).toEqual([0]);
+  expect(ticksOf(1, 6)).toEqual([0, 1]);
 });

@@ -53,20 +53,57 @@ function isOf({ subtask }: LogText, artifact: string): boolean {
   return subtask === artifact;
 }
 
+/** Whether a line of output looks like an error. A count of none, as in "0 failed", is no error. */
+export function isErrorLine(line: string): boolean {
+  return /\b(error|fatal|panic|failed|cannot)\b/i.test(line.replace(/\b(0|no) (errors?|failed)\b/gi, ""));
+}
+
 /** The line of a log to begin at: the first that looks like the error. */
 export function errorLine(lines: readonly string[], error: string): number {
-  const first = lines.findIndex((line) => /\b(error|fatal|panic|failed|cannot)\b/i.test(line));
+  const first = lines.findIndex(isErrorLine);
   if (first >= 0) return first;
   const wanted = error.split("\n")[0]?.trim() ?? "";
   const same = wanted === "" ? -1 : lines.findIndex((line) => line.includes(wanted));
   return same >= 0 ? same : Math.max(0, lines.length - 1);
 }
 
-/** Times for the ticks of an axis: steps of 1, 2 or 5. */
+/** Times for the ticks of an axis: steps of 1, 2 or 5, of whole milliseconds as they are written. */
 export function ticksOf(lengthMs: number, most: number): readonly number[] {
   if (lengthMs <= 0) return [0];
-  const least = lengthMs / most;
+  const least = Math.max(1, lengthMs / most);
   const power = 10 ** Math.floor(Math.log10(least));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= least) ?? 10 * power;
   return Array.from({ length: Math.floor(lengthMs / step) + 1 }, (_, index) => index * step);
+}
+
+/** What a failed loop says on top: the first is its headline. Empty where nothing is known. */
+export function failureTexts(error: string, code: string, output: string): readonly string[] {
+  const printed = linesOf(output).map((line) => line.trim());
+  const [first = "", ...others] = linesOf(error);
+  const own = first.trim();
+  const telling = printed.find(isErrorLine);
+  // The output stands below: what it says is not said twice.
+  const known = new Set(printed);
+  const more = others.filter((line) => !known.has(line.trim()));
+  if (telling === undefined || telling === own || !saysOnlyThatItFailed(own, code))
+    return [own, ...more].filter((text) => text !== "");
+  return [withoutPrefix(telling), known.has(own) ? "" : own, ...more].filter((text) => text !== "");
+}
+
+function linesOf(text: string): readonly string[] {
+  return text.split("\n").flatMap((line) => (line.trim() === "" ? [] : [line.trimEnd()]));
+}
+
+/** "kubectl apply: exit status 1" and "BUILD_USER_ERROR" leave open why. */
+function saysOnlyThatItFailed(text: string, code: string): boolean {
+  const says = [
+    /\bexit(ed)?( with)?( status| code)?:? -?\d+\.?$/i,
+    /^\d+\/\d+ deployment\(s\) failed$/,
+    /^[A-Z0-9_]+$/,
+  ];
+  return text === "" || text === code || says.some((pattern) => pattern.test(text));
+}
+
+function withoutPrefix(line: string): string {
+  return line.replace(/^[-*]\s+/, "").replace(/^(error|fatal|panic):\s+(?=\S)/i, "");
 }

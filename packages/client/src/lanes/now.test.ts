@@ -101,6 +101,19 @@ it("the same follows from lists at a position and the events after it as from al
   expect({ ...fromLists, loops: [] }).toEqual({ ...fromEvents, loops: [] });
 });
 
+it("has the labels of the session's last loop, and not those of another session", () => {
+  const labelled = (labels: Record<string, string>, of = session) =>
+    event(5, "session.labelled", { detail: { labels }, session: of });
+  const before = event(0, "session.started", { detail: { labels: { branch: "main", host: "box" } } });
+  const changed = labelled({ branch: "fix", commit: "b2" });
+  expect(folded([before, changed]).labels).toEqual({ branch: "fix", commit: "b2", host: "box" });
+  expect(folded([before, changed, labelled({ branch: "", commit: "c3" })]).labels).toEqual({
+    commit: "c3",
+    host: "box",
+  });
+  expect(folded([before, labelled({ branch: "fix" }, "another")]).labels).toEqual({ branch: "main", host: "box" });
+});
+
 it("the usual time is the median of the good loops", () => {
   const row = folded([started, ...good(1, 1), ...good(10, 2), ...bad(20, 3)]);
   expect(usualMs(row)).toBe(2_000);

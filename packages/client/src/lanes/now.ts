@@ -59,7 +59,7 @@ export function nowOf({ sources, sessions, operations }: NowLists): Now {
       status: source.status,
       lostSince: source.status === "lost" ? (millis(source.notHeardSince) ?? millis(source.lastEventAt)) : undefined,
       session: source.currentSession ?? undefined,
-      labels: labels.get(source.currentSession ?? "") ?? {},
+      labels: newestLabels(own, source.currentSession) ?? labels.get(source.currentSession ?? "") ?? {},
       lastEventAt: millis(source.lastEventAt),
       gaps: source.gaps,
       loops: loopsOf(own),
@@ -68,6 +68,12 @@ export function nowOf({ sources, sessions, operations }: NowLists): Now {
     return [source.source, row];
   });
   return new Map(rows);
+}
+
+/** The labels of the session's last loop. */
+function newestLabels(operations: readonly Operation[], session: string | null): Row["labels"] | undefined {
+  const loops = operations.filter((one) => one.kind === "loop" && one.session === session);
+  return loops.toSorted((a, b) => (a.startPosition < b.startPosition ? 1 : -1))[0]?.labels;
 }
 
 function emptyRow(source: string): Row {
@@ -130,9 +136,11 @@ function foldRow(row: Row, event: TapedeckEvent): Row {
           ports: [],
         },
       };
+    case "session.labelled":
+      return event.session === row.session ? { ...row, labels: withLabels(row.labels, event.detail?.labels) } : row;
     case "session.ended":
     case "session.lost":
-      return { ...withoutOpen(row, event), session: undefined, ports: [] };
+      return { ...row, loops: withoutOpen(row.loops, event), session: undefined, ports: [] };
     case "session.gap":
       return { ...row, gaps: row.gaps + 1 };
     case "upstream.connected":
@@ -152,22 +160,23 @@ function foldRow(row: Row, event: TapedeckEvent): Row {
   }
 }
 
-/** An end of a session that was not seen to end its loops ends them. */
-function withoutOpen(row: Row, event: TapedeckEvent): Row {
+function withLabels(labels: Row["labels"], changed: Row["labels"] = {}): Row["labels"] {
+  return Object.fromEntries(Object.entries({ ...labels, ...changed }).filter(([, value]) => value !== ""));
+}
+
+/** The loops after the end of their session: no event will tell how those ended that still ran. */
+export function withoutOpen(loops: readonly Loop[], event: TapedeckEvent): readonly Loop[] {
   const isOpen = (one: Step) => one.endedAt === undefined;
   const ended = (one: Step) => ({ endedAt: Math.max(timeOf(event), one.startedAt), outcome: "unknown" as const });
-  return {
-    ...row,
-    loops: row.loops.map((loop) =>
-      isOpen(loop)
-        ? {
-            ...loop,
-            ...ended(loop),
-            steps: loop.steps.map((step) => (isOpen(step) ? { ...step, ...ended(step) } : step)),
-          }
-        : loop,
-    ),
-  };
+  return loops.map((loop) =>
+    isOpen(loop) && loop.session === event.session
+      ? {
+          ...loop,
+          ...ended(loop),
+          steps: loop.steps.map((step) => (isOpen(step) ? { ...step, ...ended(step) } : step)),
+        }
+      : loop,
+  );
 }
 
 function withPort(row: Row, event: TapedeckEvent<"port.forwarded">): Row {

@@ -34,6 +34,8 @@ export type FakeSkaffold = AsyncDisposable &
   Pick<Playback, "play" | "playUntil" | "pause" | "resume" | "setSpeed" | "played"> & {
     readonly address: string;
     readonly port: number;
+    /** Messages so far, which whoever is connected has or will get; `played` counts the end of a stream, too. */
+    readonly said: Readonly<Record<Channel, number>>;
     readonly health: Readonly<Record<Channel, HandlerHealth>>;
     /** Channels that hang for ever because a reader left in its replay. */
     readonly hung: readonly Channel[];
@@ -106,6 +108,9 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
     address: `127.0.0.1:${endpoint.port}`,
     port: endpoint.port,
     health: eachChannel((channel) => handlers[channel].health),
+    get said() {
+      return eachChannel((channel) => Math.min(playback.played[channel], recording.messages[channel].length));
+    },
     get hung() {
       return channels.filter((channel) => handlers[channel].health.hung);
     },

@@ -1,5 +1,3 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { create, createFileRegistry, type DescMessage, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
 import {
   FeatureSet_Utf8Validation,
@@ -7,6 +5,7 @@ import {
   FileDescriptorSetSchema,
   FileOptionsSchema,
 } from "@bufbuild/protobuf/wkt";
+import { descriptorBytes } from "./descriptor-bytes.ts";
 
 /**
  * Every message, enum and service of the proto workspace, with its imports, read once from the generated
@@ -22,8 +21,7 @@ export function messageType(name: string): DescMessage {
 }
 
 function loadRegistry(): FileRegistry {
-  const path = createRequire(import.meta.url).resolve("@tapedeck/proto/descriptors.binpb");
-  const set = fromBinary(FileDescriptorSetSchema, readFileSync(path));
+  const set = fromBinary(FileDescriptorSetSchema, descriptorBytes());
   // What an upstream has sent must stay readable even if its text is not UTF-8: bad bytes become U+FFFD, as in the
   // generated code, instead of an error. There is no other switch for it than the feature in the description.
   const features = create(FeatureSetSchema, { utf8Validation: FeatureSet_Utf8Validation.NONE });

@@ -5,6 +5,7 @@ export const kinds = [
   "source.checkpoint",
   "session.started",
   "session.identified", // a channel's fingerprint, by which a reconnect or an import finds the session again
+  "session.labelled", // labels that changed after its start: a dev loop began on another branch or commit
   "session.described", // the upstream's own state at a moment
   "session.ended",
   "session.lost", // recording has ended: nobody observed how or when the session did

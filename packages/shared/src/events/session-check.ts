@@ -38,8 +38,8 @@ export type SessionCheck = {
 const ownChannel = "tapedeck";
 /** Told by Tapedeck alone: whoever reads them does not look at the channel. */
 const ownKinds: ReadonlySet<string> = new Set([
-  ...["session.started", "session.identified", "session.described", "session.ended", "session.lost"],
-  ...["session.gap", "session.gap_filled"],
+  ...["session.started", "session.identified", "session.labelled", "session.described", "session.ended"],
+  ...["session.lost", "session.gap", "session.gap_filled"],
   ...["upstream.connected", "upstream.lost", "upstream.restored"],
   ...["control.requested", "control.accepted", "control.rejected"],
 ]);

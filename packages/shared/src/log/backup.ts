@@ -1,5 +1,6 @@
 import { JetStreamApiError, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
-import { createInbox, type Msg, type NatsConnection } from "nats";
+import type { Msg, NatsConnection } from "nats";
+import { newInbox } from "../service/nats.ts";
 import {
   epochKey,
   epochOf,
@@ -43,7 +44,7 @@ export async function backUpLog(
   name = streamName,
   { isChecked = true }: { readonly isChecked?: boolean } = {},
 ): Promise<Snapshot> {
-  const inbox = createInbox();
+  const inbox = newInbox(nc);
   const pieces = nc.subscribe(inbox, { timeout: silentMs });
   try {
     const asked = { deliver_subject: inbox, no_consumers: true, chunk_size: chunkBytes, jsck: isChecked };

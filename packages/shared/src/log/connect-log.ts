@@ -1,7 +1,8 @@
 import type { NatsConnection } from "nats";
 import type { Logger } from "../service/logger.ts";
-import { connectNats, type NatsSettings } from "../service/nats.ts";
+import { connectNats, type NatsSettings, natsHosts, natsServers } from "../service/nats.ts";
 import { backoff, delay } from "../sync/delay.ts";
+import { ServerWatch } from "./cluster/server-watch.ts";
 import { type Log, LogUnusableError, openLog } from "./jetstream.ts";
 
 /** Disposing closes the connection too. */
@@ -41,6 +42,7 @@ export class LogConnector {
     const log = stack.use(
       await openLog(nats, {
         syncKnown: settings.syncAlways ?? false,
+        ...(settings.replicas !== undefined && { replicas: settings.replicas }),
         ...(historyReaders !== undefined && { historyReaders }),
         warn: (message, fields) => {
           // An opening warns of the same each time that it is tried.
@@ -50,6 +52,7 @@ export class LogConnector {
       }),
     );
     isOpen = true;
+    stack.use(new ServerWatch(nats, { hasOthers: natsServers(settings.url).length > 1, logger }));
     const owned = new AsyncDisposableStack();
     const result = await prepare({ ...log, nats, [Symbol.asyncDispose]: () => owned.disposeAsync() });
     owned.use(stack.move());
@@ -91,7 +94,7 @@ export async function connectLog<T>(options: ConnectLogOptions<T>): Promise<T | 
       return await connector.open(prepare, signal);
     } catch (error) {
       if (isFinal(error)) throw error;
-      if (isFirst && !signal.aborted) logger.warn({ url: settings.url, err: error }, awayMessage);
+      if (isFirst && !signal.aborted) logger.warn({ url: natsHosts(settings.url), err: error }, awayMessage);
       await delay(delays.next(), signal);
     }
   }

@@ -1,11 +1,12 @@
 import { type JetStreamManager, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
 import { backoff, delay } from "../sync/delay.ts";
+import { isForbidden, raiseReplicas } from "./cluster/replicas.ts";
 import { epochKey, epochOf, formatKey, formerEpochsOf, logFormat, newEpoch, refusalOfFormat } from "./epoch.ts";
-import { type JetstreamReader, jetstreamReader } from "./jetstream-reader.ts";
 import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
 import type { RingLimits } from "./live/ring.ts";
 import type { LogReader, LogSurvey, LogWriter } from "./log.ts";
+import { type JetstreamReader, jetstreamReader } from "./reading/jetstream-reader.ts";
 import { streamName as defaultStreamName, everySubject } from "./subjects.ts";
 
 /** The log can't be used as it is; the message is one sentence for people. */
@@ -17,6 +18,7 @@ export type OpenLogOptions = {
   /** Create the stream if it is missing. Default true. */
   readonly create?: boolean;
   readonly streamName?: string;
+  /** Of a stream that has fewer. Default 1. */
   readonly replicas?: number;
   /** How long one request may take before its outcome counts as unknown. Default 2,000. */
   readonly timeoutMs?: number;
@@ -48,12 +50,12 @@ const noJetStream = 10039;
  * of another format
  */
 export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}): Promise<Log> {
-  const { create = true, streamName = defaultStreamName, timeoutMs = 2_000, warn = () => {} } = options;
+  const { streamName = defaultStreamName, timeoutMs = 2_000, warn = () => {} } = options;
   refuseOldServer(nc);
   const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
-  const info = await whenReady(options.waitMs ?? 10_000, async () => {
-    return (create ? await ensureStream(jsm, streamName, options) : undefined) ?? (await jsm.streams.info(streamName));
-  }).catch((cause) => {
+  const info = await whenReady(options.waitMs ?? 10_000, async () =>
+    raiseReplicas(jsm, await streamInfo(jsm, streamName, options), options.replicas ?? 1),
+  ).catch((cause) => {
     throw unusable(cause, streamName);
   });
   const epoch = checkedEpoch(info, streamName);
@@ -94,7 +96,18 @@ function refuseOldServer(nc: NatsConnection): void {
   throw new LogUnusableError(`nats-server ${version} is too old for Tapedeck: install 2.12 or newer.`);
 }
 
-async function ensureStream(
+/** Asks before it creates: not every service's user may create the log. */
+async function streamInfo(jsm: JetStreamManager, name: string, options: OpenLogOptions): Promise<StreamInfo> {
+  try {
+    return await jsm.streams.info(name);
+  } catch (cause) {
+    if (options.create === false || !isNotFound(cause)) throw cause;
+    return (await createStream(jsm, name, options)) ?? (await jsm.streams.info(name));
+  }
+}
+
+/** Undefined if another process has created it, maybe a moment ago. */
+async function createStream(
   jsm: JetStreamManager,
   name: string,
   { replicas = 1 }: OpenLogOptions,
@@ -111,9 +124,19 @@ async function ensureStream(
   try {
     return await jsm.streams.add(config);
   } catch (cause) {
-    // Another process has created it, maybe a moment ago.
     if (codeOf(cause) === streamExists) return undefined;
+    if (isForbidden(cause)) throw new LogMissingError(name, cause);
     throw cause;
+  }
+}
+
+/** The log does not exist, and this user may not create it: it is there once ingest has started. */
+class LogMissingError extends Error {
+  override readonly name = "LogMissingError";
+  constructor(stream: string, cause: unknown) {
+    super(`there is no stream ${stream} on this nats-server yet, and this user may not create it: ingest does`, {
+      cause,
+    });
   }
 }
 
@@ -127,7 +150,9 @@ async function whenReady<T>(waitMs: number, ask: () => Promise<T>): Promise<T> {
     } catch (cause) {
       const { name } = cause as Error;
       const settled =
-        name === "StreamNotFoundError" || name === "ClosedConnectionError" || codeOf(cause) === noJetStream;
+        ["StreamNotFoundError", "ClosedConnectionError", "LogMissingError"].includes(name) ||
+        isForbidden(cause) ||
+        codeOf(cause) === noJetStream;
       if (settled || performance.now() > end) throw cause;
       await delay(retry.next());
     }
@@ -152,7 +177,15 @@ function checkedEpoch(info: StreamInfo, name: string): string {
 
 function unusable(cause: unknown, name: string): Error {
   const { name: kind, message } = cause as Error;
-  if (kind === "StreamNotFoundError") {
+  // It mends by itself.
+  if (cause instanceof LogMissingError) return cause;
+  if (isForbidden(cause)) {
+    return new LogUnusableError(
+      `this user of the nats-server may not open the log (${message}): give it the permissions of infra/nats/tapedeck-users.conf.`,
+      { cause },
+    );
+  }
+  if (isNotFound(cause)) {
     return new LogUnusableError(`there is no stream ${name} on this nats-server yet.`, { cause });
   }
   if (kind === "JetStreamNotEnabled" || kind === "JetStreamNotEnabledError" || codeOf(cause) === noJetStream) {
@@ -161,6 +194,10 @@ function unusable(cause: unknown, name: string): Error {
     });
   }
   return new LogUnusableError(`the stream ${name} can't be opened: ${message}.`, { cause });
+}
+
+function isNotFound(error: unknown): boolean {
+  return error instanceof Error && error.name === "StreamNotFoundError";
 }
 
 function codeOf(error: unknown): number | undefined {

@@ -1,8 +1,8 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Registry } from "@prometheus-io/client";
 import { hostsSetting } from "./common-settings.ts";
 import { hostName, isAllowedHost } from "./host-names.ts";
+import { Gauge, type Registry } from "./metrics.ts";
 import type { SettingsReader } from "./settings.ts";
 
 /** Returns or throws why the service can't serve now; undefined if it can. */
@@ -27,6 +27,21 @@ async function reasonOf(check: ReadinessCheck): Promise<string | undefined> {
   } catch (error) {
     return error instanceof Error ? error.message : String(error);
   }
+}
+
+/** Each check of /readyz as a metric, for alerts. The checks are made when the metrics are read. */
+export function reportReadiness(registry: Registry, readiness: () => Promise<Readiness>): void {
+  new Gauge({
+    name: "tapedeck_ready",
+    help: "1 while this check of /readyz succeeds, else 0.",
+    labelNames: ["check"],
+    registers: [registry],
+    async collect() {
+      for (const [check, answer] of Object.entries((await readiness()).checks)) {
+        this.set({ check }, answer === "ok" ? 1 : 0);
+      }
+    },
+  });
 }
 
 /** Where a service reports its health. */
@@ -94,6 +109,7 @@ export async function startHealthServer(
     server.once("error", (cause: NodeJS.ErrnoException) => reject(listenError(cause, host, port)));
     server.listen(port, host, resolve);
   });
+  reportReadiness(metrics, () => readinessOf(checks));
   const bound = (server.address() as AddressInfo).port;
   return {
     address: `${host}:${bound}`,

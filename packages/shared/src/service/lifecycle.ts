@@ -1,8 +1,9 @@
 import { once } from "node:events";
-import { flushCompileCache } from "node:module";
+import nodeModule from "node:module";
 import { surviveDiscardedSockets } from "./discarded-sockets.ts";
 import type { Logger } from "./logger.ts";
 import { SettingsError } from "./settings.ts";
+import { tellSystemd } from "./systemd.ts";
 
 export type Service = AsyncDisposable & {
   readonly addresses?: Readonly<Record<string, string>>;
@@ -46,9 +47,11 @@ export async function runService(log: Logger, start: () => Promise<Service>): Pr
     log.info({ ...service.addresses }, "ready");
     process.send?.({ type: "ready", addresses: service.addresses ?? {} });
     // Node would store its compile cache only at exit, which a killed process never reaches.
-    flushCompileCache();
+    nodeModule.flushCompileCache?.();
+    const supervised = tellSystemd();
     if (!shutdown.signal.aborted) await once(shutdown.signal, "abort");
     log.info("stopping");
+    supervised.stopping();
   } catch (error) {
     fail(error);
   } finally {

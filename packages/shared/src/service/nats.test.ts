@@ -28,3 +28,9 @@ test("wrong credentials are reported at once", async () => {
   const settings = { url: host, user: "tapedeck", password: "wrong" };
   await expect(connectNats("test", settings, silentLogger)).rejects.toThrow(/authorization/i);
 });
+
+test("a server without TLS is refused where the address asks for it", async () => {
+  await using server = await startTestNats();
+  const { host } = new URL(server.url);
+  await expect(connectNats("test", { url: `tls://${host}` }, silentLogger)).rejects.toThrow(/tls/i);
+});

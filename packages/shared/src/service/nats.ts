@@ -1,15 +1,20 @@
-import { connect, type NatsConnection } from "nats";
+import { connect, createInbox, type NatsConnection } from "nats";
 import type { Logger } from "./logger.ts";
 import type { SettingsReader } from "./settings.ts";
 
 export type NatsSettings = {
+  /** One server, or several of a cluster with commas between. */
   readonly url: string;
   readonly user?: string | undefined;
   readonly password?: string | undefined;
+  /** PEM file of the authorities that the server's certificate may come from. Read at each dial. */
+  readonly ca?: string | undefined;
   /** The server is known to sync every message to disk; it can't be asked. */
   readonly syncAlways?: boolean | undefined;
   /** Where the server keeps its data, where that is on this machine: tells when the disk is full. */
   readonly storeDir?: string | undefined;
+  /** How many servers of a cluster keep each stream. A stream that has more keeps them. Default 1. */
+  readonly replicas?: number | undefined;
 };
 
 /** The same for every service. */
@@ -17,10 +22,18 @@ export function natsSettings(read: SettingsReader): NatsSettings {
   return {
     url: read.string("nats.url", "nats://127.0.0.1:7042", {
       description:
-        "A NATS server of yours: 2.12 or newer, with JetStream and `sync_interval: always`. Without it `tapedeck up` starts the bundled NATS.",
+        "A NATS server of yours: 2.12 or newer, with JetStream and `sync_interval: always`. Name all servers of a [cluster](cluster.md), with commas between. Without it `tapedeck up` starts the bundled NATS.",
     }),
-    user: read.string("nats.user", undefined, { description: "The user as which the services log in to your NATS." }),
+    user: read.string("nats.user", undefined, {
+      description:
+        "The user as which the services log in to your NATS. Each service may have one of its own ([users of NATS](operations.md#users-of-nats)).",
+    }),
     password: read.string("nats.password", undefined, { description: "The password of that user." }),
+    ca: read.string("nats.ca", undefined, {
+      defaultText: "none: the authorities that Node.js trusts",
+      description:
+        "PEM file of the authority that signed your NATS's certificate. With it, or with a `nats.url` that begins with `tls://`, a NATS without TLS is refused.",
+    }),
     storeDir: read.string("nats.storeDir", undefined, {
       defaultText: "none; set for the bundled NATS",
       description:
@@ -30,7 +43,39 @@ export function natsSettings(read: SettingsReader): NatsSettings {
       description:
         "`true` says that your NATS syncs every message to disk. The services cannot query this, so they warn until you set it.",
     }),
+    replicas: read.integer("nats.replicas", 1, {
+      min: 1,
+      max: 5,
+      description:
+        "How many servers of your NATS [cluster](cluster.md) keep the log: 3 survives the loss of one. A log that has fewer gets them when a service starts; one that has more keeps them.",
+    }),
   };
+}
+
+/** What the inboxes of a connection begin with, where that is not NATS's usual `_INBOX`. */
+const inboxPrefixes = new WeakMap<NatsConnection, string>();
+
+/**
+ * A new subject for answers to this connection alone: `_INBOX.<name of the connection>.<random>`. So a user of a service may
+ * be allowed its own answers, and not those of the other services.
+ */
+export function newInbox(nats: NatsConnection): string {
+  return createInbox(inboxPrefixes.get(nats));
+}
+
+/** The servers that `nats.url` names. */
+export function natsServers(url: string): string[] {
+  return url
+    .split(",")
+    .map((server) => server.trim())
+    .filter((server) => server !== "");
+}
+
+/** Their hosts and ports, for messages: a URL may have a password. */
+export function natsHosts(url: string): string {
+  return natsServers(url)
+    .map((server) => server.replace(/^.*:\/\//, "").replace(/^.*@/, ""))
+    .join(", ");
 }
 
 /**
@@ -38,12 +83,16 @@ export function natsSettings(read: SettingsReader): NatsSettings {
  * connection comes back by itself for ever, from refusals too.
  */
 export async function connectNats(name: string, settings: NatsSettings, log: Logger): Promise<NatsConnection> {
-  const { url, user, password } = settings;
+  const { url, user, password, ca } = settings;
+  const inboxPrefix = `_INBOX.${name}`;
   const nats = await connect({
-    servers: url,
+    servers: natsServers(url),
     name,
+    inboxPrefix,
     ...(user !== undefined && { user }),
     ...(password !== undefined && { pass: password }),
+    // Without it a server that speaks no TLS is talked to without.
+    ...((ca !== undefined || /\btls:/i.test(url)) && { tls: ca === undefined ? {} : { caFile: ca } }),
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,
     reconnectJitter: 250,
@@ -53,12 +102,34 @@ export async function connectNats(name: string, settings: NatsSettings, log: Log
     timeout: 5_000,
     // Else every request makes two errors with their stacks, in case that it fails.
     noAsyncTraces: true,
+  }).catch((cause: Error) => {
+    throw isUntrusted(cause) ? new UntrustedNatsError(natsHosts(url), cause) : cause;
   });
+  inboxPrefixes.set(nats, inboxPrefix);
   const watch = async () => {
     for await (const { type } of nats.status()) {
-      if (type === "disconnect" || type === "reconnect") log.warn({ url, status: type }, "nats");
+      if (type === "disconnect" || type === "reconnect") log.warn({ url: natsHosts(url), status: type }, "nats");
     }
   };
   watch().catch((error: unknown) => log.error({ err: error }, "nats status"));
   return nats;
+}
+
+/** The certificate of the server is not one to trust. */
+class UntrustedNatsError extends Error {
+  override readonly name = "UntrustedNatsError";
+  constructor(url: string, cause: Error) {
+    super(
+      `the certificate of the nats-server at ${url} is not trusted (${cause.message}): name its authority in nats.ca`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+/** Node's errors about certificates have codes such as SELF_SIGNED_CERT_IN_CHAIN, or ERR_TLS_CERT_ALTNAME_INVALID. */
+function isUntrusted(error: Error): boolean {
+  const causes = [error, error.cause].filter((one) => one instanceof Error && "code" in one) as NodeJS.ErrnoException[];
+  return causes.some(({ code }) => /CERT|ISSUER|SIGNATURE/.test(String(code)));
 }

@@ -4,9 +4,9 @@
  */
 const isLong = process.env.TAPEDECK_TEST_SEARCH === "long";
 
-/** How many cases to try. */
-export function searched(count: { readonly short: number; readonly long: number }): number {
-  return isLong ? count.long : count.short;
+/** How many cases to try, or which. */
+export function searched<Cases>(cases: { readonly short: Cases; readonly long: Cases }): Cases {
+  return isLong ? cases.long : cases.short;
 }
 
 /** What random numbers begin with: TAPEDECK_TEST_SEED repeats a run that failed. */

@@ -22,11 +22,11 @@ declare module "vitest" {
  * nats-server that each test file starts for itself (the stream's name is fixed, so sharing one would mix their logs).
  */
 export default async ({ provide }: TestProject): Promise<() => Promise<void>> => {
-  const root = fileURLToPath(new URL("../../../../", import.meta.url));
+  const bin = fileURLToPath(new URL("../../../../.tapedeck/bin", import.meta.url));
   const folder = await mkdtemp(join(await roomiestFolder(), "tapedeck-test-"));
   await chmod(folder, 0o711); // started by root, Postgres runs as another user
   const [natsServer, postgres] = await Promise.all([
-    findNatsServer({ root, log: console.log }),
+    findNatsServer({ bin, log: console.log }),
     startPostgres({ dataDir: join(folder, "postgres"), port: 0, persistent: false, fsync: false }),
   ]);
   provide("natsServer", natsServer);

@@ -5,7 +5,7 @@ import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { type KnownTokensOptions, knownTokens } from "./known-tokens.ts";
 import { openTokenStore } from "./store.ts";
-import { type MadeToken, makeToken, type TokenRequest } from "./token.ts";
+import { expiringSoon, type MadeToken, makeToken, renewedToken, type TokenRequest } from "./token.ts";
 
 const stack = { current: new AsyncDisposableStack() };
 afterEach(async () => {
@@ -259,4 +259,57 @@ it.each(removals)("a token that was %s has ended", async (_, remove) => {
   const after = await on.tokens.find(token.text).catch(() => undefined);
   expect(after?.record.roles.includes("viewer") ?? false).toBe(false);
   await on.tokens.find((await on.made()).text);
+});
+
+it("a token that was renewed goes on for a while, with what is under way, and is not renewed again", async () => {
+  const on = await harness();
+  const old = await on.made({ renewable: true, lifetimeMs: 90 * 86_400_000 });
+  const held = await on.tokens.find(old.text);
+  const renewal = { made: renewedToken(old.record), old: expiringSoon(old.record) };
+  const made = await on.store.renew(old.hash, renewal);
+  expect(made?.record).toMatchObject({ id: old.record.id, roles: ["viewer"], renewable: true });
+  expect((await on.tokens.find(made?.text ?? "")).record).toEqual(made?.record);
+  const now = await until(
+    async () => {
+      const { record } = await on.tokens.find(old.text);
+      return record.expiresAt !== old.record.expiresAt && record;
+    },
+    { message: "the new end of the old token" },
+  );
+  expect(Date.parse(now.expiresAt) - Date.now()).toBeLessThanOrEqual(3_600_000);
+  expect(held.over.aborted).toBe(false);
+  expect(await on.store.renew(old.hash, renewal)).toBeUndefined();
+  expect(await on.store.list()).toHaveLength(2);
+  await on.store.revoke(old.record.id);
+  expect(await on.store.list()).toEqual([]);
+  for (const text of [old.text, made?.text ?? ""]) {
+    await until(
+      () =>
+        on.tokens.find(text).then(
+          () => false,
+          () => true,
+        ),
+      { message: "the end of both" },
+    );
+  }
+  expect(held.over.aborted).toBe(true);
+});
+
+it("what a token may is never changed in place: a record with other rights ends it", async () => {
+  const on = await harness();
+  const token = await on.made();
+  const held = await on.tokens.find(token.text);
+  const changed = { ...token.record, roles: ["admin"] };
+  on.connection.publish(subjectOf(token), JSON.stringify(changed));
+  await until(() => held.over.aborted, { message: "the end of what it was" });
+});
+
+it("a token that is revoked while it is renewed stays revoked", async () => {
+  const on = await harness();
+  for (let round = 0; round < 10; round += 1) {
+    const old = await on.made({ renewable: true });
+    const renewal = { made: renewedToken(old.record), old: expiringSoon(old.record) };
+    await Promise.all([on.store.renew(old.hash, renewal), on.store.revoke(old.record.id)]);
+    expect(await on.store.list()).toEqual([]);
+  }
 });

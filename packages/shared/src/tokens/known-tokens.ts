@@ -3,7 +3,7 @@ import { TapedeckError } from "../errors/errors.ts";
 import { abortable } from "../sync/abortable.ts";
 import { delay } from "../sync/delay.ts";
 import { openTokenStore, type TokenSnapshot, type TokenStore } from "./store.ts";
-import { isExpired, type TokenRecord, tokenHash, tokenLength, tokenPrefix } from "./token.ts";
+import { haveSameRights, isExpired, type TokenRecord, tokenHash, tokenLength, tokenPrefix } from "./token.ts";
 
 export type KnownToken = {
   readonly record: TokenRecord;
@@ -142,7 +142,13 @@ class TokenCache implements KnownTokens {
   #accept(snapshot: TokenSnapshot): void {
     this.#snapshot = snapshot;
     for (const [hash, token] of this.#live) {
-      if (snapshot.entries.get(hash)?.seq === token.seq) continue;
+      const entry = snapshot.entries.get(hash);
+      if (entry?.seq === token.seq) continue;
+      if (entry?.record !== undefined && haveSameRights(entry.record, token.record)) {
+        // It was renewed: what is under way goes on until its new end.
+        this.#live.set(hash, { ...token, record: entry.record, seq: entry.seq });
+        continue;
+      }
       this.#live.delete(hash);
       token.end("the token was revoked");
     }

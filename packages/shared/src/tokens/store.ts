@@ -7,18 +7,24 @@ import {
 } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "nats";
 import { z } from "zod";
+import { bucketNames, ensureBucket } from "../log/key-value-bucket.ts";
 import { type MadeToken, type TokenRecord, tokenRecord } from "./token.ts";
 
 const bucket = "TAPEDECK_TOKENS";
-const stream = `KV_${bucket}`;
-const everyKey = `$KV.${bucket}.>`;
+const { stream, subject: subjectOf } = bucketNames(bucket);
+const everyKey = subjectOf(">");
 
 /** The tokens of a Tapedeck, in the NATS KV bucket `TAPEDECK_TOKENS`: key SHA-256 of the text in hex, value the record. */
 export type TokenStore = {
   create(token: MadeToken): Promise<void>;
   /** Newest first, including expired ones. */
   list(): Promise<readonly TokenRecord[]>;
-  /** The revoked token; undefined if there is no token of that id (in that workspace, if one is given). */
+  /**
+   * Stores a token in place of another, which goes on with what `old` says. Undefined, and nothing is stored, if the other
+   * was revoked or renewed in the meantime.
+   */
+  renew(hash: string, renewal: { readonly made: MadeToken; readonly old: TokenRecord }): Promise<MadeToken | undefined>;
+  /** Revokes a token, and those that renew it or that it renews. The revoked token; undefined if there is no token of that id (in that workspace, if one is given). */
   revoke(id: string, workspace?: string): Promise<TokenRecord | undefined>;
   /**
    * Puts back the tokens of a backup. The bucket's knowledge of a token wins, a revocation above all; a revocation that
@@ -53,7 +59,7 @@ export type TokenEntry = { readonly seq: number; readonly record: TokenRecord | 
 /** Creates the bucket if it is missing. Rejects when NATS can't be asked. The connection stays the caller's. */
 export async function openTokenStore(nc: NatsConnection, timeoutMs = 2_000): Promise<TokenStore> {
   const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
-  await ensureBucket(jsm);
+  await ensureBucket(jsm, bucket);
   return new TokenBucket(jetstream(nc, { timeout: timeoutMs }), jsm);
 }
 
@@ -104,13 +110,34 @@ class TokenBucket implements TokenStore {
   }
 
   async revoke(id: string, workspace?: string): Promise<TokenRecord | undefined> {
-    const { entries } = await this.read();
-    for (const [hash, { record }] of entries) {
-      if (record?.id !== id || (workspace !== undefined && record.workspace !== workspace)) continue;
-      await this.#remove(hash);
-      return record;
+    let revoked: TokenRecord | undefined;
+    // It may be renewed while it is revoked: the bucket is read again until it has none of that id.
+    for (;;) {
+      const { entries } = await this.read();
+      const found = [...entries].filter(
+        ([, { record }]) => record?.id === id && (workspace === undefined || record.workspace === workspace),
+      );
+      if (found.length === 0) return revoked;
+      for (const [hash, { record }] of found) {
+        await this.#remove(hash);
+        revoked = record;
+      }
     }
-    return undefined;
+  }
+
+  async renew(hash: string, { made, old }: { readonly made: MadeToken; readonly old: TokenRecord }) {
+    const entry = (await this.read()).entries.get(hash);
+    // One that was renewed is not renewable any more.
+    if (entry?.record?.renewable !== true) return undefined;
+    await this.#add(made.hash, made.record);
+    try {
+      await this.#js.publish(subjectOf(hash), JSON.stringify(old), { expect: { lastSubjectSequence: entry.seq } });
+      return made;
+    } catch (cause) {
+      await this.#remove(made.hash);
+      if (cause instanceof JetStreamApiError && cause.code === wrongLastSequence) return undefined;
+      throw cause;
+    }
   }
 
   /** Asks the leader: a direct get could be answered by a replica that does not know of a revocation yet. */
@@ -138,30 +165,7 @@ class TokenBucket implements TokenStore {
   }
 }
 
-function subjectOf(hash: string): string {
-  return `$KV.${bucket}.${hash}`;
-}
-
-/** Creates the bucket as NATS' own programs do. */
-async function ensureBucket(jsm: JetStreamManager): Promise<void> {
-  try {
-    await jsm.streams.add({
-      name: stream,
-      subjects: [everyKey],
-      max_msgs_per_subject: 1,
-      discard: "new",
-      storage: "file",
-      allow_direct: true,
-      allow_rollup_hdrs: true,
-      deny_delete: true,
-    });
-  } catch (cause) {
-    // It exists, maybe with its operator's own settings, such as replicas.
-    if (!(cause instanceof JetStreamApiError && cause.code === streamExists)) throw cause;
-  }
-}
-
-const streamExists = 10058;
+const wrongLastSequence = 10071;
 
 function recordIn(data: Uint8Array): TokenRecord | undefined {
   try {

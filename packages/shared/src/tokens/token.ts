@@ -27,6 +27,10 @@ export const tokenRecord = z.object({
   developer: namePart.optional(),
   /** An admin's: also for what concerns all workspaces, which is to back up and to rebuild. */
   everywhere: z.literal(true).optional(),
+  /** A program holds it, and no person: its calls are recorded as "<name> (machine)". */
+  machine: z.literal(true).optional(),
+  /** Its holder may take a new one for it before it expires, which keeps its id. */
+  renewable: z.literal(true).optional(),
   /** RFC 3339, UTC. */
   createdAt: z.iso.datetime(),
   /** From this moment on the token is invalid. */
@@ -60,6 +64,9 @@ export function makeToken({ lifetimeMs, ...request }: TokenRequest, now = Date.n
   if (request.everywhere && !request.roles.includes("admin")) {
     throw new RangeError("a token for all workspaces needs the role admin");
   }
+  if (request.everywhere && request.renewable) {
+    throw new RangeError("a token for all workspaces can't be renewed by its holder: create a new one on the server");
+  }
   if (!(lifetimeMs > 0 && lifetimeMs <= longestLifetimeMs)) {
     throw new RangeError("a token has to expire, within ten years");
   }
@@ -74,8 +81,43 @@ export function makeToken({ lifetimeMs, ...request }: TokenRequest, now = Date.n
     const [issue] = record.error.issues;
     throw new RangeError(`${issue?.path.join(".")}: ${issue?.message}`);
   }
+  return withText(record.data);
+}
+
+/** How long a token goes on beside the one that renews it, so that everybody who holds it can change over. */
+export const renewalOverlapMs = 3_600_000;
+
+/** From when on a token may be renewed: the second half of its life, so that renewing stays rare. */
+export function renewableFrom({ createdAt, expiresAt }: TokenRecord): number {
+  return (Date.parse(createdAt) + Date.parse(expiresAt)) / 2;
+}
+
+/** A token with the same rights, id and length of life as another, from now on. */
+export function renewedToken(record: TokenRecord, now = Date.now()): MadeToken {
+  const lifetimeMs = Date.parse(record.expiresAt) - Date.parse(record.createdAt);
+  return withText({
+    ...record,
+    createdAt: new Date(now).toISOString(),
+    expiresAt: new Date(now + lifetimeMs).toISOString(),
+  });
+}
+
+/** The record of a token that was renewed: it ends soon, if it would not have anyway, and is not renewed again. */
+export function expiringSoon({ renewable: _, ...record }: TokenRecord, now = Date.now()): TokenRecord {
+  const end = Math.min(Date.parse(record.expiresAt), now + renewalOverlapMs);
+  return { ...record, expiresAt: new Date(end).toISOString() };
+}
+
+/** Whether two records let their holders do the same. */
+export function haveSameRights(one: TokenRecord, other: TokenRecord): boolean {
+  const rightsOf = ({ id, workspace, roles, developer, everywhere }: TokenRecord) =>
+    JSON.stringify([id, workspace, roles, developer, everywhere]);
+  return rightsOf(one) === rightsOf(other);
+}
+
+function withText(record: TokenRecord): MadeToken {
   const text = `tdk_${randomBytes(32).toString("base64url")}`;
-  return { text, hash: sha256(text), record: record.data };
+  return { text, hash: sha256(text), record };
 }
 
 /** The key that a token is stored under; undefined if the text can't be a token. */

@@ -1,6 +1,6 @@
-import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { type Api, apis } from "@tapedeck/shared/skaffold/methods";
+import { eventTypes, inProgress, isOfType } from "./v1-frame.ts";
 
 /** Between a loop's end and the request. Skaffold has folded the loop's last events into its state by then. */
 const afterLoopMs = 300;
@@ -49,34 +49,12 @@ export class StatePoll {
 
 function mayChangeState(bytes: Buffer): boolean {
   try {
-    if (!isOfRunnerOrLoop(bytes)) return false;
+    if (!isOfType(bytes, eventTypes.metaEvent, eventTypes.devLoopEvent)) return false;
     const event = LogEntry.decode(bytes).event?.event_type;
     // Before 1.9 metaEvents have no metadata, and 0.40 sends nothing else: its loops never end.
     if (event?.$case === "metaEvent") return true;
-    return event?.$case === "devLoopEvent" && event.value.status !== "In Progress";
+    return event?.$case === "devLoopEvent" && event.value.status !== inProgress;
   } catch {
     return false;
   }
-}
-
-/** LogEntry.event, and of its types metaEvent and devLoopEvent. */
-const eventField = 2;
-const [metaEventField, devLoopEventField] = [1, 9];
-
-/** Reads two tags of most frames, where decoding would read all of them. */
-function isOfRunnerOrLoop(bytes: Buffer): boolean {
-  const reader = new BinaryReader(bytes);
-  while (reader.pos < reader.len) {
-    const [field, type] = reader.tag();
-    if (field !== eventField || type !== WireType.LengthDelimited) {
-      reader.skip(type, field);
-      continue;
-    }
-    for (const end = reader.uint32() + reader.pos; reader.pos < end; ) {
-      const [eventType, wireType] = reader.tag();
-      if (eventType === metaEventField || eventType === devLoopEventField) return true;
-      reader.skip(wireType, eventType);
-    }
-  }
-  return false;
 }

@@ -1,21 +1,43 @@
 import { foldNow, type Now, nowKinds } from "@tapedeck/client/lanes/now";
 import { readLanes } from "@tapedeck/client/lanes/read-lanes";
-import { inFrames } from "./reading.ts";
-import { lostSince, tapedeck } from "./tapedeck.ts";
+import { inFrames, useReading } from "./reading.ts";
+import { now, nowProblem } from "./shown.ts";
+import { lostSince, mustSignIn, tapedeck } from "./tapedeck.ts";
+
+/** Keeps `now` as it is in every view: the header counts it. Whoever signs in next begins with nothing. */
+export function useNow(): void {
+  const isKnown = !mustSignIn.value;
+  useReading(
+    [isKnown],
+    async (signal) => {
+      nowProblem.value = undefined;
+      if (!isKnown) {
+        now.value = undefined;
+        return;
+      }
+      await followNow(signal, (found) => {
+        now.value = found;
+      });
+    },
+    (text) => {
+      nowProblem.value = text;
+    },
+  );
+}
 
 /**
  * What Now shows: lists as of one position, and every event after it. The subscription resumes by position, so nothing is
  * missing or doubled after a lost connection.
  */
-export async function followNow(signal: AbortSignal, show: (now: Now) => void): Promise<void> {
+async function followNow(signal: AbortSignal, show: (now: Now) => void): Promise<void> {
   const client = tapedeck();
   const read = await readLanes(client, {}, signal);
-  let { now } = read;
-  show(now);
+  let { now: shown } = read;
+  show(shown);
   lostSince.value = undefined;
   const { after } = read;
   await inFrames(client.subscribe({ kinds: nowKinds, after, signal, onGap: () => {} }), signal, (batch) => {
-    for (const message of batch) if (message.type === "event") now = foldNow(now, message.event);
-    show(now);
+    for (const message of batch) if (message.type === "event") shown = foldNow(shown, message.event);
+    show(shown);
   });
 }

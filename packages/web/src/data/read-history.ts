@@ -1,13 +1,16 @@
 import type { Message, TapedeckEvent } from "@tapedeck/client";
+import { isFile } from "./reader.ts";
 
 /** Events in order, and the position after which to go on. */
 export type Past = { readonly events: readonly TapedeckEvent[]; readonly position: string };
 
 /**
  * A session's events up to now, in one answer: for a browser, a line of it costs a tenth of a message of a WebSocket. Ends
- * early where the answer breaks off, and is empty where it is refused: a subscription goes on from there, or says why not.
+ * early where the answer breaks off, and is empty where it is refused, or in a file, which has no history to ask for: a
+ * subscription goes on from there, or says why not.
  */
 export async function* readHistory(session: string, signal: AbortSignal): AsyncGenerator<Past, void> {
+  if (isFile()) return;
   const path = `/api/v1/events?${new URLSearchParams({ session, after: "start" })}`;
   try {
     const answer = await fetch(path, { signal, headers: { accept: "application/x-ndjson" } });

@@ -4,8 +4,8 @@ import type { LogText } from "@tapedeck/client/lanes/loop";
 import { loopsOf } from "@tapedeck/client/lanes/now";
 import { type Loop, loopOfOperation, stepOfOperation } from "@tapedeck/client/lanes/step";
 import type { LoopName } from "../model/route.ts";
+import { reader } from "./reader.ts";
 import { firstOf } from "./reading.ts";
-import { tapedeck } from "./tapedeck.ts";
 
 export type LoopRecord = {
   readonly loop: Loop;
@@ -22,12 +22,9 @@ const mostLogLines = 20_000;
 
 /** Everything that the view of a loop shows. Undefined: there is no such loop. */
 export async function readLoop(name: LoopName, signal: AbortSignal): Promise<LoopRecord | undefined> {
-  const client = tapedeck();
+  const client = reader();
   const sessions = [name.session];
-  const [listed, [session]] = await Promise.all([
-    firstOf(client.operations({ sessions, kinds: ["loop"], signal }), mostLoops),
-    firstOf(client.sessions({ sessions, signal }), 1),
-  ]);
+  const listed = await firstOf(client.operations({ sessions, kinds: ["loop"], signal }), mostLoops);
   const own = listed.find(({ runner, loop }) => runner === name.runner && loop === name.loop);
   if (own === undefined) return undefined;
   const steps = await stepsOf(own, signal);
@@ -53,7 +50,7 @@ export async function readLoop(name: LoopName, signal: AbortSignal): Promise<Loo
   return {
     loop: { ...loopOfOperation(own), steps: steps.map(stepOfOperation) },
     source: own.source,
-    labels: session?.labels ?? {},
+    labels: own.labels ?? {},
     siblings: loopsOf(listed, mostLoops),
     suggestions: [...new Set(suggestions)],
     log,
@@ -66,7 +63,7 @@ async function stepsOf(loop: Operation, signal: AbortSignal): Promise<readonly O
   const from = new Date((millis(loop.startedAt) ?? 0) - marginMs);
   const end = millis(loop.endedAt);
   const found = await firstOf(
-    tapedeck().operations({
+    reader().operations({
       sessions: [loop.session],
       from,
       ...(end !== undefined && { to: new Date(end + marginMs) }),

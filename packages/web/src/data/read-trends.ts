@@ -8,17 +8,18 @@ import {
   causesOf,
   type FlakyArtifact,
   flakiest,
+  mostCauses,
   nameOf,
   restKey,
   type SlowArtifact,
   seriesOf,
   slowest,
 } from "../model/trends/figures.ts";
-import { firstOf } from "./reading.ts";
+import { type Answered, answered, firstOf } from "./reading.ts";
 import { about, serverNow, tapedeck } from "./tapedeck.ts";
 
 /** Numbers of all of the range, and of each of its bins. */
-type OverTime<Figures> = { readonly all: Figures | undefined; readonly bins: readonly (Figures | undefined)[] };
+export type OverTime<Figures> = { readonly all: Figures | undefined; readonly bins: readonly (Figures | undefined)[] };
 
 export type Trends = {
   readonly workspace: string;
@@ -26,36 +27,35 @@ export type Trends = {
   /** These can be chosen. */
   readonly developers: readonly string[];
   readonly projects: readonly string[];
-  readonly loops: OverTime<LoopFigures>;
-  readonly green: OverTime<GreenFigures>;
-  readonly causes: Causes;
-  readonly slow: readonly SlowArtifact[];
-  readonly flaky: readonly FlakyArtifact[];
-  readonly commands: readonly StatsRow<"commands">[];
+  readonly loops: Answered<OverTime<LoopFigures>>;
+  readonly green: Answered<OverTime<GreenFigures>>;
+  readonly causes: Answered<Causes>;
+  readonly slow: Answered<readonly SlowArtifact[]>;
+  readonly flaky: Answered<readonly FlakyArtifact[]>;
+  readonly commands: Answered<readonly StatsRow<"commands">[]>;
 };
 
-const mostCauses = 6;
 const mostArtifacts = 8;
 const mostSources = 1_000;
 
 type Range = Chosen<StatsOptions, "zone" | "from" | "to" | "developers" | "projects" | "signal">;
 type Chosen<Whole, Key extends keyof Whole> = { readonly [Name in Key]?: NonNullable<Whole[Name]> };
 
+/** Each chart by itself: one whose numbers are refused leaves the others as they are. */
 export async function readTrends(choice: Choice, signal: AbortSignal): Promise<Trends> {
   const client = tapedeck();
   const bins = binsOf(choice, serverNow());
   const range = rangeOf(choice, bins, signal);
-  const group = [choice.group] as const;
-  const { stats } = client;
-  const [sources, loops, loopsByBin, green, greenByBin, failures, artifacts, commands] = await Promise.all([
-    firstOf(client.sources({ signal }), mostSources),
-    stats.loops(range),
-    stats.loops({ ...range, group }),
-    stats.green(range),
-    stats.green({ ...range, group }),
-    stats.failures({ ...range, group: [...group, "phase", "errorCode"] }),
-    readArtifacts(client, choice, range, bins),
-    stats.commands({ ...range, group: ["command", "machine"] }),
+  const own = <Value>(asked: Promise<Value>, nothing: Value) => answered(asked, nothing, signal);
+  const noTime = { all: undefined, bins: [] };
+  const [{ value: sources }, loops, green, causes, slow, flaky, commands] = await Promise.all([
+    own(firstOf(client.sources({ signal }), mostSources), []),
+    own(readLoops(client, choice, range, bins), noTime),
+    own(readGreen(client, choice, range, bins), noTime),
+    own(readCauses(client, choice, range, bins), { top: [], rest: undefined, count: 0 }),
+    own(readSlow(client, choice, range, bins), []),
+    own(readFlaky(client, choice, range, bins), []),
+    own(readCommands(client, range), []),
   ]);
   const names = (part: "developer" | "project") => [...new Set(sources.map((source) => source[part]))].toSorted();
   return {
@@ -64,12 +64,28 @@ export async function readTrends(choice: Choice, signal: AbortSignal): Promise<T
     bins,
     developers: names("developer"),
     projects: names("project"),
-    loops: { all: loops.items[0], bins: byBin(loopsByBin.items, bins, choice.group) },
-    green: { all: green.items[0], bins: byBin(greenByBin.items, bins, choice.group) },
-    causes: causesOf(failures.items, bins, choice.group, mostCauses),
-    ...artifacts,
-    commands: commands.items.toSorted((a, b) => (b.p90Ms ?? 0) - (a.p90Ms ?? 0)),
+    ...{ loops, green, causes, slow, flaky, commands },
   };
+}
+
+async function readLoops({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
+  const [all, ofBins] = await Promise.all([stats.loops(range), stats.loops({ ...range, group: [group] })]);
+  return { all: all.items[0], bins: byBin(ofBins.items, bins, group) };
+}
+
+async function readGreen({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
+  const [all, ofBins] = await Promise.all([stats.green(range), stats.green({ ...range, group: [group] })]);
+  return { all: all.items[0], bins: byBin(ofBins.items, bins, group) };
+}
+
+async function readCauses({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
+  const { items } = await stats.failures({ ...range, group: [group, "phase", "errorCode"] });
+  return causesOf(items, bins, group, mostCauses);
+}
+
+async function readCommands({ stats }: Client, range: Range) {
+  const { items } = await stats.commands({ ...range, group: ["command", "machine"] });
+  return items.toSorted((a, b) => (b.p90Ms ?? 0) - (a.p90Ms ?? 0));
 }
 
 function rangeOf({ zone, developers, projects }: Choice, bins: readonly Bin[], signal: AbortSignal): Range {
@@ -80,38 +96,45 @@ function rangeOf({ zone, developers, projects }: Choice, bins: readonly Bin[], s
   };
 }
 
-/** The slowest and the flakiest, and only of these how they were by time. */
-async function readArtifacts({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
-  const [builds, flakes] = await Promise.all([
-    stats.builds({ ...range, group: ["project", "artifact"] }),
-    stats.flakes({ ...range, group: ["project", "artifact"] }),
-  ]);
-  const [slow, flaky] = [slowest(builds.items, mostArtifacts), flakiest(flakes.items, mostArtifacts)];
-  // By project, too: many projects have an artifact of the same name.
-  const named = (rows: readonly { readonly project?: string; readonly artifact?: string }[]) => ({
+/** The slowest, and only of these how they were by time. */
+async function readSlow({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
+  const { items } = await stats.builds({ ...range, group: ["project", "artifact"] });
+  const slow = slowest(items, mostArtifacts);
+  if (slow.length === 0) return [];
+  const ofBins = await stats.builds({ ...range, group: ["project", "artifact", group], ...named(slow) });
+  return slow.map((row): SlowArtifact => {
+    const { project = "", artifact = "", p50Ms, p90Ms } = row;
+    const series = seriesOf(byBin(sameArtifact(ofBins.items, row), bins, group), ({ p50Ms }) => p50Ms);
+    return { project, artifact, builds: Number(row.count), p50Ms, p90Ms, series };
+  });
+}
+
+/** The flakiest, as the slowest. */
+async function readFlaky({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
+  const { items } = await stats.flakes({ ...range, group: ["project", "artifact"] });
+  const flaky = flakiest(items, mostArtifacts);
+  if (flaky.length === 0) return [];
+  const ofBins = await stats.flakes({ ...range, group: ["project", "artifact", group], ...named(flaky) });
+  return flaky.map((row): FlakyArtifact => {
+    const { project = "", artifact = "", builds, flakes, developers } = row;
+    const series = seriesOf(byBin(sameArtifact(ofBins.items, row), bins, group), (one) => Number(one.flakes));
+    const numbers = { builds: Number(builds), flakes: Number(flakes), developers: Number(developers) };
+    return { project, artifact, ...numbers, series };
+  });
+}
+
+type OfArtifact = { readonly project?: string; readonly artifact?: string };
+
+/** By project, too: many projects have an artifact of the same name. */
+function named(rows: readonly OfArtifact[]) {
+  return {
     artifacts: rows.flatMap(({ artifact }) => artifact ?? []),
     projects: [...new Set(rows.flatMap(({ project }) => project ?? []))],
-  });
-  const columns = ["project", "artifact", group] as const;
-  const [buildsByBin, flakesByBin] = await Promise.all([
-    slow.length === 0 ? undefined : stats.builds({ ...range, group: columns, ...named(slow) }),
-    flaky.length === 0 ? undefined : stats.flakes({ ...range, group: columns, ...named(flaky) }),
-  ]);
-  const own = <Row extends StatsRow<"builds"> | StatsRow<"flakes">>(rows: readonly Row[] | undefined, of: Row) =>
-    byBin<Row>(rows?.filter((row) => nameOf(row) === nameOf(of)) ?? [], bins, group);
-  return {
-    slow: slow.map((row): SlowArtifact => {
-      const { project = "", artifact = "", p50Ms, p90Ms } = row;
-      const series = seriesOf(own(buildsByBin?.items, row), ({ p50Ms }) => p50Ms);
-      return { project, artifact, builds: Number(row.count), p50Ms, p90Ms, series };
-    }),
-    flaky: flaky.map((row): FlakyArtifact => {
-      const { project = "", artifact = "", builds, flakes, developers } = row;
-      const series = seriesOf(own(flakesByBin?.items, row), (one) => Number(one.flakes));
-      const numbers = { builds: Number(builds), flakes: Number(flakes), developers: Number(developers) };
-      return { project, artifact, ...numbers, series };
-    }),
   };
+}
+
+function sameArtifact<Row extends OfArtifact>(rows: readonly Row[], of: OfArtifact): readonly Row[] {
+  return rows.filter((row) => nameOf(row) === nameOf(of));
 }
 
 /** A loop behind a number. */

@@ -40,6 +40,19 @@ async function untilRead(
   }
 }
 
+/** What a part of a view shows. Where it was refused: nothing, and why. */
+export type Answered<Value> = { readonly value: Value; readonly problem: string | undefined };
+
+/** Lets a view show the rest where one part of it is refused. Where nobody answers, there is no rest. */
+export async function answered<Value>(asked: Promise<Value>, nothing: Value, signal: AbortSignal) {
+  try {
+    return { value: await asked, problem: undefined };
+  } catch (error) {
+    if (signal.aborted || isNobodyThere(error)) throw error;
+    return { value: nothing, problem: problemOf(error) };
+  }
+}
+
 /** What `fetch` throws, and what a gateway answers that is not ready. */
 function isNobodyThere(error: unknown): boolean {
   return error instanceof TypeError || (error instanceof Error && "code" in error && error.code === "not_ready");

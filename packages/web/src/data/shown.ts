@@ -1,7 +1,9 @@
 import { signal } from "@preact/signals";
 import type { Now } from "@tapedeck/client/lanes/now";
 
-/** What Now shows, which the header counts; undefined until it was read. */
+/** What Now shows, and the header of every view counts; undefined until it was read. */
 export const now = signal<Now | undefined>(undefined);
+/** Why it is not read any more. */
+export const nowProblem = signal<string | undefined>(undefined);
 /** What is typed into the search of the header. */
 export const search = signal("");

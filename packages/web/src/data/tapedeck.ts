@@ -1,10 +1,13 @@
 import { signal } from "@preact/signals";
 import { type Client, connect, TapedeckError } from "@tapedeck/client";
+import { refusalText } from "../model/refusal.ts";
 
 export type About = {
   readonly version: string;
   readonly auth: "none" | "tokens";
   readonly time: string;
+  /** Where to begin to sign in by an identity provider; absent without one. */
+  readonly signIn?: { readonly title: string; readonly url: string };
   readonly token?: { readonly name: string; readonly workspace: string; readonly roles: readonly string[] };
 };
 
@@ -23,9 +26,15 @@ export function serverNow(): number {
 
 /** Ticks as long as somebody sees the page. Times in views are of this moment. */
 export const tick = signal(Date.now());
-setInterval(() => {
+const ticking = setInterval(() => {
   if (!document.hidden) tick.value = serverNow();
 }, 250);
+
+/** Times are of one moment from now on: in what is shown, nothing goes on. */
+export function stopClock(at: number): void {
+  clearInterval(ticking);
+  tick.value = at;
+}
 
 let open: Client | undefined;
 
@@ -48,14 +57,17 @@ export function forgetClient(): void {
 
 export async function readAbout(): Promise<void> {
   const answer = await fetch("/about");
-  // A token that has ended: the cookie stands for nobody.
-  const found: About = answer.ok
-    ? await answer.json()
-    : { version: "", auth: "tokens", time: new Date().toISOString() };
+  // A token that has ended, or a session: the cookie stands for nobody.
+  const found: About = answer.ok ? await answer.json() : await readAboutAsNobody();
   clockOffset = Date.parse(found.time) - Date.now();
   tick.value = serverNow();
   about.value = found;
   mustSignIn.value = found.auth === "tokens" && found.token === undefined;
+}
+
+async function readAboutAsNobody(): Promise<About> {
+  const answer = await fetch("/about", { credentials: "omit" });
+  return answer.ok ? await answer.json() : { version: "", auth: "tokens", time: new Date().toISOString() };
 }
 
 /** @throws Error with a sentence for people */
@@ -78,8 +90,8 @@ async function messageOf(answer: Response): Promise<string> {
   return body?.error?.message ?? `the gateway answered ${answer.status}`;
 }
 
-/** An error as a sentence. One that says that the token is over leads to the sign-in. */
+/** An error in sentences. One that says that the token is over leads to the sign-in. */
 export function problemOf(error: unknown): string {
   if (error instanceof TapedeckError && error.code === "unauthenticated") mustSignIn.value = true;
-  return error instanceof Error ? error.message : String(error);
+  return refusalText(error);
 }

@@ -1,8 +1,9 @@
-import { ageText, bytesText, durationText, plainText } from "@tapedeck/client/lanes/format";
+import { ageText, bytesText, durationText, fullTimeText, plainText, stampText } from "@tapedeck/client/lanes/format";
 import { event, failed, inLoop } from "@tapedeck/client/lanes/testing/events";
 import { expect, it } from "vitest";
-import { comparePath, loopPath, routeOf, sessionPath } from "./route.ts";
-import { emptySession, foldSession, indexAt, matching, pauseAfter } from "./session.ts";
+import { eventCount } from "./event-rows.ts";
+import { comparePath, exactSide, loopPath, routeOf, sessionPath } from "./route.ts";
+import { emptySession, endOf, foldSession, indexAt, matching, pauseAfter } from "./session.ts";
 import { stateSections } from "./state-sections.ts";
 
 const routed = (path: string) => routeOf(new URL(path, "http://tapedeck"));
@@ -54,6 +55,23 @@ it("an age has one unit", () => {
   expect([900, 12_000, 240_000, 7_300_000].map(ageText)).toEqual(["just now", "12 s", "4 min", "2 h"]);
 });
 
+it("a time of another day has its date, and all that is known of it for those who ask", () => {
+  const now = new Date(2026, 10, 21, 12).getTime();
+  const at = (day: number, year = 2026) => new Date(year, 10, day, 9, 4, 7, 31).getTime();
+  expect([at(21), at(20), at(20, 2025)].map((time) => stampText(time, now))).toEqual([
+    "09:04:07",
+    "20 Nov 09:04:07",
+    "20 Nov 2025 09:04:07",
+  ]);
+  expect(fullTimeText(at(20))).toMatch(/^Fri 20 Nov 2026, 09:04:07\.031 \S+$/);
+});
+
+it("what is pinned is a loop, or a session as of a position", () => {
+  const side = { session: "01A", runner: 1, loop: 2, position: "3-x" };
+  expect(exactSide({ ...side, unit: "loop" })).toBe("01A.1.2");
+  expect(exactSide({ ...side, unit: "command" })).toBe("01A@3-x");
+});
+
 it("output loses its colours and nothing else", () => {
   const esc = String.fromCharCode(27);
   expect(plainText(`${esc}[31mred${esc}[0m [1m]\r\n`)).toBe("red [1m]\n");
@@ -71,7 +89,59 @@ const record = foldSession(emptySession, events);
 
 it("a session has its events without mirrors, and its loops", () => {
   expect(record.events.map(({ kind }) => kind)).not.toContain("mirror.received");
+  expect(record.since).toBe(Date.parse("2026-01-01T00:00:00Z"));
   expect(record.loops).toMatchObject([{ loop: 1, outcome: "failed", steps: [{ kind: "build", subject: "web" }] }]);
+});
+
+it("the end of a session ends what was not seen to end", () => {
+  const open = [inLoop(1, "loop.started", 1), inLoop(2, "build.started", 1, { subject: "web" })];
+  for (const kind of ["session.ended", "session.lost"]) {
+    const { loops, ended: reason } = foldSession(emptySession, [
+      ...open,
+      event(9, kind, { detail: { reason: "process ended" } }),
+    ]);
+    expect(reason).toBe("process ended");
+    const ended = { outcome: "unknown", endedAt: Date.parse("2026-01-01T00:00:09Z") };
+    expect(loops).toMatchObject([{ ...ended, steps: [ended] }]);
+  }
+  expect(endOf({ endedAt: null, endReason: "end not seen" })).toBe("end not seen");
+  expect(endOf({ endedAt: null, endReason: null })).toBeUndefined();
+});
+
+const printed = (at: number, text: string, more: { task?: string; subtask?: string; level?: string } = {}) =>
+  event(at, "log.written", {
+    summary: text.trim(),
+    detail: { text, level: "", task: "Build-1", subtask: "web", pod: "", container: "", noise: false, ...more },
+  });
+
+it("the pieces of a line that its step printed are one row", () => {
+  const before = foldSession(emptySession, [
+    printed(0, " - web -> "),
+    printed(1, "other\n", { subtask: "api" }),
+    event(2, "build.started"),
+  ]);
+  const { rows, events } = foldSession(before, [
+    printed(3, "web:1"),
+    printed(4, "23\n"),
+    printed(5, "next\n"),
+    printed(6, "a", { task: "" }),
+    printed(7, "b", { task: "" }),
+  ]);
+  expect(rows.map(({ text }) => text)).toEqual([" - web -> web:123", "other", "build.started", "next", "a", "b"]);
+  expect([rows[0]?.position, rows[0]?.count]).toEqual([events[0]?.position, 3]);
+  expect(eventCount(rows)).toBe(events.length);
+  expect(matching(rows, "web:123")).toEqual([rows[0]]);
+  expect(before.rows[0]?.text).toBe(" - web -> ");
+});
+
+it("output that looks like an error is bad, as is what failed", () => {
+  const { rows } = foldSession(emptySession, [
+    printed(0, "error: nope\n"),
+    printed(1, "0 failed\n"),
+    printed(2, "broken\n", { level: "ERROR" }),
+    inLoop(3, "build.failed", 1, failed("exit 3")),
+  ]);
+  expect(rows.map(({ isBad }) => isBad)).toEqual([true, false, true, true]);
 });
 
 it("a position is the last event that is not after it", () => {
@@ -87,7 +157,7 @@ it.each([
   ["subject:web exit", ["build.failed"]],
   ["WATCH", ["log.written"]],
 ])("the filter %s finds %j", (asked, kinds) => {
-  expect(matching(record.events, asked).map(({ kind }) => kind)).toEqual(kinds);
+  expect(matching(record.rows, asked).map(({ event }) => event.kind)).toEqual(kinds);
 });
 
 it("a session plays in the intervals of its events, long waits cut short", () => {

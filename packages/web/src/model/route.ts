@@ -58,6 +58,13 @@ export function loopSide({ session, runner, loop }: LoopName): string {
   return `${session}.${runner}.${loop}`;
 }
 
+type Side = LoopName & { readonly unit: string; readonly position: string };
+
+/** A side as the API takes it that stays the same when newer loops come: a loop, or a session as of a position. */
+export function exactSide(side: Side): string {
+  return side.unit === "loop" ? loopSide(side) : `${side.session}@${side.position}`;
+}
+
 export function sessionPath(session: string, at?: string): string {
   return `/sessions/${session}${at === undefined ? "" : `?at=${encodeURIComponent(at)}`}`;
 }

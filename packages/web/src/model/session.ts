@@ -1,20 +1,46 @@
-import type { TapedeckEvent } from "@tapedeck/client";
-import { foldLoops } from "@tapedeck/client/lanes/now";
+import type { Session, TapedeckEvent } from "@tapedeck/client";
+import { foldLoops, withoutOpen } from "@tapedeck/client/lanes/now";
 import type { Loop } from "@tapedeck/client/lanes/step";
 import { timeOf } from "@tapedeck/client/lanes/step";
+import { type EventRow, foldRows } from "./event-rows.ts";
 
-/** A session's events in order, and the loops among them. */
-export type SessionRecord = { readonly events: readonly TapedeckEvent[]; readonly loops: readonly Loop[] };
+/** A session's events in order, as rows of a list, and the loops among them. */
+export type SessionRecord = {
+  readonly events: readonly TapedeckEvent[];
+  readonly rows: readonly EventRow[];
+  readonly loops: readonly Loop[];
+  /** Of the event that happened first, which may be recorded later than others; Infinity: there is none. */
+  readonly since: number;
+  /** Why it is over; undefined: more may come. */
+  readonly ended: string | undefined;
+};
 
-export const emptySession: SessionRecord = { events: [], loops: [] };
+export const emptySession: SessionRecord = {
+  ...{ events: [], rows: [], loops: [] },
+  ...{ since: Number.POSITIVE_INFINITY, ended: undefined },
+};
+
+/** Why a session is over; undefined: more may come. An end that was not seen has a reason and no time. */
+export function endOf({ endedAt, endReason }: Pick<Session, "endedAt" | "endReason">): string | undefined {
+  return endedAt === null && endReason === null ? undefined : (endReason ?? "unknown");
+}
 
 /** The last loops are kept whole; `most` is past what a day of saving files makes. */
 export function foldSession(record: SessionRecord, events: readonly TapedeckEvent[], most = 5_000): SessionRecord {
   // Channels answer to the same fact with mirrors, which say nothing more.
   const shown = events.filter(({ kind }) => kind !== "mirror.received");
-  let loops = record.loops;
-  for (const event of shown) loops = foldLoops(loops, event, most);
-  return { events: record.events.concat(shown), loops };
+  let { loops, since, ended } = record;
+  for (const event of shown) {
+    since = Math.min(since, timeOf(event));
+    if (event.kind === "session.ended" || event.kind === "session.lost") {
+      loops = withoutOpen(loops, event);
+      ended = event.detail?.reason || "unknown";
+    } else {
+      if (event.kind === "upstream.restored") ended = undefined;
+      loops = foldLoops(loops, event, most);
+    }
+  }
+  return { events: record.events.concat(shown), rows: foldRows(record.rows, shown), loops, since, ended };
 }
 
 /** Where a position is among events: the last one that is not after it. Positions sort as text. */
@@ -44,26 +70,27 @@ export function pauseAfter(events: readonly TapedeckEvent[], index: number, spee
 }
 
 /** Words, and `kind:`, `subject:` and `outcome:` with a value as in the API's filter: `kind:build.* api`. */
-export function matching(events: readonly TapedeckEvent[], asked: string): readonly TapedeckEvent[] {
+export function matching(rows: readonly EventRow[], asked: string): readonly EventRow[] {
   const terms = asked
     .toLowerCase()
     .split(/\s+/)
     .filter((term) => term !== "");
-  if (terms.length === 0) return events;
+  if (terms.length === 0) return rows;
   const tests = terms.map(testOf);
-  return events.filter((event) => tests.every((test) => test(event)));
+  return rows.filter((row) => tests.every((test) => test(row)));
 }
 
-function testOf(term: string): (event: TapedeckEvent) => boolean {
+function testOf(term: string): (row: EventRow) => boolean {
   const [field, value = ""] = [term.slice(0, term.indexOf(":")), term.slice(term.indexOf(":") + 1)];
-  if (field === "kind") return ({ kind }) => isKind(kind, value);
-  if (field === "subject") return ({ subject = "" }) => subject.toLowerCase() === value;
-  if (field === "outcome") return ({ outcome = "" }) => outcome === value;
-  return ({ kind, subject = "", summary, error }) =>
-    `${kind} ${subject} ${summary} ${error?.message ?? ""}`.toLowerCase().includes(term);
+  if (field === "kind") return ({ event }) => isKind(event.kind, value);
+  if (field === "subject") return ({ event: { subject = "" } }) => subject.toLowerCase() === value;
+  if (field === "outcome") return ({ event: { outcome = "" } }) => outcome === value;
+  return ({ event: { kind, subject = "", error }, text }) =>
+    `${kind} ${subject} ${text} ${error?.message ?? ""}`.toLowerCase().includes(term);
 }
 
-function isKind(kind: string, pattern: string): boolean {
+/** Whether a pattern of a filter means a kind: `build.*`, `*.failed`. */
+export function isKind(kind: string, pattern: string): boolean {
   const [noun = "", verb = ""] = kind.split(".");
   const [wantedNoun = "", wantedVerb = "*"] = pattern.split(".");
   return (wantedNoun === "*" || wantedNoun === noun) && (wantedVerb === "*" || wantedVerb === verb);

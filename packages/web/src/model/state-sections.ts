@@ -78,7 +78,8 @@ function portRow(port: Json): StateRow {
     name: `${name}${target === "" ? "" : `:${target}`}`,
     value: `localhost:${local}`,
     tone: "good",
-    link: `http://localhost:${local}`,
+    // What was recorded is no address by itself: it must not lead elsewhere.
+    ...(/^\d+$/.test(local) && { link: `http://localhost:${local}` }),
   };
 }
 

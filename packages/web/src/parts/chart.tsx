@@ -138,7 +138,10 @@ function optionsOf(latest: { readonly current: ChartProps }, width: number, colo
         values: (_, splits) => splits.map((value) => (value === 0 ? "0" : format(value))),
       },
     ],
-    series: [{}, ...series.map((one) => seriesOf(one, shape, ticks.length, colour))],
+    series: [
+      {},
+      ...series.map((one) => seriesOf(one, { shape, bins: ticks.length, isStacked: series.length > 1, colour })),
+    ],
     cursor: {
       y: false,
       x: false,
@@ -178,11 +181,19 @@ function optionsOf(latest: { readonly current: ChartProps }, width: number, colo
   };
 }
 
-function seriesOf(one: Drawn, shape: ChartProps["shape"], bins: number, colour: Colour): uPlot.Series {
+type Style = Pick<ChartProps, "shape"> & {
+  readonly bins: number;
+  readonly isStacked: boolean;
+  readonly colour: Colour;
+};
+
+function seriesOf(one: Drawn, { shape, bins, isStacked, colour }: Style): uPlot.Series {
   const own = one.colour.startsWith("#") ? one.colour : colour(one.colour);
   if (shape === "bars") {
     const bars = uPlot.paths.bars?.({ size: [0.78, 40] });
-    return { label: one.name, fill: own, stroke: own, width: 0, points: { show: false }, ...(bars && { paths: bars }) };
+    // A thin line of the page parts what stands on top of each other.
+    const line = isStacked ? { stroke: colour("page"), width: 1 } : { stroke: own, width: 0 };
+    return { label: one.name, fill: own, ...line, points: { show: false }, ...(bars && { paths: bars }) };
   }
   return {
     label: one.name,

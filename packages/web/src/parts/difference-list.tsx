@@ -1,6 +1,7 @@
 import type { ComparedSide, Difference } from "@tapedeck/client";
 import "../look/compare.css";
 import { loopPath, sessionPath } from "../model/route.ts";
+import { to } from "../router.ts";
 
 /** Where a side is shown by itself. */
 export function sidePath(side: ComparedSide): string {
@@ -11,11 +12,13 @@ type Props = {
   readonly differences: readonly Difference[];
   /** These stand beside the values of the sides. */
   readonly names: readonly [left: string, right: string];
+  /** Said where there is none. */
+  readonly nothing?: string;
 };
 
 /** Differences in their rank, the values of both sides beside each other, each with where it was recorded. */
-export function DifferenceList({ differences, names }: Props) {
-  if (differences.length === 0) return <p class="quiet-text">Nothing that differs is recorded.</p>;
+export function DifferenceList({ differences, names, nothing = "Nothing that differs is recorded." }: Props) {
+  if (differences.length === 0) return <p class="quiet-text">{nothing}</p>;
   return (
     <ol class="difference-list">
       {differences.map((difference) => (
@@ -32,7 +35,9 @@ export function DifferenceList({ differences, names }: Props) {
   );
 }
 
-function titleOf({ kind, subject, text }: Difference): string {
+function titleOf({ kind, subject, text, left, right }: Difference): string {
+  // The sentence says the text of the failure, which stands below as its value.
+  if (kind === "failure" && (left === null || right === null)) return `${subject} failed`;
   return isNamed.has(kind) ? subject : text;
 }
 
@@ -53,19 +58,20 @@ function Value({ difference, side, name }: ValueProps) {
   const value = difference[side];
   const own = difference.evidence.filter((one) => one.side === side);
   const [first, ...others] = own;
+  const evidence = first && to(sessionPath(first.session, first.position));
   return (
     <p class={`value ${side}`}>
-      <span class="quiet-text">{name}</span>{" "}
+      <span class="name quiet-text">{name}</span>{" "}
       <span class={value === null ? "is quiet-text" : "is"}>
         {value ?? (difference.kind === "failure" ? "did not fail" : "absent")}
       </span>{" "}
-      {first !== undefined && (
-        <a href={sessionPath(first.session, first.position)} aria-label={`Evidence in ${name}: ${difference.subject}`}>
+      {evidence !== undefined && (
+        <a href={evidence} aria-label={`Evidence in ${name}: ${difference.subject}`}>
           evidence
         </a>
       )}
       {others.slice(0, mostLines).map(({ session, position, text }) => (
-        <a key={`${position} ${text}`} class="line" href={sessionPath(session, position)}>
+        <a key={`${position} ${text}`} class="line" href={to(sessionPath(session, position))}>
           {text}
         </a>
       ))}

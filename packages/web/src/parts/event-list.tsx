@@ -1,11 +1,17 @@
 import type { TapedeckEvent } from "@tapedeck/client";
-import { clockText } from "@tapedeck/client/lanes/format";
+import { fullTimeText, isSameDay, stampText } from "@tapedeck/client/lanes/format";
 import { timeOf } from "@tapedeck/client/lanes/step";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { serverNow } from "../data/tapedeck.ts";
+import type { EventRow } from "../model/event-rows.ts";
 import { indexAt } from "../model/session.ts";
 
 export type EventListProps = {
-  readonly events: readonly TapedeckEvent[];
+  readonly rows: readonly EventRow[];
+  /** How many events they stand for. */
+  readonly count: number;
+  /** The time of the oldest event, also of those that are filtered out: where it is another day's, rows have room for dates. */
+  readonly since: number;
   /** The position that the page shows. */
   readonly at: string;
   readonly choose: (event: TapedeckEvent) => void;
@@ -15,10 +21,11 @@ const rowHeight = 24;
 const extraRows = 10;
 
 /** A list of any length: only the rows that are seen exist. */
-export function EventList({ events, at, choose }: EventListProps) {
+export function EventList({ rows, count, since, at, choose }: EventListProps) {
   const box = useRef<HTMLElement>(null);
   const [view, setView] = useState({ top: 0, height: 400 });
-  const current = indexAt(events, at);
+  const current = indexAt(rows, at);
+  const now = serverNow();
   useLayoutEffect(() => {
     const element = box.current;
     if (element === null) return;
@@ -37,29 +44,32 @@ export function EventList({ events, at, choose }: EventListProps) {
     if (element === null) return;
     const top = current * rowHeight;
     const isSeen = top >= element.scrollTop && top + rowHeight <= element.scrollTop + element.clientHeight;
-    if (!isSeen) element.scrollTop = top - element.clientHeight / 2;
+    const rowsAbove = Math.floor(element.clientHeight / 2 / rowHeight);
+    if (!isSeen) element.scrollTop = top - rowsAbove * rowHeight;
   }, [current]);
   const first = Math.max(0, Math.floor(view.top / rowHeight) - extraRows);
-  const last = Math.min(events.length, Math.ceil((view.top + view.height) / rowHeight) + extraRows);
+  const last = Math.min(rows.length, Math.ceil((view.top + view.height) / rowHeight) + extraRows);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard
-    <section class="event-list" ref={box} tabIndex={0} aria-label={`${events.length} events`}>
-      <ol style={{ height: `${events.length * rowHeight}px` }}>
-        {events.slice(first, last).map((event, offset) => (
+    <section
+      class={`event-list ${isSameDay(since, now) ? "" : "dated"}`}
+      ref={box}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard
+      tabIndex={0}
+      aria-label={`${count} events`}
+    >
+      <ol style={{ height: `${rows.length * rowHeight}px` }}>
+        {rows.slice(first, last).map(({ event, position, text, isBad }, offset) => (
           <li
-            key={event.position}
-            class={`${event.outcome ?? ""} ${first + offset === current ? "current" : ""}`}
+            key={position}
+            class={`${isBad ? "failed" : ""} ${first + offset === current ? "current" : ""}`}
             style={{ top: `${(first + offset) * rowHeight}px` }}
           >
-            <button
-              type="button"
-              tabIndex={-1}
-              title={event.error?.message ?? event.summary}
-              onClick={() => choose(event)}
-            >
-              <span class="when">{clockText(timeOf(event))}</span>
+            <button type="button" tabIndex={-1} title={event.error?.message ?? text} onClick={() => choose(event)}>
+              <span class="when" title={fullTimeText(timeOf(event))}>
+                {stampText(timeOf(event), now)}
+              </span>
               <span class="kind">{event.kind}</span>
-              <span class="what">{event.summary}</span>
+              <span class="what">{text}</span>
             </button>
           </li>
         ))}

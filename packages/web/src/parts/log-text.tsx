@@ -57,6 +57,14 @@ export function LogText({ log, step, steps, choose, error }: LogTextProps) {
           <input type="checkbox" checked={wraps} onChange={(event) => setWraps(event.currentTarget.checked)} /> wrap
         </label>
         <CopyButton text={() => text}>Copy</CopyButton>
+        <button
+          type="button"
+          class="quiet"
+          title="All of it as plain text, in a tab of its own"
+          onClick={() => openText(text)}
+        >
+          Raw
+        </button>
       </header>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
       <pre class={wraps ? "wraps" : ""} tabIndex={0}>
@@ -69,4 +77,9 @@ export function LogText({ log, step, steps, choose, error }: LogTextProps) {
       </pre>
     </section>
   );
+}
+
+function openText(text: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type: "text/plain;charset=utf-8" }));
+  window.open(address, "_blank", "noopener");
 }

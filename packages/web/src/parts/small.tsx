@@ -1,8 +1,9 @@
-import { agoText, momentText } from "@tapedeck/client/lanes/format";
+import { agoText, fullTimeText, momentText } from "@tapedeck/client/lanes/format";
 import type { Step } from "@tapedeck/client/lanes/step";
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { tick } from "../data/tapedeck.ts";
+import { serverNow, tick } from "../data/tapedeck.ts";
+import { to } from "../router.ts";
 
 const signs = { succeeded: "✓", failed: "✕", canceled: "–", unknown: "?", running: "▶" } as const;
 const outcomeWords = {
@@ -43,8 +44,17 @@ export function Sign({ of, label = outcomeWords[of] }: { readonly of: Shown; rea
 /** "4 min ago", which stays true; the exact time on hover. */
 export function Ago({ at }: { readonly at: number }) {
   return (
-    <time dateTime={new Date(at).toISOString()} title={momentText(at, tick.value)}>
+    <time dateTime={new Date(at).toISOString()} title={fullTimeText(at)}>
       {agoText(tick.value - at)}
+    </time>
+  );
+}
+
+/** "today 10:42:07", "21 Nov 10:42:07"; the exact time on hover. */
+export function Moment({ at }: { readonly at: number }) {
+  return (
+    <time dateTime={new Date(at).toISOString()} title={fullTimeText(at)}>
+      {momentText(at, serverNow())}
     </time>
   );
 }
@@ -82,15 +92,25 @@ export function Loading({ what }: { readonly what: string }) {
   );
 }
 
-export function Problem({ text }: { readonly text: string }) {
+/** `mayPass`: whether it helps to try again. */
+export function Problem({ text, mayPass = true }: { readonly text: string; readonly mayPass?: boolean }) {
   return (
     <div class="empty" role="alert">
       <p>
         <Sign of="failed" label="problem" /> {text}
       </p>
-      <p>
-        <a href="/">Back to what happens now</a>
-      </p>
+      {to("/") !== undefined && (
+        <p>
+          {mayPass && (
+            <>
+              <button type="button" class="quiet" onClick={() => location.reload()}>
+                Try again
+              </button>{" "}
+            </>
+          )}
+          <a href={to("/")}>Back to what happens now</a>
+        </p>
+      )}
     </div>
   );
 }

@@ -1,14 +1,15 @@
-import type { ComparedSide, Comparison, Source } from "@tapedeck/client";
-import { durationText, millis, momentText, sourceText } from "@tapedeck/client/lanes/format";
+import type { ComparedSide, Comparison, SameFact, Source } from "@tapedeck/client";
+import { durationText, millis, momentText, plural, sourceText } from "@tapedeck/client/lanes/format";
 import { loopOfOperation } from "@tapedeck/client/lanes/step";
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { readChoices, readSources, type SideChoices, sideNames } from "../data/read-sides.ts";
 import { useReading } from "../data/reading.ts";
 import { lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import "../look/compare.css";
-import { comparePath, loopSide } from "../model/route.ts";
+import { comparePath, exactSide, loopSide } from "../model/route.ts";
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
-import { CopyButton, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
+import { CopyButton, Moment, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
 import { navigate } from "../router.ts";
 
 type Sides = { readonly left: string | undefined; readonly right: string | undefined };
@@ -35,6 +36,7 @@ export function CompareView({ left, right }: Sides) {
       setProblem(text);
     },
   );
+  const isOneSource = comparison?.right != null && comparison.left.source === comparison.right.source;
   return (
     <div class="compare">
       <header class="title">
@@ -61,16 +63,20 @@ export function CompareView({ left, right }: Sides) {
           named={right}
           sources={sources}
           side={comparison?.right ?? undefined}
+          hasDefault={isOneSource}
           choose={(side) => navigate(comparePath(left, side))}
         />
       </div>
       {problem !== undefined && (
         <p class="notice" role="alert">
-          {problem}
+          <Sign of="failed" label="problem" /> {problem}
         </p>
       )}
       {left === undefined && (
-        <p class="empty">Choose what to compare on the left. Without a right side it is the last good loop before.</p>
+        <p class="empty">
+          Choose a source on the left. Its newest loop is compared with the last good one before it, or with what you
+          choose on the right.
+        </p>
       )}
       {left !== undefined && comparison === undefined && problem === undefined && (
         <p class="empty">Reading both sides …</p>
@@ -80,7 +86,7 @@ export function CompareView({ left, right }: Sides) {
   );
 }
 
-function Differences({ comparison: { left, right, differences, equal } }: { readonly comparison: Comparison }) {
+function Differences({ comparison: { left, right, differences, equal, same } }: { readonly comparison: Comparison }) {
   if (right === null && differences.length === 0)
     return <p class="empty">No loop before it was good, so there is nothing to compare it with.</p>;
   return (
@@ -89,8 +95,25 @@ function Differences({ comparison: { left, right, differences, equal } }: { read
         What differs <span class="quiet-text">what explains most first</span>
       </h2>
       <DifferenceList differences={differences} names={[left.name, right?.name ?? "nothing"]} />
-      <p class="quiet-text">{equal} equal</p>
+      {equal === 0 ? <p class="quiet-text">nothing is equal</p> : <Same count={equal} same={same} />}
     </section>
+  );
+}
+
+/** What is equal needs no reading, but may be doubted. */
+function Same({ count, same }: { readonly count: number; readonly same: readonly SameFact[] }) {
+  return (
+    <details class="same">
+      <summary>{count} equal</summary>
+      <ul>
+        {same.map(({ kind, subject, value }) => (
+          <li key={`${kind} ${subject} ${value}`}>
+            <span class="quiet-text">{kind}</span> <span>{subject === kind ? "" : subject}</span> <span>{value}</span>
+          </li>
+        ))}
+      </ul>
+      {count > same.length && <p class="quiet-text">and {plural(count - same.length, "other")}</p>}
+    </details>
   );
 }
 
@@ -101,10 +124,12 @@ type SideProps = {
   readonly sources: readonly Source[];
   /** What it turned out to be. */
   readonly side: ComparedSide | undefined;
+  /** Whether it may be left to what is on the other side. */
+  readonly hasDefault?: boolean;
   readonly choose: (side: string | undefined) => void;
 };
 
-function Side({ which, named, sources, side, choose }: SideProps) {
+function Side({ which, named, sources, side, hasDefault = false, choose }: SideProps) {
   const names = sideNames(sources);
   const chosen = sources.findIndex(({ source }, at) => source === side?.source || names[at] === named);
   const source = sources[chosen]?.source;
@@ -138,15 +163,44 @@ function Side({ which, named, sources, side, choose }: SideProps) {
             </option>
             {choices.sessions.map(({ session, startedAt }) => (
               <option key={session} value={session} selected={named?.startsWith(session) === true}>
-                session of {momentText(millis(startedAt) ?? 0, tick.value)}
+                {momentText(millis(startedAt) ?? 0, tick.value)}
               </option>
             ))}
           </select>
         )}
       </p>
       {!isDefault && choices !== undefined && <LoopStrip choices={choices} side={side} choose={choose} which={which} />}
-      {side !== undefined && <SideHead side={side} />}
+      {side !== undefined && (
+        <SideHead side={side}>
+          <Pin
+            which={which}
+            isPinned={named === exactSide(side)}
+            set={(isPinned) =>
+              choose(isPinned ? exactSide(side) : hasDefault ? undefined : (names[chosen] ?? side.source))
+            }
+          />
+        </SideHead>
+      )}
     </section>
+  );
+}
+
+type PinProps = {
+  readonly which: string;
+  readonly isPinned: boolean;
+  readonly set: (isPinned: boolean) => void;
+};
+
+/** The URL names what is pinned by itself, so that nothing that is chosen or comes later replaces it. */
+function Pin({ which, isPinned, set }: PinProps) {
+  const title = isPinned
+    ? "Follow what is newest again"
+    : "Keep this one while another is chosen on the other side, and when newer ones come";
+  const label = `${isPinned ? "Unpin" : "Pin"} the ${which} side`;
+  return (
+    <button type="button" class="quiet" title={title} aria-label={label} onClick={() => set(!isPinned)}>
+      {isPinned ? "Unpin" : "Pin"}
+    </button>
   );
 }
 
@@ -176,7 +230,9 @@ function LoopStrip({ choices, side, choose, which }: StripProps) {
   );
 }
 
-function SideHead({ side }: { readonly side: ComparedSide }) {
+type HeadProps = { readonly side: ComparedSide; readonly children: ComponentChildren };
+
+function SideHead({ side, children }: HeadProps) {
   const { source, unit, loop, subject, session, outcome, startedAt, durationMs, failure } = side;
   const ended = millis(side.endedAt);
   const shown = shownOutcome({ outcome: outcome ?? undefined, endedAt: outcome === null ? undefined : (ended ?? 0) });
@@ -189,7 +245,13 @@ function SideHead({ side }: { readonly side: ComparedSide }) {
       <p class="quiet-text">
         {outcomeWord(shown)}
         {durationMs !== null && ` after ${durationText(Number(durationMs))}`}
-        {startedAt !== null && ` · ${momentText(millis(startedAt) ?? 0, tick.value)}`}
+        {startedAt !== null && (
+          <>
+            {" · "}
+            <Moment at={millis(startedAt) ?? 0} />
+          </>
+        )}{" "}
+        {children}
       </p>
       {failure !== null && (
         <p class="failed">

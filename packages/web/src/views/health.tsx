@@ -14,11 +14,21 @@ type Readiness = {
 type Status = {
   readonly behindMessages: string;
   /** null: the visitor's token is for one of several workspaces. */
-  readonly log: { readonly messages: string; readonly bytes: string } | null;
+  readonly log: (Amount & { readonly lastDay: Amount }) | null;
+  /** null: what records does not answer. */
+  readonly waiting: readonly Waiting[] | null;
+};
+type Amount = { readonly messages: string; readonly bytes: string };
+type Waiting = {
+  readonly source: string;
+  readonly items: string;
+  readonly bytes: string;
+  readonly dropped: string;
 };
 type Token = {
   readonly id: string;
   readonly name: string;
+  readonly machine?: true;
   readonly roles: readonly string[];
   readonly developer?: string;
   readonly createdAt: string;
@@ -173,7 +183,7 @@ function SourceLine({ source }: { readonly source: Source }) {
 /** A few messages are always on their way. */
 const fewMessages = 1_000;
 
-function LogFigures({ status: { behindMessages, log } }: { readonly status: Status }) {
+function LogFigures({ status: { behindMessages, log, waiting } }: { readonly status: Status }) {
   const behind = Number(behindMessages);
   return (
     <>
@@ -185,14 +195,43 @@ function LogFigures({ status: { behindMessages, log } }: { readonly status: Stat
         </dd>
       </div>
       {log !== null && (
-        <div>
-          <dt>log size</dt>
-          <dd>
-            {bytesText(Number(log.bytes))}, {plural(Number(log.messages), "message")}
-          </dd>
-        </div>
+        <>
+          <div>
+            <dt>log size</dt>
+            <dd>{amountText(log)}</dd>
+          </div>
+          <div>
+            <dt>grew in 24 hours by</dt>
+            <dd>{amountText(log.lastDay)}</dd>
+          </div>
+        </>
       )}
+      {waiting !== null && waiting.length > 0 && <WaitingFigure waiting={waiting} />}
     </>
+  );
+}
+
+/** A message may hold several events. */
+function amountText({ bytes, messages }: Amount): string {
+  return `${bytesText(Number(bytes))}, ${plural(Number(messages), "message")}`;
+}
+
+/** What waits while the log is away; a few items are always on their way. */
+function WaitingFigure({ waiting }: { readonly waiting: readonly Waiting[] }) {
+  const sum = (name: "items" | "bytes" | "dropped") => waiting.reduce((all, one) => all + Number(one[name]), 0);
+  const isMuch = sum("items") > fewMessages || sum("dropped") > 0;
+  const where = waiting
+    .filter(({ items }) => Number(items) > 0)
+    .map(({ source, items, bytes }) => `${sourceText(source)}: ${items} (${bytesText(Number(bytes))})`);
+  return (
+    <div>
+      <dt>waits to be recorded</dt>
+      <dd class={isMuch ? "warning" : ""} title={where.join("\n")}>
+        {sum("items") === 0 ? "nothing" : `${plural(sum("items"), "item")}, ${bytesText(sum("bytes"))}`}
+        {sum("dropped") > 0 && `; ${plural(sum("dropped"), "frame")} had no room`}
+        {isMuch && " !"}
+      </dd>
+    </div>
   );
 }
 
@@ -214,7 +253,7 @@ function Tokens({ tokens }: { readonly tokens: readonly Token[] }) {
           </thead>
           <tbody>
             {tokens.map((token) => (
-              <TokenLine key={token.id} token={token} />
+              <TokenLine key={`${token.id} ${token.createdAt}`} token={token} />
             ))}
           </tbody>
         </table>
@@ -224,11 +263,11 @@ function Tokens({ tokens }: { readonly tokens: readonly Token[] }) {
 }
 
 function TokenLine({ token }: { readonly token: Token }) {
-  const { id, name, roles, developer, createdAt, expiresAt } = token;
+  const { id, name, machine, roles, developer, createdAt, expiresAt } = token;
   const left = (millis(expiresAt) ?? 0) - tick.value;
   return (
     <tr>
-      <th scope="row">{name}</th>
+      <th scope="row">{machine ? `${name} (machine)` : name}</th>
       <td>{roles.join(", ")}</td>
       <td>{developer ?? "–"}</td>
       <td>

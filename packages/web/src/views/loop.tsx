@@ -1,17 +1,18 @@
 import type { Comparison } from "@tapedeck/client";
-import { durationText, elapsedText, momentText, sourceText } from "@tapedeck/client/lanes/format";
-import { firstFailure } from "@tapedeck/client/lanes/loop";
+import { durationText, elapsedText, sourceText } from "@tapedeck/client/lanes/format";
+import { failureTexts, firstFailure, logOf } from "@tapedeck/client/lanes/loop";
 import { type Loop, lengthOf, type Step, stepText } from "@tapedeck/client/lanes/step";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { type LoopRecord, readLoop } from "../data/read-loop.ts";
+import { isFile, reader } from "../data/reader.ts";
 import { useReading } from "../data/reading.ts";
-import { tapedeck, tick } from "../data/tapedeck.ts";
+import { tick } from "../data/tapedeck.ts";
 import { comparePath, type LoopName, loopPath, loopSide, sessionPath, sourcePath } from "../model/route.ts";
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
 import { LogText } from "../parts/log-text.tsx";
-import { CopyButton, Loading, outcomeWord, Problem, Sign, shownOutcome } from "../parts/small.tsx";
+import { CopyButton, Loading, Moment, outcomeWord, Problem, Sign, shownOutcome } from "../parts/small.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
-import { navigate } from "../router.ts";
+import { navigate, to } from "../router.ts";
 import { LabelList } from "./source-panel.tsx";
 
 /** One loop as a record that can be shared: what failed first, why, what was waited for, what it printed. */
@@ -25,8 +26,8 @@ export function LoopView({ name }: { readonly name: LoopName }) {
       setRecord(found ?? "none");
       if (found === undefined || found.loop.endedAt !== undefined) return;
       // It still runs: read again with everything that happens in it.
-      const kinds = ["loop.*", "*.started", "*.succeeded", "*.failed"] as const;
-      for await (const _ of tapedeck().events({ sessions: [name.session], kinds, after: "now", signal })) {
+      const kinds = ["loop.*", "*.started", "*.succeeded", "*.failed", "session.ended", "session.lost"] as const;
+      for await (const _ of reader().events({ sessions: [name.session], kinds, after: "now", signal })) {
         const newer = await readLoop(name, signal);
         if (newer === undefined) return;
         setRecord(newer);
@@ -38,12 +39,17 @@ export function LoopView({ name }: { readonly name: LoopName }) {
   if (problem !== undefined) return <Problem text={problem} />;
   if (record === undefined) return <Loading what="the loop" />;
   if (record === "none")
-    return <Problem text={`There is no loop ${name.loop} in session ${name.session}, or it is no longer kept.`} />;
+    return (
+      <Problem
+        text={`There is no loop ${name.loop} in session ${name.session}, or it is no longer kept.`}
+        mayPass={false}
+      />
+    );
   return <Shown record={record} />;
 }
 
 function Shown({ record }: { readonly record: LoopRecord }) {
-  const { loop, source, labels, suggestions, log } = record;
+  const { loop, source, labels, log } = record;
   const failure = firstFailure(loop.steps);
   const [chosen, setChosen] = useState<Step | undefined>(failure);
   const { before, after } = neighbours(record);
@@ -59,47 +65,35 @@ function Shown({ record }: { readonly record: LoopRecord }) {
     <div class="loop">
       <header class="title">
         <h1>
-          <a href={sourcePath(sourceText(source))}>{sourceText(source)}</a> <span>· loop {loop.loop}</span>
+          <a href={to(sourcePath(sourceText(source)))}>{sourceText(source)}</a> <span>· loop {loop.loop}</span>
         </h1>
         <p>
           <Sign of={shown} label="" />{" "}
           {shown === "running"
             ? `runs for ${elapsedText(lengthOf(loop, tick.value))}`
             : `${titleWords[shown]} ${durationText(lengthOf(loop, end))}`}
-          <span class="quiet-text"> · {momentText(loop.startedAt, tick.value)}</span>
+          <span class="quiet-text">
+            {" · "}
+            <Moment at={loop.startedAt} />
+          </span>
         </p>
         <span class="actions">
           {before && (
-            <a href={loopPath(before)} title="previous loop ([)">
+            <a href={to(loopPath(before))} title="previous loop ([)">
               ← loop {before.loop}
             </a>
           )}
           {after && (
-            <a href={loopPath(after)} title="next loop (])">
+            <a href={to(loopPath(after))} title="next loop (])">
               loop {after.loop} →
             </a>
           )}
-          <a href={sessionPath(loop.session, loop.endPosition ?? loop.position)}>In its session</a>
-          <CopyButton text={() => location.href}>Copy link</CopyButton>
+          <a href={to(sessionPath(loop.session, loop.endPosition ?? loop.position))}>In its session</a>
+          {!isFile() && <CopyButton text={() => location.href}>Copy link</CopyButton>}
         </span>
       </header>
       <LabelList labels={labels} />
-      {shown === "failed" && (
-        <section class="failure" aria-label="What failed first">
-          <h2>
-            <span aria-hidden="true">✕</span> {failure === undefined ? "loop" : stepText(failure)}:{" "}
-            {error.split("\n")[0] || "failed; the tool said no more"}
-          </h2>
-          <code>{failure?.errorCode || loop.errorCode}</code>
-          {error.includes("\n") && <pre>{error.split("\n").slice(1).join("\n")}</pre>}
-          {suggestions.map((text) => (
-            <p key={text}>
-              <b>Suggestion:</b> {text}
-            </p>
-          ))}
-          <Followed loop={loop} failure={failure} />
-        </section>
-      )}
+      {shown === "failed" && <Failure record={record} failure={failure} error={error} />}
       {shown === "failed" && <Differences loop={loop} />}
       <section aria-label="Waterfall">
         <h2 class="part">
@@ -120,6 +114,30 @@ function Shown({ record }: { readonly record: LoopRecord }) {
       </section>
       <LogText log={log} step={step} steps={loop.steps} choose={setChosen} error={error} />
     </div>
+  );
+}
+
+type FailureProps = { readonly record: LoopRecord; readonly failure: Step | undefined; readonly error: string };
+
+/** What failed first, each text once: what its output says in full stands in the output below. */
+function Failure({ record: { loop, suggestions, log }, failure, error }: FailureProps) {
+  const code = failure?.errorCode || loop.errorCode;
+  const texts = useMemo(() => failureTexts(error, code, logOf(log, failure)), [error, code, log, failure]);
+  const [headline = "failed; the tool said no more", ...more] = texts;
+  return (
+    <section class="failure" aria-label="What failed first">
+      <h2>
+        <span aria-hidden="true">✕</span> {failure === undefined ? "loop" : stepText(failure)}: {headline}
+      </h2>
+      <code>{code}</code>
+      {more.length > 0 && <pre>{more.join("\n")}</pre>}
+      {suggestions.map((text) => (
+        <p key={text}>
+          <b>Suggestion:</b> {text}
+        </p>
+      ))}
+      <Followed loop={loop} failure={failure} />
+    </section>
   );
 }
 
@@ -164,23 +182,31 @@ function Differences({ loop }: { readonly loop: Loop }) {
   const [problem, setProblem] = useState<string>();
   useReading(
     [loop.position, loop.endPosition],
-    async (signal) => setComparison(await tapedeck().compare(loopSide(loop), { signal })),
+    async (signal) => setComparison(await reader().compare(loopSide(loop), { signal })),
     setProblem,
   );
-  if (problem !== undefined) return <p class="notice">What differs could not be read: {problem}</p>;
+  if (problem !== undefined) return <p class="notice">What differs could not be read. {problem}</p>;
   if (comparison === undefined) return null;
-  const { left, right, differences } = comparison;
+  const { left, right } = comparison;
   if (right === null)
     return <p class="quiet-text">No loop before it was good, so there is nothing to compare it with.</p>;
+  // That it failed, and how, stands above.
+  const differences = comparison.differences.filter(({ kind }) => kind !== "failure");
   return (
     <section class="differences" aria-label="What differs from the last good loop">
       <h2 class="part">
-        What differs from <a href={sidePath(right)}>{right.name}</a>, the last good one{" "}
-        <a class="more" href={comparePath(loopSide(left), loopSide(right))}>
-          Compare them
-        </a>
+        What differs from <a href={to(sidePath(right))}>{right.name}</a>, the last good one{" "}
+        {!isFile() && (
+          <a class="more" href={comparePath(loopSide(left), loopSide(right))}>
+            Compare them
+          </a>
+        )}
       </h2>
-      <DifferenceList differences={differences.slice(0, mostDifferences)} names={[left.name, right.name]} />
+      <DifferenceList
+        differences={differences.slice(0, mostDifferences)}
+        names={[left.name, right.name]}
+        nothing="Nothing else that differs is recorded."
+      />
     </section>
   );
 }

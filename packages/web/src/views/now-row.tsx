@@ -52,8 +52,8 @@ function Drawn({ row, group, isChosen, hold }: NowRowProps) {
         {row.name}
       </a>
       <p class="says">
-        <Sign of={headline.sign} />
-        {headline.step !== "" && <b>{headline.step}</b>} <span class="what">{headline.text}</span>
+        <Sign of={headline.sign} /> {headline.step !== "" && <b>{headline.step}</b>}{" "}
+        <span class="what">{headline.text}</span>
         {headline.note !== "" && <span class="note">{headline.note}</span>}
       </p>
       <Labels labels={row.labels} />

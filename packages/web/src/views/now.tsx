@@ -1,40 +1,27 @@
-import { signal } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { type Group, groups, type Now, type Placed, placed, type Row, settleMs } from "@tapedeck/client/lanes/now";
-import { useEffect, useRef } from "preact/hooks";
-import { followNow } from "../data/follow-now.ts";
-import { useReading } from "../data/reading.ts";
-import { now, search } from "../data/shown.ts";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { now, nowProblem, search } from "../data/shown.ts";
 import { tick } from "../data/tapedeck.ts";
 import { CopyButton, Loading, Problem } from "../parts/small.tsx";
 import { navigate } from "../router.ts";
 import { NowRow } from "./now-row.tsx";
 import { SourcePanel } from "./source-panel.tsx";
 
-const problem = signal<string | undefined>(undefined);
 const places = signal<ReadonlyMap<string, Placed>>(new Map());
 const held = signal<string | undefined>(undefined);
 
 const titles: Readonly<Record<Group, string>> = { failing: "Failing", running: "Running", idle: "Idle", lost: "Lost" };
 
 export function NowView({ source }: { readonly source: string | undefined }) {
-  useReading(
-    [],
-    (left) => followNow(left, (found) => show(found)),
-    (text) => {
-      problem.value = text;
-    },
-  );
   useEffect(() => {
     document.title = "Now · Tapedeck";
-    problem.value = undefined;
-    // Rows that wait to move do so without an event, too.
-    const timer = setInterval(() => place(), settleMs / 4);
-    return () => clearInterval(timer);
   }, []);
+  usePlaces();
   const list = useRef<HTMLDivElement>(null);
   useRowKeys(list);
 
-  if (problem.value !== undefined && now.value === undefined) return <Problem text={problem.value} />;
+  if (nowProblem.value !== undefined && now.value === undefined) return <Problem text={nowProblem.value} />;
   if (now.value === undefined) return <Loading what="what happens now" />;
   if (now.value.size === 0) return <Nothing />;
   const chosen = source === undefined ? undefined : rowNamed(now.value, source);
@@ -42,7 +29,7 @@ export function NowView({ source }: { readonly source: string | undefined }) {
     <div class={`now ${chosen === undefined ? "" : "beside"}`}>
       <div class="groups" ref={list}>
         <h1 class="hidden">What happens now</h1>
-        {problem.value !== undefined && <p class="notice bad">Not live any more: {problem.value}</p>}
+        {nowProblem.value !== undefined && <p class="notice bad">Not live any more. {nowProblem.value}</p>}
         {groups.map((group) => (
           <GroupOfRows key={group} group={group} chosen={chosen?.source} />
         ))}
@@ -52,16 +39,27 @@ export function NowView({ source }: { readonly source: string | undefined }) {
   );
 }
 
-function show(found: Now): void {
-  now.value = found;
-  place();
+/** Before what comes is drawn. Rows that wait to move do so without an event, too. */
+function usePlaces(): void {
+  useLayoutEffect(() => {
+    const stop = effect(() => place(now.value));
+    const timer = setInterval(() => place(now.peek()), settleMs / 4);
+    return () => {
+      stop();
+      clearInterval(timer);
+      // Whoever comes back later finds rows where they belong, and points at none.
+      places.value = new Map();
+      held.value = undefined;
+    };
+  }, []);
 }
 
-function place(): void {
-  if (now.value === undefined) return;
-  const after = placed(places.value, now.value, { now: tick.value, held: held.value });
+function place(rows: Now | undefined): void {
+  if (rows === undefined) return;
+  const before = places.peek();
+  const after = placed(before, rows, { now: tick.peek(), held: held.peek() });
   // Nothing is drawn when only the times of wishes have changed.
-  if (differs(places.value, after)) places.value = after;
+  if (differs(before, after)) places.value = after;
 }
 
 function differs(before: ReadonlyMap<string, Placed>, after: ReadonlyMap<string, Placed>): boolean {

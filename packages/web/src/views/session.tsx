@@ -1,13 +1,16 @@
 import type { Session, State, TapedeckEvent } from "@tapedeck/client";
-import { clockText, durationText, millis, momentText, sourceText } from "@tapedeck/client/lanes/format";
+import { durationText, fullTimeText, millis, sourceText, stampText } from "@tapedeck/client/lanes/format";
 import { type Loop, lengthOf, stepText, timeOf } from "@tapedeck/client/lanes/step";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { historyMs, readHistory } from "../data/read-history.ts";
+import { isFile, reader } from "../data/reader.ts";
 import { firstOf, inFrames, useReading } from "../data/reading.ts";
-import { lostSince, tapedeck, tick } from "../data/tapedeck.ts";
+import { lostSince, problemOf, serverNow, tick } from "../data/tapedeck.ts";
+import { eventCount } from "../model/event-rows.ts";
 import { loopPath, sessionPath, sourcePath } from "../model/route.ts";
 import {
   emptySession,
+  endOf,
   foldSession,
   indexAt,
   loopAt,
@@ -17,10 +20,10 @@ import {
 } from "../model/session.ts";
 import { stateSections } from "../model/state-sections.ts";
 import { EventList } from "../parts/event-list.tsx";
-import { CopyButton, Loading, outcomeWord, Problem, Sign, shownOutcome } from "../parts/small.tsx";
+import { CopyButton, Loading, Moment, outcomeWord, Problem, Sign, shownOutcome } from "../parts/small.tsx";
 import { StateSections } from "../parts/state-panel.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
-import { navigate } from "../router.ts";
+import { navigate, to } from "../router.ts";
 import { LabelList } from "./source-panel.tsx";
 
 /** All of a session: its loops, its events, and its state at any of them. `at`: a position; without it, the newest. */
@@ -31,7 +34,7 @@ export function SessionView({ session, at }: { readonly session: string; readonl
   useReading(
     [session],
     async (signal) => {
-      const client = tapedeck();
+      const client = reader();
       const [found] = await firstOf(client.sessions({ sessions: [session], signal }), 1);
       setHead(found ?? "none");
       if (found === undefined) return;
@@ -60,7 +63,8 @@ export function SessionView({ session, at }: { readonly session: string; readonl
     setProblem,
   );
   if (problem !== undefined && record.events.length === 0) return <Problem text={problem} />;
-  if (head === "none") return <Problem text={`There is no session ${session}, or it is no longer kept.`} />;
+  if (head === "none")
+    return <Problem text={`There is no session ${session}, or it is no longer kept.`} mayPass={false} />;
   if (head === undefined || record.events.length === 0) return <Loading what="the session" />;
   return <Shown head={head} record={record} at={at} />;
 }
@@ -68,49 +72,37 @@ export function SessionView({ session, at }: { readonly session: string; readonl
 type ShownProps = { readonly head: Session; readonly record: SessionRecord; readonly at: string | undefined };
 
 function Shown({ head, record, at }: ShownProps) {
-  const { events, loops } = record;
+  const { events, rows, loops } = record;
+  const ended = endOf(head) ?? record.ended;
   const [wanted, setWanted] = useState("");
   const index = at === undefined ? events.length - 1 : indexAt(events, at);
   const event = events[index] as TapedeckEvent;
   const position = event.position;
-  const go = (to: number) => {
-    const next = events[Math.max(0, Math.min(events.length - 1, to))];
+  const go = (wished: number) => {
+    const next = events[Math.max(0, Math.min(events.length - 1, wished))];
     if (next === undefined) return;
-    const isNewest = next === events.at(-1) && head.endedAt === null;
+    const isNewest = next === events.at(-1) && ended === undefined;
     navigate(sessionPath(head.session, isNewest ? undefined : next.position), { replace: true });
   };
   const loop = loopAt(loops, position);
-  const shownEvents = matching(events, wanted);
+  const shownRows = matching(rows, wanted);
+  const shownCount = shownRows === rows ? events.length : eventCount(shownRows);
   useEffect(() => {
     document.title = `${sourceText(head.source)}, session · Tapedeck`;
   }, [head.source]);
-  const started = millis(head.startedAt);
+  const isLive = at === undefined && ended === undefined && !isFile();
   return (
     <div class="session">
-      <header class="title">
-        <h1>
-          <a href={sourcePath(sourceText(head.source))}>{sourceText(head.source)}</a> <span>· session</span>
-        </h1>
-        <p class="quiet-text">
-          {started !== undefined && `${momentText(started, tick.value)} · `}
-          {head.endedAt === null && head.endReason === null ? "running" : `ended: ${head.endReason ?? "unknown"}`} ·{" "}
-          {head.upstreamVersion}
-        </p>
-        <span class="actions">
-          <CopyButton text={() => location.origin + sessionPath(head.session, position)}>
-            Copy link to this moment
-          </CopyButton>
-        </span>
-      </header>
+      <Title head={head} ended={ended} position={position} />
       <LabelList labels={head.labels} />
-      <Slider events={events} loops={loops} index={index} go={go} isLive={at === undefined && head.endedAt === null} />
+      <Slider events={events} loops={loops} index={index} go={go} isLive={isLive} />
       <div class="columns">
         <LoopList loops={loops} chosen={loop} />
         <div class="middle">
           {loop !== undefined && (
             <section aria-label="Waterfall">
               <h2 class="part">
-                {loop.kind === "loop" ? <a href={loopPath(loop)}>loop {loop.loop}</a> : stepText(loop)}{" "}
+                {loop.kind === "loop" ? <a href={to(loopPath(loop))}>loop {loop.loop}</a> : stepText(loop)}{" "}
                 <span class="quiet-text">
                   {outcomeWord(shownOutcome(loop))}, {durationText(lengthOf(loop, tick.value))}
                 </span>
@@ -129,7 +121,7 @@ function Shown({ head, record, at }: ShownProps) {
               <h2 class="part">
                 Events{" "}
                 <span class="quiet-text">
-                  {shownEvents.length === events.length ? events.length : `${shownEvents.length} of ${events.length}`}
+                  {shownCount === events.length ? events.length : `${shownCount} of ${events.length}`}
                 </span>
               </h2>
               <input
@@ -140,12 +132,46 @@ function Shown({ head, record, at }: ShownProps) {
                 onInput={(input) => setWanted(input.currentTarget.value)}
               />
             </header>
-            <EventList events={shownEvents} at={position} choose={(chosen) => go(indexAt(events, chosen.position))} />
+            <EventList
+              rows={shownRows}
+              count={shownCount}
+              since={record.since}
+              at={position}
+              choose={(chosen) => go(indexAt(events, chosen.position))}
+            />
           </section>
         </div>
-        <StateAt head={head} position={position} time={timeOf(event)} />
+        <StateAt head={head} events={events} position={position} />
       </div>
     </div>
+  );
+}
+
+type TitleProps = { readonly head: Session; readonly ended: string | undefined; readonly position: string };
+
+function Title({ head, ended, position }: TitleProps) {
+  const started = millis(head.startedAt);
+  return (
+    <header class="title">
+      <h1>
+        <a href={to(sourcePath(sourceText(head.source)))}>{sourceText(head.source)}</a> <span>· session</span>
+      </h1>
+      <p class="quiet-text">
+        {started !== undefined && (
+          <>
+            <Moment at={started} /> ·{" "}
+          </>
+        )}
+        {ended === undefined ? "running" : `ended: ${ended}`} · {head.upstreamVersion}
+      </p>
+      {!isFile() && (
+        <span class="actions">
+          <CopyButton text={() => location.origin + sessionPath(head.session, position)}>
+            Copy link to this moment
+          </CopyButton>
+        </span>
+      )}
+    </header>
   );
 }
 
@@ -162,7 +188,7 @@ function LoopList({ loops, chosen }: { readonly loops: readonly Loop[]; readonly
           return (
             <li key={loop.position}>
               <a
-                href={sessionPath(loop.session, loop.endPosition ?? loop.position)}
+                href={to(sessionPath(loop.session, loop.endPosition ?? loop.position))}
                 aria-current={loop === chosen ? "true" : undefined}
               >
                 <Sign of={shown} />
@@ -221,7 +247,7 @@ function Slider({ events, loops, index, go, isLive }: SliderProps) {
       <div class="track">
         <span class="marks" aria-hidden="true">
           {loops.map((loop) => {
-            const [from, to] = [
+            const [first, end] = [
               indexAt(events, loop.position),
               indexAt(events, loop.endPosition ?? events[last]?.position ?? ""),
             ];
@@ -230,8 +256,8 @@ function Slider({ events, loops, index, go, isLive }: SliderProps) {
                 key={loop.position}
                 class={shownOutcome(loop)}
                 style={{
-                  left: `${(from / Math.max(1, last)) * 100}%`,
-                  width: `${(Math.max(1, to - from) / Math.max(1, last)) * 100}%`,
+                  left: `${(first / Math.max(1, last)) * 100}%`,
+                  width: `${(Math.max(1, end - first) / Math.max(1, last)) * 100}%`,
                 }}
               />
             );
@@ -243,11 +269,13 @@ function Slider({ events, loops, index, go, isLive }: SliderProps) {
           max={last}
           value={index}
           aria-label="Moment of the session"
-          aria-valuetext={event === undefined ? "" : `${clockText(timeOf(event))}: ${event.summary}`}
+          aria-valuetext={event === undefined ? "" : `${stampText(timeOf(event), serverNow())}: ${event.summary}`}
           onInput={(input) => go(Number(input.currentTarget.value))}
         />
       </div>
-      <output>{event === undefined ? "" : isLive ? "live" : clockText(timeOf(event))}</output>
+      <output title={event && fullTimeText(timeOf(event))}>
+        {event === undefined ? "" : isLive ? "live" : stampText(timeOf(event), serverNow())}
+      </output>
       {!isLive && (
         <button type="button" class="quiet" onClick={() => go(last)}>
           newest
@@ -305,10 +333,14 @@ function useSliderKeys(keys: SliderKeys): void {
   }, []);
 }
 
-type StateAtProps = { readonly head: Session; readonly position: string; readonly time: number };
+type StateAtProps = {
+  readonly head: Session;
+  readonly events: readonly TapedeckEvent[];
+  readonly position: string;
+};
 
 /** The state of then, as the API gives it. A slider that moves asks for the position where it stops, and one on the way. */
-function StateAt({ head, position, time }: StateAtProps) {
+function StateAt({ head, events, position }: StateAtProps) {
   const [state, setState] = useState<State>();
   const [problem, setProblem] = useState<string>();
   const asked = useRef({ isAsking: false, wanted: position });
@@ -321,19 +353,25 @@ function StateAt({ head, position, time }: StateAtProps) {
       for (let read = ""; read !== turn.wanted; ) {
         read = turn.wanted;
         try {
-          setState(await tapedeck().state(head.source, { session: head.session, at: read }));
+          setState(await reader().state(head.source, { session: head.session, at: read }));
           setProblem(undefined);
         } catch (error) {
-          setProblem(error instanceof Error ? error.message : String(error));
+          setProblem(problemOf(error));
         }
       }
       turn.isAsking = false;
     })();
   }, [head.session, position]);
+  const shown = events[indexAt(events, state?.at ?? position)];
   return (
     <aside class="panel" aria-label="State at this moment" data-position={state?.at ?? ""}>
       <h2 class="part">
-        State <span class="quiet-text">at {clockText(time)}</span>
+        State{" "}
+        {shown !== undefined && (
+          <span class="quiet-text" title={fullTimeText(timeOf(shown))}>
+            at {stampText(timeOf(shown), serverNow())}
+          </span>
+        )}
       </h2>
       {problem !== undefined && <p class="notice">{problem}</p>}
       {state !== undefined && <StateSections sections={stateSections(state.upstream, state.state)} />}

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { signIn } from "../data/tapedeck.ts";
+import { about, signIn } from "../data/tapedeck.ts";
+import { refusalText } from "../model/refusal.ts";
 import { CopyButton } from "../parts/small.tsx";
 
 const command = "tapedeck token create --name me --role viewer -q";
@@ -18,7 +19,7 @@ export function SignInView() {
     try {
       await signIn(input.current?.value.trim() ?? "");
     } catch (error) {
-      setProblem(error instanceof Error ? error.message : String(error));
+      setProblem(refusalText(error));
     }
     setAsking(false);
   };
@@ -31,6 +32,7 @@ export function SignInView() {
       }}
     >
       <h1>Sign in</h1>
+      <ProviderLink />
       <p>This Tapedeck shows what it records to holders of a token.</p>
       <label>
         Token
@@ -57,5 +59,19 @@ export function SignInView() {
         <CopyButton text={() => command}>Copy</CopyButton>
       </p>
     </form>
+  );
+}
+
+/** A link and no button: signing in by a provider leaves this page, and comes back to where it was. */
+function ProviderLink() {
+  const provider = about.value?.signIn;
+  if (provider === undefined) return null;
+  const back = encodeURIComponent(location.pathname + location.search);
+  return (
+    <p>
+      <a class="provider" href={`${provider.url}?to=${back}`}>
+        Sign in with {provider.title}
+      </a>
+    </p>
   );
 }

@@ -49,7 +49,7 @@ export function SourcePanel({ row }: { readonly row: Row }) {
         <h2>{row.name}</h2>
         <span class="quiet-text">{row.upstream}</span>
         <a class="close" href="/" aria-label="Close" title="Close (Escape)">
-          ✕
+          ×
         </a>
       </header>
       {row.session !== undefined && (

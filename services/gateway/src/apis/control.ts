@@ -2,6 +2,7 @@ import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import type { Audit } from "../audit/audit-log.ts";
 import { requireRole } from "../auth/roles.ts";
 import type { CallContext } from "../call-context.ts";
 import type { ControlClient } from "../control-client.ts";
@@ -9,11 +10,14 @@ import type { Refusal } from "../limits/refused-calls.ts";
 import type { QueryClient } from "../query-client.ts";
 import { nameOf, resolveSession, resolveSource } from "./resolve-source.ts";
 import { refuseAt } from "./session-scope.ts";
+import { UpstreamError } from "./upstream-error.ts";
 
 export type ControlDeps = {
   readonly query: QueryClient;
-  /** Records the control calls that the gateway refuses, which never reach the upstream. */
+  /** Records the control calls that the gateway refuses, or that were not answered. */
   readonly refused: (refusal: Refusal) => void;
+  /** Records the others. */
+  readonly audit: Audit;
 };
 
 /**
@@ -22,22 +26,29 @@ export type ControlDeps = {
  * @throws TapedeckError forbidden, invalid_argument, upstream_away, the errors of resolveSource and of `act`
  */
 export async function controlCall<T>(
-  { query, refused }: ControlDeps,
+  { query, refused, audit }: ControlDeps,
   { upstream, method }: { readonly upstream: UpstreamName; readonly method: string },
   context: CallContext,
   act: (source: Source) => Promise<T>,
 ): Promise<T> {
+  const { who, workspace, token: by } = context;
+  const caller = { who, workspace, ...(by !== undefined && { by }) };
   let source: Source | undefined;
+  const called = (outcome: string) =>
+    audit({ action: "control.called", ...caller, about: { method, source: source?.source ?? "", outcome } });
   try {
     requireRole("controller", context);
     refuseAt(context, "a control call acts now: omit `at`");
     source = await resolveSource(query, context, upstream);
     await refuseEnded(query, source, context);
-    return await act(source);
+    const answer = await act(source);
+    called("ok");
+    return answer;
   } catch (error) {
+    // Its text may repeat what the request had.
+    if (error instanceof UpstreamError) called(`refused by the upstream, code ${error.code}`);
     if (error instanceof TapedeckError) {
-      const { who, workspace } = context;
-      refused({ who, workspace, source: source?.source ?? context.source ?? "", method, error });
+      refused({ ...caller, source: source?.source ?? context.source ?? "", method, error });
     }
     throw error;
   }

@@ -6,14 +6,17 @@ export type Credentials = {
   readonly authorization: string | undefined;
   /** The subprotocols that a WebSocket offers: a browser can't set headers. */
   readonly protocols?: readonly string[];
+  /** What the cookie of the page holds for somebody who has signed in by an identity provider; it counts before the others. */
+  readonly session?: string | undefined;
   /** Address and, if known, port. */
   readonly peer: string;
 };
 
 /**
- * Identifies the caller of every request on every transport. Another way to identify callers (tokens of an identity
- * provider) is another implementation. The result is valid until the call ends, or until `revoked` aborts.
- * @throws TapedeckError unauthenticated; not_ready when that can't be decided now
+ * Identifies the caller of every request on every transport. The result is valid until the call ends, or until `revoked`
+ * aborts.
+ * @throws TapedeckError unauthenticated; forbidden for people of an identity provider who have no role; not_ready when that
+ * can't be decided now
  */
 export type Authenticator = (credentials: Credentials) => Promise<Caller>;
 

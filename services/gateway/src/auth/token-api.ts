@@ -2,7 +2,16 @@ import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { namePart } from "@tapedeck/shared/source";
 import type { TokenStore } from "@tapedeck/shared/tokens/store";
-import { type MadeToken, makeToken, roles, type TokenRecord } from "@tapedeck/shared/tokens/token";
+import {
+  expiringSoon,
+  type MadeToken,
+  makeToken,
+  renewableFrom,
+  renewedToken,
+  roles,
+  type TokenRecord,
+  tokenHash,
+} from "@tapedeck/shared/tokens/token";
 import { z } from "zod";
 import type { Caller } from "../call-context.ts";
 
@@ -15,13 +24,15 @@ export type TokenApi = {
   /** Newest first, expired ones too. */
   list(caller: Caller): Promise<{ readonly items: readonly TokenJson[] }>;
   revoke(id: string, caller: Caller): Promise<TokenJson>;
+  /** A new token for the caller's own, which goes on for an hour. `text`: the caller's own. For holders of any role. */
+  renew(text: string, caller: Caller): Promise<TokenJson & { readonly token: string }>;
 };
 
 export type TokenApiDeps = {
   /** @throws TapedeckError not_ready */
   readonly store: () => Promise<TokenStore>;
-  /** Records every token that was created or revoked. */
-  readonly audit: (what: "token created" | "token revoked", token: TokenRecord, by: Caller) => void;
+  /** Records every token that was created, revoked or renewed. */
+  readonly audit: (what: "token created" | "token revoked" | "token renewed", token: TokenRecord, by: Caller) => void;
 };
 
 /** The body of a request for a token. */
@@ -31,6 +42,10 @@ export const tokenRequest = z.strictObject({
   developer: z.string().optional(),
   /** A duration, "90d" (the default). */
   expires: z.string().default("90d"),
+  /** It is a program's. */
+  machine: z.literal(true).optional(),
+  /** Its holder may renew it. */
+  renewable: z.literal(true).optional(),
 });
 
 export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
@@ -43,7 +58,7 @@ export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
   return {
     async create(request, caller) {
       const workspace = workspaceOf(caller);
-      const { expires, developer, ...wanted } = parseRequest(request);
+      const { expires, developer, machine, renewable, ...wanted } = parseRequest(request);
       const lifetimeMs = durationMs(expires);
       if (lifetimeMs === undefined) throw invalidArgument(`expires: "${expires}" is not ${durationForm}`, "expires");
       const made = newToken({
@@ -51,9 +66,27 @@ export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
         workspace,
         lifetimeMs,
         ...(developer !== undefined && { developer: namePart(developer) }),
+        ...(machine && { machine }),
+        ...(renewable && { renewable }),
       });
       await (await store()).create(made);
       audit("token created", made.record, caller);
+      return { ...made.record, token: made.text };
+    },
+
+    async renew(text, caller) {
+      const hash = tokenHash(text);
+      const opened = await store();
+      const record = hash === undefined ? undefined : (await opened.read()).entries.get(hash)?.record;
+      if (hash === undefined || record === undefined) {
+        throw new TapedeckError("forbidden", "only a token of Tapedeck can be renewed, and by its holder");
+      }
+      refuseRenewal(record);
+      const made = await opened.renew(hash, { made: renewedToken(record), old: expiringSoon(record) });
+      if (made === undefined) {
+        throw new TapedeckError("unauthenticated", "this token was revoked or renewed in the meantime");
+      }
+      audit("token renewed", made.record, caller);
       return { ...made.record, token: made.text };
     },
 
@@ -70,6 +103,21 @@ export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
       return revoked;
     },
   };
+}
+
+/** @throws TapedeckError forbidden for a token that can't be renewed, or not yet */
+function refuseRenewal(record: TokenRecord): void {
+  if (record.renewable !== true) {
+    const message =
+      "this token can't be renewed by its holder: an admin creates a new one, with --renewable if that shall change";
+    throw new TapedeckError("forbidden", message);
+  }
+  const from = renewableFrom(record);
+  if (Date.now() >= from) return;
+  throw new TapedeckError(
+    "forbidden",
+    `this token can be renewed in the second half of its life, from ${new Date(from).toISOString()} on`,
+  );
 }
 
 function parseRequest(request: unknown): z.infer<typeof tokenRequest> {

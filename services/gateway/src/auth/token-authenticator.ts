@@ -8,7 +8,7 @@ export function tokenAuthenticator(tokens: Pick<KnownTokens, "find">): Authentic
     const { record, over } = await tokens.find(bearerOf(credentials));
     return {
       workspace: record.workspace,
-      who: record.name,
+      who: record.machine ? `${record.name} (machine)` : record.name,
       token: record.id,
       roles: new Set(record.roles),
       revoked: over,

@@ -1,3 +1,2 @@
 // For `tapedeck up`, which checks all settings before it starts the services, and for the page that lists them.
 export { gatewaySettings } from "../config.ts";
-export { certificateProblem } from "../transports/tls.ts";

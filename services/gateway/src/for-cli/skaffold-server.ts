@@ -38,7 +38,9 @@ export async function startSkaffoldServer(options: SkaffoldServerOptions): Promi
   const { query, control } = options;
   const metrics = gatewayMetrics(createMetrics("replay"), silentLogger);
   const log = () => options.log;
-  const api = skaffoldApi({ query, log, positions: positions(log), refused: metrics.refused, control });
+  // A recorded session has nothing to control.
+  const audit = () => {};
+  const api = skaffoldApi({ query, log, positions: positions(log), refused: metrics.refused, audit, control });
   const limits = callerLimits(defaultLimits);
   const authenticate = everyone(options.workspace);
 

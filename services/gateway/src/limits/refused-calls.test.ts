@@ -16,7 +16,7 @@ type Line = {
 function auditLogOf(bounds: RefusedCallsBounds | undefined) {
   const lines: Line[] = [];
   const logger = pino({ level: "warn" }, { write: (line: string) => lines.push(JSON.parse(line) as Line) });
-  const calls = new RefusedCalls(logger, bounds);
+  const calls = new RefusedCalls(logger, { bounds });
   const refuse = (who: string, source = "alice/shop", method = "/proto.SkaffoldService/Execute") => {
     const error = new TapedeckError("unknown_source", `there is no source ${source}`);
     calls.write({ who, workspace: "default", source, method, error });

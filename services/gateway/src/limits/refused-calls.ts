@@ -1,12 +1,17 @@
 import type { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Logger } from "@tapedeck/shared/service/logger";
+import type { Audit } from "../audit/audit-log.ts";
 import { addressOf } from "./address.ts";
 
-/** A control call that the gateway itself refused. It is in no event log, so it goes into this process's log. */
+/** A control call that the gateway itself refused, or a sign-in. It is in no event log, so it goes into the audit log. */
 export type Refusal = {
   readonly who: string;
   readonly workspace: string;
+  /** The caller's token, if it has one. */
+  readonly by?: string;
+  /** Empty for what concerns no source. */
   readonly source: string;
+  /** What was called, or how somebody tried to sign in. */
   readonly method: string;
   readonly error: TapedeckError;
 };
@@ -22,24 +27,41 @@ export type RefusedCallsBounds = {
 
 const usual: RefusedCallsBounds = { perCaller: 60, all: 600, windowMs: 60_000, textLength: 200 };
 
+const kinds = {
+  control: { audit: "control refused", action: "control.refused", plural: "control calls" },
+  "sign-in": { audit: "sign-in refused", action: "sign-in.refused", plural: "sign-ins" },
+} as const;
+
+export type RefusedCallsOptions = {
+  /** Default: control. */
+  readonly kind?: keyof typeof kinds;
+  readonly bounds?: RefusedCallsBounds | undefined;
+  /** Default: this process's log alone. */
+  readonly audit?: Audit;
+};
+
 /**
- * Writes refused control calls into the audit log, with a bound so that no caller can fill the disk or hide the calls of
+ * Writes what was refused into the audit log and this process's log, with a bound so that no caller can fill the disk or hide the calls of
  * others behind lines of its own. Each caller has a number of lines a minute; one line counts the rest when the minute ends.
  */
 export class RefusedCalls {
   readonly #logger: Logger;
   readonly #bounds: RefusedCallsBounds;
+  readonly #kind: (typeof kinds)[keyof typeof kinds];
+  readonly #record: Audit;
   readonly #written = new Map<string, number>();
   #all = 0;
   #omitted = 0;
   #window: NodeJS.Timeout | undefined;
 
-  constructor(logger: Logger, bounds: RefusedCallsBounds = usual) {
+  constructor(logger: Logger, { kind = "control", bounds = usual, audit = () => {} }: RefusedCallsOptions = {}) {
     this.#logger = logger;
     this.#bounds = bounds;
+    this.#kind = kinds[kind];
+    this.#record = audit;
   }
 
-  write({ error, who, workspace, source, method }: Refusal): void {
+  write({ error, who, workspace, by, source, method }: Refusal): void {
     this.#window ??= setTimeout(() => this.#endWindow(), this.#bounds.windowMs).unref();
     const caller = `${workspace} ${addressOf(who)}`;
     const count = this.#written.get(caller) ?? 0;
@@ -50,7 +72,10 @@ export class RefusedCalls {
     this.#written.set(caller, count + 1);
     this.#all += 1;
     const texts = { who: this.#cut(who), workspace, source: this.#cut(source), method: this.#cut(method) };
-    this.#logger.warn({ audit: "control refused", ...texts, code: error.code }, this.#cut(error.message));
+    const { audit, action } = this.#kind;
+    this.#logger.warn({ audit, ...texts, code: error.code }, this.#cut(error.message));
+    const about = { method, ...(source !== "" && { source }), code: error.code, reason: error.message };
+    this.#record({ action, who, workspace, ...(by !== undefined && { by }), about });
   }
 
   #cut(text: string): string {
@@ -65,6 +90,8 @@ export class RefusedCalls {
     this.#all = 0;
     this.#omitted = 0;
     if (omitted === 0) return;
-    this.#logger.warn({ audit: "control refused", leftOut: omitted }, `${omitted} more control calls were refused`);
+    const { audit, action, plural } = this.#kind;
+    this.#logger.warn({ audit, leftOut: omitted }, `${omitted} more ${plural} were refused`);
+    this.#record({ action, who: "several", workspace: "-", about: { leftOut: omitted } });
   }
 }

@@ -47,7 +47,7 @@ it("all jobs of a Vagrant server are told to a few at once: until they are taken
   await using harness = await vagrantHarness();
   const largeAnswers = timedSemaphore({ atOnce: 1, patienceMs: 20, what: "large answers" });
   const control = { call: () => Promise.reject(new Error("nothing is called")) };
-  const { unary } = vagrantApi({ ...harness.deps, control, largeAnswers, refused: () => {} });
+  const { unary } = vagrantApi({ ...harness.deps, control, largeAnswers, refused: () => {}, audit: () => {} });
   const call = new AbortController();
   const listed = (signal: AbortSignal) => unary.listJobs(new Uint8Array(), harness.context({ signal }));
 

@@ -6,6 +6,7 @@ import { connect, type TLSSocket } from "node:tls";
 import { fromUnknown } from "@tapedeck/shared/errors/errors";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { createMetrics } from "@tapedeck/shared/service/metrics";
+import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
 import { type TestCertificate, testCertificate } from "@tapedeck/shared/testing/certificates";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
@@ -15,7 +16,6 @@ import { defaultLimits } from "../limits/settings.ts";
 import { gatewayMetrics } from "../metrics.ts";
 import { grpcServer } from "./grpc/server.ts";
 import { httpServer, listenHttp } from "./http/server.ts";
-import { openCertificate } from "./tls.ts";
 
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());
@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 
 describe("files that can't be used", () => {
-  const open = (cert: string, key: string) => () => openCertificate({ cert, key }, { say: () => {} });
+  const open = (cert: string, key: string) => () => openCertificate({ cert, key, setting: "tls" }, { say: () => {} });
 
   it("are told by setting and path", async () => {
     const other = await testCertificate(folder, ["other"]);
@@ -56,7 +56,7 @@ describe("files that can't be used", () => {
 it("a renewed certificate is shown by every listener, without an end of what is under way; a broken one is not", async () => {
   const renewing = await testCertificate(folder, ["127.0.0.1"]);
   const said: string[] = [];
-  const files = { cert: renewing.certFile, key: renewing.keyFile };
+  const files = { cert: renewing.certFile, key: renewing.keyFile, setting: "tls" } as const;
   const certificate = stack.use(openCertificate(files, { say: (message) => said.push(message), checkMs: 20 }));
   const limits = callerLimits(defaultLimits);
   const { watch } = gatewayMetrics(createMetrics("test"), silentLogger);

@@ -5,6 +5,7 @@ import {
   jetstreamManager,
   type StreamExpectations,
 } from "@nats-io/jetstream";
+import { replicasOfLog, replicateAsLog } from "@tapedeck/shared/log/cluster/replicas";
 import type { Cursor } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
 import { endSubject, endsRoot, endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
@@ -41,7 +42,7 @@ export type LogEnds = AsyncDisposable & {
   dropBefore(seq: Sequence): Promise<void>;
 };
 
-export type LogEndsOptions = { readonly epoch: string; readonly replicas?: number; readonly everyMs?: number };
+export type LogEndsOptions = { readonly epoch: string; readonly everyMs?: number };
 
 const numbers = z.record(z.string(), z.number());
 const endSchema = z.object({
@@ -54,12 +55,9 @@ const firstSubject = `${endsRoot}.first`;
 const everySource = `${endsRoot}.source.>`;
 
 /** The connection stays the caller's. Rejects when the stream can't be had. */
-export async function openEnds(
-  nc: NatsConnection,
-  { epoch, replicas = 1, everyMs = 1_000 }: LogEndsOptions,
-): Promise<LogEnds> {
+export async function openEnds(nc: NatsConnection, { epoch, everyMs = 1_000 }: LogEndsOptions): Promise<LogEnds> {
   const jsm = await jetstreamManager(nc, { timeout: 2_000, checkAPI: false });
-  await ensureStream(jsm, replicas);
+  await ensureStream(jsm);
   return new Ends(nc, jsm, epoch, everyMs);
 }
 
@@ -193,7 +191,7 @@ function parsed<T>(data: Uint8Array, schema: z.ZodType<T>): T | undefined {
   }
 }
 
-async function ensureStream(jsm: JetStreamManager, replicas: number): Promise<void> {
+async function ensureStream(jsm: JetStreamManager): Promise<void> {
   try {
     await jsm.streams.add({
       name: endsStream,
@@ -201,11 +199,12 @@ async function ensureStream(jsm: JetStreamManager, replicas: number): Promise<vo
       max_msgs_per_subject: 1,
       storage: "file",
       allow_direct: true,
-      num_replicas: replicas,
+      num_replicas: await replicasOfLog(jsm),
     });
   } catch (cause) {
-    // It is there, maybe with settings of its operator's own, such as replicas.
+    // It is there, maybe with settings of its operator's own.
     if (!(cause instanceof JetStreamApiError && cause.code === streamExists)) throw cause;
+    await replicateAsLog(jsm, endsStream);
   }
 }
 

@@ -1,10 +1,12 @@
-import { Hello, type Item, type PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { Hello, type Item, Labelled, type PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { mostBytes, payloadOf, withPayload } from "@tapedeck/tap/push/pieces";
 
 /** Labels, and what a user says of themselves: no more than that is needed of anybody. */
 const helloBytes = 256 * 1024;
+/** Labels that changed later. */
+const labelledBytes = helloBytes;
 /** The most pieces of one message. Our taps send at most 64 of 1 MiB; empty ones would never reach `mostBytes`. */
 const mostPieces = 4_096;
 /** The longest id. Our taps send ULIDs. */
@@ -34,6 +36,7 @@ export async function* checkedRequests(requests: AsyncIterable<PushRequest>): As
       // Whoever reads the log has to be able to write it.
       throw wrong("at", `item ${index}: at is no time between the years 1 and 9999`);
     }
+    if (what?.$case === "labelled") checkLabels(what.value, index);
     if (connection.length > idLength) throw wrong("connection", `item ${index}: the connection's id is too long`);
     const expected = open === undefined ? (last ?? 0n) + 1n : open.item.index;
     const isAfterLoss = open === undefined && what?.$case === "dropped" && index > expected;
@@ -85,6 +88,15 @@ function check(hello: Hello): void {
   if (hello.tap.length > idLength) throw wrong("tap", "the tap's id is too long");
   if (Hello.encode(hello).finish().length > helloBytes) {
     throw wrong("hello", `hello has more than ${helloBytes} bytes: are its labels that long?`);
+  }
+}
+
+function checkLabels(labelled: Labelled, index: bigint): void {
+  if (labelled.since !== undefined && validTimestamp(labelled.since) === undefined) {
+    throw wrong("since", `item ${index}: since is no time between the years 1 and 9999`);
+  }
+  if (Labelled.encode(labelled).finish().length > labelledBytes) {
+    throw wrong("labels", `item ${index}: its labels have more than ${labelledBytes} bytes`);
   }
 }
 

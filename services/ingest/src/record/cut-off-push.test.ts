@@ -46,7 +46,13 @@ test("a push over a network that swallows everything is found to be over, while 
       key: "",
       workspace: "default",
     },
-    ...{ recorder, store: () => undefined, onInternal: () => {}, liveness: { quietMs: 50, silentMs: 3_000 } },
+    ...{
+      recorder,
+      store: () => undefined,
+      waiting: () => [],
+      onInternal: () => {},
+      liveness: { quietMs: 50, silentMs: 3_000 },
+    },
   });
   const port = Number(server.address.split(":")[1]);
   await using proxy = await lossyProxy(port);

@@ -1,18 +1,20 @@
 import { timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
+import { type Metadata, Server, type ServerDuplexStream, type ServerWritableStream } from "@grpc/grpc-js";
 import {
-  type Metadata,
-  Server,
-  ServerCredentials,
-  type ServerDuplexStream,
-  type ServerWritableStream,
-} from "@grpc/grpc-js";
-import { type EraseRequest, type EraseResponse, MaintainService } from "@tapedeck/proto/tapedeck/v1/maintain";
+  type EraseRequest,
+  type EraseResponse,
+  MaintainService,
+  type WaitingRequest,
+  type WaitingResponse,
+} from "@tapedeck/proto/tapedeck/v1/maintain";
 import { type PushRequest, type PushResponse, RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
 import { grpcLiveness, keepaliveOptions, type Liveness } from "@tapedeck/shared/service/peer-liveness";
+import type { Certificate } from "@tapedeck/shared/service/tls/certificate";
+import { serverCredentials } from "@tapedeck/shared/service/tls/grpc-credentials";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
 import { eraseCall } from "./maintain/erase-call.ts";
 import type { PushContext, Recorder } from "./recorder.ts";
@@ -22,6 +24,8 @@ export type PushServerOptions = {
   readonly host: string;
   readonly port: number;
   readonly connectionLimits: ConnectionLimits;
+  /** Undefined: plaintext. */
+  readonly certificate?: Certificate | undefined;
   /** The services' shared key; empty: everyone may push. */
   readonly key: string;
   /** The workspace of calls for which the gateway names none. */
@@ -29,6 +33,8 @@ export type PushServerOptions = {
   readonly recorder: Pick<Recorder, "push">;
   /** Undefined while the log is away. */
   readonly store: () => Store | undefined;
+  /** What the taps of configured sources hold. */
+  readonly waiting: () => Iterable<WaitingResponse>;
   readonly onInternal: (error: unknown) => void;
   readonly liveness?: Liveness;
 };
@@ -66,32 +72,41 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
     }
   }
 
-  async function erase(call: ServerWritableStream<EraseRequest, EraseResponse>): Promise<void> {
-    const left = new AbortController();
-    call.once("cancelled", () => left.abort());
-    try {
-      assertKey(call.metadata, key);
-      for await (const response of eraseCall(call.request, options.store(), left.signal)) call.write(response);
-      call.end();
-    } catch (cause) {
-      if (left.signal.aborted) return;
-      if (!(cause instanceof TapedeckError)) onInternal(cause);
-      call.emit("error", toGrpcStatus(cause));
-    }
-  }
-
+  const answer = answering({ key, onInternal });
   server.addService(MaintainService, {
-    erase: (call: ServerWritableStream<EraseRequest, EraseResponse>) => void erase(call),
+    erase: (call: ServerWritableStream<EraseRequest, EraseResponse>) =>
+      void answer(call, (request, signal) => eraseCall(request, options.store(), signal)),
+    waiting: (call: ServerWritableStream<WaitingRequest, WaitingResponse>) => void answer(call, options.waiting),
   });
   server.addService(RecorderService, {
     push: (call: ServerDuplexStream<PushRequest, PushResponse>) => void push(call),
   });
   const { port: bound, ...listener } = await listenGrpc(
     server,
-    { host, port, credentials: ServerCredentials.createInsecure() },
+    { host, port, credentials: serverCredentials(options.certificate) },
     options.connectionLimits,
   );
   return { ...listener, address: `${host}:${bound}` };
+}
+
+/** Answers calls of the gateway: with what a function gives, or with why not. */
+function answering({ key, onInternal }: Pick<PushServerOptions, "key" | "onInternal">) {
+  return async function answer<Request, Response>(
+    call: ServerWritableStream<Request, Response>,
+    responsesOf: (request: Request, signal: AbortSignal) => AsyncIterable<Response> | Iterable<Response>,
+  ): Promise<void> {
+    const left = new AbortController();
+    call.once("cancelled", () => left.abort());
+    try {
+      assertKey(call.metadata, key);
+      for await (const response of responsesOf(call.request, left.signal)) call.write(response);
+      call.end();
+    } catch (cause) {
+      if (left.signal.aborted) return;
+      if (!(cause instanceof TapedeckError)) onInternal(cause);
+      call.emit("error", toGrpcStatus(cause));
+    }
+  };
 }
 
 /**

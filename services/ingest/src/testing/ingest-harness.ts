@@ -5,12 +5,41 @@ import { logStart } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import { createLogger, silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { connect } from "nats";
+import { readConfig } from "../config.ts";
+import { startIngest } from "../ingest.ts";
 
 export const testLogger = process.env.TAPEDECK_TEST_LOG === undefined ? silentLogger : createLogger("ingest");
 
 export const skaffoldSource = (developer: string, project = "shop"): SourceName =>
   sourceName({ workspace: "default", developer, project, upstream: "skaffold" });
+
+/** An ingest that records one source into the log there; `env` and the source's other settings as needed. */
+export async function startHarnessOn(
+  natsUrl: string,
+  developer: string,
+  address: string,
+  { env: moreEnv, ...more }: Readonly<Record<string, unknown>> & { readonly env?: object } = {},
+) {
+  const { folder, ...tidy } = await temporaryFolder();
+  const env = {
+    TAPEDECK_NATS_URL: natsUrl,
+    TAPEDECK_INGEST_GRPC_PORT: "0",
+    TAPEDECK_INGEST_HEALTH_PORT: "0",
+    TAPEDECK_INGEST_SPILL_DIR: folder,
+    TAPEDECK_SOURCES: JSON.stringify([{ developer, project: "shop", address, redact: "off", ...more }]),
+    ...moreEnv,
+  };
+  const ingest = await startIngest(readConfig({ env }), testLogger);
+  return {
+    ingest,
+    [Symbol.asyncDispose]: async () => {
+      await ingest[Symbol.asyncDispose]();
+      await tidy[Symbol.asyncDispose]();
+    },
+  };
+}
 
 /** Reads the log beside whoever writes it. */
 export async function openLogReader(natsUrl: string) {

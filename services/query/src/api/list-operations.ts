@@ -23,8 +23,12 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
     const rows = await newestOperations(tx, request, page, at);
     const { epoch } = checkpoint;
     const listed = cut(rows, page, (row) => row.start_position);
+    const labels = await labelsOf(tx, listed.rows, at ?? beyondAll);
     return {
-      items: listed.rows.map((row) => operation(row, epoch, at ?? checkpoint.position)),
+      items: listed.rows.map((row) => ({
+        ...operation(row, epoch, at ?? checkpoint.position),
+        ...labelsAsOf(labels.get(row.id), epoch),
+      })),
       next_page: listed.next_page,
       position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
     };
@@ -148,6 +152,35 @@ function subjects(names: readonly string[]): Condition | undefined {
   const own = anyOf(sql`t.subject`, names);
   if (own === undefined) return undefined;
   return sql`((t.subject <> '' and ${own}) or (t.instance <> '' and ${anyOf(sql`t.instance`, names)}))`;
+}
+
+type LoopLabels = {
+  readonly id: string;
+  readonly labels: Readonly<Record<string, string>> | null;
+  /** Where the change was recorded. */
+  readonly position: Offset | null;
+};
+
+/** The labels of the loops among the operations when they began, by id, as far as they were recorded at that offset. */
+async function labelsOf(tx: Tx, rows: readonly OperationRow[], at: Offset): Promise<ReadonlyMap<string, LoopLabels>> {
+  const loops = rows.filter(({ kind }) => kind === "loop");
+  if (loops.length === 0) return new Map();
+  const { rows: found } = await sql<LoopLabels>`
+    select o.id, jsonb_strip_nulls(coalesce(s.labels, '{}') || coalesce(c.labels, '{}')) as labels, c.position
+    from unnest(${loops.map(({ id }) => id)}::text[]) as wanted (id) join operations o using (id)
+    left join sessions s using (session)
+    left join lateral (
+      select l.labels, l.position from session_labels l
+      where l.session = o.session and (l.at, l.ns) <= (o.started_at, o.started_ns) and l.position <= ${at}
+      order by l.at desc, l.ns desc, l.position desc limit 1) as c on true`.execute(tx);
+  return new Map(found.map((row) => [row.id, row]));
+}
+
+function labelsAsOf({ labels, position }: Partial<LoopLabels> = {}, epoch: string) {
+  return {
+    labels: { ...labels },
+    labels_position: position == null ? "" : formatPosition({ epoch, offset: position }),
+  };
 }
 
 function operation(row: OperationRow, epoch: string, at: Offset) {

@@ -1,16 +1,12 @@
 import { timingSafeEqual } from "node:crypto";
 import { type EventEmitter, once } from "node:events";
-import {
-  type handleServerStreamingCall,
-  type handleUnaryCall,
-  type Metadata,
-  Server,
-  ServerCredentials,
-} from "@grpc/grpc-js";
+import { type handleServerStreamingCall, type handleUnaryCall, type Metadata, Server } from "@grpc/grpc-js";
 import { QueryService, type RebuildRequest, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromUnknown, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
 import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
+import type { Certificate } from "@tapedeck/shared/service/tls/certificate";
+import { serverCredentials } from "@tapedeck/shared/service/tls/grpc-credentials";
 import { callOver } from "@tapedeck/shared/sync/call-over";
 import { isDatabaseAway, isStatementTimeout } from "../db/away.ts";
 
@@ -29,6 +25,8 @@ export type ApiOptions = {
   readonly host: string;
   readonly port: number;
   readonly connectionLimits: ConnectionLimits;
+  /** Undefined: plaintext. */
+  readonly certificate: Certificate | undefined;
   /** The services' shared key; empty: callers are not authenticated. */
   readonly key: string;
   /** The longest time that a call may take. */
@@ -63,7 +61,7 @@ export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api>
   });
   const { port: bound, ...listener } = await listenGrpc(
     server,
-    { host, port, credentials: ServerCredentials.createInsecure() },
+    { host, port, credentials: serverCredentials(options.certificate) },
     options.connectionLimits,
   );
   return { ...listener, address: `${host}:${bound}`, port: bound };

@@ -1,3 +1,5 @@
+import { NoPrimaryError } from "./primary.ts";
+
 /** SQLSTATE classes and codes of an unavailable server: connection errors, shutting down, starting up. */
 const states = /^(08...|57P0[1-5]|53300)$/;
 const systemCodes = new Set([
@@ -12,6 +14,7 @@ const systemCodes = new Set([
 
 /** True when the database could not be reached or went away meanwhile, so that a later attempt may succeed. */
 export function isDatabaseAway(error: unknown): boolean {
+  if (error instanceof NoPrimaryError) return true;
   if (!(error instanceof Error)) return false;
   const code = "code" in error ? String(error.code) : "";
   if (states.test(code) || systemCodes.has(code)) return true;

@@ -1,5 +1,6 @@
 import { CompiledQuery, type DialectAdapter, Kysely, PostgresAdapter, PostgresDialect, type Transaction } from "kysely";
 import pg from "pg";
+import { clientOfPrimary, hostUrls } from "./primary.ts";
 import type { Schema } from "./schema.ts";
 
 /** The schema that is served. A rebuild fills another schema, which takes this name at the end. */
@@ -15,6 +16,7 @@ export type Database = AsyncDisposable & {
 export type Tx = Transaction<Schema>;
 
 export type OpenDatabase = {
+  /** May name several hosts, one of which takes writes: "postgres://user@a:5432,b:5432/tapedeck". */
   readonly url: string;
   readonly schema?: string;
   readonly connections?: number;
@@ -25,14 +27,16 @@ export type OpenDatabase = {
 /** Connects when first used. Every unqualified name means the handle's schema. */
 export function openDatabase(options: OpenDatabase): Database {
   const { url, schema = liveSchema, connections = 10, statementTimeoutMs = 0 } = options;
+  const urls = hostUrls(url);
+  const Client = urls.length > 1 ? clientOfPrimary(urls) : pg.Client;
   const connection = {
-    connectionString: url,
+    connectionString: urls[0] ?? url,
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
     application_name: "tapedeck-query",
     types: { getTypeParser },
   };
-  const pool = new pg.Pool({ ...connection, max: connections });
+  const pool = new pg.Pool({ ...connection, Client, max: connections });
   // The next statement on a lost connection reports the loss. Without listeners the error would end the process.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
@@ -48,7 +52,7 @@ export function openDatabase(options: OpenDatabase): Database {
     db,
     schema,
     connect: async (more = {}) => {
-      const client = new pg.Client({ ...connection, ...more });
+      const client = new Client({ ...connection, ...more });
       client.on("error", () => {}); // its end reports the loss
       await client.connect();
       return client;

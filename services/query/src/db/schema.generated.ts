@@ -54,7 +54,7 @@ export interface BuildTimes {
    */
   injected: boolean | null;
   /**
-   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   * Labels when the build's dev loop began; outside of loops those of the session. One JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -444,7 +444,7 @@ export interface Failures {
    */
   failed_at: string | null;
   /**
-   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   * Labels when the failed loop began; outside of loops those of the session. One JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -665,6 +665,29 @@ export interface FoldStates {
   state: string;
 }
 
+export interface LoopLabels {
+  /**
+   * Labels (branch, commit, dirty) with their values from then on, as JSON; null: none of this name. Others are the session's.
+   */
+  labels: unknown;
+  /**
+   * Number of the dev loop in its runner, from 1; 0 outside of loops.
+   */
+  loop: number;
+  /**
+   * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
+   */
+  runner: number;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
+  session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
+  source: string;
+}
+
 export interface Loops {
   /**
    * Developer of the source, as it is in the source's name.
@@ -710,6 +733,10 @@ export interface Loops {
    * Number that Skaffold itself gives the loop; null where it gives none.
    */
   iteration: number | null;
+  /**
+   * Labels when the dev loop began: those of its session, with what had changed by then (branch, commit, dirty). One JSON object of texts.
+   */
+  labels: unknown | null;
   /**
    * Number of the dev loop in its runner, from 1; 0 outside of loops.
    */
@@ -826,7 +853,7 @@ export interface LoopTimes {
    */
   iteration: number | null;
   /**
-   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   * Labels when the dev loop began: those of its session, with what had changed by then (branch, commit, dirty). One JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -1089,6 +1116,41 @@ export interface PodRuns {
   workspace: string | null;
 }
 
+export interface RedTimes {
+  /**
+   * When that loop failed.
+   */
+  failed_at: string | null;
+  /**
+   * When the good loop ended; null while red.
+   */
+  green_at: string | null;
+  /**
+   * Position in the log at which the good loop ended; null while red.
+   */
+  green_end_position: number | null;
+  /**
+   * Id of the source's next good loop; null: there is none yet.
+   */
+  green_loop_id: string | null;
+  /**
+   * Position in the log at which the good loop began; null while red.
+   */
+  green_start_position: number | null;
+  /**
+   * Id of the failed loop that began it. Refers to operations.id.
+   */
+  loop_id: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
+  source: string;
+  /**
+   * Position in the log at which that loop began.
+   */
+  start_position: number;
+}
+
 export interface RktApps {
   /**
    * Name of the app in its pod.
@@ -1283,6 +1345,33 @@ export interface RktPods {
    * State without rkt's prefix. UNDEFINED: rkt is deleting the pod.
    */
   state: string;
+}
+
+export interface SessionLabels {
+  /**
+   * When the dev loop began from which on they hold, by the upstream's clock. Until the session's next row.
+   */
+  at: string;
+  /**
+   * Labels (branch, commit, dirty) with their values from then on, as JSON; null: none of this name. Others are the session's.
+   */
+  labels: unknown;
+  /**
+   * Nanoseconds (0 to 999) to add to at, which has microseconds.
+   */
+  ns: number;
+  /**
+   * Position in the log of session.labelled, the event that told of it.
+   */
+  position: number;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
+  session: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
+  source: string;
 }
 
 export interface Sessions {
@@ -1670,7 +1759,7 @@ export interface TimeToGreen {
    */
   green_loop_id: string | null;
   /**
-   * Labels of the session (branch, commit, host, your own) as one JSON object of texts.
+   * Labels when the dev loop began: those of its session, with what had changed by then (branch, commit, dirty). One JSON object of texts.
    */
   labels: unknown | null;
   /**
@@ -2254,14 +2343,17 @@ export interface DB {
   finished_loops: FinishedLoops;
   flaky_artifacts: FlakyArtifacts;
   fold_states: FoldStates;
+  loop_labels: LoopLabels;
   loop_times: LoopTimes;
   loops: Loops;
   operations: Operations;
   pod_runs: PodRuns;
+  red_times: RedTimes;
   rkt_apps: RktApps;
   rkt_images: RktImages;
   rkt_networks: RktNetworks;
   rkt_pods: RktPods;
+  session_labels: SessionLabels;
   sessions: Sessions;
   skaffold_artifacts: SkaffoldArtifacts;
   skaffold_debug_containers: SkaffoldDebugContainers;
@@ -2409,6 +2501,13 @@ export const columnTypes = {
     "events_since_snapshot": "int4",
     "bytes_since_snapshot": "int8"
   },
+  "loop_labels": {
+    "source": "text",
+    "session": "text",
+    "runner": "int4",
+    "loop": "int4",
+    "labels": "jsonb"
+  },
   "operations": {
     "source": "text",
     "workspace": "text",
@@ -2437,6 +2536,16 @@ export const columnTypes = {
     "end_position": "int8",
     "exit_code": "int4",
     "instance": "text"
+  },
+  "red_times": {
+    "loop_id": "text",
+    "source": "text",
+    "start_position": "int8",
+    "failed_at": "timestamptz",
+    "green_loop_id": "text",
+    "green_at": "timestamptz",
+    "green_start_position": "int8",
+    "green_end_position": "int8"
   },
   "rkt_apps": {
     "session": "text",
@@ -2491,6 +2600,14 @@ export const columnTypes = {
     "gone_at": "timestamptz",
     "first_position": "int8",
     "last_position": "int8"
+  },
+  "session_labels": {
+    "source": "text",
+    "session": "text",
+    "at": "timestamptz",
+    "ns": "int4",
+    "position": "int8",
+    "labels": "jsonb"
   },
   "sessions": {
     "source": "text",

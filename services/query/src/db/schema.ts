@@ -23,6 +23,8 @@ export type RowOf<Name extends keyof Schema> = Readonly<Selectable<Schema[Name]>
 export type SourceStatus = "recording" | "waiting" | "lost";
 export type OutcomeText = "succeeded" | "failed" | "canceled" | "unknown";
 type Labels = Readonly<Record<string, string>>;
+/** Null: there is none of this name any more. */
+type ChangedLabels = Readonly<Record<string, string | null>>;
 type Component = { readonly type: string; readonly name: string };
 
 /** Tables with columns that hold less than their SQL types allow. */
@@ -31,6 +33,8 @@ type Refinements = {
   sessions: Refined<"sessions", { labels: Labels }>;
   operations: Refined<"operations", { outcome: OutcomeText | null }>;
   finished_loops: Refined<"finished_loops", { outcome: OutcomeText }>;
+  session_labels: Refined<"session_labels", { labels: ChangedLabels }>;
+  loop_labels: Refined<"loop_labels", { labels: ChangedLabels }>;
   skaffold_debug_containers: Refined<"skaffold_debug_containers", { ports: Readonly<Record<string, number>> }>;
   rkt_images: Refined<"rkt_images", { labels: Labels }>;
   vagrant_runners: Refined<"vagrant_runners", { components: readonly Component[] }>;
@@ -45,6 +49,7 @@ export type SessionRow = RowOf<"sessions">;
 export type EventRow = RowOf<"events">;
 export type OperationRow = RowOf<"operations">;
 export type FinishedLoopRow = RowOf<"finished_loops">;
+export type SessionLabelsRow = RowOf<"session_labels">;
 export type FoldStateRow = RowOf<"fold_states">;
 export type SnapshotRow = RowOf<"snapshots">;
 export type SkaffoldArtifactRow = RowOf<"skaffold_artifacts">;

@@ -175,3 +175,21 @@ it("survives messages that can't be decoded", async () => {
   on.answer("Complete", later);
   await checked(on.query, 1);
 });
+
+it("is left to the query that projects: one that stands by compares when it has taken over", async () => {
+  await using on = await theatre();
+  await using standby = await on.on.startQuery();
+  await until(async () => (await fetch(`http://${standby.addresses.health}/readyz`)).ok, { message: "the standby" });
+  for (const checks of [1, 2, 3]) {
+    on.answer("Complete", later);
+    await checked(on.query, checks);
+  }
+  // It would have compared the first of them long ago.
+  expect(await counted(standby, "checks")).toBe(0);
+  await on.query[Symbol.asyncDispose]();
+  const compares = async () => {
+    on.answer("Complete", later);
+    return (await counted(standby, "checks")) > 0;
+  };
+  await until(compares, { message: "the standby to have taken over" });
+});

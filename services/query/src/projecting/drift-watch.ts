@@ -56,13 +56,14 @@ export class DriftWatch implements AsyncDisposable {
     this.#options = options;
   }
 
-  /** Listens on this connection until it is closed. */
-  listen(nats: AdoptChannel & Pick<NatsConnection, "subscribe">): void {
-    nats.subscribe(everyObservedSubject, {
+  /** Listens on this connection until it is closed, or this is disposed. */
+  listen(nats: AdoptChannel & Pick<NatsConnection, "subscribe">): Disposable {
+    const subscription = nats.subscribe(everyObservedSubject, {
       callback: (error, message) => {
         if (error === null) this.#receive(message.data, nats);
       },
     });
+    return { [Symbol.dispose]: () => subscription.unsubscribe() };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -21,6 +21,8 @@ export type KeepProjecting = {
   readonly databaseUrl: string;
   readonly readers: ReaderLogins;
   readonly openLog: () => Promise<ConnectedLog>;
+  /** Called when this query begins to project; what it gives is disposed when it stops. Not for a query that stands by. */
+  readonly beside: (log: ConnectedLog) => Disposable;
   readonly views: readonly View[];
   readonly limits: BatchLimits;
   readonly progress: Progress;
@@ -52,6 +54,7 @@ const standbyMs = 500;
  */
 export async function keepProjecting(options: KeepProjecting): Promise<void> {
   const { progress, logger, signal, observer } = options;
+  await using log = new HeldLog(options);
   const retry = backoff(100, 2_000);
   let lastReason = "";
   let areLimited = false;
@@ -64,17 +67,18 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
   };
   while (!signal.aborted) {
     try {
-      await projectOnce(options, admitReaders, () => {
+      await projectOnce(options, log, admitReaders, () => {
         retry.reset();
         lastReason = "";
       });
     } catch (error) {
       if (signal.aborted) return;
-      if (isFinal(error)) throw error;
       if (error instanceof AlreadyProjectedError) {
-        await standBy(options);
+        await standBy(options, log);
         continue;
       }
+      await log.close();
+      if (isFinal(error)) throw error;
       areLimited = false; // after an outage the database may be another one
       const reason = error instanceof Error ? error.message || error.name : String(error);
       observer.waits(reason);
@@ -88,53 +92,86 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
 
 async function projectOnce(
   options: KeepProjecting,
+  held: HeldLog,
   admitReaders: () => Promise<void>,
   onWorking: () => void,
 ): Promise<void> {
-  const { database, databaseUrl, views, limits, progress, logger, signal, observer } = options;
+  const { database, databaseUrl, views, limits, progress, logger, signal, observer, beside } = options;
   await migrate(database);
   await admitReaders();
   observer.hasTables();
 
-  await using log = await options.openLog();
-  observer.usesLog(log);
+  const log = await held.open();
   const { reader } = log;
-  try {
-    const checkpoint = await readCheckpoint(database.db);
-    progress.advance(checkpoint?.position ?? logStart);
-    if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
-      logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
-      observer.waits("the tables are rebuilt from the log, because this version makes them otherwise");
-      await rebuild({ databaseUrl, log: reader, views, limits, signal });
-      return;
-    }
-    let epoch = checkpoint?.epoch ?? reader.epoch;
-    const work = withTables(database, async function* (connection, held) {
-      // Before the log is read: if it has lost its end, ingest must not assign these positions again.
-      using _telling = reportTablesEnd(log.nats, () => ({ epoch, seq: sequenceOf(progress.position) }));
-      yield* project({
-        ...{ connection, log: reader, views, signal: AbortSignal.any([signal, held]) },
-        limits: { ...limits, company: { ms: companyMs, readers: progress } },
-      });
+  const checkpoint = await readCheckpoint(database.db);
+  progress.advance(checkpoint?.position ?? logStart);
+  if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
+    logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
+    observer.waits("the tables are rebuilt from the log, because this version makes them otherwise");
+    await rebuild({ databaseUrl, log: reader, views, limits, signal });
+    return;
+  }
+  let epoch = checkpoint?.epoch ?? reader.epoch;
+  const work = withTables(database, async function* (connection, lost) {
+    // Before the log is read: if it has lost its end, ingest must not assign these positions again.
+    using _beside = beside(log);
+    using _telling = reportTablesEnd(log.nats, () => ({ epoch, seq: sequenceOf(progress.position) }));
+    yield* project({
+      ...{ connection, log: reader, views, signal: AbortSignal.any([signal, lost]) },
+      limits: { ...limits, company: { ms: companyMs, readers: progress } },
     });
-    for await (const applied of work) {
-      epoch = reader.epoch;
-      onWorking();
-      observer.waits(undefined);
-      progress.advance(applied.position);
-      observer.applied(applied);
-    }
-  } finally {
-    observer.usesLog(undefined);
+  });
+  for await (const applied of work) {
+    epoch = reader.epoch;
+    onWorking();
+    observer.waits(undefined);
+    progress.advance(applied.position);
+    observer.applied(applied);
   }
 }
 
-/** Another query projects. This one answers, and takes over when the other is gone. */
-async function standBy({ database, progress, signal, observer }: KeepProjecting): Promise<void> {
+/**
+ * Another query projects. This one answers, with a log of its own for what is not in the tables, and takes over when the
+ * other is gone.
+ */
+async function standBy({ database, progress, signal, observer }: KeepProjecting, log: HeldLog): Promise<void> {
   observer.waits(undefined);
   const checkpoint = await readCheckpoint(database.db).catch(() => undefined);
   if (checkpoint !== undefined) progress.advance(checkpoint.position);
+  // The tables are of another log meanwhile: that is the one to answer from.
+  if (checkpoint !== undefined && checkpoint.epoch !== log.epoch) await log.close();
   await delay(standbyMs, signal);
+}
+
+/** The log that answers are made from. It stays open while query stands by. */
+class HeldLog implements AsyncDisposable {
+  readonly #options: Pick<KeepProjecting, "openLog" | "observer">;
+  #log: ConnectedLog | undefined;
+
+  constructor(options: Pick<KeepProjecting, "openLog" | "observer">) {
+    this.#options = options;
+  }
+
+  get epoch(): string | undefined {
+    return this.#log?.reader.epoch;
+  }
+
+  async open(): Promise<ConnectedLog> {
+    this.#log ??= await this.#options.openLog();
+    this.#options.observer.usesLog(this.#log);
+    return this.#log;
+  }
+
+  async close(): Promise<void> {
+    const log = this.#log;
+    this.#log = undefined;
+    this.#options.observer.usesLog(undefined);
+    await log?.[Symbol.asyncDispose]();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
 }
 
 function isFinal(error: unknown): boolean {

@@ -97,14 +97,19 @@ it("keeps the latest recording time when the log's clock is set back", async () 
   });
 });
 
-it(`writes the same tables when query is killed repeatedly (seed ${seed})`, async () => {
-  // On a slow machine a kill may come late, when nearly all is written: then once more, from the beginning.
-  for (let kills = 0; kills <= 3; ) {
-    await using database = await freshDatabase(migrated);
-    kills = await projectUnderKills(database.url);
-    expect(differencesOf(await contents(database.url), expected)).toEqual([]);
-  }
-}, 600_000);
+// Dozens of starts.
+it.each(searched({ short: [], long: [seed] }))(
+  "writes the same tables when query is killed repeatedly (seed %i)",
+  async () => {
+    // On a slow machine a kill may come late, when nearly all is written: then once more, from the beginning.
+    for (let kills = 0; kills <= 3; ) {
+      await using database = await freshDatabase(migrated);
+      kills = await projectUnderKills(database.url);
+      expect(differencesOf(await contents(database.url), expected)).toEqual([]);
+    }
+  },
+  600_000,
+);
 
 /** Starts query and kills it again and again until all is written; resolves with how often that was. */
 async function projectUnderKills(databaseUrl: string): Promise<number> {

@@ -124,6 +124,10 @@ it("starts by itself when the tables have another version, and these answer mean
   await using query = await on.startQuery();
   using ask = queryClient(query.address);
   expect((await ask.listSources()).items).not.toEqual([]);
+  // The tables are compared once they have changed places: to read all of them again and again takes long.
+  const hasSwapped = async () =>
+    (await database.db.selectFrom("checkpoint").select("projection").executeTakeFirst())?.projection !== "operations.0";
+  await until(hasSwapped, { message: "the new tables", signal });
   const isRebuilt = async () => expect(await contents(on.databaseUrl)).toEqual(expected) ?? true;
   await until(isRebuilt, { message: "the tables to be rebuilt", signal });
 });

@@ -81,7 +81,11 @@ function randomSource(random: Random, script: Scenario, size: number): Event[] {
 
 function randomLoop(random: Random, script: Scenario, session: SkaffoldSession): void {
   if (random(10) === 0) session.configured();
-  session.loopStarted();
+  const began = session.loopStarted();
+  const labelled = random(4) === 0;
+  const late = random(3) === 0;
+  const label = () => session.labelled({ branch: ["main", "fix", "", "wild\0card"][random(4)] ?? "" }, began);
+  if (labelled && !late) label();
   const artifacts = ["web", "api", "worker", "odd\0name", "n".repeat(3_000)].slice(0, 1 + random(5));
   for (const artifact of artifacts) {
     if (random(5) === 0) session.cached(artifact);
@@ -126,4 +130,9 @@ function randomLoop(random: Random, script: Scenario, session: SkaffoldSession):
       detail: { $case: "upstream", value: { reason: "hung up", code: 14 } },
     });
   if (random(5) > 0) session.loopEnded(random(4) === 0 ? "failed" : "succeeded");
+  // Git may take its time.
+  if (labelled && late) {
+    if (random(2) === 0) session.loopStarted();
+    label();
+  }
 }

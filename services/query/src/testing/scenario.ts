@@ -75,6 +75,16 @@ function skaffoldSession(session: string, add: Add) {
         },
         at,
       ),
+    /** `loop`: the beginning of the first loop that has them. */
+    labelled: (labels: Record<string, string>, loop: Event, at?: number) =>
+      add(
+        {
+          ...{ session, kind: "session.labelled", time_source: TimeSource.TIME_SOURCE_UPSTREAM },
+          ...(loop.occurred_at && { occurred_at: loop.occurred_at }),
+          detail: { $case: "session_detail", value: { labels } },
+        },
+        at,
+      ),
     ended: (reason = "process ended", at?: number) =>
       add({ session, kind: "session.ended", detail: { $case: "session_detail", value: { reason } } }, at),
     lost: (reason: string, at?: number) =>
@@ -101,10 +111,10 @@ function skaffoldSession(session: string, add: Add) {
         at,
       );
     },
-    loopStarted(at?: number) {
+    loopStarted(at?: number): Event {
       loop += 1;
       const detail = { $case: "loop" as const, value: { iteration: loop - 1 } };
-      v1(
+      return v1(
         { kind: "loop.started", operation: ref("loop"), detail },
         { event_type: { $case: "devLoopEvent", value: { iteration: loop - 1, status: "In Progress" } } },
         at,

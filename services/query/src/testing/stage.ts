@@ -32,6 +32,7 @@ export async function stage() {
     analystPassword: undefined,
     readers: readerLimits(settingsReader({ env: {} })),
     servicesKey,
+    tls: undefined,
     // Only a broken test, or one about this, waits so long.
     patienceMs: 100_000,
     textRows: false,

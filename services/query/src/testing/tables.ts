@@ -12,6 +12,9 @@ const order = {
   event_positions: "event_group, subject, block, session, alias",
   operations: "id",
   finished_loops: "id",
+  red_times: "loop_id",
+  session_labels: "session, at, ns, position",
+  loop_labels: "session, runner, loop",
   build_months: "workspace, month, project, artifact, bucket",
   fold_states: "session",
   snapshots: "session, position",
@@ -20,6 +23,7 @@ const order = {
   skaffold_resources: "session, resource",
   skaffold_ports: "session, local_port",
   skaffold_debug_containers: "session, place",
+  loop_times: "id",
   build_times: "start_position",
   build_times_daily: "workspace, developer, project, artifact, day",
 };

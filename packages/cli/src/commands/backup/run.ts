@@ -3,6 +3,7 @@ import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../../command-error.ts";
 import { counted } from "../../display/counted.ts";
 import { bytesText } from "../../display/durations.ts";
+import { auditHere } from "../../maintain/audit-here.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
 import { type BackupEnd, remoteMaintenance } from "../../maintain/remote.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
@@ -40,6 +41,7 @@ type MakeBackup = (take: Take, signal: AbortSignal) => Promise<BackupEnd>;
 async function backUpHere(data: string, take: Take, signal: AbortSignal): Promise<BackupEnd> {
   await using machine = await openThisMachine(data);
   signal.throwIfAborted();
+  await auditHere(machine.nats, { action: "log.backed-up", about: {} });
   // NATS may check a long stream for a minute before it sends something.
   signal.addEventListener("abort", () => void machine.nats.close());
   const snapshot = await backUpLog(machine.nats, take);

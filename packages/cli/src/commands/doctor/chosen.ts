@@ -1,3 +1,4 @@
+import { commandToStart } from "@tapedeck/shared/installation";
 import { version } from "@tapedeck/shared/version";
 import { type About, askAbout } from "../../context/about.ts";
 import { durationText } from "../../display/durations.ts";
@@ -31,7 +32,7 @@ export async function checkChosen(url: string | undefined): Promise<readonly Fin
     ];
   } catch (error) {
     if (error instanceof UntrustedCertificate) return [fail("HTTP", error.what, error.advice)];
-    const advice = "start it (`npm start`), or give its address with --url, TAPEDECK_URL or `tapedeck login`";
+    const advice = `start it (\`${commandToStart()}\`), or give its address with --url, TAPEDECK_URL or \`tapedeck login\``;
     return [fail("HTTP", (error as Error).message, advice)];
   }
 }

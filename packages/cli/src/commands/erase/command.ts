@@ -1,6 +1,6 @@
 import { Command } from "commander";
 import { dataOption, elsewhereOption, jsonOption, withPlace } from "../options.ts";
-import type { EraseOptions } from "./run.ts";
+import type { EraseOptions } from "./options.ts";
 
 export const eraseCommand = () =>
   new Command("erase")

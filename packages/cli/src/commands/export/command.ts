@@ -15,14 +15,17 @@ in the recording. A session that still runs is exported up to now.`)
     .addOption(sinceOption("the source's sessions that began at or after this time"))
     .addOption(untilOption("and before this time"))
     .option("-o, --output <file>", "file to write; compressed if its name ends in .gz (default: standard output)")
+    .option("--html", "write one session as a page, which a browser shows without a Tapedeck server: for bug reports")
     .addHelpText(
       "after",
       `
 Example:
   tapedeck export -s alice/shop -o shop.tapedeck.gz
   tapedeck export -s alice/shop --since yesterday -o shop.tapedeck.gz
+  tapedeck export --html -s alice/shop -o bug.html
   tapedeck export 01KE3M9Z6Q4W8T2V5X7Y9A1B3C | jq 'select(.outcome == "failed") | .summary'`,
     )
-    .action(async (sessions: string[], options: ExportOptions) =>
-      (await import("./run.ts")).exportSessions(sessions, options),
-    );
+    .action(async (sessions: string[], { html, ...options }: ExportOptions & { readonly html?: boolean }) => {
+      if (html) await (await import("./html/run.ts")).exportPage(sessions, options);
+      else await (await import("./run.ts")).exportSessions(sessions, options);
+    });

@@ -47,7 +47,7 @@ async function* afterEach<T>(chunks: AsyncIterable<T>, done: () => void): AsyncG
 }
 
 /** There is no such file before all of it is there. */
-async function writeFile(file: string, from: Readable): Promise<void> {
+export async function writeFile(file: string, from: Readable): Promise<void> {
   const part = `${file}.part`;
   const stop = new AbortController();
   const abort = () => stop.abort();

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { channelsOf } from "@tapedeck/ingest/for-cli/sessions";
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { sessionCheck } from "@tapedeck/shared/events/session-check";
 import { timeToJson } from "@tapedeck/shared/events/time-text";
 import { isUpstreamName, type UpstreamName } from "@tapedeck/shared/upstreams";
+import { version } from "@tapedeck/shared/version";
 import type { ToExport } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
 import { type ExportedEvent, endLine, eventLine, headerLine } from "../../session-file/session-file-format.ts";
@@ -52,7 +52,6 @@ export async function* sessionFileChunks(
 }
 
 function aboutFile() {
-  const { version } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"));
   return { exportedAt: new Date().toISOString(), exportedBy: `tapedeck ${version}` };
 }
 

@@ -12,7 +12,7 @@ import { afterAll, expect, it, vi } from "vitest";
 import { progressPipe } from "../../testing/progress.ts";
 import { sessionFileLines, textOf } from "../../testing/session-file-lines.ts";
 import { startUp, type TestUp } from "../../testing/up.ts";
-import { natsUser } from "../../up/servers.ts";
+import { natsUser } from "../../up/own-servers.ts";
 import { importFiles } from "./run.ts";
 
 const cwd = mkdtempSync(join(tmpdir(), "tapedeck-import-speed-"));

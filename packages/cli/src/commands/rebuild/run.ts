@@ -1,10 +1,5 @@
-import { rebuild } from "@tapedeck/query/for-cli/maintain";
-import { querySettings } from "@tapedeck/query/for-cli/settings";
-import { justBefore, messagesBetween } from "@tapedeck/shared/log/offset";
-import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import { counted } from "../../display/counted.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";
-import { openThisMachine } from "../../maintain/this-machine.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 
@@ -12,35 +7,10 @@ export type RebuildOptions = { readonly data: string; readonly url?: string; rea
 
 /** Rebuilds the tables of this machine's Tapedeck server, or of another one through its gateway. */
 export async function rebuildTables(options: RebuildOptions, progressTo: ProgressTo = {}): Promise<void> {
-  const { data, url } = options;
-  if (announceTapedeck("rebuild", options)) return rebuildElsewhere(url, progressTo);
-  await using machine = await openThisMachine(data);
-  const { reader } = machine.log;
-  const { configFile } = machine.running;
-  const file = configFile === undefined ? undefined : loadSettingsFile(configFile);
-  const stop = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
-  const { firstOffset, lastOffset, messages: all } = await reader.bounds();
-  const begin = justBefore(firstOffset);
-  // The sequences of erased events are empty: the part of the sequences stands for the part of the events.
-  const sequences = Math.max(1, messagesBetween(begin, lastOffset));
-  const started = performance.now();
-  using progress = new Progress({ what: "rebuild", unit: "events", total: Math.max(1, all), ...progressTo });
-  const swapped = await rebuild({
-    databaseUrl: machine.databaseUrl,
-    log: reader,
-    textRows: querySettings(settingsReader({ env: process.env, file })).textRows,
-    signal: stop.signal,
-    // The log grows while it is read.
-    onProgress: ({ position }) => {
-      const part = Math.min(1, Math.max(0, messagesBetween(begin, position)) / sequences);
-      progress.reached(Math.floor(Math.max(1, all) * part));
-    },
-  });
-  progress[Symbol.dispose]();
-  const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-  if (!swapped) console.log("stopped: the tables are unchanged, and the next rebuild continues from here");
-  else console.log(`rebuilt the tables from ${counted(all, "event")} (${seconds} s)`);
+  if (announceTapedeck("rebuild", options)) return rebuildElsewhere(options.url, progressTo);
+  // It needs the servers' code, which an installed CLI has in a package of its own.
+  const { rebuildHere } = await import("./here.ts");
+  return rebuildHere(options.data, progressTo);
 }
 
 async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo): Promise<void> {

@@ -1,9 +1,7 @@
 import { spawn } from "node:child_process";
-import type { Socket } from "node:net";
 import type { Readable, Transform } from "node:stream";
-import { setImmediate } from "node:timers/promises";
-import { isatty } from "node:tty";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { GroupWitness } from "./group-witness.ts";
 
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
@@ -30,7 +28,7 @@ export async function startCommand(
   const handlers = passed.map((signal) => [signal, () => void pass(signal)] as const);
   for (const [signal, handler] of handlers) process.on(signal, handler);
   const child = spawn(program, args, { stdio: ["inherit", "inherit", stderr === undefined ? "inherit" : "pipe"], env });
-  const witness = groupWitness();
+  const witness = new GroupWitness();
   const pass = async (signal: NodeJS.Signals) => {
     if (!(await witness.saw(signal))) child.kill(signal);
   };
@@ -41,9 +39,7 @@ export async function startCommand(
   const shown = stderr !== undefined && child.stderr !== null ? passOn(child.stderr, stderr) : undefined;
   const exited = new Promise<Exit>((resolve) => {
     child.once("exit", async (code, signal) => {
-      await shown?.(lastWordsMs);
-      // On a busy machine the signal that ended the command may come to us in the same turn, and behind its exit.
-      await setImmediate();
+      await Promise.all([shown?.(lastWordsMs), witness.settled()]);
       resolve({ code, signal });
     });
   });
@@ -71,47 +67,4 @@ function passOn(from: Readable, through: Transform): (boundMs: number) => Promis
   through.once("end", () => over.abort());
   from.pipe(through).pipe(process.stderr, { end: false });
   return (boundMs) => delay(boundMs, over.signal);
-}
-
-/**
- * Tells whether a signal came to our whole process group (Ctrl-C in the terminal, `timeout`), so that the command has it
- * already and must not get it twice, or to us alone (`kill`). Nothing in Node says who else got it, so a `cat` sits
- * beside us in the group: it dies of what comes to all, and else repeats what it is sent. A process on which a fatal signal
- * waits runs no more, so the answer does not depend on how busy the machine is.
- */
-function groupWitness() {
-  const patienceMs = 5_000;
-  let witness = spawnWitness();
-
-  return {
-    saw: async (signal: NodeJS.Signals): Promise<boolean> => {
-      const asked = witness;
-      if (!(await asked.started)) return isatty(0) && signal !== "SIGTERM";
-      const answered = new AbortController();
-      asked.repeated.once("data", () => answered.abort());
-      asked.child.stdin?.write("alive?\n");
-      await delay(patienceMs, AbortSignal.any([asked.gone, answered.signal]));
-      if (!asked.gone.aborted) return false;
-      if (witness === asked) witness = spawnWitness();
-      return true;
-    },
-    leave: () => witness.child.kill("SIGKILL"),
-  };
-}
-
-function spawnWitness() {
-  // Ends with us, whatever becomes of us: its input closes then.
-  const child = spawn("cat", [], { stdio: ["pipe", "pipe", "ignore"] });
-  child.stdin.on("error", () => {});
-  child.unref();
-  const repeated = child.stdout as Socket;
-  repeated.resume();
-  repeated.unref();
-  const gone = new AbortController();
-  child.once("exit", () => gone.abort());
-  const started = new Promise<boolean>((resolve) => {
-    child.once("spawn", () => resolve(true));
-    child.once("error", () => resolve(false));
-  });
-  return { child, repeated, started, gone: gone.signal };
 }

@@ -8,9 +8,10 @@ import { EventLogTail } from "@tapedeck/tap/skaffold/event-log/event-log-tail";
 import { openSpill, type Spill } from "@tapedeck/tap/spill/spill";
 import type { TapItem } from "@tapedeck/tap/tap";
 import { taps } from "@tapedeck/tap/taps";
-import type { Labels } from "../../record/labels.ts";
+import type { GitName, GitState, Labels } from "../../record/labels.ts";
 import { pushSource } from "../../record/source-push.ts";
 import type { Exit } from "./command-process.ts";
+import { LoopLabels } from "./loop-labels.ts";
 import type { RunPlan } from "./plan.ts";
 import type { SessionLines } from "./session-lines.ts";
 
@@ -25,6 +26,8 @@ export type RecordCommand = {
   /** The developer that the user has named. */
   readonly asked: string | undefined;
   readonly labels: Promise<Labels>;
+  /** Absent: the upstream has no dev loops. */
+  readonly git?: { readonly names: readonly GitName[]; readonly look: () => Promise<GitState> } | undefined;
   /** The command is the upstream's process itself, so its end and exit code are the session's. */
   readonly isUpstream: boolean;
   /** The upstream's process is gone when the command has ended and the connection with it. */
@@ -67,8 +70,14 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
   const spill = await openSpill({ dir: folder, hello: identity, to: target.name });
   const leaving = new AbortController();
   const completing = completingOf(options, spill);
-  const connections = new Connections(completing?.take.bind(completing) ?? spill.append, options);
-  const running = taps[upstream].run({ address, settings, emit: connections.emit, signal: leaving.signal });
+  const append = completing?.take.bind(completing) ?? spill.append;
+  const connections = new Connections(append, options);
+  const loopLabels = options.git && new LoopLabels({ labels: options.labels, ...options.git, append });
+  const emit = (item: TapItem) => {
+    connections.emit(item);
+    loopLabels?.see(item);
+  };
+  const running = taps[upstream].run({ address, settings, emit, signal: leaving.signal });
 
   const warned = new Set<string>();
   const push = pushSource({
@@ -94,6 +103,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
   return {
     finish: async (hurry) => {
       await connections.ended(lastFramesMs, hurry);
+      await loopLabels?.stop(lastFramesMs, hurry);
       const exit = await options.exited;
       connections.processEnded(exit);
       leaving.abort();

@@ -2,9 +2,10 @@ import { accessSync, constants } from "node:fs";
 import { constants as system } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import type { Transform } from "node:stream";
+import { commandToStart } from "@tapedeck/shared/installation";
 import { namePart } from "@tapedeck/shared/source";
 import { sentenceOf } from "../../command-error.ts";
-import { sessionLabels } from "../../record/labels.ts";
+import { ciLabels, gitNames, gitState, type Labels, sessionLabels } from "../../record/labels.ts";
 import { spillHome } from "../../record/spill-home.ts";
 import { type CommandProcess, type Exit, startCommand } from "./command-process.ts";
 import type { RunOptions } from "./options.ts";
@@ -102,6 +103,7 @@ async function record(
     }
     const { recordCommand } = await loading;
     const { upstream, settings, isUpstream, endsInside } = recordable;
+    const given: Labels = { ...recordable.labels, ...options.label };
     return await recordCommand({
       upstream,
       address,
@@ -109,7 +111,8 @@ async function record(
       plan,
       sessions: sessionLines(options.url, env, warn),
       asked: options.developer || undefined,
-      labels: sessionLabels(folder, env).then((labels) => ({ ...labels, ...recordable.labels, ...options.label })),
+      labels: sessionLabels(folder, env).then((labels) => ({ ...labels, ...given })),
+      ...(upstream === "skaffold" && { git: gitOf(folder, { ...ciLabels(env), ...given }) }),
       isUpstream,
       endsInside,
       exited,
@@ -119,6 +122,11 @@ async function record(
     unrecorded(error);
     return undefined;
   }
+}
+
+/** What git tells of the code, but for what is labelled otherwise. */
+function gitOf(folder: string, given: Labels) {
+  return { names: gitNames.filter((name) => !Object.hasOwn(given, name)), look: () => gitState(folder) };
 }
 
 function unrecorded(why: unknown): void {
@@ -181,7 +189,7 @@ async function finish(recording: CommandRecording, url: string | undefined, hurr
 function whoTakes({ folder, to }: Left, url: string | undefined): string {
   const home = dirname(folder);
   const inHome = home === spillHome(process.env) ? "" : `TAPEDECK_SPILL=${home} `;
-  if (/^(127\.|localhost:|\[::1\]:)/.test(to)) return `\`${inHome}npm start -- --no-demo\``;
+  if (/^(127\.|localhost:|\[::1\]:)/.test(to)) return `\`${inHome}${commandToStart("--no-demo")}\``;
   return `\`tapedeck run\` to there, or \`${inHome}tapedeck record --waiting${url === undefined ? "" : ` --url ${url}`}\``;
 }
 

@@ -23,6 +23,17 @@ describe("a Skaffold command line", () => {
     expect(read("skaffold build", { SKAFFOLD_EVENT_LOG_FILE: "" }).eventLogFile).toBeUndefined();
   });
 
+  it("tells what chooses the parts and where they go, in one form, and nothing else", () => {
+    const { choices } = read("skaffold dev -p staging --set token=1 -p=debug --namespace shop -d repo.example/a");
+    expect(choices).toEqual(["--profile=staging,debug", "--namespace=shop", "--default-repo=repo.example/a"]);
+    expect(read("skaffold dev -n a", { SKAFFOLD_NAMESPACE: "b", SKAFFOLD_KUBE_CONTEXT: "c" }).choices).toEqual([
+      "--kube-context=c",
+      "--namespace=a",
+    ]);
+    expect(read("skaffold exec task -- -p other").choices).toEqual([]);
+    expect(read("make dev", { SKAFFOLD_PROFILE: "a" }).choices).toEqual([]);
+  });
+
   it("tells which file it reads", () => {
     expect(read("skaffold dev -f shop.yaml").filename).toBe("shop.yaml");
     expect(read("skaffold dev --filename=shop.yaml").filename).toBe("shop.yaml");

@@ -12,7 +12,20 @@ export type SkaffoldCommand = {
   readonly filename: string | undefined;
   /** The user's own, by flag or variable; undefined: choose one. "" means that the user wants no file. */
   readonly eventLogFile: string | undefined;
+  /** What chooses which parts are built and where they go, by flag or variable, in one form: "--profile=a,b". */
+  readonly choices: readonly string[];
 };
+
+/** By their long names. A value of another option may be a secret. */
+const choosing: ReadonlyMap<string, string | undefined> = new Map([
+  ["--filename", "-f"],
+  ["--module", "-m"],
+  ["--profile", "-p"],
+  ["--kube-context", undefined],
+  ["--namespace", "-n"],
+  ["--default-repo", "-d"],
+  ["--platform", undefined],
+]);
 
 /** Skaffold's global flags that take no value; every other flag before the subcommand may have one behind it. */
 const valueless: ReadonlySet<string> = new Set(["--help", "-h", "--interactive", "--timestamps", "--update-check"]);
@@ -28,7 +41,7 @@ export function readSkaffoldCommand(
     filename: nonEmpty(env.SKAFFOLD_FILENAME),
     eventLogFile: nonEmpty(env.SKAFFOLD_EVENT_LOG_FILE),
   };
-  if (!isSkaffold) return { isSkaffold, subcommand: undefined, ...byVariable };
+  if (!isSkaffold) return { isSkaffold, subcommand: undefined, ...byVariable, choices: [] };
   const end = args.indexOf("--");
   const flags = end < 0 ? args : args.slice(0, end);
   return {
@@ -37,6 +50,7 @@ export function readSkaffoldCommand(
     rpcPort: flagValue(flags, "--rpc-port") ?? byVariable.rpcPort,
     filename: flagValue(flags, "--filename") ?? flagValue(flags, "-f") ?? byVariable.filename,
     eventLogFile: flagValue(flags, "--event-log-file") ?? byVariable.eventLogFile,
+    choices: choicesOf(flags, env),
   };
 }
 
@@ -51,15 +65,27 @@ function subcommandOf(args: readonly string[]): string | undefined {
   return undefined;
 }
 
-/** `--flag value`, `--flag=value`, `-f value`, `-fvalue`; "" for a flag without one. The last one counts. */
+function choicesOf(flags: readonly string[], env: Readonly<Record<string, string | undefined>>): readonly string[] {
+  return [...choosing].flatMap(([long, short]) => {
+    const given = [...flagValues(flags, long), ...(short === undefined ? [] : flagValues(flags, short))];
+    const variable = `SKAFFOLD_${long.slice(2).toUpperCase().replaceAll("-", "_")}`;
+    const value = given.length > 0 ? given.join(",") : nonEmpty(env[variable]);
+    return value === undefined ? [] : [`${long}=${value}`];
+  });
+}
+
+/** The last one counts. */
 function flagValue(args: readonly string[], flag: string): string | undefined {
-  let value: string | undefined;
-  for (const [at, arg] of args.entries()) {
-    if (arg === flag) value = args[at + 1] ?? "";
-    else if (arg.startsWith(`${flag}=`)) value = arg.slice(flag.length + 1);
-    else if (flag.length === 2 && arg.startsWith(flag) && !arg.startsWith("--")) value = arg.slice(2);
-  }
-  return value;
+  return flagValues(args, flag).at(-1);
+}
+
+/** `--flag value`, `--flag=value`, `-f value`, `-fvalue`; "" for a flag without one. */
+function flagValues(args: readonly string[], flag: string): readonly string[] {
+  return args.flatMap((arg, at) => {
+    if (arg === flag) return [args[at + 1] ?? ""];
+    if (arg.startsWith(`${flag}=`)) return [arg.slice(flag.length + 1)];
+    return flag.length === 2 && arg.startsWith(flag) && !arg.startsWith("--") ? [arg.slice(2)] : [];
+  });
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

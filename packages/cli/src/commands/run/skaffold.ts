@@ -28,7 +28,9 @@ export const skaffold: RecordableCommand = {
       command,
       env: { SKAFFOLD_RPC_PORT: String(port) },
       project: () => projectName(folder, asked.filename),
-      labels: asked.isSkaffold ? { command: ["skaffold", asked.subcommand].filter(Boolean).join(" ") } : {},
+      labels: asked.isSkaffold
+        ? { command: ["skaffold", asked.subcommand, ...asked.choices].filter(Boolean).join(" ") }
+        : {},
       address: async () => `127.0.0.1:${port}`,
       ...(mayTell(asked) && {
         eventLog: {

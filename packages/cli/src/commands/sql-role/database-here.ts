@@ -2,11 +2,12 @@ import { join, resolve } from "node:path";
 import { loadSecrets } from "@tapedeck/infra/local/secrets";
 import { type Database, openDatabase } from "@tapedeck/query/for-cli/maintain";
 import { type ReaderLimits, readerLimits } from "@tapedeck/query/for-cli/settings";
+import { commandToStart } from "@tapedeck/shared/installation";
 import type { SettingsReader } from "@tapedeck/shared/service/settings";
 import { CommandError } from "../../command-error.ts";
 import { settingsHere } from "../../maintain/settings-here.ts";
 import { type RunningUp, runningUp } from "../../up/lock.ts";
-import { ownerUrl } from "../../up/settings.ts";
+import { ownerUrl } from "../../up/own-servers.ts";
 
 export type DatabaseHere = AsyncDisposable & {
   readonly database: Database;
@@ -27,17 +28,13 @@ export async function openDatabaseHere(data: string, env: NodeJS.ProcessEnv): Pr
   read.assertValid();
   await using stack = new AsyncDisposableStack();
   const database = stack.use(openDatabase({ url, connections: 2 }));
-  await reach(database, new URL(url).host);
+  await reach(database, hostsOf(url));
   const owned = stack.move();
   return {
     database,
     limits,
-    urlOf: (login, password) => {
-      const own = new URL(url);
-      own.username = login;
-      own.password = password;
-      return own.href;
-    },
+    urlOf: (login, password) =>
+      url.replace(userPart, `$1${encodeURIComponent(login)}:${encodeURIComponent(password)}@`),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
@@ -48,8 +45,15 @@ async function urlHere(running: RunningUp | undefined, read: SettingsReader, dat
   const theirs = read.string("postgres.url", undefined);
   if (theirs !== undefined) return theirs;
   throw new CommandError(
-    `no Tapedeck server runs on ${data}: start it with \`npm start\`, or give its data folder (--data) or its Postgres (TAPEDECK_POSTGRES_URL).`,
+    `no Tapedeck server runs on ${data}: start it with \`${commandToStart()}\`, or give its data folder (--data) or its Postgres (TAPEDECK_POSTGRES_URL).`,
   );
+}
+
+/** Not `URL`: an address may name several hosts. */
+const userPart = /^(\w+:\/\/)(?:[^@/]*@)?/;
+
+function hostsOf(url: string): string {
+  return url.replace(userPart, "").replace(/[/?].*$/, "");
 }
 
 /** The address without its password, which is nobody's business. */

@@ -10,7 +10,7 @@ export type StatsColumn = { readonly title: string; readonly cell: (row: StatsRo
 /** What is counted, as a command shows it. */
 export type StatsKind = {
   /** The last part of the path, and of the command. */
-  readonly name: "builds" | "loops" | "failures" | "green" | "commands";
+  readonly name: "builds" | "loops" | "failures" | "green" | "flakes" | "commands";
   /** What is said to be missing where there is none. */
   readonly nothing: string;
   readonly summary: string;
@@ -102,6 +102,22 @@ between.`,
       count("TRIED", "loopsBetween"),
     ],
     examples: ["--since 30d", "--group developer,phase"],
+  },
+  {
+    name: "flakes",
+    nothing: "builds",
+    summary: "show how often builds fail that the next one does not repeat",
+    description: `Shows how often builds fail that the artifact's next build, in the same configuration, does not repeat. A repaired \
+file counts too: flakes of several developers (SEEN BY) say more.`,
+    when: "builds that started",
+    ...{ groups: ["artifact", ...ofAll], group: ["project", "artifact"], hasArtifact: true },
+    columns: [
+      part("FLAKES", "flakes", "builds"),
+      count("FAILED", "failed"),
+      count("BUILDS", "builds"),
+      count("SEEN BY", "developers"),
+    ],
+    examples: ["--since 30d", "--group artifact,week --project shop"],
   },
   {
     name: "commands",

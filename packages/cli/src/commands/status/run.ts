@@ -1,5 +1,6 @@
 import { basename, resolve } from "node:path";
 import { styleText } from "node:util";
+import { commandToStart } from "@tapedeck/shared/installation";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { apiAt, type Page } from "../../api/api.ts";
 import { readMetrics, readTroubles, sumOf } from "../../api/metrics.ts";
@@ -135,7 +136,7 @@ async function countWaitingSpills(): Promise<number> {
 function waitingText(waiting: number, running: RunningUp | undefined): string {
   const runs = waiting === 1 ? "1 recorded run waits" : `${waiting} recorded runs wait`;
   return running?.mode === "demo"
-    ? `${runs} for the end of the demo: npm start -- --no-demo`
+    ? `${runs} for the end of the demo: ${commandToStart("--no-demo")}`
     : `${runs} to be delivered`;
 }
 

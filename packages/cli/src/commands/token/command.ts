@@ -1,6 +1,7 @@
 import type { Role } from "@tapedeck/shared/tokens/token";
 import { Command, InvalidArgumentError, Option } from "commander";
-import { dataOption, elsewhereOption, jsonOption, withPlace } from "../options.ts";
+import { dataOption, elsewhereOption, jsonOption, urlOption, withPlace } from "../options.ts";
+import type { RenewTokenOptions } from "./renew.ts";
 import type { CreateTokenOptions, ListTokensOptions, RevokeTokenOptions } from "./run.ts";
 
 const roles: readonly Role[] = ["viewer", "controller", "recorder", "admin"];
@@ -18,7 +19,11 @@ const createCommand = () =>
     .summary("create a token, and show it once")
     .description(`Creates a token and prints it to stdout. It can't be shown again: only its hash is stored. Programs of Tapedeck read \
 it from TAPEDECK_TOKEN; others send "authorization: Bearer <token>".`)
-    .requiredOption("--name <name>", "what it is for: control calls are recorded under this name")
+    .option("--name <name>", "what it is for: control calls are recorded under this name")
+    .option(
+      "--from <file>",
+      "create one for each developer of a list, a line each (name, and what to call the token); -: stdin",
+    )
     .addOption(
       new Option("--role <role>", `${roles.join(", ")}; repeatable`).argParser(collectRole).makeOptionMandatory(),
     )
@@ -28,6 +33,8 @@ it from TAPEDECK_TOKEN; others send "authorization: Bearer <token>".`)
       "for admins: also allow backup and rebuild, which concern all workspaces; not with --url",
     )
     .option("--developer <name>", "developer whose work it records")
+    .option("--machine", "a program holds it: it is listed and recorded as a machine's")
+    .option("--renewable", "its holder may renew it (see `tapedeck token renew`)")
     .option("--expires <duration>", "how long it is valid", "90d")
     .option("-q, --quiet", "print only the token")
     .addOption(jsonOption())
@@ -36,7 +43,8 @@ it from TAPEDECK_TOKEN; others send "authorization: Bearer <token>".`)
       `
 Examples:
   tapedeck token create --name "Alice's laptop" --role recorder --developer alice
-  tapedeck token create --name dashboard --role viewer --expires 365d`,
+  tapedeck token create --name nightly --machine --renewable --role viewer --expires 30d
+  tapedeck token create --from developers.txt --role recorder --role viewer > tokens.tsv`,
     )
     .action(async (options: CreateTokenOptions, command: Command) =>
       (await import("./run.ts")).createToken(withPlace(options, command)),
@@ -74,12 +82,29 @@ Example:
       (await import("./run.ts")).revokeToken(id, withPlace(options, command)),
     );
 
+const renewCommand = () =>
+  new Command("renew")
+    .summary("renew your own token")
+    .description(`Renews the token that your commands use, if it was created with --renewable, in the second half of its life. The new one \
+has the same rights, id and length of life; the old one is valid for another hour. A login gets the new token; for a token of \
+TAPEDECK_TOKEN it is printed to stdout.`)
+    .addOption(urlOption())
+    .addOption(jsonOption())
+    .addHelpText(
+      "after",
+      `
+Example:
+  TAPEDECK_TOKEN=$(tapedeck token renew)`,
+    )
+    .action(async (options: RenewTokenOptions) => (await import("./renew.ts")).renewToken(options));
+
 export const tokenCommand = () =>
   new Command("token")
-    .summary("create, list and revoke tokens")
-    .description(`Creates, lists and revokes tokens, which give people and programs access if \`auth: tokens\` is set. Works on the \
+    .summary("create, list, revoke and renew tokens")
+    .description(`Creates, lists, revokes and renews tokens, which give people and programs access if \`auth: tokens\` is set. Works on the \
 Tapedeck server on this machine; with --url, or after \`tapedeck login\`, on another one with an admin's token, for that \
 token's workspace. --data means this machine also after a login.`)
     .addCommand(createCommand())
     .addCommand(listCommand())
-    .addCommand(revokeCommand());
+    .addCommand(revokeCommand())
+    .addCommand(renewCommand());

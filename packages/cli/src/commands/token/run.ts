@@ -2,19 +2,24 @@ import type { Role, TokenRecord } from "@tapedeck/shared/tokens/token";
 import { CommandError } from "../../command-error.ts";
 import { isElsewhere } from "../../context/chosen-tapedeck.ts";
 import { table } from "../../display/table.ts";
+import { readDevelopers } from "./developer-list.ts";
 import { remoteTokens } from "./remote-tokens.ts";
-import type { Tokens } from "./tokens.ts";
+import type { NewToken, Tokens } from "./tokens.ts";
 import { openTokensHere } from "./tokens-here.ts";
 
 /** Location of the tokens: behind a gateway, or in this machine's NATS. `here`: the latter, whatever else is selected. */
 export type TokensAt = { readonly url?: string; readonly data: string; readonly here?: boolean };
 
 export type CreateTokenOptions = TokensAt & {
-  readonly name: string;
+  /** One of both. */
+  readonly name?: string;
+  readonly from?: string;
   readonly role: readonly Role[];
   readonly workspace?: string;
   readonly developer?: string;
   readonly allWorkspaces?: boolean;
+  readonly machine?: boolean;
+  readonly renewable?: boolean;
   readonly expires: string;
   readonly json?: boolean;
   readonly quiet?: boolean;
@@ -24,17 +29,38 @@ export type ListTokensOptions = TokensAt & { readonly workspace?: string; readon
 
 export type RevokeTokenOptions = TokensAt & { readonly json?: boolean };
 
-export async function createToken({ name, role, expires, json, quiet, ...options }: CreateTokenOptions): Promise<void> {
-  const { workspace, developer, allWorkspaces = false } = options;
+export async function createToken(options: CreateTokenOptions): Promise<void> {
+  const { name, from, developer, allWorkspaces = false } = options;
+  if ((name === undefined) === (from === undefined)) {
+    throw new CommandError("give --name for one token, or --from with a list for one token for each developer.");
+  }
+  if (from !== undefined && (developer !== undefined || allWorkspaces)) {
+    throw new CommandError("--from says whose the tokens are: omit --developer and --all-workspaces.");
+  }
   if (allWorkspaces && areElsewhere(options)) {
     throw new CommandError(
       "a token for all workspaces can only be created on the server itself: omit --url and TAPEDECK_URL there, or run `tapedeck context use local`.",
     );
   }
+  const developers = from === undefined ? undefined : await readDevelopers(from);
   await using tokens = await open(options);
+  if (developers === undefined) return await createOne(tokens, { name: name ?? "", options });
+  for (const one of developers) {
+    const made = await tokens.create({ ...wishesOf(options), ...one });
+    // At once: if a later one fails, those that were created are known.
+    process.stdout.write(`${options.json ? JSON.stringify(made) : `${one.developer}\t${made.token}`}\n`);
+  }
+  if (options.json || options.quiet) return;
+  say(`${developers.length} tokens, each shown only once. Keep them secret.`);
+  if (tokens.remark !== undefined) say(tokens.remark);
+}
+
+type One = { readonly name: string; readonly options: CreateTokenOptions };
+
+async function createOne(tokens: Tokens, { name, options }: One): Promise<void> {
+  const { developer, allWorkspaces = false, json, quiet } = options;
   const made = await tokens.create({
-    ...{ name, roles: role, expires },
-    ...(workspace !== undefined && { workspace }),
+    ...{ ...wishesOf(options), name },
     ...(developer !== undefined && { developer }),
     ...(allWorkspaces && { everywhere: true as const }),
   });
@@ -51,6 +77,15 @@ export async function createToken({ name, role, expires, json, quiet, ...options
   );
   say("It is shown only once. Keep it secret: export TAPEDECK_TOKEN=…");
   if (tokens.remark !== undefined) say(tokens.remark);
+}
+
+function wishesOf({ role, expires, workspace, machine, renewable }: CreateTokenOptions): Omit<NewToken, "name"> {
+  return {
+    ...{ roles: role, expires },
+    ...(workspace !== undefined && { workspace }),
+    ...(machine && { machine }),
+    ...(renewable && { renewable }),
+  };
 }
 
 export async function listTokens({ json, ...options }: ListTokensOptions): Promise<void> {
@@ -94,6 +129,7 @@ function cellsOf({
   roles,
   workspace,
   everywhere,
+  machine,
   developer = "-",
   createdAt,
   expiresAt,
@@ -102,7 +138,7 @@ function cellsOf({
   const expires = isOver ? `expired ${dayOf(expiresAt)}` : dayOf(expiresAt);
   return [
     id,
-    name,
+    machine ? `${name} (machine)` : name,
     roles.join(", "),
     everywhere ? `${workspace}, all` : workspace,
     developer,

@@ -1,16 +1,18 @@
 import { join, resolve } from "node:path";
 import { loadSecrets } from "@tapedeck/infra/local/secrets";
+import { commandToStart } from "@tapedeck/shared/installation";
 import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { silentLogger } from "@tapedeck/shared/service/logger";
-import { connectNats, type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
+import { connectNats, type NatsSettings, natsHosts, natsSettings } from "@tapedeck/shared/service/nats";
 import type { SettingsReader } from "@tapedeck/shared/service/settings";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
-import { makeToken } from "@tapedeck/shared/tokens/token";
+import { makeToken, type TokenRecord } from "@tapedeck/shared/tokens/token";
 import { CommandError } from "../../command-error.ts";
+import { auditHere } from "../../maintain/audit-here.ts";
 import { settingsHere } from "../../maintain/settings-here.ts";
 import { type RunningUp, runningUp } from "../../up/lock.ts";
-import { natsUser } from "../../up/servers.ts";
+import { natsUser } from "../../up/own-servers.ts";
 import type { Tokens } from "./tokens.ts";
 
 /**
@@ -28,6 +30,10 @@ export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Prom
   const store = await openTokenStore(connection);
   const usualWorkspace = running?.mode === "demo" ? demoWorkspace : namePart(read.string("workspace", "default"));
   const isAsked = read.string("auth", "none") === "tokens";
+  const audited = (action: "token.created" | "token.revoked", { workspace, ...record }: TokenRecord) => {
+    const { id, name, roles, expiresAt } = record;
+    return auditHere(connection, { action, workspace, about: { id, name, roles, expiresAt } });
+  };
   const owned = stack.move();
   return {
     async create({ expires, developer, workspace = usualWorkspace, ...wishes }) {
@@ -42,13 +48,15 @@ export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Prom
         }),
       );
       await store.create(made);
+      await audited("token.created", made.record);
       return { ...made.record, token: made.text };
     },
     list: () => store.list(),
     async revoke(id) {
       const revoked = await store.revoke(id);
-      if (revoked !== undefined) return revoked;
-      throw new CommandError(`there is no token ${id}: see \`tapedeck token list\`.`);
+      if (revoked === undefined) throw new CommandError(`there is no token ${id}: see \`tapedeck token list\`.`);
+      await audited("token.revoked", revoked);
+      return revoked;
     },
     ...(!isAsked && { remark: "Tokens are not required until auth: tokens is set (TAPEDECK_AUTH=tokens)." }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
@@ -67,7 +75,7 @@ async function natsOf(
   }
   if (read.string("nats.url", undefined) !== undefined) return natsSettings(read);
   throw new CommandError(
-    `no Tapedeck server runs on ${data}: start it with \`npm start\`, or give its data folder (--data), its NATS (TAPEDECK_NATS_URL) or its HTTP address (--url).`,
+    `no Tapedeck server runs on ${data}: start it with \`${commandToStart()}\`, or give its data folder (--data), its NATS (TAPEDECK_NATS_URL) or its HTTP address (--url).`,
   );
 }
 
@@ -76,7 +84,7 @@ async function dial(nats: NatsSettings) {
     return await connectNats("cli", nats, silentLogger);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new CommandError(`NATS at ${nats.url} can't be reached (${why}).`, { cause });
+    throw new CommandError(`NATS at ${natsHosts(nats.url)} can't be reached (${why}).`, { cause });
   }
 }
 

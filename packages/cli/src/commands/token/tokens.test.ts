@@ -99,7 +99,7 @@ it("--data means the folder here, whatever server is selected", async () => {
 
 it.each([
   [{ TAPEDECK_NATS_URL: "" }, /no Tapedeck server runs on .tapedeck.*--data.*TAPEDECK_NATS_URL.*--url/],
-  [{ TAPEDECK_NATS_URL: "nats://127.0.0.1:1" }, /NATS at nats:\/\/127.0.0.1:1 can't be reached/],
+  [{ TAPEDECK_NATS_URL: "nats://127.0.0.1:1" }, /NATS at 127.0.0.1:1 can't be reached/],
   [{ TAPEDECK_NATS_PASSWORD: "wrong" }, /can't be reached \(.*[Aa]uthorization/],
   [{ TAPEDECK_URL: "http://127.0.0.1:1" }, /no Tapedeck server answers at http:\/\/127.0.0.1:1/],
 ])("with %j it is said where it was looked for", async (more, words) => {

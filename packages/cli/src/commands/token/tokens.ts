@@ -8,6 +8,10 @@ export type NewToken = {
   readonly developer?: string;
   /** Also for what concerns all workspaces. */
   readonly everywhere?: true;
+  /** A program's. */
+  readonly machine?: true;
+  /** Its holder may renew it. */
+  readonly renewable?: true;
   /** "90d" */
   readonly expires: string;
 };

@@ -1,21 +1,23 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { until } from "@tapedeck/shared/testing/until";
-import { afterAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startCli } from "../../testing/cli.ts";
+import { anyServicePorts, type BadFolder, badStarts, testDataFolders } from "./testing/bad-starts.ts";
 
-const root = mkdtempSync(join(tmpdir(), "tapedeck-bad-"));
-afterAll(() => rmSync(root, { recursive: true, force: true }));
+const starts = badStarts();
 
-async function failedUp(args: readonly string[], env: Record<string, string> = {}, prepare?: (cwd: string) => void) {
-  const cwd = mkdtempSync(join(root, "folder-"));
-  prepare?.(cwd);
-  const cli = startCli(["up", ...args], { cwd, env });
-  expect(await cli.ended).toBe(1);
-  return { said: cli.stderr(), cwd };
-}
+const { failedUp, newFolder } = starts;
+
+const folders: readonly BadFolder[] = [
+  [
+    "a folder of something else",
+    "data",
+    (folder: string) => mkdirSync(join(folder, "data", "photos"), { recursive: true }),
+    /data holds something else \(photos\) and can't be the data folder: choose an empty one with --data\.\n$/,
+  ],
+];
 
 describe("a start that can't be", () => {
   it("tells everything that is wrong with the settings at once, before anything starts", async () => {
@@ -96,43 +98,16 @@ limits: { connections: 0, query: 0s }
     expect(said).toContain("--demo: the demo does not record your own rkt host: omit --demo or --rkt");
   });
 
-  it.each([
-    ["a file", "data", (folder: string) => writeFileSync(join(folder, "data"), ""), /is a file and can't be the data/],
-    [
-      "a folder of something else",
-      "data",
-      (folder: string) => mkdirSync(join(folder, "data", "photos"), { recursive: true }),
-      /data holds something else \(photos\) and can't be the data folder: choose an empty one with --data\.\n$/,
-    ],
-    [
-      "a Postgres of another version",
-      "data",
-      (folder: string) => {
-        mkdirSync(join(folder, "data", "postgres"), { recursive: true });
-        writeFileSync(join(folder, "data", "postgres", "PG_VERSION"), "9\n");
-      },
-      /was created by Postgres 9, and this is Postgres \d+/,
-    ],
-    ["a place where there can be no folders", "/proc/tapedeck", () => {}, /\/proc\/tapedeck can't be the data folder/],
-  ])("refuses %s as its data folder in one sentence", async (_, data, prepare, sentence) => {
-    const env = { TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts };
-    const { said } = await failedUp(["--no-demo", "--data", data], env, prepare);
-    expect(said).toMatch(sentence);
-    expect(said.trim().split("\n")).toHaveLength(1);
-  });
+  testDataFolders(starts, folders);
 
-  it.each([
-    ["--skaffold", "127.0.0.1:50051"],
-    ["--vagrant", "127.0.0.1:9701"],
-    ["--rkt", "127.0.0.1:15441"],
-  ])("refuses what is no host and port: %s", async (flag, example) => {
+  it.each([["--skaffold", "127.0.0.1:50051"]])("refuses what is no host and port: %s", async (flag, example) => {
     const { said } = await failedUp([flag, "50051"]);
     expect(said).toContain(`Expected HOST:PORT, such as ${example}.`);
   });
 });
 
 it("says no more than that it stops when Ctrl-C comes before all runs", async () => {
-  const cwd = mkdtempSync(join(root, "folder-"));
+  const cwd = newFolder();
   // The gateway waits for the signal, so that not all can run before it.
   const [hook, signalled] = [join(cwd, "wait.cjs"), join(cwd, "signalled")];
   const wait = `while (!require("node:fs").existsSync(${JSON.stringify(signalled)})) Atomics.wait(cell, 0, 0, 20);`;
@@ -150,13 +125,6 @@ it("says no more than that it stops when Ctrl-C comes before all runs", async ()
   writeFileSync(signalled, "");
   expect([await cli.ended, cli.stdout(), cli.stderr()]).toEqual([0, "\nstopping …\n", ""]);
 });
-
-const anyServicePorts = Object.fromEntries(
-  ["GATEWAY_GRPC", "GATEWAY_HTTP", "QUERY_GRPC", "QUERY_HEALTH", "INGEST_GRPC", "INGEST_HEALTH"].map((name) => [
-    `TAPEDECK_${name}_PORT`,
-    "0",
-  ]),
-);
 
 async function listen() {
   const server = createServer();

@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
+import { commandToStart } from "@tapedeck/shared/installation";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { CommandError } from "../../command-error.ts";
+import { programPath, recordingPath } from "./programs.ts";
 
 type Actor = {
   readonly developer: string;
@@ -74,6 +75,9 @@ const actors: readonly Actor[] = [
     labels: { rack: "b2" },
   },
 ];
+
+/** What the package of the servers brings for the demo. */
+export const demoRecordings: readonly Pick<Actor, "upstream" | "recording">[] = actors;
 
 export type DemoSource = Pick<Actor, "developer" | "project" | "upstream" | "labels"> & { readonly address: string };
 
@@ -153,9 +157,8 @@ type Fake = {
 };
 
 async function startFake({ upstream, recording, speed, fakeArgs }: Actor, port: number): Promise<Fake> {
-  const main = fileURLToPath(import.meta.resolve(`@tapedeck/fakes/${upstream}/main`));
-  const folder = fileURLToPath(new URL(`../../../../fakes/recordings/${upstream}/${recording}`, import.meta.url));
-  const args = [main, "--recording", folder, "--speed", String(speed), ...fakeArgs(port)];
+  const main = programPath(`fakes/${upstream}`);
+  const args = [main, "--recording", recordingPath(upstream, recording), "--speed", String(speed), ...fakeArgs(port)];
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "ignore", "ipc"], detached: true });
   const gone = new AbortController();
   child.once("exit", () => gone.abort());
@@ -183,5 +186,5 @@ async function portOf({ stdout }: ChildProcess): Promise<number> {
       if (port !== undefined) return port;
     }
   }
-  throw new CommandError("a part of the demo could not start: run `npm start` again.");
+  throw new CommandError(`a part of the demo could not start: run \`${commandToStart()}\` again.`);
 }

@@ -1,8 +1,6 @@
 import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
-import { delimiter, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { credentials, Metadata } from "@grpc/grpc-js";
 import { loadSecrets, type Secrets } from "@tapedeck/infra/local/secrets";
 import { namePart, sourceName } from "@tapedeck/shared/source";
@@ -11,24 +9,18 @@ import type { GrpcTarget } from "../../grpc-target.ts";
 import { spillHome } from "../../record/spill-home.ts";
 import { checkDataFolder } from "../../up/data-folder.ts";
 import { lockUp } from "../../up/lock.ts";
+import { analystPassword, databaseName, natsUser, ownerUrl } from "../../up/own-servers.ts";
 import { choosePorts, type Listener, refuseTakenPorts } from "../../up/ports.ts";
-import { natsUser, startServers } from "../../up/servers.ts";
-import {
-  analystPassword,
-  databaseName,
-  type ListenerName,
-  ownerUrl,
-  readUpSettings,
-  serviceEnv,
-  type UpSettings,
-  type UpSource,
-} from "../../up/settings.ts";
+import { startServers } from "../../up/servers.ts";
+import { type ListenerName, readUpSettings, serviceEnv, type UpSettings, type UpSource } from "../../up/settings.ts";
 import { countWaiting, takeWaitingSpills } from "../../up/waiting-spills.ts";
 import { type ChildService, startChildService } from "./child-service.ts";
 import { startDemo } from "./demo.ts";
 import { forgetOld, pauseUnwatched } from "./demo-care.ts";
 import { mendFullDisk } from "./full-disk.ts";
 import type { UpOptions } from "./options.ts";
+import { programName } from "./program-name.ts";
+import { programPath } from "./programs.ts";
 import { type LogFile, openLogFile, showLogs } from "./service-log.ts";
 import { type WelcomeSource, welcome } from "./welcome.ts";
 
@@ -56,8 +48,8 @@ export async function up(options: UpOptions): Promise<void> {
   const casting = mode === "demo" ? startDemo() : undefined;
   casting?.catch(() => {}); // awaited below; its processes end with this one
   // A terminal or a service manager may send its signal to the servers and services too, which then end by themselves.
-  const sayOfDeaths = (line: string) => stop.aborted || say(line);
-  const servers = await startServers({ storeDir, secrets, say: sayOfDeaths, ...ownServers(settings, listeners) });
+  const sayUnlessStopping = (line: string) => stop.aborted || say(line);
+  const servers = await startServers({ storeDir, secrets, say: sayUnlessStopping, ...ownServers(settings, listeners) });
   if (servers.nats) stack.use(servers.nats);
   if (servers.postgres) stack.use(servers.postgres);
   const demo = casting && stack.use(await casting);
@@ -66,7 +58,7 @@ export async function up(options: UpOptions): Promise<void> {
   const sources: readonly UpSource[] = demo?.sources ?? settings.sources;
   const logs = await openLogs(storeDir);
   const env = serviceEnv(settings, listeners, sources, secrets);
-  const running = await startServices(stack, { env, logs, say: sayOfDeaths });
+  const running = await startServices(stack, { env, logs, say: sayUnlessStopping });
   // Before ingest leaves, so that it hears how the demo's processes end.
   if (demo) stack.use(demo);
   if (stop.aborted) return;
@@ -93,15 +85,16 @@ export async function up(options: UpOptions): Promise<void> {
 
   const over = new AbortController();
   const { signal } = over;
-  showLogs(Object.values(logs), options.verbose ?? false, signal, say);
   const demoDatabase = postgres === undefined ? {} : { databaseUrl: ownerUrl(postgres, secrets) };
   const target = ownIngest(settings, addressOf(listeners.ingestGrpc), secrets);
+  const untilStop = { say: sayUnlessStopping, signal };
   const chores = [
-    demo && pauseUnwatched({ demo, http, say, signal }),
+    showLogs(Object.values(logs), options.verbose ?? false, signal, sayUnlessStopping),
+    demo && pauseUnwatched({ demo, http, ...untilStop }),
     demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), ...demoDatabase, signal }),
-    servers.nats && mendFullDisk({ ingest: addresses.ingest, nats: servers.nats, folder: storeDir, say, signal }),
-    demo === undefined && settings.isOpen && takeWaitingSpills({ home, to: gateway.grpc ?? "", target, say, signal }),
-  ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => say(sentenceOf(error))));
+    servers.nats && mendFullDisk({ ingest: addresses.ingest, nats: servers.nats, folder: storeDir, ...untilStop }),
+    demo === undefined && settings.isOpen && takeWaitingSpills({ home, to: gateway.grpc ?? "", target, ...untilStop }),
+  ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => sayUnlessStopping(sentenceOf(error))));
   stack.defer(async () => {
     over.abort();
     await Promise.all(chores);
@@ -146,7 +139,7 @@ async function startServices(
     services.map((name) =>
       startChildService({
         name,
-        main: fileURLToPath(import.meta.resolve(`@tapedeck/${name}/main`)),
+        main: programPath(name),
         env,
         logFile: logs[name].path,
         stopMs: stopMs[name],
@@ -224,15 +217,4 @@ function natsOf({ port }: { readonly port: number }, { natsPassword }: Secrets) 
 
 function addressOf({ host, port }: Listener): string {
   return `${host}:${port}`;
-}
-
-/** How a user types this program's name: npm links it in the checkout, where npx finds it, and puts that on the path while it runs us. */
-function programName(): { here: string; anywhere: string } {
-  const isOnPath = (process.env.PATH ?? "")
-    .split(delimiter)
-    .some((folder) => !folder.includes("node_modules") && existsSync(join(folder, "tapedeck")));
-  if (isOnPath) return { here: "tapedeck", anywhere: "tapedeck" };
-  const checkout = fileURLToPath(new URL("../../../../../", import.meta.url));
-  const anywhere = join(checkout, "node_modules", ".bin", "tapedeck");
-  return { here: `${process.cwd()}/`.startsWith(checkout) ? "npx tapedeck" : anywhere, anywhere };
 }

@@ -28,14 +28,17 @@ export async function openLogFile(path: string): Promise<LogFile> {
   return { path, from: (await file.stat()).size };
 }
 
-/** Shows what services write to their log files: warnings and errors, or with `verbose` everything. */
-export function showLogs(
+/**
+ * Shows what services write to their log files: warnings and errors, or with `verbose` everything. Resolves when the signal
+ * is aborted, and shows nothing after it: services that lose their servers while all stops warn of that.
+ */
+export async function showLogs(
   files: readonly LogFile[],
   verbose: boolean,
   signal: AbortSignal,
   say: (line: string) => void,
-) {
-  for (const file of files) void showLog(file, verbose, signal, say).catch(() => {});
+): Promise<void> {
+  await Promise.all(files.map((file) => showLog(file, verbose, signal, say).catch(() => {})));
 }
 
 async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, say: (line: string) => void) {
@@ -46,6 +49,7 @@ async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, say:
   while (!signal.aborted) {
     await delay(pollMs, signal);
     const text = await readFrom(file, from);
+    if (signal.aborted) return;
     from += text.length;
     const lines = (rest + text.toString()).split("\n");
     rest = lines.pop() ?? "";

@@ -1,5 +1,6 @@
 import { relative } from "node:path";
 import { styleText } from "node:util";
+import { commandToStart } from "@tapedeck/shared/installation";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { GatewayAccess } from "../../up/settings.ts";
@@ -174,19 +175,22 @@ function inSql(url: string, sql: string): string {
 
 function next({ mode, sources, program, waiting }: Welcome): string[] {
   const held = waiting === 1 ? "one recorded run waits" : `${waiting} recorded runs wait`;
-  const spills = waiting > 0 && mode === "demo" ? [`  (${held} to be delivered: npm start -- --no-demo)`] : [];
+  const spills = waiting > 0 && mode === "demo" ? [`  (${held} to be delivered: ${commandToStart("--no-demo")})`] : [];
   if (mode === "record") {
     if (sources.length > 0 && sources.every(({ upstream }) => upstream === "rkt")) return [];
     return [bold("Next, in your project's folder:"), ...commandsToRecord(program.anywhere)];
   }
   return [
     bold("Next: record your own. Stop the demo (Ctrl-C), then"),
-    command("npm start -- --no-demo", "and, in your project's folder,"),
+    command(commandToStart("--no-demo"), "and, in your project's folder,"),
     ...commandsToRecord(program.anywhere),
     bold("or"),
-    command("npm start -- --skaffold 127.0.0.1:50051 --project shop", "beside a skaffold dev --rpc-port 50051"),
-    command("npm start -- --vagrant 127.0.0.1:9701", "a Vagrant server that outlives a command"),
-    command("npm start -- --rkt 127.0.0.1:15441", "a host's rkt api-service"),
+    command(
+      commandToStart("--skaffold", "127.0.0.1:50051", "--project", "shop"),
+      "beside a skaffold dev --rpc-port 50051",
+    ),
+    command(commandToStart("--vagrant", "127.0.0.1:9701"), "a Vagrant server that outlives a command"),
+    command(commandToStart("--rkt", "127.0.0.1:15441"), "a host's rkt api-service"),
     ...spills,
   ];
 }

@@ -4,8 +4,8 @@ import type { SourceName } from "../../source.ts";
 import { testWriter } from "../../testing/log-messages.ts";
 import { startTestLog, testSources } from "../../testing/test-log.ts";
 import { until } from "../../testing/until.ts";
-import { messageReader, type ReadMessage } from "../decode.ts";
 import { endOf, offsetOf } from "../offset.ts";
+import { messageReader, type ReadMessage } from "../reading/decode.ts";
 import { streamName } from "../subjects.ts";
 import { openTail } from "./tail.ts";
 

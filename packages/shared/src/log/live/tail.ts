@@ -1,5 +1,8 @@
 import { backoff, delay } from "../../sync/delay.ts";
 import { sessionOf } from "../batch.ts";
+import { epochOf } from "../epoch.ts";
+import { type HeldEvent, LogReplacedError, type RecordedEvent } from "../log.ts";
+import { endOf, type Offset, type Sequence } from "../offset.ts";
 import {
   addConsumer,
   type Consumer,
@@ -8,12 +11,9 @@ import {
   type PullAnswer,
   pull,
   type StreamAccess,
-} from "../consumer.ts";
-import type { ReadMessage, Warn } from "../decode.ts";
-import { epochOf } from "../epoch.ts";
-import { Leader } from "../leader.ts";
-import { type HeldEvent, LogReplacedError, type RecordedEvent } from "../log.ts";
-import { endOf, type Offset, type Sequence } from "../offset.ts";
+} from "../reading/consumer.ts";
+import type { ReadMessage, Warn } from "../reading/decode.ts";
+import { Leader } from "../reading/leader.ts";
 import { type Ring, type RingLimits, ring } from "./ring.ts";
 import { Watches } from "./watches.ts";
 

@@ -32,6 +32,8 @@ export type Cause = {
 /** What fails most, and everything else as one. */
 export type Causes = { readonly top: readonly Cause[]; readonly rest: Cause | undefined; readonly count: number };
 
+/** So many are named. */
+export const mostCauses = 6;
 export const restKey = "rest";
 
 export function causeKey({ phase = "", errorCode = "" }: { readonly phase?: string; readonly errorCode?: string }) {

@@ -24,6 +24,7 @@ export type ChartPanelProps = {
   readonly title: string;
   readonly definition: string;
   readonly sql: string;
+  readonly problem: string | undefined;
   readonly nothing: string;
   readonly choice: Choice;
   readonly bins: readonly Bin[];
@@ -36,7 +37,7 @@ export type ChartPanelProps = {
 
 /** Lines or bars over time. The legend says the numbers of what is pointed at, else those of all of the range. */
 export function ChartPanel(props: ChartPanelProps) {
-  const { name, title, definition, sql, nothing, choice, bins, shape, unit, format, figures, pick } = props;
+  const { name, title, definition, sql, problem, nothing, choice, bins, shape, unit, format, figures, pick } = props;
   const { group, zone } = choice;
   const [at, setAt] = useState<number>();
   const texts = useMemo(() => bins.map((bin) => binText(bin, group, zone)), [bins, group, zone]);
@@ -48,7 +49,7 @@ export function ChartPanel(props: ChartPanelProps) {
   const describe = (bin: number) =>
     `${texts[bin]}: ${figures.map((figure) => `${figure.name} ${said(figure, figure.values[bin])}`).join(", ")}`;
   return (
-    <Panel name={name} title={title} definition={definition} sql={sql}>
+    <Panel name={name} title={title} definition={definition} sql={sql} problem={problem}>
       {hasNothing ? (
         <p class="nothing">{nothing}</p>
       ) : (

@@ -1,7 +1,8 @@
 import { useMemo, useState } from "preact/hooks";
+import type { Answered } from "../../data/reading.ts";
 import { type Bin, binText, tickText } from "../../model/trends/bins.ts";
 import type { Choice } from "../../model/trends/choice.ts";
-import { type Cause, type Causes, causeText, restKey } from "../../model/trends/figures.ts";
+import { type Cause, type Causes, causeText, mostCauses, restKey } from "../../model/trends/figures.ts";
 import { Chart } from "../../parts/chart.tsx";
 import { between } from "../../parts/chart-axes.ts";
 import { useColours } from "../../parts/colours.ts";
@@ -9,7 +10,7 @@ import { BinTable, pickedBins } from "./chart-panel.tsx";
 import { Panel } from "./panel.tsx";
 
 export type FailuresPanelProps = {
-  readonly causes: Causes;
+  readonly answered: Answered<Causes>;
   readonly choice: Choice;
   readonly bins: readonly Bin[];
   readonly sql: string;
@@ -20,7 +21,8 @@ const definition =
   "A failed loop counts once, by what failed in it first; so does what fails outside of loops, such as vagrant up.";
 
 /** Causes on top of each other, the most frequent at the bottom. Each is chosen in the list below. */
-export function FailuresPanel({ causes, choice, bins, sql, pick }: FailuresPanelProps) {
+export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPanelProps) {
+  const { value: causes, problem } = answered;
   const { group, zone, pick: chosen } = choice;
   const [at, setAt] = useState<number>();
   const colour = useColours();
@@ -40,7 +42,7 @@ export function FailuresPanel({ causes, choice, bins, sql, pick }: FailuresPanel
     values: cause.counts.map((count) => (count === 0 ? null : count)),
   }));
   return (
-    <Panel name="failures" title="Failures by cause" definition={definition} sql={sql}>
+    <Panel name="failures" title="Failures by cause" definition={definition} sql={sql} problem={problem}>
       {causes.count === 0 ? (
         <p class="nothing">Nothing failed in this time.</p>
       ) : (
@@ -79,9 +81,10 @@ export function FailuresPanel({ causes, choice, bins, sql, pick }: FailuresPanel
   );
 }
 
-/** All are failures, so all are red; the rest is grey. */
+/** All are failures, so all are red, the most frequent the loudest; the rest is grey. */
 function shadeOf({ key }: Cause, index: number, colour: (name: string) => string): string {
-  return key === restKey ? colour("unknown-bar") : between(colour("bad-bar"), colour("page"), index * 0.14);
+  if (key === restKey) return colour("unknown-bar");
+  return between(colour("failure-first"), colour("failure-last"), index / (mostCauses - 1));
 }
 
 /** Sums from the bottom up; what is drawn first is covered by what is drawn next. */

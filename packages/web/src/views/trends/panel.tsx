@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useId, useState } from "preact/hooks";
-import { CopyButton } from "../../parts/small.tsx";
+import { CopyButton, Sign } from "../../parts/small.tsx";
 
 export type PanelProps = {
   readonly name: string;
@@ -8,11 +8,13 @@ export type PanelProps = {
   /** What is counted, in a sentence. */
   readonly definition: string;
   readonly sql: string;
+  /** Why its numbers could not be read; they are not shown then. */
+  readonly problem: string | undefined;
   readonly children: ComponentChildren;
 };
 
 /** One of the small multiples: what it shows, what that means, and the query that gives the same. */
-export function Panel({ name, title, definition, sql, children }: PanelProps) {
+export function Panel({ name, title, definition, sql, problem, children }: PanelProps) {
   const [showsSql, setShowsSql] = useState(false);
   const id = useId();
   return (
@@ -31,11 +33,19 @@ export function Panel({ name, title, definition, sql, children }: PanelProps) {
         </button>
       </header>
       <p class="definition">{definition}</p>
-      {children}
-      <div id={id} class="sql" hidden={!showsSql}>
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
-        <pre tabIndex={0}>{sql}</pre>
-        <CopyButton text={() => sql}>Copy SQL</CopyButton>
+      <div class="body">
+        {problem === undefined ? (
+          children
+        ) : (
+          <p class="nothing" role="alert">
+            <Sign of="failed" label="" /> Its numbers could not be read. {problem}
+          </p>
+        )}
+        <div id={id} class="sql" hidden={!showsSql}>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
+          <pre tabIndex={0}>{sql}</pre>
+          <CopyButton text={() => sql}>Copy SQL</CopyButton>
+        </div>
       </div>
     </section>
   );

@@ -1,23 +1,26 @@
 import type { StatsRow } from "@tapedeck/client";
 import { durationText, plural } from "@tapedeck/client/lanes/format";
+import type { Answered } from "../../data/reading.ts";
 import type { Pick } from "../../model/trends/choice.ts";
 import { type FlakyArtifact, nameOf, type Series, type SlowArtifact, shareText } from "../../model/trends/figures.ts";
 import { Panel } from "./panel.tsx";
 
 type ArtifactProps<Artifact> = {
-  readonly artifacts: readonly Artifact[];
+  readonly answered: Answered<readonly Artifact[]>;
   readonly sql: string;
   readonly picked: Pick | undefined;
   readonly pick: (of: string) => void;
 };
 
-export function SlowPanel({ artifacts, sql, picked, pick }: ArtifactProps<SlowArtifact>) {
+export function SlowPanel({ answered, sql, picked, pick }: ArtifactProps<SlowArtifact>) {
+  const { value: artifacts, problem } = answered;
   return (
     <Panel
       name="slow"
       title="Slowest artifacts"
       definition="How long builds of an artifact take that ran; those from the cache are left out."
       sql={sql}
+      problem={problem}
     >
       {artifacts.length === 0 ? (
         <p class="nothing">Nothing was built in this time.</p>
@@ -65,13 +68,15 @@ export function SlowPanel({ artifacts, sql, picked, pick }: ArtifactProps<SlowAr
   );
 }
 
-export function FlakyPanel({ artifacts, sql, picked, pick }: ArtifactProps<FlakyArtifact>) {
+export function FlakyPanel({ answered, sql, picked, pick }: ArtifactProps<FlakyArtifact>) {
+  const { value: artifacts, problem } = answered;
   return (
     <Panel
       name="flaky"
       title="Flaky artifacts"
       definition="Failed builds that the artifact's next build did not repeat. A repaired file counts too: flakes of several developers say more."
       sql={sql}
+      problem={problem}
     >
       {artifacts.length === 0 ? (
         <p class="nothing">No build failed and then succeeded in this time.</p>
@@ -151,19 +156,17 @@ function Sparkline({ values }: { readonly values: Series }) {
   );
 }
 
-export function CommandsPanel({
-  commands,
-  sql,
-}: {
-  readonly commands: readonly StatsRow<"commands">[];
-  readonly sql: string;
-}) {
+type CommandsProps = { readonly answered: Answered<readonly StatsRow<"commands">[]>; readonly sql: string };
+
+export function CommandsPanel({ answered, sql }: CommandsProps) {
+  const { value: commands, problem } = answered;
   return (
     <Panel
       name="commands"
       title="Vagrant's commands"
       definition="How long commands take by machine, and how many of them fail."
       sql={sql}
+      problem={problem}
     >
       <table class="list artifacts">
         <thead>

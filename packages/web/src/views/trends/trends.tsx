@@ -1,7 +1,8 @@
+import type { GreenFigures, LoopFigures } from "@tapedeck/client";
 import { durationText, plural } from "@tapedeck/client/lanes/format";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import "../../look/trends.css";
-import { readTrends, type Trends } from "../../data/read-trends.ts";
+import { type OverTime, readTrends, type Trends } from "../../data/read-trends.ts";
 import { useReading } from "../../data/reading.ts";
 import { lostSince } from "../../data/tapedeck.ts";
 import { type Choice, choiceOf, type Pick, trendsPath } from "../../model/trends/choice.ts";
@@ -46,11 +47,13 @@ export function TrendsView({ query }: { readonly query: string }) {
 type ShownProps = { readonly trends: Trends; readonly choice: Choice };
 
 function Shown({ trends, choice }: ShownProps) {
-  const { bins, causes, loops } = trends;
+  const { bins, causes, loops, commands } = trends;
   const { zone } = choice;
   const [first, last] = [bins.at(0), bins.at(-1)];
   const days = { from: dateAt(first?.from ?? 0, zone), to: dateAt((last?.to ?? 1) - 1, zone) };
-  const hasNothing = Number(loops.all?.loops ?? 0) === 0 && causes.count === 0 && trends.commands.length === 0;
+  const count = Number(loops.value.all?.loops ?? 0);
+  const isKnown = [loops, causes, commands].every(({ problem }) => problem === undefined);
+  const hasNothing = isKnown && count === 0 && causes.value.count === 0 && commands.value.length === 0;
   const sql = (query: Query) => sqlOf(query, { ...choice, workspace: trends.workspace, bins });
   const go = (pick: Pick) => navigate(trendsPath({ ...choice, pick }));
   const pickBins = (chart: Pick["chart"]) => (from: number, to: number) => go({ chart, ...binNames(trends, from, to) });
@@ -58,7 +61,10 @@ function Shown({ trends, choice }: ShownProps) {
     <div class="trends">
       <header class="title">
         <h1>Trends</h1>
-        <p class="quiet-text">{plural(Number(loops.all?.loops ?? 0), "loop")} in this time</p>
+        {loops.problem === undefined && <p class="quiet-text">{plural(count, "loop")} in this time</p>}
+        {!hasNothing && choice.pick === undefined && (
+          <p class="hint quiet-text">Click a bar or drag over a chart to see the loops behind it.</p>
+        )}
       </header>
       <ChoiceBar choice={choice} days={days} developers={trends.developers} projects={trends.projects} />
       {hasNothing ? (
@@ -68,7 +74,7 @@ function Shown({ trends, choice }: ShownProps) {
           <div class="multiples">
             <LoopPanels trends={trends} choice={choice} sql={sql} pickBins={pickBins} />
             <FailuresPanel
-              causes={causes}
+              answered={causes}
               choice={choice}
               bins={bins}
               sql={sql("failures")}
@@ -80,28 +86,41 @@ function Shown({ trends, choice }: ShownProps) {
                 })
               }
             />
-            <SlowPanel
-              artifacts={trends.slow}
-              sql={sql("slow")}
-              picked={choice.pick?.chart === "slow" ? choice.pick : undefined}
-              pick={(of) => go({ chart: "slow", of })}
-            />
-            <FlakyPanel
-              artifacts={trends.flaky}
-              sql={sql("flaky")}
-              picked={choice.pick?.chart === "flaky" ? choice.pick : undefined}
-              pick={(of) => go({ chart: "flaky", of })}
-            />
-            {trends.commands.length > 0 && <CommandsPanel commands={trends.commands} sql={sql("commands")} />}
+            <TablePanels trends={trends} choice={choice} sql={sql} go={go} />
           </div>
-          {choice.pick === undefined ? (
-            <p class="hint quiet-text">Click a bar or drag over a chart to see the loops behind it.</p>
-          ) : (
-            <LoopsBehind choice={choice} pick={choice.pick} bins={bins} causes={causes} />
+          {choice.pick !== undefined && (
+            <LoopsBehind choice={choice} pick={choice.pick} bins={bins} causes={causes.value} />
           )}
         </>
       )}
     </div>
+  );
+}
+
+type TablePanelsProps = ShownProps & {
+  readonly sql: (query: Query) => string;
+  readonly go: (pick: Pick) => void;
+};
+
+function TablePanels({ trends, choice, sql, go }: TablePanelsProps) {
+  return (
+    <>
+      <SlowPanel
+        answered={trends.slow}
+        sql={sql("slow")}
+        picked={choice.pick?.chart === "slow" ? choice.pick : undefined}
+        pick={(of) => go({ chart: "slow", of })}
+      />
+      <FlakyPanel
+        answered={trends.flaky}
+        sql={sql("flaky")}
+        picked={choice.pick?.chart === "flaky" ? choice.pick : undefined}
+        pick={(of) => go({ chart: "flaky", of })}
+      />
+      {(trends.commands.value.length > 0 || trends.commands.problem !== undefined) && (
+        <CommandsPanel answered={trends.commands} sql={sql("commands")} />
+      )}
+    </>
   );
 }
 
@@ -118,9 +137,9 @@ type LoopPanelsProps = ShownProps & {
 /** What one loop costs leads, not the sum of all: faster builds cause more builds. */
 function LoopPanels({ trends, choice, sql, pickBins }: LoopPanelsProps) {
   const { loops, green, bins } = trends;
-  const waits = useMemo(() => waitsOf(loops), [loops]);
-  const reds = useMemo(() => redsOf(green), [green]);
-  const shares = useMemo(() => sharesOf(loops), [loops]);
+  const waits = useMemo(() => waitsOf(loops.value), [loops]);
+  const reds = useMemo(() => redsOf(green.value), [green]);
+  const shares = useMemo(() => sharesOf(loops.value), [loops]);
   const common = { choice, bins } as const;
   return (
     <>
@@ -130,6 +149,7 @@ function LoopPanels({ trends, choice, sql, pickBins }: LoopPanelsProps) {
         nothing="No loop became ready in this time."
         format={durationText}
         figures={waits}
+        problem={loops.problem}
         pick={pickBins("wait")}
       />
       <ChartPanel
@@ -138,6 +158,7 @@ function LoopPanels({ trends, choice, sql, pickBins }: LoopPanelsProps) {
         nothing="No source failed and became good again in this time."
         format={durationText}
         figures={reds}
+        problem={green.problem}
         pick={pickBins("green")}
       />
       <ChartPanel
@@ -153,6 +174,7 @@ function LoopPanels({ trends, choice, sql, pickBins }: LoopPanelsProps) {
         nothing="No loop ended in this time."
         format={shareText}
         figures={shares}
+        problem={loops.problem}
         pick={pickBins("overtaken")}
       />
     </>
@@ -165,7 +187,7 @@ const lines = [
   { colour: "quiet", width: 1, isDashed: true },
 ] as const;
 
-function waitsOf({ all, bins }: Trends["loops"]): readonly Figure[] {
+function waitsOf({ all, bins }: OverTime<LoopFigures>): readonly Figure[] {
   const percentiles = [
     ["p50", "readyP50Ms"],
     ["p90", "readyP90Ms"],
@@ -177,7 +199,7 @@ function waitsOf({ all, bins }: Trends["loops"]): readonly Figure[] {
   }));
 }
 
-function redsOf({ all, bins }: Trends["green"]): readonly Figure[] {
+function redsOf({ all, bins }: OverTime<GreenFigures>): readonly Figure[] {
   return [
     { name: "p50", all: all?.redP50Ms ?? null, values: seriesOf(bins, (row) => row.redP50Ms), ...lines[0] },
     { name: "p90", all: all?.redP90Ms ?? null, values: seriesOf(bins, (row) => row.redP90Ms), ...lines[1] },
@@ -189,7 +211,7 @@ function redsOf({ all, bins }: Trends["green"]): readonly Figure[] {
   ];
 }
 
-function sharesOf({ all, bins }: Trends["loops"]): readonly Figure[] {
+function sharesOf({ all, bins }: OverTime<LoopFigures>): readonly Figure[] {
   const count = Number(all?.loops ?? 0);
   return [
     {

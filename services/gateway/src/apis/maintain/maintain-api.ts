@@ -1,3 +1,4 @@
+import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { backUpLog, type Snapshot } from "@tapedeck/shared/log/backup";
 import { justBefore, sequenceOf } from "@tapedeck/shared/log/offset";
@@ -30,7 +31,11 @@ export type MaintainDeps = {
   readonly services: MaintainClient;
   /** The connection to NATS. @throws TapedeckError not_ready */
   readonly nats: () => { readonly connection: NatsConnection };
-  readonly audit: (what: "session erased" | "tables rebuilt" | "log backed up", by: Caller, about: object) => void;
+  readonly audit: (
+    what: "session erased" | "tables rebuilt" | "log backed up",
+    by: Caller,
+    about: AuditEntry["about"],
+  ) => void;
 };
 
 /** How many of each task may run at once. */

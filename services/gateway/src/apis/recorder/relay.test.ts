@@ -58,7 +58,7 @@ async function fakeIngest({ isStuck = false } = {}) {
 }
 
 async function gateway(ingest: string, caller: Partial<Caller> = {}) {
-  const relay = stack.current.use(recorderRelay(ingest, "services' key"));
+  const relay = stack.current.use(recorderRelay(ingest, "services' key", credentials.createInsecure()));
   const watch = { seen: () => {}, sent: () => {}, failed: fromUnknown };
   const options = {
     authenticate: async ({ peer }: { peer: string }) => ({ workspace: "acme", who: `Zoë ${peer}`, ...caller }),

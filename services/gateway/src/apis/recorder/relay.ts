@@ -1,6 +1,6 @@
 import {
+  type ChannelCredentials,
   Client,
-  credentials,
   Metadata,
   type ServerDuplexStream,
   type ServiceError,
@@ -29,8 +29,8 @@ const mostWaitingBytes = 2 << 20;
  * the token fixes one. The tap's own metadata are dropped. Each side is read only while the other accepts more, so that a
  * slow recorder slows the tap down and fills no memory.
  */
-export function recorderRelay(ingestAddress: string, key: string): RecorderRelay {
-  const client = new Client(ingestAddress, credentials.createInsecure(), {
+export function recorderRelay(ingestAddress: string, key: string, channel: ChannelCredentials): RecorderRelay {
+  const client = new Client(ingestAddress, channel, {
     "grpc.max_receive_message_length": -1,
     "grpc.initial_reconnect_backoff_ms": 100,
     "grpc.max_reconnect_backoff_ms": 1_000,

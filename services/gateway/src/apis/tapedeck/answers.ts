@@ -1,3 +1,4 @@
+import { auditEntry } from "@tapedeck/shared/audit/entry";
 import { tokenRecord } from "@tapedeck/shared/tokens/token";
 import { z } from "zod";
 import { comparedSide, comparison, difference } from "./schemas/comparison.ts";
@@ -63,9 +64,32 @@ export const answers = {
       logPosition: position.describe("The end of the log."),
       behindMessages: count64("Messages of the log that the tables do not have yet"),
       log: z
-        .object({ messages: count64("Messages that the log keeps"), bytes: count64("Bytes of these on disk") })
+        .object({
+          messages: count64("Messages that the log keeps"),
+          bytes: count64("Bytes of these on disk"),
+          lastDay: z
+            .object({
+              messages: count64("Messages of the last 24 hours"),
+              bytes: count64("Bytes of as many of the log"),
+            })
+            .describe("How it grows."),
+        })
         .nullable()
         .describe("Of all workspaces. `null`: the caller's token is for one workspace."),
+      waiting: z
+        .array(
+          z.object({
+            source: z.string(),
+            items: count64("Items that are not in the log yet"),
+            bytes: count64("Bytes that these take in memory and on disk"),
+            dropped: count64("Frames that there was no room for since its tap began"),
+          }),
+        )
+        .nullable()
+        .describe(
+          "What the taps of configured sources hold; those of `tapedeck run` and `record` hold theirs on their machines. " +
+            "`null`: ingest does not answer.",
+        ),
     })
     .describe("How far the tables are behind the log, and how large the log is. `position`: how far the tables are."),
   State: state,
@@ -91,6 +115,11 @@ export const answers = {
     events: count("Events of the log when the rebuild began."),
     done: count("Events that the new tables have."),
   }),
+  AuditLine: z.union([
+    auditEntry.extend({ type: z.literal("entry") }),
+    z.object({ type: z.literal("complete") }),
+    z.object({ type: z.literal("error"), error: error.shape.error }),
+  ]),
   Health: z.object({ status: z.literal("ok") }),
   Readiness: readiness,
 } as const;

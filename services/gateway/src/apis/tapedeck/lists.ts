@@ -116,6 +116,7 @@ function operationJson(operation: Operation): Answer<"Operation"> {
     platform: operation.platform,
     startPosition: operation.start_position,
     endPosition: textJson(operation.end_position),
+    ...(operation.kind === "loop" && { labels: operation.labels }),
   };
 }
 

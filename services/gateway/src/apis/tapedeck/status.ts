@@ -2,23 +2,80 @@ import type { LogReader } from "@tapedeck/shared/log/log";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import type { Caller } from "../../call-context.ts";
+import type { MaintainClient } from "../../maintain-client.ts";
 import type { QueryClient } from "../../query-client.ts";
 import type { Answer } from "./answers.ts";
 
-/** How far the tables are behind the log, and how large that is: two questions that cost next to nothing. */
-export async function statusOf(
-  query: Pick<QueryClient, "position">,
-  log: LogReader,
-  { roles, everywhere }: Pick<Caller, "roles" | "everywhere">,
-): Promise<Answer<"Status">> {
+export type StatusDeps = {
+  readonly query: Pick<QueryClient, "position">;
+  readonly log: LogReader;
+  readonly services: Pick<MaintainClient, "waiting">;
+};
+
+type Asking = Pick<Caller, "workspace" | "roles" | "everywhere">;
+
+/**
+ * How far the tables are behind the log, how large that is and how it grows, and what waits to be recorded: questions that cost
+ * next to nothing.
+ */
+export async function statusOf({ query, log, services }: StatusDeps, caller: Asking): Promise<Answer<"Status">> {
+  const { roles, everywhere } = caller;
   // The log's size tells how much all workspaces record.
   const seesAll = roles === undefined || everywhere === true;
-  const [{ position, log_position }, { messages, bytes }] = await Promise.all([query.position(), log.bounds()]);
+  const [{ position, log_position }, size, waiting] = await Promise.all([
+    query.position(),
+    seesAll ? sizeOf(log) : null,
+    waitingFor(services, caller),
+  ]);
   const [behind, end] = [position, log_position].map((text) => sequenceOf(parsePosition(text)?.offset ?? logStart));
   return {
     position,
     logPosition: log_position,
     behindMessages: String(Math.max(0, (end ?? 0) - (behind ?? 0))),
-    log: seesAll ? { messages: String(messages), bytes: String(bytes) } : null,
+    log: size,
+    waiting,
   };
+}
+
+const dayMs = 86_400_000;
+
+/** Bytes are known of the whole log alone, so those of a day are as many as its messages have on average. */
+async function sizeOf(log: LogReader): Promise<NonNullable<Answer<"Status">["log"]>> {
+  const [{ messages, bytes, lastOffset }, first] = await Promise.all([
+    log.bounds(),
+    log.firstSince(new Date(Date.now() - dayMs)),
+  ]);
+  // Some may have been erased, or have expired.
+  const since = first === undefined ? 0 : Math.min(messages, sequenceOf(lastOffset) - sequenceOf(first) + 1);
+  const share = messages === 0 ? 0 : since / messages;
+  return {
+    messages: String(messages),
+    bytes: String(bytes),
+    lastDay: { messages: String(since), bytes: String(Math.round(bytes * share)) },
+  };
+}
+
+const patienceMs = 2_000;
+
+/** Null where ingest does not answer soon: the rest is known without it. */
+async function waitingFor(
+  { waiting }: StatusDeps["services"],
+  { workspace, roles, everywhere }: Asking,
+): Promise<Answer<"Status">["waiting"]> {
+  const signal = AbortSignal.timeout(patienceMs);
+  try {
+    const found = await Array.fromAsync(waiting(signal));
+    if (signal.aborted) return null;
+    const isSeen = (source: string) => roles === undefined || everywhere === true || source.startsWith(`${workspace}/`);
+    return found
+      .filter(({ source }) => isSeen(source))
+      .map(({ source, items, bytes, dropped }) => ({
+        source,
+        items: String(items),
+        bytes: String(bytes),
+        dropped: String(dropped),
+      }));
+  } catch {
+    return null;
+  }
 }

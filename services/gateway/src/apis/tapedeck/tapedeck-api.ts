@@ -15,7 +15,7 @@ import { type Lists, listsApi } from "./lists.ts";
 import { type SubscriptionMessage, type SubscriptionMessages, stateMessage } from "./messages.ts";
 import { pace, type Speed } from "./pace.ts";
 import { type StateAnswer, type StateDeps, type StateRead, stateAnswer, stateReader } from "./state.ts";
-import { statusOf } from "./status.ts";
+import { type StatusDeps, statusOf } from "./status.ts";
 import { type Subscription, subscribe, subscribeInBatches } from "./subscribe.ts";
 
 /** A subscription as a client asks for it, on any transport. */
@@ -46,7 +46,7 @@ export type TapedeckApi = {
   readonly lists: Lists;
   /** Lists as messages. */
   readonly listMessages: ListMessages;
-  readonly status: (caller: Pick<CallContext, "roles" | "everywhere">) => Promise<Answer<"Status">>;
+  readonly status: (caller: Pick<CallContext, "workspace" | "roles" | "everywhere">) => Promise<Answer<"Status">>;
   readonly state: (context: CallContext) => Promise<StateAnswer>;
   /** State in the upstream's own messages. */
   readonly stateMessages: (context: CallContext) => Promise<StateRead>;
@@ -62,10 +62,11 @@ export type TapedeckApiDeps = StateDeps & {
   readonly positions: Positions;
   /** For pages of events: each may hold tens of MiB. */
   readonly pages: TimedSemaphore;
+  readonly services: StatusDeps["services"];
 };
 
 /** Tapedeck's own API: lists, state, events. Knows no transport. */
-export function tapedeckApi({ query, log, positions, pages, largeAnswers }: TapedeckApiDeps): TapedeckApi {
+export function tapedeckApi({ query, log, positions, pages, largeAnswers, services }: TapedeckApiDeps): TapedeckApi {
   const readState = stateReader({ query, largeAnswers });
   const readEvents = eventsPage({ log, positions, query }, pages);
 
@@ -90,7 +91,7 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers }: Tape
   return {
     lists: listsApi(query),
     listMessages: listMessages(query),
-    status: (caller) => statusOf(query, log(), caller),
+    status: (caller) => statusOf({ query, log: log(), services }, caller),
     state: async (context) => stateAnswer(await readState(context)),
     stateMessages: readState,
     events: readEvents,

@@ -20,6 +20,7 @@ afterAll(() => on[Symbol.asyncDispose]());
 beforeEach(() => {
   on.sent.length = 0;
   on.refusals.length = 0;
+  on.audited.length = 0;
   on.answers(() => ({ response: Buffer.from("answer") }));
 });
 
@@ -171,6 +172,14 @@ describe("the answer", () => {
     on.answers(() => ({ code, message }));
     await expect(on.call("QueueJob", { job: up })).rejects.toMatchObject({ name: "UpstreamError", code, message });
     expect(on.refusals).toEqual([]);
+    expect(on.audited).toMatchObject([{ about: { outcome: `refused by the upstream, code ${code}` } }]);
+  });
+
+  it("is recorded with who called, and without what was asked", async () => {
+    await on.call("QueueJob", { job: up });
+    const method = "/hashicorp.vagrant.Vagrant/QueueJob";
+    const about = { method, source: "default/alice/shop/vagrant", outcome: "ok" };
+    expect(on.audited).toEqual([{ action: "control.called", who: "test", workspace: "default", about }]);
   });
 
   it.each(["QueueJob", "ValidateJob", "UpsertTarget", "UpsertBox"])("to bytes that are no request: %s", async (rpc) => {

@@ -1,8 +1,7 @@
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { ReflectionService } from "@grpc/reflection";
+import { descriptorBytes } from "@tapedeck/shared/descriptors/descriptor-bytes";
 
 type Descriptors = ConstructorParameters<typeof ReflectionService>[0];
 
@@ -11,8 +10,7 @@ type Descriptors = ConstructorParameters<typeof ReflectionService>[0];
  * compiled: proto-loader would make one file per package, without imports and with names that only some clients resolve.
  */
 export function reflection(services: readonly string[]): ReflectionService {
-  const path = createRequire(import.meta.url).resolve("@tapedeck/proto/descriptors.binpb");
-  const { file } = fromBinary(FileDescriptorSetSchema, readFileSync(path));
+  const { file } = fromBinary(FileDescriptorSetSchema, descriptorBytes());
   const fileDescriptorProtos = file.map((one) => Buffer.from(toBinary(FileDescriptorProtoSchema, one)));
   const descriptors: Descriptors = {
     files: { format: "Protocol Buffer 3 DescriptorProto", type: {}, fileDescriptorProtos },

@@ -1,13 +1,13 @@
 import { Server, type ServerInterceptor, type ServiceDefinition, type UntypedHandleCall } from "@grpc/grpc-js";
 import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
 import { grpcLiveness, keepaliveOptions, type Liveness } from "@tapedeck/shared/service/peer-liveness";
+import type { Certificate } from "@tapedeck/shared/service/tls/certificate";
+import { serverCredentials } from "@tapedeck/shared/service/tls/grpc-credentials";
 import { HealthImplementation } from "grpc-health-check";
 import type { Role } from "../../call-context.ts";
 import { defaultLimits, type Limits } from "../../limits/settings.ts";
 import { type Address, addressText } from "../address.ts";
-import type { Certificate } from "../tls.ts";
 import { type AuthenticationOptions, authentication } from "./authentication.ts";
-import { serverCredentials } from "./credentials.ts";
 import { reflection } from "./reflection.ts";
 
 export type GrpcServices = {

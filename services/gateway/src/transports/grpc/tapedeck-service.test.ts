@@ -92,6 +92,7 @@ beforeAll(async () => {
     query: query as QueryClient,
     log: () => log.reader,
     positions: positions(() => log.reader),
+    services: { waiting: async function* () {} },
     ...callerLimits({ ...defaultLimits, largeAnswers: 1 }),
   });
   const { watch } = gatewayMetrics(createMetrics("test"), silentLogger);

@@ -3,6 +3,7 @@ import type { FastifyRequest } from "fastify";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import { requireRole } from "../../auth/roles.ts";
 import type { Caller, Role } from "../../call-context.ts";
+import type { Shown } from "./sign-in-cookie.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -25,7 +26,7 @@ export type Authentication = {
   /** The request comes from a page that is not our own. */
   readonly isOfOtherPage: boolean;
   /** The header, or what the cookie of the page stands for. */
-  readonly authorization: string | undefined;
+  readonly shown: Shown;
 };
 
 /**
@@ -34,13 +35,13 @@ export type Authentication = {
  */
 export async function authenticateRequest(
   request: FastifyRequest,
-  { authenticate, isOfOtherPage, authorization }: Authentication,
+  { authenticate, isOfOtherPage, shown }: Authentication,
 ): Promise<void> {
   const { access = "viewer" } = request.routeOptions.config;
   if (access === "everyone") return;
   const { "sec-websocket-protocol": offered = "" } = request.headers;
   const protocols = offered.split(",").map((name) => name.trim());
-  const caller = await authenticate({ authorization, protocols, peer: request.ip });
+  const caller = await authenticate({ ...shown, protocols, peer: request.ip });
   requireRole(access, caller);
   if (isOfOtherPage) requireReading(request, access, caller);
   callers.set(request, caller);

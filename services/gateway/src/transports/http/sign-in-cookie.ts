@@ -1,4 +1,5 @@
 import type { FastifyRequest } from "fastify";
+import type { Credentials } from "../../auth/authenticator.ts";
 import type { TokenSeal } from "../../auth/sealed-token.ts";
 import { isOwnOrigin } from "./host-origin.ts";
 
@@ -6,26 +7,33 @@ const name = "tapedeck-sign-in";
 /** The token ends earlier if it expires or is revoked. */
 const maxAgeSeconds = 30 * 24 * 3_600;
 
+export type CookieOptions = { readonly isSecure: boolean; readonly ageSeconds?: number };
+
 /** `value` empty: the cookie that takes the old one away. */
-export function signInCookie(value: string, { isSecure }: { readonly isSecure: boolean }): string {
-  const age = value === "" ? 0 : maxAgeSeconds;
+export function signInCookie(value: string, { isSecure, ageSeconds = maxAgeSeconds }: CookieOptions): string {
+  const age = value === "" ? 0 : ageSeconds;
   return `${name}=${value}; Path=/; Max-Age=${age}; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
 }
 
+/** What a request shows of its sender, beside its address and the subprotocols of a WebSocket. */
+export type Shown = Pick<Credentials, "authorization" | "session">;
+
 /**
- * The header `authorization` of a request, or what the cookie of somebody who has signed in stands for. The cookie counts
- * only where it can change nothing and where this gateway's own page sends it (decision 36); otherwise it is ignored.
+ * The header `authorization` of a request, or what the cookie of somebody who has signed in stands for: a token, or the
+ * session of a person of the identity provider. The cookie counts only where it can change nothing and where this gateway's
+ * own page sends it (decision 36); otherwise it is ignored.
  */
-export function authorizationOf(
-  request: FastifyRequest,
-  seal: TokenSeal | undefined,
-  isTls: boolean,
-): string | undefined {
+export function shownBy(request: FastifyRequest, seal: TokenSeal | undefined, isTls: boolean): Shown {
   const { authorization } = request.headers;
-  if (authorization !== undefined || !isReadingOfOwnPage(request, isTls)) return authorization;
-  const sealed = cookieOf(request.headers.cookie ?? "");
-  const token = sealed === undefined ? undefined : seal?.open(sealed);
-  return token === undefined ? undefined : `Bearer ${token}`;
+  if (authorization !== undefined) return { authorization };
+  const nothing = { authorization: undefined };
+  if (seal === undefined || !isReadingOfOwnPage(request, isTls)) return nothing;
+  const held = cookieOf(request.headers.cookie ?? "", name);
+  if (held === undefined || held === "") return nothing;
+  const token = seal.open(held);
+  if (token !== undefined) return { authorization: `Bearer ${token}` };
+  // A JWE has five parts, and what seals a token makes one.
+  return held.includes(".") ? { ...nothing, session: held } : nothing;
 }
 
 function isReadingOfOwnPage({ method, headers }: FastifyRequest, isTls: boolean): boolean {
@@ -39,7 +47,7 @@ function isReadingOfOwnPage({ method, headers }: FastifyRequest, isTls: boolean)
   return origin !== undefined || (referer !== undefined && isOwnOrigin(referer, host, isTls));
 }
 
-function cookieOf(header: string): string | undefined {
+export function cookieOf(header: string, cookie: string): string | undefined {
   const found = header.split(";").map((pair) => pair.trim());
-  return found.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1);
+  return found.find((pair) => pair.startsWith(`${cookie}=`))?.slice(cookie.length + 1);
 }

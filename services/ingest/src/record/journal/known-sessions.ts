@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { justBefore, type Offset } from "@tapedeck/shared/log/offset";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampKey } from "@tapedeck/shared/time/timestamp";
 
 export type KnownSession = {
   readonly id: string;
@@ -12,6 +13,8 @@ export type KnownSession = {
   readonly fingerprints: Map<string, string>;
   /** The last session.described, by channel. */
   readonly described: Map<string, KnownDescription>;
+  /** When the session's later labels were observed. */
+  readonly labelledAt: Set<string>;
   /** Channels with an open gap: what they miss may still be recorded. */
   readonly openGaps: Set<string>;
   /** Its tap vanished without closing the last connection. What the process sent since then is unknown. */
@@ -78,6 +81,7 @@ export class KnownSessions {
       version: fields?.upstream_version ?? "",
       fingerprints: new Map(),
       described: new Map(),
+      labelledAt: new Set(),
       openGaps: new Set(),
       cutOff: false,
       afterOffset: justBefore(offset),
@@ -97,6 +101,7 @@ function learnDetail(session: KnownSession, { kind, detail, observed_at }: Event
   if (kind === "session.identified") {
     session.fingerprints.set(fingerprint_channel, Buffer.from(fingerprint_sha256).toString("hex"));
   }
+  if (kind === "session.labelled") session.labelledAt.add(timestampKey(observed_at));
   for (const [channel, state] of Object.entries(states)) {
     session.described.set(channel, { state, at: observed_at, adopted });
   }

@@ -6,6 +6,7 @@ import {
   jetstreamManager,
 } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
+import { replicasOfLog, replicateAsLog } from "@tapedeck/shared/log/cluster/replicas";
 import type { SourceName } from "@tapedeck/shared/source";
 import { headers, type NatsConnection } from "nats";
 
@@ -30,9 +31,10 @@ export class LeaseBucket {
 
   /** The connection stays the caller's. Rejects when the bucket can't be had. */
   static async open(nc: NatsConnection, ttlMs: number, timeoutMs: number): Promise<LeaseBucket> {
-    const js = jetstream(nc, { timeout: timeoutMs });
+    const js = jetstream(nc, { timeout: timeoutMs, checkAPI: false });
     const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
-    await new Kvm(js).create(bucket, { history: 1, markerTTL: 60_000 });
+    await new Kvm(js).create(bucket, { history: 1, markerTTL: 60_000, replicas: await replicasOfLog(jsm) });
+    await replicateAsLog(jsm, `KV_${bucket}`);
     return new LeaseBucket(js, jsm, ttlMs);
   }
 

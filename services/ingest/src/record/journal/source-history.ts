@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { timestampKey } from "@tapedeck/shared/time/timestamp";
 import { ownChannel } from "../frames/numbering.ts";
 import { type KnownConnection, KnownConnections } from "./known-connections.ts";
 import { type KnownSession, KnownSessions } from "./known-sessions.ts";
@@ -79,6 +80,11 @@ export class SourceHistory {
   /** Whether the session has recorded this gap; see RecordedGaps. */
   hasReportedGap(session: string, gap: ReportedGap, at: Timestamp): boolean {
     return this.#gaps.hasReported(session, gap, at);
+  }
+
+  /** Whether labels of the session that were observed at this time are recorded. */
+  hasLabels(session: string, at: Timestamp): boolean {
+    return this.#sessions.get(session)?.labelledAt.has(timestampKey(at)) ?? false;
   }
 
   /** Takes any event of the source. `offset`: the event's offset, or the log's end when the event was appended. */

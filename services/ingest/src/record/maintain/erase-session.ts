@@ -104,7 +104,7 @@ export async function eraseSession(
 ): Promise<void> {
   const { signal, nats } = deps;
   if (!found.marked) await mark(found, deps);
-  const jsm = await jetstreamManager(nats);
+  const jsm = await jetstreamManager(nats, { checkAPI: false });
   const left = [...found.messages];
   let count = 0;
   const remove = async () => {

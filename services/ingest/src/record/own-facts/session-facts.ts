@@ -23,6 +23,16 @@ export function sessionEnded(reason: string): Fact {
   return sessionFact("session.ended", `the session ended: ${shorten(reason)}`, { reason: shorten(reason) });
 }
 
+/** `labels`: those that may differ from the session's own since a dev loop began; "": the session has none of this name. */
+export function sessionLabelled(labels: Readonly<Record<string, string>>, since: Timestamp | undefined): Fact {
+  const values = Object.entries(labels).map(([name, value]) => (value === "" ? `no ${name}` : `${name} ${value}`));
+  const summary = shorten(`labels: ${values.join(", ")}`);
+  return {
+    ...sessionFact("session.labelled", summary, { labels: { ...labels } }),
+    ...(since && { occurredAt: since }),
+  };
+}
+
 /** The session is presumably over, but nobody saw how or when it ended. */
 export function sessionLost(reason: string): Fact {
   const shortened = shorten(reason);

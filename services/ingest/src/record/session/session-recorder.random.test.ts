@@ -21,6 +21,8 @@ type RecorderAction =
   | { readonly do: "say"; readonly channel: Channel; readonly facts: number }
   /** Bytes without a time, the same again and again. */
   | { readonly do: "garble"; readonly channel: Channel }
+  /** The labels change, each time to others. */
+  | { readonly do: "label" }
   | { readonly do: "pause" }
   | { readonly do: "reconnect"; readonly seed: number }
   | { readonly do: "next process"; readonly known: boolean }
@@ -39,6 +41,7 @@ const steps: fc.Arbitrary<RecorderAction[]> = fc.array(
       arbitrary: fc.record({ do: fc.constant("say" as const), channel, facts: fc.integer({ min: 0, max: 2 }) }),
     },
     { weight: 5, arbitrary: fc.record({ do: fc.constant("garble" as const), channel }) },
+    { weight: 2, arbitrary: fc.constant<RecorderAction>({ do: "label" }) },
     { weight: 2, arbitrary: fc.constant<RecorderAction>({ do: "pause" }) },
     fc.record({ do: fc.constant("reconnect" as const), seed: fc.nat() }),
     fc.record({ do: fc.constant("next process" as const), known: fc.boolean() }),
@@ -71,6 +74,7 @@ function world(fate: readonly Fate[], shuffled: boolean) {
   const items: (Item & { readonly process: Process })[] = [];
   let now = 1_000;
   let upstreamClock = 0;
+  let label = 0;
   let connection = 0;
   let connected = false;
   let acknowledged = 0n;
@@ -154,6 +158,8 @@ function world(fate: readonly Fate[], shuffled: boolean) {
   return {
     log,
     processes,
+    /** The labels that the tap has not lost. */
+    labels: () => items.flatMap(({ what }) => (what?.$case === "labelled" ? [Number(what.value.labels.number)] : [])),
     async step(step: RecorderAction) {
       now += 3;
       switch (step.do) {
@@ -165,6 +171,10 @@ function world(fate: readonly Fate[], shuffled: boolean) {
           // (docs/decisions/0005-frames-are-known-by-their-bytes.md), and now and then a crash right after a reconnect
           // then costs the second.
           return current()[step.channel].length === 0 ? undefined : say(step.channel, `?${++upstreamClock}`);
+        case "label":
+          // Without a frame it has no session.
+          if (!connected || !spoke(current())) return;
+          return emit({ $case: "labelled", value: { labels: { number: `${++label}` }, since: undefined } });
         case "pause":
           now += 300;
           return;
@@ -237,6 +247,21 @@ function sessionsOf(log: FakeLog): Process[] {
   return [...sessions.values()];
 }
 
+function labelsOf(log: FakeLog): number[] {
+  return log
+    .recorded()
+    .flatMap(({ event: { kind, detail } }) =>
+      kind === "session.labelled" && detail?.$case === "session_detail" ? [Number(detail.value.labels.number)] : [],
+    );
+}
+
+/** The log may have more than the tap, which loses what it does not know to be recorded. */
+function expectLabelsOnce(log: FakeLog, labels: readonly number[]): void {
+  const recorded = labelsOf(log);
+  expect(recorded).toEqual([...new Set(recorded)].toSorted((a, b) => a - b));
+  expect(recorded).toEqual(expect.arrayContaining([...labels]));
+}
+
 function expectNumbersWithoutHoles(log: FakeLog): void {
   const last = new Map<string, number>();
   for (const { event } of log.recorded()) {
@@ -255,10 +280,11 @@ const spoke = ({ a, b }: Process) => a.length + b.length > 0;
 test("whatever is lost and killed, the log has what each process said, once and in order", async () => {
   await fc.assert(
     fc.asyncProperty(steps, fates, async (steps, fates) => {
-      const { log, processes, step, finish } = world(fates, false);
+      const { log, processes, labels, step, finish } = world(fates, false);
       for (const one of steps) await step(one);
       await finish();
       expect(sessionsOf(log)).toEqual(processes.filter(spoke));
+      expectLabelsOnce(log, labels());
       expectNumbersWithoutHoles(log);
     }),
     { numRuns: runs },

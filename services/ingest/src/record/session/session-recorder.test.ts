@@ -29,6 +29,11 @@ const described = (channel: string, state: string): What => ({
   value: { channel, state: Buffer.from(state) },
 });
 
+const labelled = (labels: Record<string, string>, since?: number): What => ({
+  $case: "labelled",
+  value: { labels, since: since === undefined ? undefined : timestampOfMs(since) },
+});
+
 /** A tap that remembers what it pushed, so that it can push it again. */
 function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", normalizer = plain } = {}) {
   const items: Item[] = [];
@@ -57,7 +62,7 @@ function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", norm
     /** The sessions that the tap was told. */
     reported,
     /** Pushes one thing at a moment (ms), on a connection. */
-    async push(ms: number, connection: string, what: What) {
+    async push(ms: number, connection: string, what: Item["what"]) {
       const item: Item = { index: BigInt(items.length + 1), connection, at: timestampOfMs(ms), what };
       items.push(item);
       await (await recording).take(item);
@@ -423,6 +428,62 @@ test("a Handle call's event is marked when it comes back, also after a crash in 
   ]);
 });
 
+describe("labels that change", () => {
+  const labels = (log: FakeLog) =>
+    events(log).filter(({ kind, detail }) => kind === "session.labelled" && detail?.$case === "session_detail");
+
+  test("are recorded with the time of the loop that has them, or with that of the item", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.push(500, "C1", labelled({ branch: "", commit: "b2" }, 480));
+    await tap.push(600, "C1", labelled({ branch: "fix" }));
+    await tap.settled();
+    const [session] = sessions(log);
+    const upstream = TimeSource.TIME_SOURCE_UPSTREAM;
+    const observed = TimeSource.TIME_SOURCE_OBSERVED;
+    expect(labels(log)).toMatchObject([
+      {
+        ...{ session, summary: "labels: no branch, commit b2", time_source: upstream },
+        ...{ occurred_at: timestampOfMs(480), observed_at: timestampOfMs(500) },
+        detail: { value: { labels: { branch: "", commit: "b2" } } },
+      },
+      { session, summary: "labels: branch fix", time_source: observed, occurred_at: timestampOfMs(600) },
+    ]);
+  });
+
+  test("wait until the session is known, and are nothing without one", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await tap.push(0, "C1", dialled);
+    await tap.push(1, "C1", labelled({ branch: "fix" }));
+    await tap.push(10, "C1", frame("a", "1 one"));
+    await tap.push(600, "C1", closed(true));
+    // It comes after all is over.
+    await tap.push(601, "C1", labelled({ branch: "late" }));
+    await tap.push(700, "C2", dialled);
+    await tap.push(701, "C2", labelled({ branch: "none" }));
+    await tap.push(702, "C2", closed(true));
+    await tap.settled();
+    expect(labels(log).map(({ summary, session }) => [summary, session])).toEqual([
+      ["labels: branch fix", [...sessions(log)][0]],
+    ]);
+  });
+});
+
+test("an item of a kind that is not known is nothing, and what follows is recorded", async () => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  await tap.push(0, "C1", dialled);
+  await tap.push(10, "C1", frame("a", "1 one"));
+  // As an item of a later version is decoded.
+  await tap.push(11, "C1", undefined);
+  await tap.push(500, "C1", frame("a", "2 two"));
+  await tap.settled();
+  expect(texts(log, "a")).toEqual(["1 one", "2 two"]);
+});
+
 test("whatever is pushed again after a crash adds nothing", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
@@ -433,12 +494,14 @@ test("whatever is pushed again after a crash adds nothing", async () => {
     [11, "C1", frame("b", "2 two")],
     [500, "C1", frame("a", "garbage")],
     [500, "C1", frame("a", "garbage")],
+    [550, "C1", labelled({ branch: "fix" }, 540)],
     [600, "C1", described("a", "y")],
     [601, "C1", { $case: "channel_ended", value: { channel: "b", code: 13, message: "UTF-8", final: true } }],
     [602, "C1", { $case: "dropped", value: { channel: "a", count: 3n, bytes: 30n, reason: "spill_full" } }],
     [603, "C1", described("a", "x")],
     [700, "C1", closed(true)],
     [5_000, "C2", dialled],
+    [5_000, "C2", labelled({ branch: "fix" })],
     [5_001, "C2", frame("a", "9 nine")],
     [6_000, "C2", frame("a", "garbage")],
     [6_100, "C2", closed()],
@@ -477,6 +540,7 @@ test("a crash between any two messages leaves nothing out and repeats nothing", 
     await tap.push(400, "C1", frame("a", "3 three"));
     await tap.push(500, "C1", ending);
     await tap.push(600, "C1", frame("a", "4 four"));
+    await tap.push(650, "C1", labelled({ branch: "fix" }, 600));
     await tap.push(700, "C1", closed(true));
     await tap.settled();
     return { log, tap };
@@ -484,7 +548,9 @@ test("a crash between any two messages leaves nothing out and repeats nothing", 
   const told = (log: FakeLog) => ({ own: kinds(log), a: texts(log, "a"), b: texts(log, "b") });
   const whole = await play();
   const expected = told(whole.log);
-  expect(expected.own.slice(-4)).toEqual(["upstream.lost", "session.gap", "upstream.lost", "session.ended"]);
+  expect(expected.own.slice(-5)).toEqual([
+    ...["upstream.lost", "session.gap", "session.labelled", "upstream.lost", "session.ended"],
+  ]);
   await whole.tap[Symbol.asyncDispose]();
   const messages = new Set(whole.log.stored.map(({ seq }) => seq)).size;
   expect(messages).toBeGreaterThan(8);

@@ -12,6 +12,7 @@ import { openSourceJournal, type SourceJournal } from "../journal/source-journal
 import type { PushedSession, SessionRecorderOptions } from "../pushed-session.ts";
 import { isWaiting, runPending, type UpstreamConnection, whenDecided } from "./connection.ts";
 import type { Injections } from "./injections.ts";
+import { recordLabels } from "./record-labels.ts";
 import { type SessionParts, sessionParts } from "./session-parts.ts";
 
 type What = NonNullable<Item["what"]>;
@@ -216,6 +217,8 @@ export class SessionRecorder implements PushedSession {
           done(states.described(connection, what.value, at));
           states.tell(connection, what.value, at);
         });
+      case "labelled":
+        return whenDecided(connection, () => done(recordLabels(this.#journal, connection, what.value, at)));
       case "dropped":
         return whenDecided(connection, () => done(gaps.dropped(connections.current, what.value, at)));
       case "closed":

@@ -1,10 +1,13 @@
 import { Worker } from "node:worker_threads";
+import { installation } from "@tapedeck/shared/installation";
 import type { MaskResult, MaskTask } from "./mask-tasks.ts";
 
 export type MaskRequest = { readonly id: number; readonly task: MaskTask };
 export type MaskAnswer = { readonly id: number } & ({ readonly done: MaskResult } | { readonly failed: string });
 
 type Waiting = { readonly resolve: (done: MaskResult) => void; readonly reject: (cause: unknown) => void };
+
+const program = new URL(installation === "checkout" ? "./mask-worker.ts" : "./mask-worker.js", import.meta.url);
 
 /** Masks messages in a thread of its own, which starts with the first of them and keeps no process alive. */
 export class MaskThread {
@@ -27,7 +30,7 @@ export class MaskThread {
   }
 
   #start(): Worker {
-    const worker = new Worker(new URL("./mask-worker.ts", import.meta.url));
+    const worker = new Worker(program);
     worker.on("message", (answer: MaskAnswer) => {
       const waiting = this.#waiting.get(answer.id);
       if ("done" in answer) waiting?.resolve(answer.done);

@@ -93,10 +93,10 @@ function flakyBuilds(): Condition {
       b.started_at, b.outcome, next.is_good as is_flake
     from build_times b left join lateral (
       select n.outcome = 'succeeded' as is_good from operations n
-      where b.outcome = 'failed' and n.session = b.session and n.runner = b.runner and n.loop > b.loop
-        and n.kind = 'build' and n.subject = b.artifact and n.outcome in ('succeeded', 'failed') and not n.cache_hit
-        and not n.injected
-      order by n.session, n.runner, n.loop limit 1) next on true
+      where b.outcome = 'failed' and n.session = b.session and n.runner = b.runner and n.subject = b.artifact
+        and (n.loop, n.start_position) > (b.loop, b.start_position)
+        and n.kind = 'build' and not n.cache_hit and not n.injected and n.outcome in ('succeeded', 'failed')
+      order by n.loop, n.start_position limit 1) next on true
     where b.outcome in ('succeeded', 'failed') and not b.cache_hit and not b.injected)`;
 }
 

@@ -12,6 +12,10 @@ export const common = {
   runner: "Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.",
   loop: "Number of the dev loop in its runner, from 1; 0 outside of loops.",
   labels: "Labels of the session (branch, commit, host, your own) as one JSON object of texts.",
+  loop_labels:
+    "Labels when the dev loop began: those of its session, with what had changed by then (branch, commit, dirty). One JSON object of texts.",
+  changed_labels:
+    "Labels (branch, commit, dirty) with their values from then on, as JSON; null: none of this name. Others are the session's.",
   start_position: "Position in the log of the event that began it. A number that grows with the log.",
   end_position: "Position in the log of the event that ended it; null while it runs.",
   start_position_text: "start_position as the API takes it (at=, after=).",

@@ -44,12 +44,40 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
       "One row for each dev loop that is over: what was waited for, and what failed first. The base of loop_times.",
     columns: { ...loop, upstream: common.upstream },
   },
+  red_times: {
+    about: "One row for each time that a source went red. The base of time_to_green.",
+    columns: {
+      ...shared("source"),
+      loop_id: "Id of the failed loop that began it. Refers to operations.id.",
+      start_position: "Position in the log at which that loop began.",
+      failed_at: "When that loop failed.",
+      green_loop_id: "Id of the source's next good loop; null: there is none yet.",
+      green_at: "When the good loop ended; null while red.",
+      green_start_position: "Position in the log at which the good loop began; null while red.",
+      green_end_position: "Position in the log at which the good loop ended; null while red.",
+    },
+  },
+  session_labels: {
+    about:
+      "One row for each time that a session's labels changed, because a dev loop began on another branch or commit. sessions.labels stay those of its start.",
+    columns: {
+      ...shared("source", "session"),
+      labels: common.changed_labels,
+      at: "When the dev loop began from which on they hold, by the upstream's clock. Until the session's next row.",
+      ns: "Nanoseconds (0 to 999) to add to at, which has microseconds.",
+      position: "Position in the log of session.labelled, the event that told of it.",
+    },
+  },
+  loop_labels: {
+    about: "One row for each dev loop, running or over, that began after its session's labels had changed.",
+    columns: { ...shared("source", "session", "runner", "loop"), labels: common.changed_labels },
+  },
   loop_times: {
     about: "One row for each dev loop that is over, from Skaffold's noticing the change until it was ready or failed.",
     columns: {
       ...loop,
       ...shared("start_position_text", "end_position_text"),
-      labels: common.labels,
+      labels: common.loop_labels,
       ready_ms: "duration_ms of loops that succeeded; null for the others. Percentiles of the wait are made of this.",
       overtaken:
         "Whether the next change came before the loop was ready: the next loop began within 500 ms of its end, less than Skaffold's poll interval.",
@@ -60,7 +88,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
     columns: {
       ...shared("source", "workspace", "developer", "project", "session", "start_position_text", "end_position_text"),
       ...cause,
-      labels: common.labels,
+      labels: common.loop_labels,
       loop_id: "Id of the failed loop that began it. Refers to operations.id.",
       failed_at: "When that loop failed.",
       green_at: "When the next good loop of the source ended, also in a later session; null: there is none yet.",
@@ -91,7 +119,8 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
       "One row for each cause of a failure: a failed loop's first failed operation, and what failed outside of loops.",
     columns: {
       ...ofSource,
-      ...shared("labels", "session"),
+      ...shared("session"),
+      labels: "Labels when the failed loop began; outside of loops those of the session. One JSON object of texts.",
       failed_at: "When it failed, by the upstream's clock.",
       phase: "Kind of the operation that failed first: build, deploy, check, command, app …; empty: not known.",
       subject: "Subject of that operation, such as the artifact; may be empty.",
@@ -105,9 +134,11 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   build_times: {
     about: "One row for each build of an artifact by Skaffold.",
     columns: {
-      ...shared("workspace", "developer", "project", "source", "labels", "session", "runner", "loop", "duration_ms"),
+      ...shared("workspace", "developer", "project", "source", "session", "runner", "loop", "duration_ms"),
       ...shared("outcome", "cache_hit", "error_code", "error", "platform", "injected"),
       ...shared("start_position", "start_position_text"),
+      labels:
+        "Labels when the build's dev loop began; outside of loops those of the session. One JSON object of texts.",
       artifact: "Name of the artifact (image) in skaffold.yaml.",
       started_at: "When the build began; when it ended where its start was not recorded.",
       skaffold_version: "Version of Skaffold, as it reports it.",

@@ -1,4 +1,4 @@
-import { ofSource, type RelationComment, shared } from "./comment.ts";
+import { common, ofSource, type RelationComment, shared } from "./comment.ts";
 
 const operation = {
   ...ofSource,
@@ -82,6 +82,6 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
   },
   loops: {
     about: "One row for each dev loop of Skaffold, running ones included: the operations of kind loop.",
-    columns: { ...operation, ...shared("start_position_text", "end_position_text") },
+    columns: { ...operation, ...shared("start_position_text", "end_position_text"), labels: common.loop_labels },
   },
 };

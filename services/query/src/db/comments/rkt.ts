@@ -6,7 +6,8 @@ const ofHistory = { ...ofSession, ...shared("gone", "gone_at", "first_position",
 /** Pods and images of rkt's hosts. */
 export const rktComments: Readonly<Record<string, RelationComment>> = {
   pod_runs: {
-    about: "One row for each run of a pod on a rkt host.",
+    about:
+      "One row for each run of a pod on a rkt host. A pod that ran before its host was recorded has none until it ends: rkt_pods has it.",
     columns: {
       ...shared("source", "workspace", "developer", "project", "session", "started_at", "ended_at", "duration_ms"),
       ...shared("outcome", "error", "start_position", "start_position_text", "gone"),

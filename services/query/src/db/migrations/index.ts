@@ -12,6 +12,9 @@ import { eventPositions } from "./0010-event-positions.ts";
 import { operationIndexes } from "./0011-operation-indexes.ts";
 import { loopTimes } from "./0012-loop-times.ts";
 import { buildMonths } from "./0013-build-months.ts";
+import { loopLabels } from "./0014-loop-labels.ts";
+import { flakesWithoutLoops } from "./0015-flakes-without-loops.ts";
+import { dashboards } from "./0016-dashboards.ts";
 
 /** In the order of their names. A released migration never changes; add the next one. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -28,4 +31,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0011-operation-indexes": operationIndexes,
   "0012-loop-times": loopTimes,
   "0013-build-months": buildMonths,
+  "0014-loop-labels": loopLabels,
+  "0015-flakes-without-loops": flakesWithoutLoops,
+  "0016-dashboards": dashboards,
 };

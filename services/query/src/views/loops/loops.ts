@@ -7,32 +7,46 @@ import { operations } from "../operations/operations.ts";
 import { endsSession, stepOf } from "../operations/pairing.ts";
 import type { View } from "../view.ts";
 import { finishedLoop, type LoopKey, loopName } from "./finished-loop.ts";
+import { applyLabels } from "./loop-labels.ts";
 
 const finishedLoops = table("finished_loops", ["id"]);
 
-/** Each loop that is over, in one row: what it waited for, and what failed first. */
+/** Each loop that is over, in one row: what it waited for, and what failed first. And the labels of loops, running or over. */
 export const loops: View = {
   name: "loops",
-  version: 1,
-  sessionTables: ["finished_loops"],
+  version: 2,
+  sessionTables: ["finished_loops", "session_labels", "loop_labels"],
   after: operations,
   async apply(tx, batch) {
-    const touched = loopsIn(batch);
-    const abandoned = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
-    if (touched.length === 0 && abandoned.length === 0) return;
-    const rows = await operationsOf(tx, touched, abandoned);
-    const next = new Map(rows.filter(({ is_next }) => is_next).map((row) => [loopName(row), row]));
-    const own = Map.groupBy(
-      rows.filter(({ is_next }) => !is_next),
-      loopName,
-    );
-    const finished = [...own.values()].flatMap((rows) => {
-      const [{ session, runner, loop } = { session: "", runner: 0, loop: 0 }] = rows;
-      return finishedLoop(rows, next.get(loopName({ session, runner, loop: loop + 1 }))) ?? [];
-    });
-    await upsert(tx, finishedLoops, finished);
+    await applyFinished(tx, batch);
+    await applyLabels(tx, batch, begunIn(batch));
   },
 };
+
+async function applyFinished(tx: Tx, batch: readonly RecordedEvent[]): Promise<void> {
+  const touched = loopsIn(batch);
+  const abandoned = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
+  if (touched.length === 0 && abandoned.length === 0) return;
+  const rows = await operationsOf(tx, touched, abandoned);
+  const next = new Map(rows.filter(({ is_next }) => is_next).map((row) => [loopName(row), row]));
+  const own = Map.groupBy(
+    rows.filter(({ is_next }) => !is_next),
+    loopName,
+  );
+  const finished = [...own.values()].flatMap((rows) => {
+    const [{ session, runner, loop } = { session: "", runner: 0, loop: 0 }] = rows;
+    return finishedLoop(rows, next.get(loopName({ session, runner, loop: loop + 1 }))) ?? [];
+  });
+  await upsert(tx, finishedLoops, finished);
+}
+
+/** The loops that begin in the batch. */
+function begunIn(batch: readonly RecordedEvent[]): readonly LoopKey[] {
+  return batch.flatMap((recorded) => {
+    const step = stepOf(recorded);
+    return step?.does === "start" && step.pairing.kind === "loop" && !step.pairing.injected ? [step.pairing] : [];
+  });
+}
 
 /** The loops that an event of the batch says something about, and of a loop that begins the one before. */
 function loopsIn(batch: readonly RecordedEvent[]): readonly LoopKey[] {

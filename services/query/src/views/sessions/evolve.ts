@@ -64,7 +64,11 @@ function firstRow({ event, offset }: RecordedEvent): SessionRow {
 function described({ event }: RecordedEvent, before: SessionRow): Partial<SessionRow> {
   if (event.detail?.$case !== "session_detail") return {};
   const { labels, upstream_version } = event.detail.value;
-  const added = Object.entries(labels).map(([name, value]) => [key(name), longText(value)]);
+  // Later labels are those of loops. The session keeps the ones that it began with.
+  const added = Object.entries(event.kind === "session.labelled" ? {} : labels).map(([name, value]) => [
+    key(name),
+    longText(value),
+  ]);
   return {
     ...(added.length > 0 && { labels: { ...before.labels, ...Object.fromEntries(added) } }),
     ...(upstream_version !== "" && { upstream_version: text(upstream_version) }),

@@ -24,6 +24,7 @@ export type CompareRequest = {
 
 /** What comes after so many explains nothing. */
 const mostDifferences = 200;
+const mostSame = 500;
 
 export type CompareApi = (context: CallContext, request: CompareRequest) => Promise<CompareResponse>;
 
@@ -48,14 +49,15 @@ export function compareApi(deps: FactsDeps): CompareApi {
       readFacts(deps, call, one, peopleName(one, other)),
       other && readFacts(deps, call, other, peopleName(other, one)),
     ]);
-    const { differences, equal } = differencesOf(leftFacts, rightFacts);
+    const { differences, same } = differencesOf(leftFacts, rightFacts);
     return {
       left: sideOf(one, leftFacts),
       right: other && rightFacts && sideOf(other, rightFacts),
       differences: differences
         .slice(0, mostDifferences)
         .map((difference) => differenceOf(difference, leftFacts, rightFacts)),
-      equal,
+      equal: same.length,
+      same: same.slice(0, mostSame),
       position,
     };
   };

@@ -3,7 +3,14 @@ import type { Answer } from "../answers.ts";
 import { textJson, timeJson } from "../lists.ts";
 
 /** A comparison in the HTTP API. */
-export function comparisonJson({ left, right, differences, equal, position }: CompareResponse): Answer<"Comparison"> {
+export function comparisonJson({
+  left,
+  right,
+  differences,
+  equal,
+  same,
+  position,
+}: CompareResponse): Answer<"Comparison"> {
   if (left === undefined) throw new Error("a comparison has a left side");
   return {
     left: sideJson(left),
@@ -12,6 +19,7 @@ export function comparisonJson({ left, right, differences, equal, position }: Co
       const { kind, evidence } = difference as unknown as Pick<Answer<"Difference">, "kind" | "evidence">;
       return { ...difference, kind, left, right, evidence };
     }),
+    same: same.map((fact) => ({ ...fact, kind: fact.kind as Answer<"Difference">["kind"] })),
     ...{ equal, position },
   };
 }

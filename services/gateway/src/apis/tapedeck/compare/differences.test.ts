@@ -1,20 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { DifferenceKind } from "../schemas/comparison.ts";
 import { differencesOf } from "./differences.ts";
-import type { FactStep, Facts, Failure, Found } from "./facts.ts";
+import type { Facts } from "./facts.ts";
+import { at, broken, failed, named, step } from "./testing/planted-sides.ts";
 
 // A failure with a known cause, planted among differences that have nothing to do with it: the cause comes first.
-
-const at = (value: string): Found => ({ value, position: "383600-t3k9x2" });
-const named = (values: Readonly<Record<string, string>>) =>
-  new Map(Object.entries(values).map(([name, value]) => [name, at(value)]));
-
-const step = (kind: string, subject: string, more: Partial<FactStep> = {}): FactStep => ({
-  ...{ kind, subject, outcome: "succeeded", durationMs: 1_000, isCached: false, platform: "" },
-  ...{ position: "383600-t3k9x2", usualMs: 1_000 },
-  ...(kind === "build" && { platform: "linux/amd64" }),
-  ...more,
-});
 
 const good: Facts = {
   ...{ name: "bob/shop", session: "B", runner: 1, loop: 3, outcome: "succeeded", position: "383600-t3k9x2", gaps: 0 },
@@ -48,24 +38,6 @@ const other: Facts = {
   }),
 };
 const laterLoop: Facts = { ...good, name: "loop 4", loop: 4 };
-
-const failed = (phase: string, text: string, more: Partial<Failure> = {}): Failure => ({
-  ...{ phase, subject: "", code: "UNKNOWN_ERROR", text, suggestions: [], position: "383600-t3k9x2", log: [], ...more },
-});
-
-/** The steps up to the one that failed. */
-function broken(facts: Facts, failure: Failure, more: Partial<Facts> = {}): Facts {
-  const index = facts.steps.findIndex(({ kind, subject }) => kind === failure.phase && subject === failure.subject);
-  const steps = facts.steps
-    .slice(0, index + 1)
-    .map((one, place): FactStep => (place === index ? { ...one, outcome: "failed" } : one));
-  const isBeforeCheck = ["build", "deploy"].includes(failure.phase);
-  return {
-    ...{ ...facts, outcome: "failed", failure, steps, ports: new Map() },
-    ...(isBeforeCheck && { resources: new Map() }),
-    ...more,
-  };
-}
 
 type Planted = {
   readonly cause: string;
@@ -351,9 +323,11 @@ describe("the planted cause is first:", () => {
 });
 
 it("equal sides have no differences, and all that was compared counts", () => {
-  const { differences, equal } = differencesOf(good, good);
+  const { differences, same } = differencesOf(good, good);
   expect(differences).toEqual([]);
-  expect(equal).toBeGreaterThan(20);
+  expect(same.length).toBeGreaterThan(20);
+  expect(same).toContainEqual({ kind: "version", subject: "version", value: good.version.value });
+  expect(same).toContainEqual({ kind: "failure", subject: "failure", value: "none" });
 });
 
 it("what comes after the failed step is no difference: it did not happen", () => {

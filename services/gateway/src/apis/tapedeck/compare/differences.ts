@@ -1,6 +1,7 @@
 import { differenceKinds } from "../schemas/comparison.ts";
 import type { Facts } from "./facts.ts";
 import { failureDifference } from "./failure-difference.ts";
+import { settingDifferences } from "./setting-differences.ts";
 import { cacheDifferences, changedDifferences, durationDifferences, platformDifferences } from "./step-differences.ts";
 import { storyOf } from "./story.ts";
 import {
@@ -11,7 +12,6 @@ import {
   labelDifferences,
   portDifferences,
   resourceDifferences,
-  settingDifferences,
   versionDifference,
 } from "./value-differences.ts";
 import type { Compared } from "./weighed.ts";
@@ -42,6 +42,6 @@ export function differencesOf(left: Facts, right: Facts | undefined): Compared {
           differenceKinds.indexOf(a.kind) - differenceKinds.indexOf(b.kind) ||
           a.subject.localeCompare(b.subject, "en"),
       ),
-    equal: all.reduce((sum, { equal }) => sum + equal, 0),
+    same: all.flatMap(({ same }) => same),
   };
 }

@@ -14,11 +14,16 @@ const tasks: Readonly<Record<string, RegExp>> = {
   check: /^(?:StatusCheck|Deploy)/,
 };
 
-const looksBad = /\b(?:error|fatal|panic|failed|cannot|denied|refused)\b/i;
+const looksBad = /\b(?:\w*error|\w*exception|fatal|panic|failed|cannot|denied|refused|emerg)\b/i;
 const colours = new RegExp(`${String.fromCharCode(27)}\\[[0-9;?]*[A-Za-z]`, "g");
+/** What rkt puts before a line: the time as Go prints it, and the journal's field. */
+const journal = /^\d{4}-\d\d-\d\d [\d:.]+ [+-]\d{4} \S+ MESSAGE=/;
 const longestLine = 300;
 
-/** Lines of a step's output that tell of an error, in their order. Applications log errors of their own; those are left out. */
+/**
+ * Lines of a step's output that tell of an error, in their order. Applications of Skaffold log errors of their own, which are
+ * left out; what an app of a rkt host prints is its output.
+ */
 export function errorLines(
   written: readonly EventJson[],
   step: Pick<Operation, "kind" | "subject" | "instance" | "runner" | "loop">,
@@ -28,7 +33,7 @@ export function errorLines(
     .flatMap(({ detail, position }) =>
       plainText(String(detail?.text ?? ""))
         .split("\n")
-        .map((line): Found => ({ value: line.trim().slice(0, longestLine), position })),
+        .map((line): Found => ({ value: line.replace(journal, "").trim().slice(0, longestLine), position })),
     );
   const seen = new Set<string>();
   return lines.filter(({ value }) => {
@@ -44,6 +49,8 @@ function isOf(
 ): boolean {
   // A Vagrant server runs many jobs at once, and the output of each names its job.
   if (event.kind === "terminal.written" && instance !== "") return event.subject === instance;
+  if (kind === "app") return detail?.container !== "" && `${detail?.pod}/${detail?.container}` === subject;
+  if (kind === "pod") return detail?.pod === subject;
   if (channel === "logs" || detail?.noise === true) return false;
   if (operation !== undefined && loop > 0 && (operation.loop !== loop || operation.runner !== runner)) return false;
   const task = String(detail?.task ?? "");

@@ -1,17 +1,25 @@
 import type { Facts, Failure } from "./facts.ts";
 import { isTelling, reasonOf, tellingText } from "./reasons.ts";
 import { isSameFailure, tellingLine } from "./story.ts";
-import type { Compared, Weighed } from "./weighed.ts";
+import { type Compared, nothing, type Weighed } from "./weighed.ts";
 
-/** Points: a text that says what is wrong explains by itself; one that only says that it failed is to be explained. */
-const points = { differs: 72, known: 70, says: 62, onlyFailed: 40 } as const;
+/**
+ * Points: a text that says what is wrong explains by itself. One that only says that it failed is to be explained: by
+ * another branch or commit if by nothing better, but not by another host.
+ */
+const points = { differs: 72, known: 70, says: 62, onlyFailed: 35 } as const;
 
 /** How the sides failed, if they did not fail in the same way. */
 export function failureDifference(left: Facts, right: Facts | undefined): Compared {
   const [one, other] = [left.failure, right?.failure];
-  if (one === undefined && other === undefined) return { differences: [], equal: right === undefined ? 0 : 1 };
-  if (one !== undefined && other !== undefined && isSameFailure(one, other)) return { differences: [], equal: 1 };
-  return { differences: [weighed(one, other, right)], equal: 0 };
+  const same = (subject: string, value: string): Compared => ({
+    differences: [],
+    same: [{ kind: "failure", subject, value }],
+  });
+  if (one === undefined && other === undefined) return right === undefined ? nothing : same("failure", "none");
+  if (one !== undefined && other !== undefined && isSameFailure(one, other))
+    return same(stepName(one), tellingText(one.text));
+  return { differences: [weighed(one, other, right)], same: [] };
 }
 
 function weighed(one: Failure | undefined, other: Failure | undefined, right: Facts | undefined): Weighed {
@@ -57,6 +65,7 @@ function stepName({ phase, subject }: Failure): string {
 
 /** A text whose meaning is known says more than one that only looks like an error. */
 function pointsOf(text: string): number {
-  if (reasonOf(text) !== undefined) return points.known;
+  const reason = reasonOf(text);
+  if (reason !== undefined) return reason.isVague ? points.says : points.known;
   return isTelling(text) ? points.says : points.onlyFailed;
 }

@@ -1,3 +1,4 @@
+import { Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { parseFilter } from "@tapedeck/shared/filter/filter";
@@ -7,7 +8,7 @@ import type { QueryClient } from "../../../query-client.ts";
 import { nameOf } from "../../resolve-source.ts";
 import type { EventsPageRequest } from "../events-page.ts";
 import type { Page } from "../list.ts";
-import { type StateRead, stateJson } from "../state.ts";
+import { type StateRead, type StateRow, stateJson } from "../state.ts";
 import { errorLines } from "./error-lines.ts";
 import type { FactStep, Facts, Failure, Found, Named } from "./facts.ts";
 
@@ -37,11 +38,12 @@ export async function readFacts(deps: FactsDeps, context: CallContext, side: Sid
     deps.readState({ ...context, source: session.source, session: session.session, at: position }),
   ]);
   const json = stateJson(state.upstream, state.rows);
+  const manifests = podManifests(state.rows);
   state.done();
-  const known = stateFacts(upstream, json, position, configuredAt);
+  const known = stateFacts(upstream, json, position, configuredAt, manifests);
   const own = steps.length > 0 ? steps : unit === undefined ? [] : [unit];
-  const { command = "", ...labels } = session.labels;
   const started = (value: string): Found => ({ value, position: session.start_position });
+  const { command: label = started(""), ...labels } = labelsOf(side);
   return {
     name,
     session: session.session,
@@ -50,14 +52,52 @@ export async function readFacts(deps: FactsDeps, context: CallContext, side: Sid
     outcome: outcomeOf(unit),
     position,
     version: started(session.upstream_version),
-    labels: new Map(Object.entries(labels).map(([label, value]) => [label, started(value)])),
-    command: started(command.replace(/^\S*(?:skaffold|vagrant)\S*\s+/, "")),
+    labels: new Map(Object.entries(labels)),
+    command: commandOf(side, events) ?? {
+      ...label,
+      value: label.value.replace(/^\S*(?:skaffold|vagrant)\S*\s+/, ""),
+    },
     ...known,
     resources: withTexts(known.resources, events),
     steps: own.map((step) => factStep(step, history)),
     failure: await readFailure(reading, own, events),
     gaps: session.gaps,
   };
+}
+
+/** Vagrant tells with which arguments a command was run; the label of `tapedeck run` has its name alone. */
+function commandOf({ unit }: Side, events: readonly EventJson[]): Found | undefined {
+  if (unit?.kind !== "command") return undefined;
+  const args = events.find(({ kind, subject }) => kind === "command.finished" && subject === unit.instance)?.detail
+    ?.args;
+  if (!Array.isArray(args)) return undefined;
+  return { value: [unit.subject, ...args.map(String)].join(" "), position: unit.start_position };
+}
+
+/** rkt's manifests by the id of their pod. Only a state's rows have them. */
+function podManifests(rows: readonly StateRow[]): ReadonlyMap<string, unknown> {
+  return new Map(
+    rows.flatMap(({ collection, key, bytes }) => {
+      if (collection !== "rkt.pods") return [];
+      try {
+        return [[key, JSON.parse(Pod.decode(bytes).manifest.toString()) as unknown] as const];
+      } catch {
+        return [];
+      }
+    }),
+  );
+}
+
+/** The labels of the loop when it began, or else of the session. */
+function labelsOf({ session, unit }: Side): Record<string, Found> {
+  const labels = unit?.kind === "loop" ? unit.labels : session.labels;
+  const changed = unit?.labels_position || session.start_position;
+  return Object.fromEntries(
+    Object.entries(labels).map(([label, value]) => {
+      const isOwn = value === session.labels[label];
+      return [label, { value, position: isOwn ? session.start_position : changed }];
+    }),
+  );
 }
 
 type Reading = { readonly deps: FactsDeps; readonly context: CallContext; readonly side: Side };
@@ -134,12 +174,12 @@ function eventsOf(
   return deps.events({ workspace, signal, filter, ...range }).then(({ items }) => items);
 }
 
-/** What failed in the loop, and what was said of its resources. */
+/** What failed in the loop, what was said of its resources, and the end of a command. */
 function readEvents(reading: Reading): Promise<readonly EventJson[]> {
   const { session, unit, position } = reading.side;
   const after = unit?.start_position || session.start_position;
   return eventsOf(reading, {
-    kinds: ["*.failed", "resource.*"],
+    kinds: ["*.failed", "resource.*", "command.finished"],
     after,
     until: position,
     limit: most.events,
@@ -172,6 +212,9 @@ function withTexts(known: Named, events: readonly EventJson[]): Named {
   );
 }
 
+/** SIGTERM ended the app of a rkt host, as it does when another one of its pod fails. */
+const isTold = ({ kind, exit_code }: Operation) => kind === "app" && exit_code === 15;
+
 /** The failed step that ended first: what failed after it followed from it. */
 async function readFailure(
   reading: Reading,
@@ -181,7 +224,7 @@ async function readFailure(
   const { unit } = reading.side;
   const failed = steps
     .filter(({ outcome }) => outcome === "failed")
-    .toSorted((a, b) => (a.end_position < b.end_position ? -1 : 1));
+    .toSorted((a, b) => Number(isTold(a)) - Number(isTold(b)) || (a.end_position < b.end_position ? -1 : 1));
   const first = failed[0] ?? (unit?.outcome === "failed" ? unit : undefined);
   if (first === undefined) return undefined;
   const event = events.find(({ position }) => position === first.end_position);

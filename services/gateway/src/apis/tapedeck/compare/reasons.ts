@@ -1,7 +1,18 @@
 import type { DifferenceKind } from "../schemas/comparison.ts";
 
 /** What an error's text says by itself, and what kinds of differences may be behind it. */
-export type Reason = { readonly name: string; readonly explains: readonly DifferenceKind[] };
+export type Reason = {
+  readonly name: string;
+  readonly explains: readonly DifferenceKind[];
+  /** It explains so where one of these failed; absent: of any. */
+  readonly phases?: readonly string[];
+  /** The settings that may be behind it, by the first part of their names; absent: those of the phase that failed. */
+  readonly areas?: readonly string[];
+  /** Whatever else is said, no other difference is behind it. */
+  readonly isWhole?: true;
+  /** It says that something failed in this way, and not why. */
+  readonly isVague?: true;
+};
 
 type Rule = Reason & { readonly pattern: RegExp };
 
@@ -14,21 +25,29 @@ const rules: readonly Rule[] = [
     explains: ["platform"],
   },
   {
+    name: "a registry refuses more pulls",
+    pattern: /toomanyrequests|pull rate limit/i,
+    explains: [],
+    isWhole: true,
+  },
+  {
     name: "an image cannot be pulled",
     pattern:
-      /ImagePullBackOff|ErrImagePull|InvalidImageName|pull access denied|manifest unknown|(?:failed|unable|can't|cannot)\b.{0,20}\bpull/i,
-    explains: ["command", "artifact"],
+      /ImagePullBackOff|ErrImage(?:Never)?Pull|not present with pull policy|InvalidImageName|pull access denied|manifest unknown|(?:failed|unable|can't|cannot)\b.{0,20}\bpull/i,
+    // What was built on this machine is not known to a cluster elsewhere.
+    explains: ["command", "artifact", "configuration"],
   },
   {
     name: "a port is taken",
     pattern:
-      /address already in use|\bport \d+\b.*\b(?:taken|in use|not available|allocated)|bind:.*(?:in use|denied)/i,
+      /address already in use|\bport (?:to )?\d+\b.*\b(?:taken|in use|not available|allocated)|bind:.*(?:in use|denied)/i,
     explains: ["port"],
   },
   {
     name: "no space is left",
     pattern: /no space left on device|disk quota|DiskPressure|ephemeral.storage/i,
     explains: [],
+    isWhole: true,
   },
   { name: "memory ran out", pattern: /OOMKilled|out of memory|signal: killed|exit (?:code|status) 137/i, explains: [] },
   {
@@ -44,8 +63,28 @@ const rules: readonly Rule[] = [
   {
     name: "this version does not know it",
     pattern:
-      /unknown (?:flag|command|field|shorthand)|unsupported (?:version|api|schema)|requires? (?:skaffold|version|at least)|invalid apiVersion|upgrade (?:to|skaffold)|no longer supported/i,
+      /unknown (?:flag|command|field|shorthand|[\w ]{0,30}version)|unsupported (?:version|api|schema)|requires? (?:skaffold|vagrant|version|at least)|\bor (?:newer|later|higher)\b|invalid apiVersion|upgrade (?:to|skaffold)|no longer supported/i,
     explains: ["version", "command"],
+  },
+  {
+    name: "a plugin does not fit this version",
+    pattern: /undefined method .+ for |uninitialized constant|wrong number of arguments \(given|cannot load such file/i,
+    explains: ["version"],
+    // Of other phases, it is the code of the application.
+    phases: ["command"],
+  },
+  {
+    name: "a plugin is missing",
+    pattern:
+      /unknown configuration section|the provider '[^']*' could not be found|provisioner '[^']*' could not be found/i,
+    explains: ["command"],
+  },
+  {
+    name: "the system is of another release",
+    pattern:
+      /externally-managed-environment|unable to locate package|has no installation candidate|does not have a Release file|GLIBC\w*_[\d.]+'? not found/i,
+    explains: ["configuration"],
+    areas: ["box"],
   },
   {
     name: "the cluster refuses the manifest",
@@ -54,14 +93,32 @@ const rules: readonly Rule[] = [
   },
   {
     name: "access is denied",
-    pattern: /\bforbidden\b|unauthorized|permission denied|access denied|authentication required|x509:/i,
+    pattern:
+      /\bforbidden\b|unauthorized|permission denied|access (?:[\w\s]{1,30})?denied|authentication required|x509:/i,
     explains: ["label", "configuration"],
+  },
+  {
+    name: "nothing listens on this machine",
+    pattern:
+      /(?:refused|ECONNREFUSED)\b.*(?:127\.0\.0\.1|localhost|\[::1\])|(?:127\.0\.0\.1|localhost|\[::1\]).*refused/i,
+    explains: ["resource"],
   },
   {
     name: "something does not answer",
     pattern:
-      /connection refused|no such host|i\/o timeout|TLS handshake|dial tcp|could not resolve|network is unreachable/i,
-    explains: ["configuration", "label"],
+      /connection refused|no such host|host not found|no route to host|i\/o timeout|TLS handshake|dial tcp|could not (?:resolve|translate host)|name resolution|name or service not known|network is unreachable|ECONNREFUSED|EHOSTUNREACH|ENOTFOUND/i,
+    explains: ["configuration", "label", "resource", "artifact"],
+  },
+  {
+    name: "a program is missing",
+    pattern: /executable file not found|command not found/i,
+    // Arguments choose what is installed.
+    explains: ["configuration", "command"],
+  },
+  {
+    name: "the guest lacks a driver",
+    pattern: /guest additions|unknown filesystem type/i,
+    explains: ["configuration"],
   },
   {
     name: "a file is missing",
@@ -72,6 +129,7 @@ const rules: readonly Rule[] = [
     name: "it took too long",
     pattern: /deadline exceeded|exceeded its progress deadline|timed out|could not stabilize|DEADLINE/i,
     explains: ["duration"],
+    isVague: true,
   },
   {
     name: "a container crashes",
@@ -95,7 +153,7 @@ export function reasonOf(text: string): Reason | undefined {
 
 /** What says no more than that something failed. */
 const empty =
-  /^(?:.*\bexit (?:status|code) \d+|.*\d+\/\d+ deployment\(s\) failed|.*context canceled|.*\bfailed\b\.?|.*does not build|unknown error|no)?$/i;
+  /^(?:.*\b(?:exit (?:status|code):?|exited(?: with)?|non-zero code:?) -?\d+|.*\bnon-zero exit (?:status|code)\b\.?|.*\d+\/\d+ (?:deployment|resource)\(s\) failed|.*context canceled|.*\bfailed\b\.?|.*does not build|unknown error|no)?$/i;
 
 export function isTelling(text: string): boolean {
   return (
@@ -107,7 +165,7 @@ export function isTelling(text: string): boolean {
   );
 }
 
-const saysError = /\b(?:error|fatal|panic|denied|refused|not found|unable to|cannot|can't)\b/i;
+const saysError = /\b(?:\w*error|\w*exception|fatal|panic|denied|refused|not found|unable to|cannot|can't)\b/i;
 
 /** The line of a text that says most: one whose reason is known, one that looks like an error, or the first that says anything. */
 export function tellingText(text: string): string {

@@ -84,6 +84,57 @@ it("Vagrant's tells machines and boxes, rkt's apps and images", () => {
   ]);
 });
 
+it("a Skaffold whose second API broke tells what the first one says", () => {
+  const facts = stateFacts("skaffold", { v1, v2: { statusCheckState: { resources: {} } } }, here, configuredAt);
+  expect(values(facts.resources)).toEqual({ "deployment/web": "ready" });
+});
+
+it("rkt's tells of the newest pod of an app which image, network and manifest it has", () => {
+  const api = (version: string, id: string) => ({ name: "acme/api", version, id });
+  const pods = [
+    {
+      id: "b",
+      created_at: "20",
+      state: "POD_STATE_PREPARED",
+      apps: [{ name: "api", image: api("2.0", "sha512-bbbb") }],
+    },
+    {
+      ...{ id: "a", created_at: "10", networks: [{ name: "default", ipv4: "172.16.28.2" }] },
+      apps: [
+        { name: "api", state: "APP_STATE_EXITED", exit_code: 1, image: api("1.0", "sha512-aaaa") },
+        { name: "proxy", state: "APP_STATE_RUNNING" },
+      ],
+    },
+  ];
+  const images = [
+    { id: "sha512-bbbbbb", name: "acme/api", version: "2.0", labels: [{ Key: "arch", value: "arm64" }] },
+    { id: "sha512-aaaaaa", name: "acme/api", version: "1.0", labels: [{ Key: "arch", value: "amd64" }] },
+  ];
+  const manifest = {
+    apps: [
+      {
+        name: "api",
+        app: {
+          exec: ["/bin/api", "--verbose"],
+          environment: [{ name: "REGION", value: "eu" }],
+          isolators: [{ name: "resource/memory", value: { limit: "1G" } }],
+        },
+        mounts: [{ volume: "data", path: "/data" }],
+      },
+    ],
+    volumes: [{ name: "data", kind: "host", source: "/srv/data" }],
+  };
+  const facts = stateFacts("rkt", { pods, images }, here, configuredAt, new Map([["b", manifest]]));
+  expect([values(facts.resources), values(facts.settings)]).toEqual([
+    { api: "prepared", proxy: "running" },
+    {
+      ...{ "image.acme/api": "2.0", "content.acme/api": "sha512-bbbb", "arch.acme/api": "arm64" },
+      ...{ "network.proxy": "default", "exec.api": "/bin/api --verbose", "env.api.REGION": "eu" },
+      ...{ "mount.api./data": "/srv/data", "limit.api.resource/memory": '{"limit":"1G"}' },
+    },
+  ]);
+});
+
 it.each(["skaffold", "vagrant", "rkt", "bazel"])("nothing is concluded of %s that tells nothing", (upstream) => {
   for (const state of [{}, null, { v1: null, v2: [] }, { targets: {}, pods: "none" }]) {
     const facts = stateFacts(upstream, state, here, configuredAt);

@@ -1,6 +1,7 @@
 import type { Facts, Found, Named } from "./facts.ts";
+import { at, entries, type Json, list, text, words } from "./json-values.ts";
+import { rktValues } from "./rkt-facts.ts";
 
-type Json = unknown;
 type StateFacts = Pick<Facts, "settings" | "artifacts" | "resources" | "ports" | "debuggers">;
 
 const nothing: StateFacts = {
@@ -11,8 +12,17 @@ const nothing: StateFacts = {
   debuggers: new Map(),
 };
 
-/** What an upstream's own state says that can be compared. `configuredAt`: where its configuration was recorded. */
-export function stateFacts(upstream: string, state: Json, position: string, configuredAt: string): StateFacts {
+/**
+ * What an upstream's own state says that can be compared. `configuredAt`: where its configuration was recorded. `manifests`:
+ * of pods, by their id.
+ */
+export function stateFacts(
+  upstream: string,
+  state: Json,
+  position: string,
+  configuredAt: string,
+  manifests: ReadonlyMap<string, Json> = new Map(),
+): StateFacts {
   const found = (value: string): Found => ({ value, position });
   const configured = (value: string): Found => ({ value, position: configuredAt });
   switch (upstream) {
@@ -21,7 +31,7 @@ export function stateFacts(upstream: string, state: Json, position: string, conf
     case "vagrant":
       return { ...nothing, ...vagrant(state, found) };
     case "rkt":
-      return { ...nothing, ...rkt(state, found) };
+      return { ...nothing, ...rkt(state, manifests, found) };
     default:
       return nothing;
   }
@@ -31,8 +41,8 @@ type Make = (value: string) => Found;
 
 function skaffold(state: Json, found: Make, configured: Make): StateFacts {
   const [v1, v2] = [at(state, "v1"), at(state, "v2")];
-  // The second API knows more, and older Skaffolds have only the first.
-  const either = (...path: string[]) => at(v2, ...path) ?? at(v1, ...path);
+  // The second API knows more. Older Skaffolds have only the first, and so have those whose second one broke.
+  const either = (...path: string[]) => (entries(at(v2, ...path)).length > 0 ? at(v2, ...path) : at(v1, ...path));
   const artifacts = list(at(v2, "metadata", "build", "artifacts"));
   const builds = fields(either("buildState", "artifacts"));
   const names = artifacts.length > 0 ? artifacts.map((one) => text(at(one, "name"))) : [...builds.keys()];
@@ -101,53 +111,15 @@ function vagrant(state: Json, found: Make): Partial<StateFacts> {
   return { resources: named(new Map(machines), found), settings: named(new Map(boxes), found) };
 }
 
-function rkt(state: Json, found: Make): Partial<StateFacts> {
-  const apps = list(at(state, "pods")).flatMap((pod) =>
-    list(at(pod, "apps")).map((app) => {
-      const status = words(text(at(app, "state")).replace(/^APP_STATE_/, ""));
-      const code = Number(text(at(app, "exit_code")) || "0");
-      return [text(at(app, "name")), status === "exited" ? `exited ${code}` : status] as const;
-    }),
-  );
-  const images = list(at(state, "images")).map((image) => {
-    return [`image.${text(at(image, "name"))}`, text(at(image, "version"))] as const;
-  });
-  const info = entries(at(state, "info")).filter(([name]) => /version$/i.test(name));
-  const versions = info.map(([name, value]) => [`host.${name}`, text(value)] as const);
-  return { resources: named(new Map(apps), found), settings: named(new Map([...images, ...versions]), found) };
+function rkt(state: Json, manifests: ReadonlyMap<string, Json>, found: Make): Partial<StateFacts> {
+  const { resources, settings } = rktValues(state, manifests);
+  return { resources: named(resources, found), settings: named(settings, found) };
 }
 
 function named(values: ReadonlyMap<string, string>, make: Make): Named {
   return new Map([...values].filter(([name]) => name !== "").map(([name, value]) => [name, make(value)]));
 }
 
-function at(value: Json, ...path: readonly string[]): Json {
-  return path.reduce<Json>(
-    (inner, name) => (typeof inner === "object" && inner !== null ? (inner as Record<string, Json>)[name] : undefined),
-    value,
-  );
-}
-
-function entries(value: Json): readonly (readonly [string, Json])[] {
-  return typeof value === "object" && value !== null ? Object.entries(value) : [];
-}
-
 function fields(value: Json): ReadonlyMap<string, string> {
   return new Map(entries(value).map(([name, status]) => [name, text(status)]));
-}
-
-function list(value: Json): readonly Json[] {
-  return Array.isArray(value) ? value : [];
-}
-
-function text(value: Json): string {
-  return typeof value === "string" || typeof value === "number" || typeof value === "boolean" ? String(value) : "";
-}
-
-/** "InProgress" and "NOT_STARTED" as words. */
-function words(status: string): string {
-  return status
-    .replace(/([a-z])([A-Z])/g, "$1 $2")
-    .replaceAll("_", " ")
-    .toLowerCase();
 }

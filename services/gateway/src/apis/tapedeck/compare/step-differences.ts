@@ -1,6 +1,7 @@
 import type { FactStep, Facts, Found } from "./facts.ts";
+import { type SlowStep, slowSteps } from "./slow-steps.ts";
 import { isMentioned, type Story } from "./story.ts";
-import type { Compared, Weighed } from "./weighed.ts";
+import { type Compared, nothing, type Same, type Weighed } from "./weighed.ts";
 
 const isBuild = ({ kind }: FactStep) => kind === "build";
 const stepName = ({ kind, subject }: FactStep) => (subject === "" ? kind : `${kind} ${subject}`);
@@ -15,11 +16,12 @@ function pairsOf(left: Facts, right: Facts): readonly (readonly [FactStep, FactS
 /** Builds of the same artifacts for another platform, in one difference where it is the same for several. */
 export function platformDifferences(left: Facts, right: Facts, story: Story): Compared {
   const pairs = pairsOf(left, right).filter((pair) => pair.every((step) => isBuild(step) && step.platform !== ""));
-  const unlike = pairs.filter(([one, other]) => one.platform !== other.platform);
+  const isSame = ([one, other]: (typeof pairs)[number]) => one.platform === other.platform;
+  const unlike = pairs.filter((pair) => !isSame(pair));
   const groups = Map.groupBy(unlike, ([one, other]) => `${one.platform} ${other.platform}`);
   const found = ({ platform, position }: FactStep): Found => ({ value: platform, position });
   return {
-    equal: pairs.length - unlike.length,
+    same: pairs.filter(isSame).map(([{ subject, platform }]) => ({ kind: "platform", subject, value: platform })),
     differences: [...groups.values()].flatMap((group): Weighed[] => {
       const [first] = group;
       if (first === undefined) return [];
@@ -40,12 +42,13 @@ export function platformDifferences(left: Facts, right: Facts, story: Story): Co
 
 /** In the loops of one session: the artifacts that were built in one and not in the other are what was changed. */
 export function changedDifferences(left: Facts, right: Facts, story: Story): Compared {
-  if (!story.isSameSession) return { differences: [], equal: 0 };
+  if (!story.isSameSession) return nothing;
   const built = (facts: Facts) => new Map(facts.steps.filter(isBuild).map((step) => [step.subject, step]));
   const [one, other] = [built(left), built(right)];
   const changed = [...one.values()].filter(({ subject }) => !other.has(subject));
+  const unchanged = [...one.values()].filter(({ subject }) => other.has(subject));
   return {
-    equal: one.size - changed.length,
+    same: unchanged.map(({ subject }) => ({ kind: "artifact", subject, value: "built in both" })),
     differences: changed.map((step) => ({
       ...{ kind: "artifact", subject: step.subject, right: undefined },
       left: { value: step.isCached ? "from the cache" : "built", position: step.position },
@@ -55,48 +58,34 @@ export function changedDifferences(left: Facts, right: Facts, story: Story): Com
   };
 }
 
-/** More than this factor out of line, and at least so much longer. */
-const [factor, leastMs] = [2, 1_000];
-
 /** Steps that took much longer than on the other side, or than usual. */
 export function durationDifferences(left: Facts, right: Facts | undefined, story: Story): Compared {
-  const differences: Weighed[] = [];
-  let equal = 0;
-  for (const step of left.steps) {
-    const same = right?.steps.find(({ kind, subject }) => kind === step.kind && subject === step.subject);
-    // A step that failed took as long as its failure; one from the cache no time.
-    if (step.durationMs === undefined || step.isCached || !lasts(step)) continue;
-    const other = same !== undefined && !same.isCached && lasts(same) ? same.durationMs : undefined;
-    const known = [step.usualMs, other].filter((ms) => ms !== undefined);
-    if (known.length === 0) continue;
-    if (known.some((ms) => !isMuchLonger(step.durationMs ?? 0, ms))) {
-      equal += 1;
-      continue;
-    }
-    differences.push(slow(step, same, { right, other, story }));
-  }
-  return { differences, equal };
+  const { slow: steps, ordinary } = slowSteps(left, right);
+  const checkMs = left.steps.find(({ kind }) => kind === "check")?.durationMs ?? 0;
+  // The check is a part of the deploy, and may be most of it.
+  const isCheck = ({ kind, durationMs = 0 }: FactStep) => kind === "deploy" && checkMs > durationMs / 2;
+  const isFailed = (step: FactStep) => story.phase === step.kind || (story.phase === "check" && isCheck(step));
+  return {
+    same: ordinary.map(asUsual),
+    differences: steps.map((one) => slow(one, right, story, story.explains.has("duration") && !isFailed(one.step))),
+  };
 }
 
-function lasts({ outcome, kind }: FactStep): boolean {
-  return outcome === "succeeded" || kind === "check" || kind === "deploy";
+function asUsual({ step, other }: SlowStep): Same {
+  const beside = other?.durationMs ?? step.usualMs ?? 0;
+  const value = `${secondsText(step.durationMs ?? 0)} beside ${secondsText(beside)}`;
+  return { kind: "duration", subject: stepName(step), value };
 }
 
-function isMuchLonger(ms: number, than: number): boolean {
-  return ms > than * factor && ms - than >= leastMs;
-}
-
-type Beside = { readonly right: Facts | undefined; readonly other: number | undefined; readonly story: Story };
-
-function slow(step: FactStep, same: FactStep | undefined, { right, other, story }: Beside): Weighed {
+function slow({ step, other }: SlowStep, right: Facts | undefined, story: Story, isCause: boolean): Weighed {
   const { durationMs = 0, usualMs } = step;
+  const found = ({ durationMs = 0, position }: FactStep): Found => ({ value: secondsText(durationMs), position });
   const usually = usualMs === undefined ? [] : [`usually ${secondsText(usualMs)}`];
-  const there = other === undefined ? [] : [`${secondsText(other)} in ${right?.name}`];
-  const isCause = story.explains.has("duration") && story.phase !== step.kind;
+  const there = other?.durationMs === undefined ? [] : [`${secondsText(other.durationMs)} in ${right?.name}`];
   return {
     ...{ kind: "duration", subject: stepName(step) },
-    left: { value: secondsText(durationMs), position: step.position },
-    right: same && other !== undefined ? { value: secondsText(other), position: same.position } : undefined,
+    left: found(step),
+    right: other?.durationMs === undefined ? undefined : found(other),
     text: `${stepName(step)} took ${secondsText(durationMs)}; ${[...there, ...usually].join(", ")}`,
     points: (story.isFailure ? 28 : 62) + (isCause ? 45 : 0),
   };
@@ -116,7 +105,7 @@ export function cacheDifferences(left: Facts, right: Facts, story: Story): Compa
     position,
   });
   return {
-    equal: 0,
+    same: [],
     differences: pairs.map(([one, other]) => ({
       ...{ kind: "artifact", subject: one.subject, left: value(one), right: value(other) },
       text: `${one.subject}: ${value(one).value}; ${value(other).value} in ${right.name}`,

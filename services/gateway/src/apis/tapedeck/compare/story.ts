@@ -1,6 +1,7 @@
 import type { DifferenceKind } from "../schemas/comparison.ts";
-import type { Facts, Failure } from "./facts.ts";
+import type { FactStep, Facts, Failure } from "./facts.ts";
 import { type Reason, reasonOf, sameText, tellingText } from "./reasons.ts";
+import { slowSteps } from "./slow-steps.ts";
 
 /** What is to be explained: the failures of both sides, and everything that was said of them. */
 export type Story = {
@@ -10,8 +11,14 @@ export type Story = {
   readonly phase: string;
   readonly subject: string;
   readonly explains: ReadonlySet<DifferenceKind>;
+  /** The settings, by the first part of their names, that the texts are known to come of. */
+  readonly areas: ReadonlySet<string>;
   /** The words of these texts. */
   readonly words: readonly string[];
+  /** The major numbers of the versions that these texts speak of: "release version 21". */
+  readonly majors: ReadonlySet<string>;
+  /** Steps of the left side that took much longer than they should. */
+  readonly slow: readonly FactStep[];
 };
 
 /** The steps of a loop in their order: what comes after the one that failed did not happen because of it. */
@@ -19,6 +26,7 @@ const order: readonly string[] = ["build", "test", "render", "deploy", "check", 
 
 /** What comes later in a text says little of the cause. */
 const longestText = 8_192;
+const major = /\b(?:version|release)s?\W{1,4}v?(\d{1,4})\b(?!\.\d)/gi;
 
 export function storyOf(left: Facts, right: Facts | undefined): Story {
   const failures = [left.failure, right?.failure].filter((failure) => failure !== undefined);
@@ -27,14 +35,27 @@ export function storyOf(left: Facts, right: Facts | undefined): Story {
     ...failures.flatMap(textsOf),
     ...[left, right].flatMap((side) => (side?.failure === undefined ? [] : badResources(side))),
   ];
+  const reasons = reasonsOf(texts, main?.phase ?? "");
   return {
     isFailure: main !== undefined,
     isSameSession: left.session === right?.session,
     phase: main?.phase ?? "",
     subject: main?.subject ?? "",
-    explains: new Set(texts.flatMap((text) => reasonOf(text)?.explains ?? [])),
+    explains: new Set(reasons.flatMap(({ explains }) => explains)),
+    areas: new Set(reasons.flatMap(({ areas = [] }) => areas)),
     words: [...new Set(texts.flatMap((text) => ` ${text.slice(0, longestText)} `.split(/[^\w./:@-]+/)))],
+    majors: new Set(
+      texts.flatMap((text) => [...text.slice(0, longestText).matchAll(major)].map(([, number = ""]) => number)),
+    ),
+    slow: slowSteps(left, right).slow.map(({ step }) => step),
   };
+}
+
+function reasonsOf(texts: readonly string[], phase: string): readonly Reason[] {
+  const reasons = texts
+    .flatMap((text) => reasonOf(text) ?? [])
+    .filter(({ phases }) => phases === undefined || phases.includes(phase));
+  return reasons.some(({ isWhole }) => isWhole) ? reasons.filter(({ isWhole }) => isWhole) : reasons;
 }
 
 export function textsOf({ text, suggestions, log }: Failure): readonly string[] {
@@ -51,13 +72,24 @@ export function isReady(status: string): boolean {
 
 /** Whether the texts of the failure speak of one of the words, as a word of its own. */
 export function isMentioned(story: Story, words: readonly string[]): boolean {
-  return words.filter((word) => word.length >= 3).some((word) => story.words.some((part) => isWord(part, word)));
+  const long = words.filter((word) => word.length >= 3);
+  // Versions of one major number are no different there.
+  const majors = long.map(majorOf).filter((number) => number !== "");
+  const isMajorNamed = new Set(majors).size === majors.length && majors.some((number) => story.majors.has(number));
+  return isMajorNamed || long.some((word) => story.words.some((part) => isWord(part, word)));
+}
+
+/** The first number of a version such as "v21.0.2"; empty where it is none. */
+function majorOf(word: string): string {
+  return /^v?(\d+)\.\d+[\w.+-]*$/.exec(word)?.[1] ?? "";
 }
 
 function isWord(part: string, word: string): boolean {
   if (!part.includes(word)) return false;
   // "1.22" is meant by "1.22.0".
   if (/^\d+\.\d/.test(word) && part.startsWith(`${word}.`)) return true;
+  // A registry or a folder is meant by what is in it.
+  if (word.includes("/") && part.startsWith(`${word}/`)) return true;
   return part === word || part.split(/[/:@]/).includes(word) || part.replace(/[.:]+$/, "") === word;
 }
 

@@ -1,16 +1,17 @@
 import type { DifferenceKind } from "../schemas/comparison.ts";
+import { differentOptions, isConfiguration } from "./command-options.ts";
 import type { Facts, Found, Named } from "./facts.ts";
-import { reasonOf } from "./reasons.ts";
+import { isTelling, reasonOf } from "./reasons.ts";
 import { isAfterFailure, isMentioned, isReady, type Story } from "./story.ts";
-import type { Compared, Weighed } from "./weighed.ts";
+import { type Compared, nothing, type Weighed } from "./weighed.ts";
 
-type Pair = { readonly subject: string; readonly left: Found | undefined; readonly right: Found | undefined };
+export type Pair = { readonly subject: string; readonly left: Found | undefined; readonly right: Found | undefined };
 
 /** Points for what the failure's own text names, and for what its reason is known to come from. */
-const [named, explained] = [35, 40];
+export const [named, explained] = [35, 40];
 
 /** What differs between two lists of values, weighed by `pointsOf`; undefined where it says nothing. */
-function compared(
+export function compared(
   kind: DifferenceKind,
   [left, right]: readonly [Named, Named],
   { name }: Pick<Facts, "name">,
@@ -18,9 +19,10 @@ function compared(
 ): Compared {
   const subjects = [...new Set([...left.keys(), ...right.keys()])];
   const pairs = subjects.map((subject): Pair => ({ subject, left: left.get(subject), right: right.get(subject) }));
-  const unlike = pairs.filter((pair) => pair.left?.value !== pair.right?.value);
+  const isSame = (pair: Pair) => pair.left?.value === pair.right?.value;
+  const unlike = pairs.filter((pair) => !isSame(pair));
   return {
-    equal: pairs.length - unlike.length,
+    same: pairs.filter(isSame).map(({ subject, left }) => ({ kind, subject, value: left?.value ?? "" })),
     differences: unlike.flatMap((pair): Weighed[] => {
       const points = pointsOf(pair);
       return points === undefined ? [] : [{ kind, ...pair, text: valueText(pair, name), points }];
@@ -40,7 +42,10 @@ export function versionDifference(left: Facts, right: Facts, story: Story): Comp
   return compared("version", [one("version", left.version), one("version", right.version)], right, (pair) =>
     pair.left === undefined || pair.right === undefined
       ? undefined
-      : 55 + (story.explains.has("version") ? explained : 0) + (isMentioned(story, wordsOf(pair)) ? named : 0),
+      : // Texts speak of versions of all sorts: the word alone does not name this one.
+        55 +
+        (story.explains.has("version") ? explained : 0) +
+        (isMentioned(story, [pair.left.value, pair.right.value]) ? named : 0),
   );
 }
 
@@ -50,11 +55,14 @@ export function commandDifference(left: Facts, right: Facts, story: Story): Comp
     if (left === undefined || right === undefined) return undefined;
     const [a, b] = [left.value.split(" "), right.value.split(" ")];
     const other = [...a.filter((word) => !b.includes(word)), ...b.filter((word) => !a.includes(word))];
+    // Texts name an option with its dashes or without.
     const isNamed = isMentioned(
       story,
-      other.flatMap((word) => word.split("=")),
+      other.flatMap((word) => [...word.split("="), ...word.replace(/^-+/, "").split("=")]),
     );
-    return (a[0] === b[0] ? 60 : 65) + (story.explains.has("command") ? explained : 0) + (isNamed ? named : 0);
+    const isConfigured = differentOptions(left.value, right.value).some(isConfiguration);
+    const isExplained = story.explains.has("command") || (isConfigured && story.explains.has("configuration"));
+    return (a[0] === b[0] ? 60 : 65) + (isExplained ? explained : 0) + (isNamed ? named : 0);
   });
 }
 
@@ -75,55 +83,63 @@ export function labelDifferences(left: Facts, right: Facts, story: Story): Compa
   });
 }
 
-const deploying = ["deploy", "check", "verify", "exec", "render"];
-
-export function settingDifferences(left: Facts, right: Facts, story: Story): Compared {
-  if (left.settings.size === 0 || right.settings.size === 0) return { differences: [], equal: 0 };
-  return compared("configuration", [left.settings, right.settings], right, (pair) => {
-    const [area = "", subject = ""] = pair.subject.split(".");
-    const isOfPhase = area === "build" ? story.phase === "build" : deploying.includes(story.phase);
-    const isOfSubject = area === "build" && subject !== "" && subject === story.subject;
-    const fits = !story.isFailure
-      ? 0
-      : isOfSubject
-        ? 25
-        : isOfPhase
-          ? 12
-          : area === "build" || story.phase === "build"
-            ? -15
-            : 0;
-    const isNamed = isMentioned(story, [pair.left?.value ?? "", pair.right?.value ?? ""]);
-    return 58 + fits + (story.explains.has("configuration") && isOfPhase ? explained - 12 : 0) + (isNamed ? named : 0);
-  });
-}
-
-/** An artifact that only one of the sides has: the other can't have built it. */
+/**
+ * An artifact that only one of the sides has: the other can't have built it. If something is missing where it failed, that
+ * may well be the image that nobody built there.
+ */
 export function artifactDifferences(left: Facts, right: Facts, story: Story): Compared {
-  if (left.artifacts === undefined || right.artifacts === undefined) return { differences: [], equal: 0 };
-  return compared(
-    "artifact",
-    [left.artifacts, right.artifacts],
-    right,
-    (pair) => 58 + (story.explains.has("artifact") ? 10 : 0) + (isMentioned(story, [pair.subject]) ? named : 0),
-  );
+  if (left.artifacts === undefined || right.artifacts === undefined) return nothing;
+  return compared("artifact", [left.artifacts, right.artifacts], right, (pair) => {
+    const isUnbuilt = pair.left === undefined && left.failure !== undefined;
+    const reasons = story.explains.has("artifact") ? (isUnbuilt ? explained : 10) : 0;
+    return 58 + reasons + (isMentioned(story, [pair.subject]) ? named : 0);
+  });
 }
 
 export function resourceDifferences(left: Facts, right: Facts, story: Story): Compared {
   // A side that checked nothing in its loop, or came to no check, says nothing of its resources.
   const isSilent = left.resources.size === 0 || right.resources.size === 0 || isAfterFailure(story, "check");
-  if (isSilent) return { differences: [], equal: 0 };
-  return compared("resource", [left.resources, right.resources], right, ({ left, right }) => {
-    const bad = [left, right].find((found) => found !== undefined && !isReady(found.value));
+  if (isSilent) return nothing;
+  return compared("resource", [left.resources, right.resources], right, (pair) => {
+    const { left, right } = pair;
+    if (story.explains.has("resource") && isDown(pair, story)) return 54 + explained;
+    const unready = [left, right].filter((found) => found !== undefined).filter(({ value }) => !isReady(value));
+    const bad = unready.find(({ value }) => !hasEndedWell(value)) ?? unready[0];
     if (bad === undefined) return left !== undefined && right !== undefined ? undefined : story.isFailure ? 20 : 50;
     if (left === undefined || right === undefined) return story.isFailure ? 24 : 52;
-    return 64 + (story.phase === "check" || story.phase === "deploy" ? 10 : 0) + (reasonOf(bad.value) ? 8 : 0);
+    const isChecked = story.phase === "check" || story.phase === "deploy";
+    // A status that nobody waited for says little without a text: a version or a setting may explain it.
+    const reason = reasonOf(bad.value);
+    const says = isTelling(isChecked ? bad.value : textOf(bad.value)) && reason?.isVague !== true;
+    // A job that is done is seldom bad.
+    const plain = says ? 64 : hasEndedWell(bad.value) ? 44 : 54;
+    return plain + (isChecked ? 10 : 0) + (reason && !reason.isVague ? 8 : 0);
   });
 }
+
+const lastPart = (subject: string) => subject.split("/").at(-1) ?? "";
+const isOwn = ({ subject }: Pair, story: Story) => story.phase === "app" && subject === lastPart(story.subject);
+
+/**
+ * Something else was there on the good side and is not on this one, so that it cannot answer. A machine that is not created
+ * yet may be so because of the failure, and so may be a resource that was not checked, but not an app of a rkt host.
+ */
+function isDown(pair: Pair, story: Story): boolean {
+  const { subject, left, right } = pair;
+  if (right === undefined || !isReady(right.value) || isOwn(pair, story)) return false;
+  if (left === undefined) return story.phase === "app" || isMentioned(story, [lastPart(subject)]);
+  return /^(?:exited|destroyed|halted|power ?off|saved|aborted|stopped|paused|prepared|garbage)\b/i.test(left.value);
+}
+
+/** What follows the status: "failed: Insufficient memory". */
+const textOf = (status: string) => status.slice((/^[^:]*:? ?/.exec(status)?.[0] ?? "").length);
+/** Or was told to end: rkt's code is the number of SIGTERM, which the other apps of a pod get when one fails. */
+const hasEndedWell = (status: string) => /^exited (?:0|15)$/i.test(status);
 
 export function portDifferences(left: Facts, right: Facts, story: Story): Compared {
   // What failed before forwards no ports.
   const isConsequence = [left, right].some(({ failure, ports }) => failure !== undefined && ports.size === 0);
-  if (isConsequence && !story.explains.has("port")) return { differences: [], equal: 0 };
+  if (isConsequence && !story.explains.has("port")) return nothing;
   return compared("port", [left.ports, right.ports], right, (pair) => {
     const isMissing = pair.left === undefined || pair.right === undefined;
     const isNamed = isMentioned(
@@ -137,7 +153,7 @@ export function portDifferences(left: Facts, right: Facts, story: Story): Compar
 
 export function debuggerDifferences(left: Facts, right: Facts, story: Story): Compared {
   const isConsequence = [left, right].some(({ failure, debuggers }) => failure !== undefined && debuggers.size === 0);
-  if (isConsequence) return { differences: [], equal: 0 };
+  if (isConsequence) return nothing;
   return compared(
     "debugger",
     [left.debuggers, right.debuggers],

@@ -13,4 +13,9 @@ export type Weighed = {
   readonly points: number;
 };
 
-export type Compared = { readonly differences: readonly Weighed[]; readonly equal: number };
+/** A fact that is the same on both sides. */
+export type Same = { readonly kind: DifferenceKind; readonly subject: string; readonly value: string };
+
+export type Compared = { readonly differences: readonly Weighed[]; readonly same: readonly Same[] };
+
+export const nothing: Compared = { differences: [], same: [] };

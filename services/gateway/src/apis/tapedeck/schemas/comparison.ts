@@ -70,6 +70,15 @@ export const comparison = z
     right: comparedSide.nullable().describe("Null: there is no good one to compare with."),
     differences: z.array(difference).describe("What explains most first."),
     equal: count("How many facts are the same on both sides."),
+    same: z
+      .array(
+        z.object({
+          kind: z.enum(differenceKinds),
+          subject: text("What is the same: a label, a resource, a setting …", "deploy.kubectl"),
+          value: text("On both sides; of a duration: of each.", "1"),
+        }),
+      )
+      .describe("What is the same on both sides: the first 500."),
     position: position.describe("The position that the answer reflects."),
   })
   .describe("What differs between two sides.");

@@ -62,5 +62,11 @@ export const operation = z
     platform: text("Platform of a build; otherwise empty.", "linux/amd64"),
     startPosition: position.describe("Position of the event that began it."),
     endPosition: position.nullable().describe("Position of the event that ended it; null while it runs."),
+    labels: z
+      .record(z.string(), z.string())
+      .optional()
+      .describe(
+        "Of a `loop`: the labels when it began, which are those of its session with what had changed (branch, commit, dirty).",
+      ),
   })
   .describe("Something with a start and an end.");

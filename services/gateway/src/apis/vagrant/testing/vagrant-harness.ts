@@ -1,6 +1,7 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type ControlCall, ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { sourceName } from "@tapedeck/shared/source";
+import type { Audit } from "../../../audit/audit-log.ts";
 import type { CallContext } from "../../../call-context.ts";
 import type { ControlClient } from "../../../control-client.ts";
 import type { Refusal } from "../../../limits/refused-calls.ts";
@@ -20,6 +21,7 @@ export async function vagrantHarness() {
   const on = await sourceHarness(shop);
   const sent: ControlCall[] = [];
   const refusals: Refusal[] = [];
+  const audited: Parameters<Audit>[0][] = [];
 
   let answer: ControlClient["call"] = async () => ControlReply.create();
   const control: ControlClient = {
@@ -29,7 +31,8 @@ export async function vagrantHarness() {
     },
   };
 
-  const api = vagrantApi({ ...on.deps, control, largeAnswers, refused: (refusal) => refusals.push(refusal) });
+  const refused = (refusal: Refusal) => refusals.push(refusal);
+  const api = vagrantApi({ ...on.deps, control, largeAnswers, refused, audit: (entry) => audited.push(entry) });
   const unaries = new Map(Object.entries(api.unary));
   return {
     ...on,
@@ -45,6 +48,7 @@ export async function vagrantHarness() {
     /** What has gone to the upstream. */
     sent,
     refusals,
+    audited,
     /** What query answers for a collection from here on, by key. */
     hold: (collection: CollectionName<"vagrant">, items: Readonly<Record<string, Uint8Array>>) =>
       on.hold(`vagrant.${collection}`, items),

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { installation } from "@tapedeck/shared/installation";
 
 export type PageFile = {
   readonly bytes: Buffer;
@@ -12,6 +13,8 @@ export type PageFile = {
 /** The page as it was built: index.html for every view, and the assets that it loads, by name. */
 export type PageFiles = {
   readonly index: PageFile;
+  /** The page of a session in a file, without the session: `tapedeck export --html` puts it in. */
+  readonly sessionFile: PageFile | undefined;
   readonly assets: ReadonlyMap<string, PageFile>;
 };
 
@@ -22,8 +25,9 @@ const types: Readonly<Record<string, string>> = {
   ".svg": "image/svg+xml",
 };
 
-/** Where `npm run build` of the page's package writes. */
+/** Where `npm run build` of the page's package writes, or in a package beside the program. */
 export function builtPage(): string {
+  if (installation !== "checkout") return fileURLToPath(new URL("./page", import.meta.url));
   return join(dirname(fileURLToPath(import.meta.resolve("@tapedeck/web/package.json"))), "dist");
 }
 
@@ -31,9 +35,11 @@ export function builtPage(): string {
 export function readPage(folder: string): PageFiles | undefined {
   if (!existsSync(join(folder, "index.html"))) return undefined;
   const assets = join(folder, "assets");
+  const sessionFile = join(folder, "session-file.html");
   const names = existsSync(assets) ? readdirSync(assets).filter((name) => types[extname(name)] !== undefined) : [];
   return {
     index: readFile(join(folder, "index.html")),
+    sessionFile: existsSync(sessionFile) ? readFile(sessionFile) : undefined,
     assets: new Map(names.map((name) => [name, readFile(join(assets, name))])),
   };
 }

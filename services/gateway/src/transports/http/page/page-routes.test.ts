@@ -11,6 +11,7 @@ function built(): string {
   mkdirSync(join(folder, "assets"));
   writeFileSync(join(folder, "index.html"), "<!doctype html><div id=page></div>");
   writeFileSync(join(folder, "assets", "index-abc.js"), "export {}");
+  writeFileSync(join(folder, "session-file.html"), "<!doctype html>for files");
   return folder;
 }
 
@@ -47,6 +48,18 @@ it("lets browsers keep assets for good, and the page until it changes", async ()
   const { etag } = (await get("/")).headers;
   const again = await get("/", { accept: "text/html", "if-none-match": `${etag}` });
   expect([again.statusCode, again.body]).toEqual([304, ""]);
+});
+
+it("serves the page of files to whoever writes one, without letting it run here", async () => {
+  const { get } = await serving(built());
+  const { statusCode, headers, body } = await get("/session-file.html", { accept: "*/*" });
+  expect([statusCode, body]).toEqual([200, "<!doctype html>for files"]);
+  expect(headers).toMatchObject({
+    "content-security-policy": "default-src 'none'; sandbox",
+    "cache-control": "no-cache",
+  });
+  const { get: getUnbuilt } = await serving(mkdtempSync(join(tmpdir(), "page-")));
+  expect((await getUnbuilt("/session-file.html")).statusCode).toBe(404);
 });
 
 it("serves nothing from outside the built page", async () => {

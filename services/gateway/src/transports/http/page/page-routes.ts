@@ -30,6 +30,18 @@ export function pageRoutes(app: FastifyInstance, page: PageFiles | undefined): v
   for (const url of viewPaths) {
     app.route({ method: ["GET", "HEAD"], url, ...open, handler: (request, reply) => sendView(request, reply, page) });
   }
+  app.route({
+    method: ["GET", "HEAD"],
+    url: "/session-file.html",
+    ...open,
+    handler: (request, reply) => {
+      const file = page?.sessionFile;
+      if (file === undefined) return sendSkaffold(reply, notFound.status, notFound.body);
+      // It is for files, and runs nothing here.
+      reply.header("content-security-policy", "default-src 'none'; sandbox");
+      return sendFile(request, reply, file, "no-cache");
+    },
+  });
   app.route<{ Params: { name: string } }>({
     method: ["GET", "HEAD"],
     url: "/assets/:name",

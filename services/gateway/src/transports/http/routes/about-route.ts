@@ -1,6 +1,7 @@
 import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Authenticator } from "../../../auth/authenticator.ts";
+import type { Shown } from "../sign-in-cookie.ts";
 
 export type About = {
   readonly version: string;
@@ -10,6 +11,8 @@ export type About = {
   readonly auth: "none" | "tokens";
   /** By this machine's clock, RFC 3339. */
   readonly time: string;
+  /** Where a browser begins to sign in by an identity provider, and that provider's name; absent without one. */
+  readonly signIn?: { readonly title: string; readonly url: string };
   /** The rights of the request's token; absent without one. */
   readonly token?: {
     readonly name: string;
@@ -24,9 +27,10 @@ export type AboutOptions = {
   /** "host:port" */
   readonly grpc: string;
   readonly auth: About["auth"];
+  readonly signIn: About["signIn"];
   readonly authenticate: Authenticator;
   /** The header `authorization`, or what the cookie of the page stands for. */
-  readonly authorization: (request: FastifyRequest) => string | undefined;
+  readonly shown: (request: FastifyRequest) => Shown;
 };
 
 /**
@@ -34,15 +38,16 @@ export type AboutOptions = {
  * of the record. A request with a token gets the token's rights, or 401.
  */
 export function aboutRoute(app: FastifyInstance, options: AboutOptions): void {
-  const { version, grpc, auth, authenticate } = options;
+  const { version, grpc, auth, signIn, authenticate } = options;
   app.get("/about", { config: { access: "everyone" } }, async (request, reply) => {
     reply.header("cache-control", "no-store");
-    const authorization = options.authorization(request);
+    const shown = options.shown(request);
     const grpcPort = Number(grpc.slice(grpc.lastIndexOf(":") + 1));
-    const about: About = { version, grpcPort, auth, time: new Date().toISOString() };
-    if (auth === "none" || authorization === undefined) return about;
+    const about: About = { version, grpcPort, auth, time: new Date().toISOString(), ...(signIn && { signIn }) };
+    const isNobody = shown.authorization === undefined && shown.session === undefined;
+    if (auth === "none" || isNobody) return about;
     try {
-      const { who, workspace, roles = [], developer } = await authenticate({ authorization, peer: request.ip });
+      const { who, workspace, roles = [], developer } = await authenticate({ ...shown, peer: request.ip });
       return { ...about, token: { name: who, workspace, roles: [...roles], ...(developer && { developer }) } };
     } catch (error) {
       if (!(error instanceof TapedeckError)) throw error;

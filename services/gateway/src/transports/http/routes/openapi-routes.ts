@@ -2,6 +2,7 @@ import type { ErrorCode } from "@tapedeck/shared/errors/errors";
 import type { z } from "zod";
 import type { answers } from "../../../apis/tapedeck/answers.ts";
 import { parameters } from "../../../apis/tapedeck/parameters.ts";
+import { auditParameters } from "../../../audit/audit-api.ts";
 import { tokenRequest } from "../../../auth/token-api.ts";
 import { subprotocol } from "../../websocket/protocol.ts";
 import { cloudEventsBatch } from "../cloud-events.ts";
@@ -243,6 +244,21 @@ export const routes = {
     },
     errors: ["invalid_argument", ...ofTokens],
   },
+  renewToken: {
+    method: "post",
+    path: "/api/v1/tokens/renew",
+    summary: "Renew the token of the request",
+    description:
+      "For its holder, whatever its roles, if it was created as `renewable`, in the second half of its life. The new token has " +
+      "the same id, rights and length of life. The old one is valid for another hour at most. Revoking the id revokes both.",
+    answers: {
+      201: {
+        description: "The new token with its secret text, which only this answer has.",
+        content: { [json]: "NewToken" },
+      },
+    },
+    errors: ofTokens,
+  },
   revokeToken: {
     method: "delete",
     path: "/api/v1/tokens/{id}",
@@ -290,6 +306,23 @@ export const routes = {
       "length (32 bits, big endian) and that many bytes: `p` is a piece of NATS's snapshot; the last frame is `z`, JSON that " +
       "a restore needs, or `e`, an Error. `tapedeck backup` stores the frames in a folder.",
     answers: { 200: { description: "The frames, as application/vnd.tapedeck.backup." } },
+    errors: always,
+  },
+  audit: {
+    path: "/api/v1/audit",
+    summary: "Who did what",
+    description:
+      "Sign-ins by the identity provider, control calls, tokens, exports, erasures, rebuilds and backups, the oldest first. For " +
+      "admins: those of their workspace; of all workspaces for admins of all.",
+    parameters: auditParameters,
+    answers: {
+      200: {
+        description: "The entries up to now.",
+        content: {
+          [ndjson]: { lines: "AuditLine", description: "One line each, the last one `complete` or `error`." },
+        },
+      },
+    },
     errors: always,
   },
   healthz: {

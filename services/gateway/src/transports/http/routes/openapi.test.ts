@@ -4,11 +4,14 @@ import fastify from "fastify";
 import { expect, it } from "vitest";
 import type { MaintainApi } from "../../../apis/maintain/maintain-api.ts";
 import type { TapedeckApi } from "../../../apis/tapedeck/tapedeck-api.ts";
+import type { AuditApi } from "../../../audit/audit-api.ts";
+import { everyone } from "../../../auth/authenticator.ts";
 import type { TokenApi } from "../../../auth/token-api.ts";
 import { callerLimits } from "../../../limits/limits.ts";
 import { defaultLimits } from "../../../limits/settings.ts";
 import { callerOf } from "../authentication.ts";
 import { apiRoutes } from "./api-routes.ts";
+import { auditRoutes } from "./audit-routes.ts";
 import { maintainRoutes } from "./maintain-routes.ts";
 import { openApiDocument } from "./openapi.ts";
 import { operationsRoutes } from "./operations-routes.ts";
@@ -27,7 +30,8 @@ it("describes every path of ours, and no other", async () => {
   const watch = { seen: () => {}, sent: () => {}, failed: (error: unknown) => Promise.reject(error) as never };
   apiRoutes(app, {} as TapedeckApi, callerOf, { watch, limits: callerLimits(defaultLimits) });
   maintainRoutes(app, {} as MaintainApi, callerOf, { watch, limits: callerLimits(defaultLimits) });
-  tokenRoutes(app, {} as TokenApi, callerOf, watch);
+  tokenRoutes(app, {} as TokenApi, callerOf, { authenticate: everyone("default"), watch });
+  auditRoutes(app, {} as AuditApi, callerOf, { watch, limits: callerLimits(defaultLimits) });
   operationsRoutes(app, {
     readiness: async () => ({ ready: true, checks: {} }),
     metrics: createMetrics("t"),

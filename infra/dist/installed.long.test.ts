@@ -1,0 +1,136 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { npmPackages } from "@tapedeck/infra/names";
+import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
+import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
+import { until } from "@tapedeck/shared/testing/until";
+import { version } from "@tapedeck/shared/version";
+import type { RunningCli } from "tapedeck/testing/cli";
+import { installSkaffold, recordingFolder } from "tapedeck/testing/skaffold-program";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { type Built, built } from "./testing/built.ts";
+import { type CleanPlace, cleanPlace, ownNode } from "./testing/clean-place.ts";
+
+/** `npm run dist`, and then what a user does who has only what it made. */
+describe("what npm run dist makes", { timeout: 600_000 }, () => {
+  let dist: Built;
+  let place: CleanPlace;
+  let up: RunningCli | undefined;
+  let url = "";
+
+  beforeAll(async () => {
+    dist = await built("x64");
+    // The stand-in of Skaffold, and a nats-server as a package manager would have put it there.
+    place = await cleanPlace([await ownNode(), dirname(inject("natsServer"))]);
+  }, 600_000);
+  afterAll(async () => {
+    up?.child.kill("SIGINT");
+    await up?.ended;
+    await place?.[Symbol.asyncDispose]();
+    await dist?.[Symbol.asyncDispose]();
+  });
+
+  const install = async (...names: readonly string[]) => {
+    const flags = ["--global", "--prefix", place.prefix, "--no-audit", "--no-fund"];
+    const ran = await place.run("npm", "install", ...flags, ...names.map(dist.archive));
+    expect([ran.code, ran.stderr]).toEqual([0, expect.not.stringContaining("ERR")]);
+  };
+  const tapedeck = (...args: readonly string[]) => place.run("tapedeck", ...args);
+
+  it("names every file with its SHA-256", async () => {
+    const sums = (await readFile(join(dist.folder, "SHA256SUMS"), "utf8")).trim().split("\n");
+    const files = (await readdir(dist.folder, { withFileTypes: true })).filter((entry) => entry.isFile());
+    expect(sums).toHaveLength(files.length - 1);
+    for (const [sum = "", name = ""] of sums.map((line) => line.split("  "))) {
+      const bytes = await readFile(join(dist.folder, name));
+      expect([name, createHash("sha256").update(bytes).digest("hex")]).toEqual([name, sum]);
+    }
+  });
+
+  it("has a CLI of at most 3 MB, which says where the servers are", async () => {
+    expect((await stat(dist.archive(npmPackages.cli))).size).toBeLessThan(3_000_000);
+    await install(npmPackages.cli);
+    expect(await tapedeck("--version")).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+    const { code, stderr } = await tapedeck("up");
+    expect([code, stderr]).toEqual([
+      1,
+      `tapedeck: this needs Tapedeck's servers, which are a package of their own: npm install --global ${npmPackages.cli}@${version} ${npmPackages.server}@${version}.\n`,
+    ]);
+    expect((await tapedeck("tail", "--url", "http://127.0.0.1:9")).stderr).toContain("start one with `tapedeck up`");
+  });
+
+  it("runs servers with a NATS and a Postgres of their own", async () => {
+    await install(npmPackages.cli, npmPackages.server);
+    const listeners = ["GATEWAY_GRPC", "GATEWAY_HTTP", "QUERY_GRPC", "QUERY_HEALTH", "INGEST_GRPC", "INGEST_HEALTH"];
+    const ports = await Promise.all([...listeners, "NATS", "POSTGRES"].map(async (name) => [name, await ownPort()]));
+    up = place.start("tapedeck", ["up", "--no-demo"], {
+      ...Object.fromEntries(ports.map(([name, port]) => [`TAPEDECK_${name}_PORT`, `${port}`])),
+    });
+    const running = up;
+    let isOver = false;
+    void running.ended.then(() => {
+      isOver = true;
+    });
+    await until(async () => isOver || running.stdout().includes("HTTP, WebSocket"), {
+      ...{ message: "the servers", deadlineMs: 300_000 },
+    });
+    expect(isOver ? running.stderr() + running.stdout() : "").toBe("");
+    url = /http:\/\/\S+/.exec(running.stdout())?.[0] ?? "";
+    // Commands as this user can type them.
+    expect(running.stdout()).toContain("tapedeck run -- skaffold dev");
+    expect(running.stdout()).not.toContain("npm start");
+    const page = await fetch(url, { headers: { accept: "text/html" } });
+    expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("<script")]);
+    expect((await fetch(`${url}/api/docs/json`)).status).toBe(200);
+  });
+
+  it("records a command, and shows what it recorded", async () => {
+    const path = installSkaffold(join(place.work, "stand-in"));
+    const env = {
+      TAPEDECK_URL: url,
+      TAPEDECK_GRPC_PORT: `${await grpcPort(url)}`,
+      STAND_IN_RECORDING: recordingFolder("12-skaffold-build-one-shot"),
+      PATH: `${path.split(":")[0]}:${place.env.PATH}`,
+    };
+    const run = place.start("tapedeck", ["run", "--", "skaffold", "build"], env);
+    expect([await run.ended, run.stderr()]).toEqual([0, expect.not.stringContaining("not recorded")]);
+    const kinds = async (program: string) => {
+      const tail = place.start(program, ["tail", "--after", "start", "--no-follow", "--json"], env);
+      expect([await tail.ended, tail.stderr()]).toEqual([0, ""]);
+      return tail.stdout();
+    };
+    expect(await kinds("tapedeck")).toContain("build.succeeded");
+    const executable = join(dist.folder, `tapedeck-${version}-linux-x64`);
+    expect(await place.run(executable, "--version")).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
+    expect(await kinds(executable)).toContain("build.succeeded");
+  });
+
+  it("masks in a thread of its own", async () => {
+    const worker = join(place.prefix, "lib/node_modules", npmPackages.server, "dist/mask-worker.js");
+    const message = "environment map[DB_PASSWORD:hunter2 HOME:/srv/home]\n";
+    const frame = fromGatewayJson(messageType("proto.v2.Event"), { skaffoldLogEvent: { level: "DEBUG", message } });
+    const script = `
+      const worker = new (require("node:worker_threads").Worker)(${JSON.stringify(worker)});
+      worker.once("message", ({ done }) => {
+        process.stdout.write(Buffer.from(done.bytes));
+        void worker.terminate();
+      });
+      const bytes = new Uint8Array(Buffer.from("${Buffer.from(frame).toString("base64")}", "base64"));
+      worker.postMessage({ id: 1, task: { what: "frame", upstream: "skaffold", channel: "v2", bytes } });`;
+    const { code, stdout } = await place.run("node", "-e", script);
+    expect([code, stdout]).toEqual([0, expect.stringContaining("DB_PASSWORD:******* ")]);
+  });
+
+  it("stops as Ctrl-C asks it to", async () => {
+    up?.child.kill("SIGINT");
+    expect(await up?.ended).toBe(0);
+  });
+});
+
+/** As the server itself says. */
+async function grpcPort(url: string): Promise<number> {
+  const about = (await (await fetch(`${url}/about`)).json()) as { readonly grpcPort: number };
+  return about.grpcPort;
+}

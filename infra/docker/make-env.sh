@@ -1,0 +1,7 @@
+#!/bin/sh
+# Prints the secrets that compose.yaml needs, new ones each time: sh infra/docker/make-env.sh > infra/.env
+random() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
+# NATS takes a word that begins with a digit for a number, in some of them: so each begins with a letter.
+for name in SERVICES_KEY NATS_PASSWORD POSTGRES_PASSWORD GRAFANA_PASSWORD; do
+  echo "TAPEDECK_$name=t$(random)"
+done

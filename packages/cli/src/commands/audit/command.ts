@@ -1,0 +1,21 @@
+import { Command } from "commander";
+import { jsonOption, sinceOption, untilOption, urlOption } from "../options.ts";
+import type { AuditOptions } from "./run.ts";
+
+export const auditCommand = () =>
+  new Command("audit")
+    .summary("show who did what")
+    .description(`Shows who did what, the oldest first: sign-ins by the identity provider, control calls, tokens, exports, erasures, \
+rebuilds and backups. Reading is not recorded. Where tokens are required it needs an admin's token, and shows that token's workspace.`)
+    .addOption(sinceOption("only what was done at or after this time"))
+    .addOption(untilOption("only what was done before this time"))
+    .addOption(jsonOption())
+    .addOption(urlOption())
+    .addHelpText(
+      "after",
+      `
+Examples:
+  tapedeck audit --since yesterday
+  tapedeck audit --since 30d --json > audit.jsonl`,
+    )
+    .action(async (options: AuditOptions) => (await import("./run.ts")).audit(options));

@@ -1,0 +1,28 @@
+import type { AuditEntry } from "@tapedeck/shared/audit/entry";
+import { plainLine } from "../../display/plain-line.ts";
+import { remoteMaintenance } from "../../maintain/remote.ts";
+
+export type AuditOptions = {
+  readonly url?: string;
+  readonly since?: string;
+  readonly until?: string;
+  readonly json?: boolean;
+};
+
+/** Prints the audit log of a Tapedeck server: a line for each entry, with `--json` as JSON. */
+export async function audit({ url, json = false, ...period }: AuditOptions): Promise<void> {
+  let count = 0;
+  for await (const entry of remoteMaintenance(url).audit(period)) {
+    count++;
+    process.stdout.write(`${json ? JSON.stringify(entry) : lineOf(entry)}\n`);
+  }
+  if (count === 0 && !json) console.log("Nothing was done.");
+}
+
+function lineOf({ time, action, who, workspace, about }: AuditEntry): string {
+  const more = Object.entries(about).map(
+    ([name, value]) => `${name}=${Array.isArray(value) ? value.join(",") : value}`,
+  );
+  const day = new Date(time).toLocaleString("sv-SE");
+  return plainLine([day, action.padEnd(16), workspace, who, ...more].join("  "));
+}

@@ -1,0 +1,8 @@
+export type EraseOptions = {
+  readonly session: string;
+  readonly data: string;
+  readonly url?: string;
+  readonly here?: boolean;
+  readonly yes?: boolean;
+  readonly json?: boolean;
+};

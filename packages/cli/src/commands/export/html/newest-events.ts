@@ -1,0 +1,47 @@
+import type { TapedeckEvent } from "@tapedeck/client";
+
+/** The newest of any number of events, within a number of them and of characters of their JSON. */
+export class NewestEvents {
+  /** How many were added. */
+  count = 0;
+  readonly #most: number;
+  readonly #mostCharacters: number;
+  #events: TapedeckEvent[] = [];
+  #sizes: number[] = [];
+  /** Those before it are left out. */
+  #first = 0;
+  #characters = 0;
+
+  constructor(most: number, mostCharacters: number) {
+    this.#most = most;
+    this.#mostCharacters = mostCharacters;
+  }
+
+  add(event: TapedeckEvent): void {
+    this.count++;
+    const size = JSON.stringify(event).length;
+    this.#events.push(event);
+    this.#sizes.push(size);
+    this.#characters += size;
+    while (this.#length > 1 && (this.#length > this.#most || this.#characters > this.#mostCharacters)) {
+      this.#characters -= this.#sizes[this.#first++] ?? 0;
+    }
+    // As many as are kept: moving each event once or twice is all that it costs, and as much again is all that is held.
+    if (this.#first > this.#length) this.#forget();
+  }
+
+  get kept(): readonly TapedeckEvent[] {
+    this.#forget();
+    return this.#events;
+  }
+
+  get #length(): number {
+    return this.#events.length - this.#first;
+  }
+
+  #forget(): void {
+    this.#events = this.#events.slice(this.#first);
+    this.#sizes = this.#sizes.slice(this.#first);
+    this.#first = 0;
+  }
+}

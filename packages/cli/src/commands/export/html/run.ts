@@ -1,0 +1,75 @@
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { connect, TapedeckError } from "@tapedeck/client";
+import { dataMark, dataVersion, type SessionData } from "@tapedeck/web/file/data";
+import { type Api, apiAt } from "../../../api/api.ts";
+import { exportFrom } from "../../../api/exported-sessions.ts";
+import { CommandError } from "../../../command-error.ts";
+import { counted } from "../../../display/counted.ts";
+import { bytesText } from "../../../display/durations.ts";
+import { shortSource } from "../../../display/source-name.ts";
+import { grpcTarget } from "../../../grpc-target.ts";
+import { Progress, type ProgressTo } from "../../../progress.ts";
+import { type ExportOptions, writeFile } from "../run.ts";
+import { type Bounds, readSessionData, usualBounds } from "./session-data.ts";
+
+/** Writes one session as a page with all its data, for a browser without a Tapedeck server. */
+export async function exportPage(
+  sessions: readonly string[],
+  options: ExportOptions,
+  progressTo: ProgressTo = {},
+  bounds: Bounds = usualBounds,
+): Promise<void> {
+  const { url, output } = options;
+  if (output?.endsWith(".gz")) throw new CommandError("a browser opens no .gz: give a name that ends in .html.");
+  using from = exportFrom(grpcTarget(url));
+  const { source, sessions: found, position } = await from.find(sessions, options.source, options);
+  const [only, ...others] = found;
+  if (only === undefined) throw new CommandError("there is no such session: see `tapedeck sessions`.");
+  if (others.length > 0)
+    throw new CommandError(`a page shows one session, and these are ${found.length}: name one of them.`);
+  const api = apiAt(url);
+  const template = await templateOf(api);
+  const { base, token } = api;
+  using client = connect({ url: base, ...(token !== undefined && { token }) });
+  using progress = new Progress({ what: `exporting ${shortSource(source)}`, unit: "events", ...progressTo });
+  const data = await readSessionData(client, { session: only.session, position }, bounds, (events) =>
+    progress.reached(events),
+  ).catch((error: unknown) => {
+    throw error instanceof TapedeckError ? new CommandError(error.message) : error;
+  });
+  const page = await pageOf(template, data);
+  progress[Symbol.dispose]();
+  if (output === undefined) return pipeline(Readable.from([page]), process.stdout, { end: false });
+  await writeFile(output, Readable.from([page]));
+  console.log(resultLine(data, page, output));
+}
+
+/** The gateway has it, beside the page: a machine with the command alone has built none. */
+async function templateOf(api: Api): Promise<string> {
+  const template = await api.text("/session-file.html");
+  if (template === undefined || template.split(dataMark).length !== 2)
+    throw new CommandError(
+      `${api.base} has no page for files: it is an older Tapedeck, or one whose page was not built (\`npm start\` builds it).`,
+    );
+  if (!template.includes(`name="tapedeck-session-data" content="${dataVersion}"`))
+    throw new CommandError(`the page of ${api.base} and this tapedeck are of different versions.`);
+  return template;
+}
+
+/** Base64 needs no escaping: whatever was recorded, no tag stands in it. */
+async function pageOf(template: string, data: SessionData): Promise<Buffer> {
+  const [before = "", after = ""] = template.split(dataMark);
+  const packed = await promisify(gzip)(JSON.stringify(data));
+  return Buffer.from(`${before}${packed.toString("base64")}${after}`);
+}
+
+function resultLine({ session, events, olderEvents }: SessionData, page: Buffer, file: string): string {
+  const isRunning = session.endedAt === null && session.endReason === null;
+  const what = `session ${session.session} of ${shortSource(session.source)}`;
+  const which = olderEvents === 0 ? counted(events.length, "event") : `the newest ${counted(events.length, "event")}`;
+  const lacking = olderEvents === 0 ? "" : ` (${olderEvents} older ones left out)`;
+  return `${file}: ${what}, ${which}${lacking}, ${bytesText(page.length)}${isRunning ? "; still running" : ""}`;
+}

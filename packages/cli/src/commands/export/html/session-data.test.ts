@@ -1,0 +1,58 @@
+import { type Session, type State, TapedeckError, type TapedeckEvent } from "@tapedeck/client";
+import { expect, it } from "vitest";
+import { readSessionData, usualBounds } from "./session-data.ts";
+
+async function* each<Item>(items: readonly Item[]): AsyncGenerator<Item, void> {
+  yield* items;
+}
+
+it("asks again where there were too many questions, and keeps a state once that stays as it is", async () => {
+  const events = ["build.started", "log.written", "build.succeeded", "port.forwarded"].map(
+    (kind, index) => ({ kind, position: `p${index}` }) as TapedeckEvent,
+  );
+  const states: Readonly<Record<string, object>> = { p0: { a: 1 }, p2: { a: 2 }, p3: { a: 2 } };
+  let refusals = 1;
+  const client = {
+    sessions: () => each([{ session: "01A", source: "acme/alice/shop/skaffold" } as Session]),
+    events: () => each(events),
+    operations: () => each([]),
+    async state(_: string, { at = "" }: { readonly at?: string | Date } = {}) {
+      if (at === "p2" && refusals-- > 0) throw new TapedeckError({ code: "limit_exceeded", message: "too many" });
+      return { state: states[String(at)] } as State;
+    },
+    compare: () => expect.fail("no loop failed"),
+  } as unknown as Parameters<typeof readSessionData>[0];
+  const counts: number[] = [];
+  const data = await readSessionData(client, { session: "01A", position: "p9" }, usualBounds, (count) =>
+    counts.push(count),
+  );
+  expect(data.moments.map(({ position, state }) => [position, data.states[state]])).toEqual([
+    ["p0", { a: 1 }],
+    ["p2", { a: 2 }],
+    ["p3", { a: 2 }],
+  ]);
+  expect([data.states.length, data.olderEvents, counts]).toEqual([2, 0, [1, 2, 3, 4]]);
+  const other = () => Promise.reject(new TapedeckError({ code: "forbidden", message: "no" }));
+  await expect(
+    readSessionData({ ...client, state: other }, { session: "01A", position: "p9" }, usualBounds, () => {}),
+  ).rejects.toThrow("no");
+});
+
+it("leaves out the oldest states where earlier ones were larger than the last", async () => {
+  const events = Array.from({ length: 40 }, (_, index) => ({ kind: "build.started", position: `p${index + 10}` }));
+  const client = {
+    sessions: () => each([{ session: "01A", source: "acme/alice/shop/skaffold" } as Session]),
+    events: () => each(events as TapedeckEvent[]),
+    operations: () => each([]),
+    state: async (_: string, { at = "" }: { readonly at?: string | Date } = {}) => ({
+      state: at === "p49" ? {} : { at, pods: "x".repeat(1_000) },
+    }),
+    compare: () => expect.fail("no loop failed"),
+  } as unknown as Parameters<typeof readSessionData>[0];
+  const bounds = { ...usualBounds, stateCharacters: 5_000 };
+  const { moments } = await readSessionData(client, { session: "01A", position: "p9" }, bounds, () => {});
+  // Four questions are under way when the bound is reached.
+  expect([moments.length > 4, moments.length < 12]).toEqual([true, true]);
+  expect(moments.at(-1)?.position).toBe("p49");
+  expect(moments[0]?.position).not.toBe("p10");
+});

@@ -1,0 +1,134 @@
+import { type Client, type Comparison, type Operation, TapedeckError, type TapedeckEvent } from "@tapedeck/client";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { version } from "@tapedeck/shared/version";
+import { dataVersion, type SessionData } from "@tapedeck/web/file/data";
+import { CommandError } from "../../../command-error.ts";
+import { NewestEvents } from "./newest-events.ts";
+import { statePositions } from "./state-positions.ts";
+
+/** A browser holds all of a file in memory. */
+export type Bounds = {
+  readonly events: number;
+  /** Characters of JSON. */
+  readonly eventCharacters: number;
+  readonly moments: number;
+  /** Characters of JSON, of all states together. */
+  readonly stateCharacters: number;
+  readonly operations: number;
+  readonly comparisons: number;
+};
+
+export const usualBounds: Bounds = {
+  events: 50_000,
+  eventCharacters: 64 * 2 ** 20,
+  moments: 400,
+  stateCharacters: 32 * 2 ** 20,
+  operations: 20_000,
+  comparisons: 20,
+};
+
+export type Asked = { readonly session: string; readonly position: string };
+
+type Reader = Pick<Client, "sessions" | "events" | "operations" | "state" | "compare">;
+
+/**
+ * A session as of a position, read through the public API. `reached` hears how many events were read.
+ * @throws TapedeckError what the gateway refused
+ */
+export async function readSessionData(
+  client: Reader,
+  { session, position }: Asked,
+  bounds: Bounds,
+  reached: (events: number) => void,
+): Promise<SessionData> {
+  const [head] = await Array.fromAsync(client.sessions({ sessions: [session], at: position }));
+  if (head === undefined) throw new CommandError(`there is no session ${session}: see \`tapedeck sessions\`.`);
+  const events = new NewestEvents(bounds.events, bounds.eventCharacters);
+  for await (const event of client.events({ sessions: [session], after: "start", until: position, onGap: () => {} })) {
+    // Mirrors say what another event says.
+    if (event.kind !== "mirror.received") events.add(event);
+    reached(events.count);
+  }
+  const operations = await newestOperations(client, { session, position }, bounds.operations);
+  return {
+    ...{ version: dataVersion, ...aboutFile(), session: head, position },
+    ...{ events: events.kept, olderEvents: events.count - events.kept.length, operations },
+    ...(await statesAt(client, head, events.kept, bounds)),
+    comparisons: await comparisonsOf(client, operations, bounds.comparisons),
+  };
+}
+
+function aboutFile() {
+  return { exportedAt: new Date().toISOString(), exportedBy: `tapedeck ${version}` };
+}
+
+async function newestOperations(client: Reader, { session, position }: Asked, most: number): Promise<Operation[]> {
+  const found: Operation[] = [];
+  for await (const operation of client.operations({ sessions: [session], at: position })) {
+    if (found.push(operation) >= most) break;
+  }
+  return found;
+}
+
+/** As the session's state is folded by the server, it is asked for at the moments that say most. */
+async function statesAt(
+  client: Reader,
+  { source, session }: SessionData["session"],
+  events: readonly TapedeckEvent[],
+  { moments: mostMoments, stateCharacters }: Bounds,
+): Promise<Pick<SessionData, "moments" | "states">> {
+  const readAt = async (at: string) => (await patiently(() => client.state(source, { session, at }))).state;
+  const last = events.at(-1);
+  if (last === undefined) return { moments: [], states: [] };
+  const size = JSON.stringify(await readAt(last.position)).length;
+  const positions = statePositions(events, Math.max(1, Math.min(mostMoments, Math.floor(stateCharacters / size))));
+  const known = new Map<string, number>();
+  let characters = 0;
+  // The newest first: earlier states may have been larger.
+  const moments = await inTurns(positions.toReversed(), async (position) => {
+    if (characters > stateCharacters) return [];
+    const json = JSON.stringify(await readAt(position));
+    const state = known.get(json) ?? known.size;
+    if (state === known.size) characters += json.length;
+    known.set(json, state);
+    return [{ position, state }];
+  });
+  return { moments: moments.flat().toReversed(), states: [...known.keys()].map((json) => JSON.parse(json)) };
+}
+
+/** Comparisons of the newest failed loops with the last good ones before them. */
+async function comparisonsOf(client: Reader, operations: readonly Operation[], most: number) {
+  const failed = operations.filter(({ kind, outcome }) => kind === "loop" && outcome === "failed").slice(0, most);
+  const found = await inTurns(failed, async ({ session, runner, loop }): Promise<[string, Comparison]> => {
+    const side = `${session}.${runner}.${loop}`;
+    return [side, await patiently(() => client.compare(side))];
+  });
+  return Object.fromEntries(found);
+}
+
+const atOnce = 4;
+
+/** A few questions at a time; answers in the order of what was asked. */
+async function inTurns<Item, Answer>(items: readonly Item[], ask: (item: Item) => Promise<Answer>): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  let next = 0;
+  const askOn = async () => {
+    for (let at = next++; at < items.length; at = next++) answers[at] = await ask(items[at] as Item);
+  };
+  await Promise.all(Array.from({ length: atOnce }, askOn));
+  return answers;
+}
+
+const mostTries = 30;
+
+/** A token has so many requests in a second. */
+async function patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (!(error instanceof TapedeckError) || error.code !== "limit_exceeded" || tries >= mostTries) throw error;
+      await delay(1_000);
+    }
+  }
+}

@@ -1,0 +1,38 @@
+import { describe, expect, it } from "vitest";
+import { statePositions } from "./state-positions.ts";
+
+const event = (kind: string, index: number) => ({ kind, position: String(index).padStart(4, "0") }) as const;
+const events = Array.from({ length: 300 }, (_, index) =>
+  event(
+    (["loop.started", "build.started", "log.written", "build.succeeded", "port.forwarded"] as const)[index % 5] ?? "",
+    index,
+  ),
+) as Parameters<typeof statePositions>[0];
+const at = (positions: readonly string[]) => positions.map(Number);
+
+describe("the positions whose state is in a file", () => {
+  it("are those of all events but text, where they are few, with the first and the last event's", () => {
+    const all = at(statePositions(events, 400));
+    expect(all).toEqual(events.flatMap(({ kind }, index) => (kind === "log.written" ? [] : [index])));
+    expect(at(statePositions(events.slice(2, 3), 400))).toEqual([2]);
+  });
+
+  it("are else those of loops first, then of ends, and the rest evenly", () => {
+    const few = at(statePositions(events, 130));
+    expect(few).toHaveLength(130);
+    expect(few).toEqual(few.toSorted((a, b) => a - b));
+    for (let loop = 0; loop < 300; loop += 5) expect(few).toContain(loop);
+    for (let end = 3; end < 300; end += 5) expect(few).toContain(end);
+    expect(few.at(-1)).toBe(299);
+    const fewer = at(statePositions(events, 21));
+    expect(fewer).toHaveLength(21);
+    expect(fewer.slice(0, -1).every((index) => index % 5 === 0)).toBe(true);
+    // From all of the session, and not from one end of it.
+    expect(Math.max(...fewer.slice(1).map((index, nth) => index - (fewer[nth] ?? 0)))).toBeLessThan(30);
+  });
+
+  it("are the last event's where there is room for one, and none without events", () => {
+    expect(at(statePositions(events, 1))).toEqual([299]);
+    expect(statePositions([], 10)).toEqual([]);
+  });
+});

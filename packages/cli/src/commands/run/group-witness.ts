@@ -1,0 +1,78 @@
+import { spawn } from "node:child_process";
+import type { Socket } from "node:net";
+import { isatty } from "node:tty";
+import { delay } from "@tapedeck/shared/sync/delay";
+
+const patienceMs = 5_000;
+/** A signal that has been sent to us comes when our process gets its turn. */
+const arrivalMs = 2_000;
+
+/**
+ * Tells whether a signal came to our whole process group (Ctrl-C in the terminal, `timeout`), so that the command has it
+ * already and must not get it twice, or to us alone (`kill`). Nothing in Node says who else got it, so a `cat` sits
+ * beside us in the group: it dies of what comes to all, and else repeats what it is sent. A process on which a fatal signal
+ * waits runs no more, so the answer does not depend on how busy the machine is.
+ */
+export class GroupWitness {
+  #asked = new Cat();
+
+  /** To be called at each signal that comes to us. */
+  async saw(signal: NodeJS.Signals): Promise<boolean> {
+    const asked = this.#asked;
+    asked.heard.abort();
+    if (!(await asked.started)) return isatty(0) && signal !== "SIGTERM";
+    if (await asked.isAlive(patienceMs)) return false;
+    if (this.#asked === asked) this.#asked = new Cat();
+    return true;
+  }
+
+  /**
+   * Resolves when a signal that has come to the group has come to us, too. On a busy machine the command may have ended of
+   * it before.
+   */
+  async settled(): Promise<void> {
+    const asked = this.#asked;
+    if (!(await asked.started) || (await asked.isAlive(arrivalMs))) return;
+    await delay(arrivalMs, asked.heard.signal);
+  }
+
+  leave(): void {
+    this.#asked.end();
+  }
+}
+
+class Cat {
+  // Ends with us, whatever becomes of us: its input closes then.
+  readonly #child = spawn("cat", [], { stdio: ["pipe", "pipe", "ignore"] });
+  readonly #gone = new AbortController();
+  readonly #answers = this.#child.stdout as Socket;
+  /** A signal has come to us in its time. */
+  readonly heard = new AbortController();
+  /** False: there is no `cat`. */
+  readonly started: Promise<boolean>;
+
+  constructor() {
+    this.#child.stdin.on("error", () => {});
+    this.#child.unref();
+    this.#answers.resume();
+    this.#answers.unref();
+    this.#child.once("exit", () => this.#gone.abort());
+    this.started = new Promise((resolve) => {
+      this.#child.once("spawn", () => resolve(true));
+      this.#child.once("error", () => resolve(false));
+    });
+  }
+
+  /** What does not answer counts as alive. */
+  async isAlive(boundMs: number): Promise<boolean> {
+    const answered = new AbortController();
+    this.#answers.once("data", () => answered.abort());
+    this.#child.stdin.write("alive?\n");
+    await delay(boundMs, AbortSignal.any([this.#gone.signal, answered.signal]));
+    return !this.#gone.signal.aborted;
+  }
+
+  end(): void {
+    this.#child.kill("SIGKILL");
+  }
+}

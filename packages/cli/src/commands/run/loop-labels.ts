@@ -1,0 +1,91 @@
+import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { msBetween, timestampNow } from "@tapedeck/shared/time/timestamp";
+import { loopStartOf } from "@tapedeck/tap/skaffold/v1-frame";
+import type { TapItem } from "@tapedeck/tap/tap";
+import type { GitName, GitState, Labels } from "../../record/labels.ts";
+
+export type LoopLabelsOptions = {
+  /** The session's labels. Never rejects. */
+  readonly labels: Promise<Labels>;
+  /** The labels that git may change: neither the user nor CI has set them. */
+  readonly names: readonly GitName[];
+  /** What is checked out now. Never rejects. */
+  readonly look: () => Promise<GitState>;
+  /** Takes an item at once. */
+  readonly append: (item: TapItem) => unknown;
+};
+
+type LoopStart = Pick<TapItem, "connection" | "at"> & { readonly since: Timestamp };
+
+/** A start that comes later than this is a repeat to a new connection: nobody knows any more what was checked out then. */
+const freshMs = 5_000;
+
+/**
+ * Adds labels to the items of a Skaffold where a dev loop begins on another branch or commit than its session was told of.
+ * No item waits for git. While git is asked, only the newest of the loops that begin is kept, for the next question.
+ */
+export class LoopLabels {
+  readonly #options: LoopLabelsOptions;
+  #next: LoopStart | undefined;
+  #looking: Promise<void> | undefined;
+  /** What was told last, of one connection: another process has the session's labels again. */
+  #told: { readonly connection: string; readonly labels: Labels } | undefined;
+  #hasStopped = false;
+
+  constructor(options: LoopLabelsOptions) {
+    this.#options = options;
+  }
+
+  /** Takes each item of the tap, after it was handed on. */
+  see({ connection, at, what }: TapItem): void {
+    if (what?.$case !== "frame" || what.value.channel !== "v1" || this.#options.names.length === 0) return;
+    const since = loopStartOf(what.value.bytes);
+    if (since === undefined || msBetween(since, timestampNow()) > freshMs) return;
+    this.#next = { connection, at, since };
+    this.#looking ??= this.#look();
+  }
+
+  /** Resolves when git was asked about every loop that has begun. */
+  async idle(): Promise<void> {
+    await this.#looking;
+  }
+
+  /** The same, but not for long. Nothing is added after it. */
+  async stop(boundMs: number, hurry: AbortSignal): Promise<void> {
+    const over = new AbortController();
+    const late = delay(boundMs, AbortSignal.any([over.signal, hurry]));
+    await Promise.race([this.idle(), late]);
+    over.abort();
+    this.#hasStopped = true;
+  }
+
+  async #look(): Promise<void> {
+    const labels = await this.#options.labels;
+    for (let start = this.#takeNext(); start !== undefined; start = this.#takeNext()) {
+      const now = await this.#options.look();
+      if (!this.#hasStopped) this.#tell(start, labels, now);
+    }
+    this.#looking = undefined;
+  }
+
+  #takeNext(): LoopStart | undefined {
+    const next = this.#next;
+    this.#next = undefined;
+    return next;
+  }
+
+  #tell({ connection, at, since }: LoopStart, own: Labels, now: GitState): void {
+    const { names, append } = this.#options;
+    if (names.every((name) => now[name] === undefined)) return;
+    const isTold = this.#told?.connection === connection;
+    const told = isTold ? this.#told?.labels : own;
+    const current = (name: GitName) => now[name] ?? told?.[name] ?? "";
+    // Another connection may go on with the session of the last one, to which what was told then still applies.
+    const isKnown = isTold || this.#told === undefined;
+    if (isKnown && names.every((name) => current(name) === (told?.[name] ?? ""))) return;
+    const labels = Object.fromEntries(names.map((name) => [name, current(name)]));
+    this.#told = { connection, labels };
+    append({ connection, at, what: { $case: "labelled", value: { labels, since } } });
+  }
+}

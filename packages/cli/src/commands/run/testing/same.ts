@@ -1,0 +1,151 @@
+import { spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { asNow, writeEventLog } from "@tapedeck/fakes/skaffold/event-log";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { collect, type RunningCli } from "../../../testing/cli.ts";
+import { startRecorder, type TestRecorder } from "../../../testing/recorder.ts";
+import { installSkaffold, recordingFolder } from "../../../testing/skaffold-program.ts";
+
+export const build = recordingFolder("12-skaffold-build-one-shot");
+export const run = recordingFolder("12b-skaffold-run-one-shot");
+export const main = fileURLToPath(new URL("../../../main.ts", import.meta.url));
+
+/** Two commands, whose recordings are `build` and `run`. */
+export const inARow = `skaffold build && STAND_IN_RECORDING=${run} skaffold run --tail=false; echo "ended with $?"`;
+
+export type Case = {
+  readonly title: string;
+  readonly command: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Sent to the command's whole group, as Ctrl-C is, when it runs. */
+  readonly signal?: NodeJS.Signals;
+  /** `tapedeck run` sleeps until the signal has ended the command, as on a busy machine. */
+  readonly isLate?: boolean;
+  /** The recording of a process that wrote to own.log right before the command. */
+  readonly written?: string;
+  /** How many Skaffold processes are recorded whole. */
+  readonly recorded: number;
+};
+
+/** Users' folders, and the recorder that they all have, for the tests of one file. */
+export class Desks {
+  readonly #root = mkdtempSync(join(tmpdir(), "tapedeck-same-"));
+  readonly #path = installSkaffold(join(this.#root, "bin"));
+  #recorder: TestRecorder | undefined;
+
+  constructor() {
+    beforeAll(async () => {
+      this.#recorder = await startRecorder();
+    });
+    afterAll(async () => {
+      await this.#recorder?.[Symbol.asyncDispose]();
+      rmSync(this.#root, { recursive: true, force: true });
+    });
+  }
+
+  get items(): readonly Item[] {
+    return this.#recorder?.items ?? [];
+  }
+
+  /** A user's folder, with a spill and a record of what Skaffold has said. */
+  desk(env: Case["env"] = {}) {
+    const cwd = mkdtempSync(join(this.#root, "desk-"));
+    writeFileSync(join(cwd, "skaffold.yaml"), `metadata:\n  name: ${cwd.split("-").at(-1)?.toLowerCase()}\n`);
+    const inherited = Object.entries(process.env).filter(([name]) => !/^(TAPEDECK_|SKAFFOLD_|STAND_IN_)/.test(name));
+    const own = {
+      STAND_IN_NOW: "1",
+      STAND_IN_RECORDING: build,
+      STAND_IN_STDERR: "building\n",
+      STAND_IN_SAID: join(cwd, "said"),
+    };
+    const ours = { TAPEDECK_SPILL: join(cwd, "spill"), TAPEDECK_URL: this.#recorder?.url, TAPEDECK_DEVELOPER: "alice" };
+    return { cwd, env: { ...Object.fromEntries(inherited), PATH: this.#path, ...own, ...ours, ...env } };
+  }
+}
+
+type Desk = ReturnType<Desks["desk"]>;
+
+function start(command: readonly string[], { cwd, env }: Desk): RunningCli {
+  const [program = "", ...args] = command;
+  return collect(spawn(program, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"], detached: true }));
+}
+
+/** All that a user can see of it. */
+async function seen(
+  command: readonly string[],
+  at: Desk,
+  { signal, isLate = false, written }: Pick<Case, "signal" | "isLate" | "written">,
+) {
+  if (written !== undefined) {
+    const { v1, v2 } = asNow(loadRecording(written)).messages;
+    writeEventLog(join(at.cwd, "own.log"), { v1: v1.map(({ bytes }) => bytes), v2: v2.map(({ bytes }) => bytes) });
+  }
+  await using ran = start(command, at);
+  if (signal !== undefined) {
+    await until(() => ran.stdout().includes("args"), { message: "the command to run" });
+    await until(() => ran.stderr().includes("building"), { message: "its signal handlers" });
+    const pid = ran.child.pid ?? 0;
+    if (isLate) process.kill(pid, "SIGSTOP");
+    // The group of whoever has the terminal.
+    process.kill(-pid, signal);
+    if (isLate) await until(() => isAlone(pid), { message: "the command to end" });
+    if (isLate) process.kill(pid, "SIGCONT");
+  }
+  const exit = await ran.ended;
+  const stderr = ran.stderr().replace(/^tapedeck: .*\n/gm, "");
+  const files = readdirSync(at.cwd).filter((name) => !["said", "spill"].includes(name));
+  const own = ["own.log", "own.log.v2"].map((name) =>
+    existsSync(join(at.cwd, name)) ? readFileSync(join(at.cwd, name), "utf8").split("\n").length : 0,
+  );
+  return { exit, stdout: ran.stdout(), stderr, files, own };
+}
+
+/** Tests that a user can see no difference, and that everything is recorded. */
+export function testSame(desks: Desks, cases: readonly Case[]): void {
+  test.each(cases)("is the same with and without recording: $title", async ({ env, recorded, ...told }) => {
+    // Without a port nothing is written to a file, whoever asks for it.
+    const port = String(await ownPort());
+    const command = told.command.map((arg) => arg.replace("PORT", port));
+    const [without, with_] = [desks.desk(env), desks.desk(env)];
+    const plain = await seen(command, without, { ...told, isLate: false });
+    const project = `same-${desks.items.length}`;
+    const before = desks.items.length;
+    const recording = [process.execPath, main, "run", "--project", project, "--", ...command];
+    expect(await seen(recording, with_, told)).toEqual(plain);
+
+    const items = desks.items.slice(before);
+    const said = existsSync(join(with_.cwd, "said"))
+      ? readFileSync(join(with_.cwd, "said"), "utf8").trim().split("\n")
+      : [];
+    const ends = items.filter(({ what }) => what?.$case === "closed" && what.value.process_ended);
+    expect(ends).toHaveLength(recorded);
+    // All of it, nothing twice; each channel in its order.
+    for (const channel of ["v1", "v2"]) {
+      const lines = said.filter((line) => line.startsWith(`${channel} `));
+      expect(framesOf(items, channel)).toEqual(recorded === 0 ? [] : lines);
+    }
+    expect(existsSync(with_.env.TAPEDECK_SPILL) ? readdirSync(with_.env.TAPEDECK_SPILL) : []).toEqual([]);
+  });
+}
+
+/** All children of a process have ended; while it sleeps they stay as zombies. */
+function isAlone(pid: number): boolean {
+  const { stdout } = spawnSync("ps", ["-A", "-o", "ppid=,stat="], { encoding: "utf8" });
+  const children = stdout.split("\n").filter((line) => line.trim().startsWith(`${pid} `));
+  return children.every((line) => line.trim().split(/\s+/)[1]?.startsWith("Z"));
+}
+
+function framesOf(items: readonly Item[], channel: string): string[] {
+  return items.flatMap(({ what }) =>
+    what?.$case === "frame" && what.value.channel === channel
+      ? [`${channel} ${what.value.bytes.toString("base64")}`]
+      : [],
+  );
+}

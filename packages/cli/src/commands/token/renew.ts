@@ -1,0 +1,35 @@
+import type { TokenRecord } from "@tapedeck/shared/tokens/token";
+import { apiAt } from "../../api/api.ts";
+import { CommandError } from "../../command-error.ts";
+import { chosenTapedeck } from "../../context/chosen-tapedeck.ts";
+import { readContexts, writeContexts } from "../../context/contexts.ts";
+
+export type RenewTokenOptions = { readonly url?: string; readonly json?: boolean };
+
+/**
+ * Renews the token that commands use. One of a login is replaced there; one of TAPEDECK_TOKEN is printed, because whoever has
+ * set that has to set the new one.
+ */
+export async function renewToken({ url, json = false }: RenewTokenOptions): Promise<void> {
+  const { env } = process;
+  const { token, tokenFrom, context } = chosenTapedeck(url, env);
+  if (token === undefined) {
+    throw new CommandError("there is no token to renew: log in with `tapedeck login`, or set TAPEDECK_TOKEN.");
+  }
+  const made = await apiAt(url).send<TokenRecord & { readonly token: string }>("POST", "/api/v1/tokens/renew");
+  const isOfLogin = context !== undefined && tokenFrom !== "TAPEDECK_TOKEN";
+  if (isOfLogin) replaceIn(context, token, made.token);
+  if (json) process.stdout.write(`${JSON.stringify(made)}\n`);
+  else if (!isOfLogin) process.stdout.write(`${made.token}\n`);
+  const where = isOfLogin ? `; context ${context} has it now` : "";
+  const until = new Date(made.expiresAt).toLocaleDateString("sv-SE");
+  process.stderr.write(`${made.name} is renewed until ${until}${where}. The old token is valid for another hour.\n`);
+}
+
+/** Only where the login still has the old one. */
+function replaceIn(context: string, old: string, token: string): void {
+  const kept = readContexts(process.env);
+  const one = kept.contexts[context];
+  if (one?.token !== old) return;
+  writeContexts(process.env, { ...kept, contexts: { ...kept.contexts, [context]: { ...one, token } } });
+}

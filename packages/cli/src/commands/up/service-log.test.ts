@@ -1,0 +1,28 @@
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { until } from "@tapedeck/shared/testing/until";
+import { afterAll, describe, expect, it } from "vitest";
+import { openLogFile, showLogs } from "./service-log.ts";
+
+const line = (level: number, msg: string) => `${JSON.stringify({ level, time: 0, msg })}\n`;
+
+describe("showLogs", () => {
+  const folder = mkdtempSync(join(tmpdir(), "tapedeck-service-log-"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  it("shows the warnings of a start, and nothing that is written while all stops", async () => {
+    const path = join(folder, "ingest.log");
+    appendFileSync(path, line(40, "of an earlier start"));
+    const file = await openLogFile(path);
+    const said: string[] = [];
+    const over = new AbortController();
+    const shown = showLogs([file], false, over.signal, (text) => said.push(text));
+    appendFileSync(path, line(30, "ready") + line(40, "the disk is full"));
+    await until(() => said.length > 0, { message: "the warning" });
+    appendFileSync(path, line(40, "NATS is away"));
+    over.abort();
+    await shown;
+    expect(said).toEqual([expect.stringContaining("ingest: the disk is full")]);
+  });
+});

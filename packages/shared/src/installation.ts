@@ -1,0 +1,23 @@
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+/** checkout: runs from the sources. package: bundled, and installed by npm. executable: one file with Node in it. */
+export type Installation = "checkout" | "package" | "executable";
+
+declare const TAPEDECK_INSTALLATION: Installation | undefined;
+
+/** How this program was installed: `npm run dist` puts it into what it builds. */
+export const installation: Installation =
+  typeof TAPEDECK_INSTALLATION === "undefined" ? "checkout" : TAPEDECK_INSTALLATION;
+
+/** What a user types to start the servers of this machine, with these flags of `tapedeck up`. */
+export function commandToStart(...flags: readonly string[]): string {
+  const [program, separator] = installation === "checkout" ? ["npm start", ["--"]] : ["tapedeck up", []];
+  return flags.length === 0 ? program : [program, ...separator, ...flags].join(" ");
+}
+
+/** The user's folder for what can be fetched or compiled again. An installed program may not write beside itself. */
+export function cacheFolder(env: Readonly<Record<string, string | undefined>>): string {
+  const cache = env.XDG_CACHE_HOME;
+  return join(cache === undefined || cache === "" ? join(homedir(), ".cache") : cache, "tapedeck");
+}

@@ -1,0 +1,100 @@
+import type { StreamInfo } from "@nats-io/jetstream";
+import type { NatsConnection } from "nats";
+import type { Logger } from "../../service/logger.ts";
+import { abortable } from "../../sync/abortable.ts";
+import { backoff, delay } from "../../sync/delay.ts";
+import { streamName } from "../subjects.ts";
+
+export type ServerWatchOptions = {
+  /** Whether settings name more than one server. A server may also name others of its cluster. */
+  readonly hasOthers: boolean;
+  readonly logger: Logger;
+  readonly times?: Partial<ServerWatchTimes>;
+};
+
+type ServerWatchTimes = {
+  /** Between two questions. */
+  readonly everyMs: number;
+  /** How long an answer may take. */
+  readonly timeoutMs: number;
+  /** A leader that has not heard from a replica for so long has lost it. */
+  readonly silenceMs: number;
+};
+
+const usualTimes: ServerWatchTimes = { everyMs: 1_000, timeoutMs: 2_000, silenceMs: 4_000 };
+
+/** One question may be lost in an election. */
+const failuresToLeave = 2;
+
+/**
+ * Leaves a server that is cut off from its cluster. Such a server keeps its clients and answers their pings, but nothing
+ * that they ask of the log gets through, so by itself a client stays until the cluster is whole again. The same holds for
+ * one that has vanished without closing its connections, which pings notice after half a minute.
+ */
+export class ServerWatch implements AsyncDisposable {
+  readonly #nats: NatsConnection;
+  readonly #options: ServerWatchOptions;
+  readonly #times: ServerWatchTimes;
+  readonly #over = new AbortController();
+  readonly #running: Promise<void>;
+
+  constructor(nats: NatsConnection, options: ServerWatchOptions) {
+    this.#nats = nats;
+    this.#options = options;
+    this.#times = { ...usualTimes, ...options.times };
+    this.#running = this.#run();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#over.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { everyMs } = this.#times;
+    // Where no server can answer, because the log has lost its quorum, all are tried, but less and less often.
+    const patience = backoff(everyMs, 30_000);
+    for (let failures = 0; !this.#over.signal.aborted && !this.#nats.isClosed(); ) {
+      await delay(everyMs, this.#over.signal);
+      if (!this.#hasOthers() || (await this.#isInTouch())) {
+        failures = 0;
+        patience.reset();
+      } else if (++failures >= failuresToLeave && !this.#over.signal.aborted) {
+        failures = 0;
+        const server = this.#nats.getServer();
+        this.#options.logger.warn({ server }, "this nats-server does not reach the log's others: trying another one");
+        // A connection that was closed meanwhile needs no other server.
+        await this.#nats.reconnect().catch(() => {});
+        await delay(patience.next(), this.#over.signal);
+      }
+    }
+  }
+
+  #hasOthers(): boolean {
+    return this.#options.hasOthers || (this.#nats.info?.connect_urls?.length ?? 0) > 1;
+  }
+
+  /** A leader that was cut off answers for some seconds more, until it notices; so it is asked whom it hears. */
+  async #isInTouch(): Promise<boolean> {
+    const { timeoutMs, silenceMs } = this.#times;
+    const asked = this.#nats.request(`$JS.API.STREAM.INFO.${streamName}`, "", { timeout: timeoutMs });
+    try {
+      const info = (await abortable(asked, this.#over.signal)).json<
+        Partial<StreamInfo> & { readonly error?: { readonly err_code: number } }
+      >();
+      if (info.error !== undefined) return info.error.err_code === streamNotFound;
+      return hasQuorum(info.cluster?.replicas ?? [], silenceMs);
+    } catch {
+      asked.catch(() => {}); // its answer may come when nobody waits for it
+      return this.#over.signal.aborted;
+    }
+  }
+}
+
+/** Whether a leader is in touch with so many of its followers that it can write; `active` is in nanoseconds. */
+export function hasQuorum(followers: readonly { readonly active: number }[], silenceMs: number): boolean {
+  const heard = followers.filter(({ active }) => active < silenceMs * 1_000_000).length;
+  return heard + 1 > (followers.length + 1) / 2;
+}
+
+const streamNotFound = 10059;

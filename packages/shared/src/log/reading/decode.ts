@@ -1,0 +1,155 @@
+import { decodeEvent } from "../../events/codec.ts";
+import { asBuffer, eventEnds, LabelPlaces } from "../batch.ts";
+import type { HeldEvent, RecordedEvent } from "../log.ts";
+import { type Offset, offsetOf, type Sequence } from "../offset.ts";
+import { eventSubjectsIn } from "../subjects.ts";
+import type { Delivered } from "./consumer.ts";
+
+export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>) => void;
+
+/** What is read of a message of the log. */
+type BatchMessage = Pick<Delivered, "seq" | "recordedAtMs" | "subject" | "data">;
+
+/** Whether a reader wants an event. What it does not want costs next to nothing. */
+export type IsWanted = (offset: Offset, subject: string) => boolean;
+
+/** The events of a message that are wanted, in order; none when the message is not a batch of events. */
+export type ReadMessage = (message: BatchMessage, isWanted?: IsWanted) => readonly HeldEvent[];
+
+const maxReported = 1_000;
+
+/** Reports a message with something else than events once and skips that, so that it can't stop all readers. */
+export function messageReader(warn: Warn): ReadMessage {
+  const reported = new Set<Sequence>();
+  const report = ({ seq, subject }: BatchMessage, err: unknown) => {
+    if (reported.has(seq) || reported.size >= maxReported) return;
+    reported.add(seq);
+    warn("a message of the log is not a batch of events and is skipped", { seq, subject, err });
+  };
+  const subjects = new SubjectNames();
+  return (message, isWanted = everything) => {
+    const events: HeldEvent[] = [];
+    const body = asBuffer(message.data);
+    let ends: readonly number[];
+    try {
+      ends = eventEnds(body);
+    } catch (err) {
+      report(message, err);
+      return events;
+    }
+    const byLabels = subjects.of(message.subject);
+    const places = new LabelPlaces(body);
+    for (let index = 0; 2 * index < ends.length; index++) {
+      const [start, end] = [ends[2 * index] as number, ends[2 * index + 1] as number];
+      try {
+        places.find(start, end);
+        const offset = offsetOf(message.seq, index);
+        const subject = byLabels.at(body, places);
+        if (!isWanted(offset, subject)) continue;
+        events.push(new EventInMessage(message, offset, subject, body.subarray(start, end), report));
+      } catch (err) {
+        report(message, err);
+      }
+    }
+    return events;
+  };
+}
+
+const everything: IsWanted = () => true;
+
+class EventInMessage implements HeldEvent {
+  readonly offset: Offset;
+  readonly subject: string;
+  readonly bytes: Uint8Array;
+  readonly isShared = false;
+  readonly #message: BatchMessage;
+  readonly #report: (message: BatchMessage, err: unknown) => void;
+
+  constructor(
+    message: BatchMessage,
+    offset: Offset,
+    subject: string,
+    bytes: Uint8Array,
+    report: (message: BatchMessage, err: unknown) => void,
+  ) {
+    this.offset = offset;
+    this.subject = subject;
+    this.bytes = bytes;
+    this.#message = message;
+    this.#report = report;
+  }
+
+  decode(): RecordedEvent | undefined {
+    const { offset, subject } = this;
+    try {
+      const event = decodeEvent(this.bytes);
+      return { offset, recordedAt: new Date(this.#message.recordedAtMs), subject, event };
+    } catch (err) {
+      this.#report(this.#message, err);
+      return undefined;
+    }
+  }
+}
+
+/** The subjects of events are kept for so many subjects of messages; beyond, all are forgotten and made again. */
+const mostMessages = 10_000;
+
+/** The subjects of events, by those of their messages. */
+class SubjectNames {
+  readonly #known = new Map<string, SubjectsInMessage>();
+
+  of(message: string): SubjectsInMessage {
+    let known = this.#known.get(message);
+    if (known === undefined) {
+      if (this.#known.size >= mostMessages) this.#known.clear();
+      known = new SubjectsInMessage(message);
+      this.#known.set(message, known);
+    }
+    return known;
+  }
+}
+
+type Named = { readonly channel: Buffer; readonly kind: Buffer; readonly subject: string };
+
+/**
+ * Each is made once: there are only as many as channels times nouns. They are found by the bytes of channel and kind, as
+ * making texts of these costs more than all else that is read of an event which nobody wants.
+ */
+class SubjectsInMessage {
+  readonly #make: (channel: string, kind: string) => string;
+  readonly #known = new Map<number, Named>();
+
+  constructor(message: string) {
+    this.#make = eventSubjectsIn(message);
+  }
+
+  at(body: Buffer, { channelStart, channelEnd, kindStart, kindEnd }: LabelPlaces): string {
+    const hash = hashOf(body, kindStart, kindEnd, hashOf(body, channelStart, channelEnd, 0x811c9dc5));
+    const known = this.#known.get(hash);
+    if (
+      known !== undefined &&
+      isSame(known.channel, body, channelStart, channelEnd) &&
+      isSame(known.kind, body, kindStart, kindEnd)
+    )
+      return known.subject;
+    // Copies: what is kept must not keep the message.
+    const channel = Buffer.from(body.subarray(channelStart, channelEnd));
+    const kind = Buffer.from(body.subarray(kindStart, kindEnd));
+    const subject = this.#make(channel.toString(), kind.toString());
+    this.#known.set(hash, { channel, kind, subject });
+    return subject;
+  }
+}
+
+/** FNV-1a. */
+function hashOf(bytes: Buffer, start: number, end: number, seed: number): number {
+  let hash = seed;
+  for (let at = start; at < end; at++) hash = Math.imul(hash ^ (bytes[at] as number), 0x01000193);
+  return hash;
+}
+
+function isSame(known: Buffer, bytes: Buffer, start: number, end: number): boolean {
+  if (known.length !== end - start) return false;
+  for (let at = 0; at < known.length; at++) if (known[at] !== bytes[start + at]) return false;
+  return true;
+}

@@ -1,0 +1,145 @@
+import { type Semaphore, semaphore } from "../../sync/semaphore.ts";
+import type { FormerEpoch } from "../epoch.ts";
+import { cursorIn } from "../jetstream-writer.ts";
+import { followLog } from "../live/follow.ts";
+import type { RingLimits } from "../live/ring.ts";
+import { Shift } from "../live/shift.ts";
+import { openTail, type Tail } from "../live/tail.ts";
+import type { HeldBatches, LogReader, LogSurvey, RecordedEvent, StoredMessage } from "../log.ts";
+import { endOf, firstMessageAfter, type Offset, type Sequence, sequenceOf } from "../offset.ts";
+import { subjectMatcher } from "../subject-match.ts";
+import { messageFilters } from "../subjects.ts";
+import type { Delivered, StreamAccess } from "./consumer.ts";
+import { type IsWanted, messageReader, type Warn } from "./decode.ts";
+import { type MessageRange, readHistory, readLasts } from "./history.ts";
+import { Leader, orNotReady } from "./leader.ts";
+import { type ReadOneMessage, readEvents } from "./read-events.ts";
+
+export type ReaderDeps = StreamAccess & {
+  readonly epoch: string;
+  readonly formerEpochs: readonly FormerEpoch[];
+  readonly warn: Warn;
+  readonly historyReaders: number;
+  readonly limits?: RingLimits;
+};
+
+export type JetstreamReader = LogReader &
+  LogSurvey & {
+    /** Like `history`, but the messages themselves, by their own subjects. Omits expired messages. */
+    stored(range: MessageRange, signal: AbortSignal): AsyncGenerator<StoredMessage, void>;
+    close(): Promise<void>;
+  };
+
+export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
+  const { epoch, formerEpochs } = deps;
+  const warn = rateLimited(deps.warn);
+  const readMessage = messageReader(deps.warn);
+  const historySemaphore: Semaphore = semaphore(deps.historyReaders);
+  let tail: Tail | undefined;
+
+  const leader = new Leader(deps);
+  const bounds = () => leader.bounds();
+  const lastMatch: LogReader["lastMatch"] = async (subjects) =>
+    endOf(await leader.lastMessage(messageFilters(subjects)));
+
+  const historyDeps = {
+    ...{ ...deps, warn, checkSame: () => leader.checkSame(epoch), shift: new Shift() },
+    ...{ semaphore: historySemaphore, lastMatch: (subjects: readonly string[]) => leader.lastMessage(subjects) },
+  };
+
+  const historyBatches: LogReader["historyBatches"] = ({ afterOffset, subjects }, untilOffset, signal) => {
+    const last = sequenceOf(untilOffset);
+    const range = { first: firstMessageAfter(afterOffset), last, subjects: messageFilters(subjects) };
+    const isWanted = wantedBy(subjects, afterOffset, untilOffset);
+    const read = (message: Delivered) => {
+      const wanted = readMessage(message, isWanted);
+      return wanted.length === 0 ? undefined : wanted;
+    };
+    return readHistory({ ...historyDeps, read }, range, signal);
+  };
+
+  const followBatches: LogReader["followBatches"] = (from, options) => {
+    tail ??= openTail({ ...deps, warn, readMessage });
+    return followLog({ tail, bounds, lastMatch, historyBatches }, from, options);
+  };
+
+  const readOne: ReadOneMessage = async (sequence, isWanted) => {
+    const message = await storedAt(deps, sequence);
+    return message === null ? [] : readMessage(message, isWanted);
+  };
+
+  return {
+    epoch,
+    formerEpochs,
+    bounds,
+    now: () => leader.now(),
+    lastMatch,
+    historyBatches,
+    history: (from, untilOffset, signal) => oneByOne(historyBatches(from, untilOffset, signal), signal),
+    stored: (range, signal) => readHistory({ ...historyDeps, read: storedOf }, range, signal),
+
+    lastOfEach(subjects, signal) {
+      const read = (message: Delivered) => readMessage(message).at(-1)?.decode();
+      return readLasts({ ...deps, read, semaphore: historySemaphore }, messageFilters(subjects), signal);
+    },
+
+    read: (offsets, signal) =>
+      readEvents(offsets, (sequence, isWanted) => orNotReady(readOne(sequence, isWanted)), signal),
+
+    firstSince: (time) => leader.firstSince(time),
+    followBatches,
+    follow: (from, options) => oneByOne(followBatches(from, options), options.signal),
+
+    close: async () => tail?.[Symbol.asyncDispose](),
+  };
+}
+
+/** Whether a reader gets an event: its messages hold others too. */
+function wantedBy(subjects: readonly string[], after: Offset, until: Offset): IsWanted {
+  const matches = subjectMatcher(subjects);
+  const known = new Map<string, boolean>();
+  // The events of a log share few subjects.
+  const isOf = (subject: string): boolean => {
+    let isMatch = known.get(subject);
+    if (isMatch === undefined) {
+      isMatch = matches(subject.split("."));
+      known.set(subject, isMatch);
+    }
+    return isMatch;
+  };
+  return (offset, subject) => offset > after && offset <= until && (subjects.length === 0 || isOf(subject));
+}
+
+/** Decodes one event after the other, as they are asked for. */
+async function* oneByOne(batches: HeldBatches, signal: AbortSignal): AsyncGenerator<RecordedEvent, void> {
+  for await (const batch of batches) {
+    for (const held of batch) {
+      const recorded = held.decode();
+      if (recorded !== undefined) yield recorded;
+      if (signal.aborted) return;
+    }
+  }
+}
+
+function storedOf({ headers, expiresAtMs, seq, recordedAtMs, subject, data }: Delivered): StoredMessage {
+  return { seq, recordedAtMs, subject, data, cursor: cursorIn(headers), expires: expiresAtMs !== undefined };
+}
+
+async function storedAt({ jsm, streamName }: StreamAccess, seq: Sequence) {
+  const found =
+    (await jsm.direct.getMessage(streamName, { seq })) ??
+    // A replica that lags behind the leader may not have it yet.
+    (await jsm.streams.getMessage(streamName, { seq }));
+  return found && { seq: found.seq, recordedAtMs: found.time.getTime(), subject: found.subject, data: found.data };
+}
+
+/** Limits a warning that many readers repeat: an outage of the log concerns all of them at once. */
+function rateLimited(warn: Warn): Warn {
+  const lastWarned = new Map<string, number>();
+  return (message, fields) => {
+    const now = performance.now();
+    if (now - (lastWarned.get(message) ?? Number.NEGATIVE_INFINITY) < 5_000) return;
+    lastWarned.set(message, now);
+    warn(message, fields);
+  };
+}

@@ -1,0 +1,68 @@
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { expect, it } from "vitest";
+import type { HeldEvent } from "../log.ts";
+import { indexesPerMessage, type Offset, offsetOf, type Sequence, sequenceOf } from "../offset.ts";
+import { type ReadOneMessage, readEvents } from "./read-events.ts";
+
+const never = new AbortController().signal;
+
+/** 40 messages with so many events each. */
+function messagesOf(events: number) {
+  const asked: Sequence[] = [];
+  const decoded: Offset[] = [];
+  const eventAt = (offset: Offset): HeldEvent => ({
+    ...{ offset, subject: "", bytes: undefined, isShared: false },
+    decode: () => {
+      decoded.push(offset);
+      return { offset, recordedAt: new Date(0), subject: "", event: Event.fromPartial({ id: `event ${offset}` }) };
+    },
+  });
+  const read: ReadOneMessage = async (sequence, isWanted) => {
+    asked.push(sequence);
+    if (sequence > 40) return [];
+    const offsets = Array.from({ length: events }, (_, index) => offsetOf(sequence, index));
+    return offsets.filter((offset) => isWanted(offset, "")).map(eventAt);
+  };
+  return { asked, decoded, read };
+}
+
+async function offsetsRead(offsets: readonly Offset[], { read }: Pick<ReturnType<typeof messagesOf>, "read">) {
+  return (await Array.fromAsync(readEvents(offsets, read, never))).map(({ offset }) => offset);
+}
+
+it("decodes no event that is not asked for", async () => {
+  const messages = messagesOf(indexesPerMessage);
+  const offsets = [offsetOf(2, 9), offsetOf(7, 3)];
+  await offsetsRead(offsets, messages);
+  expect(messages.decoded).toEqual(offsets);
+});
+
+it("takes single events out of messages with several, in the order asked for", async () => {
+  const offsets = [offsetOf(7, 3), offsetOf(2, 9), offsetOf(2, 1), offsetOf(7), offsetOf(40, 9), offsetOf(1, 5)];
+  expect(await offsetsRead(offsets, messagesOf(10))).toEqual(offsets);
+});
+
+it("leaves out what the messages do not have", async () => {
+  const offsets = [offsetOf(7, 10), offsetOf(41), offsetOf(7, 9)];
+  expect(await offsetsRead(offsets, messagesOf(10))).toEqual([offsetOf(7, 9)]);
+});
+
+it("asks once for a message whose events follow each other", async () => {
+  const messages = messagesOf(indexesPerMessage);
+  const offsets = Array.from({ length: 3 * indexesPerMessage }, (_, nth) =>
+    offsetOf(1 + Math.floor(nth / indexesPerMessage), nth % indexesPerMessage),
+  );
+  expect(await offsetsRead(offsets, messages)).toEqual(offsets);
+  expect(messages.asked).toEqual([1, 2, 3]);
+});
+
+it("holds few messages at once, and asks for no more after its signal aborts", async () => {
+  const messages = messagesOf(2);
+  const abort = new AbortController();
+  const offsets = Array.from({ length: 80 }, (_, nth) => offsetOf(1 + Math.floor(nth / 2), nth % 2));
+  for await (const { offset } of readEvents(offsets, messages.read, abort.signal)) {
+    expect(messages.asked.length - sequenceOf(offset)).toBeLessThan(16);
+    if (sequenceOf(offset) === 20) abort.abort();
+  }
+  expect(messages.asked).toHaveLength(32);
+});

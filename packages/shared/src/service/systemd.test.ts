@@ -1,0 +1,51 @@
+import { spawn } from "node:child_process";
+import { chmod, readFile, writeFile } from "node:fs/promises";
+import { delimiter, join } from "node:path";
+import { expect, test } from "vitest";
+import { temporaryFolder } from "../testing/temporary-folder.ts";
+import { until } from "../testing/until.ts";
+
+const program = `
+import { tellSystemd } from ${JSON.stringify(join(import.meta.dirname, "systemd.ts"))};
+const supervised = tellSystemd();
+process.once("SIGTERM", () => { supervised.stopping(); setTimeout(() => process.exit(0), 200); });
+setInterval(() => {}, 1_000);
+`;
+
+/** A process that is ready, with a systemd-notify that writes down what it is told. */
+async function startReady(folder: string, env: Readonly<Record<string, string>>) {
+  const said = join(folder, "said");
+  await writeFile(said, "");
+  const notify = join(folder, "systemd-notify");
+  await writeFile(notify, `#!/bin/sh\necho "$@" >> ${said}\n`);
+  await chmod(notify, 0o755);
+  const child = spawn(process.execPath, ["--input-type=module", "-e", program], {
+    env: { ...process.env, ...env, PATH: `${folder}${delimiter}${process.env.PATH}` },
+    stdio: ["ignore", "ignore", "inherit"],
+  });
+  const ended = new Promise((resolve) => child.once("exit", resolve));
+  return { child, ended, said: async () => (await readFile(said, "utf8")).split("\n").slice(0, -1) };
+}
+
+test("systemd is told that the service is ready, that it lives, and that it stops", async () => {
+  await using temporary = await temporaryFolder();
+  const { child, ended, said } = await startReady(temporary.folder, {
+    ...{ NOTIFY_SOCKET: "/run/nobody", WATCHDOG_USEC: "100000" },
+  });
+  await until(async () => (await said()).filter((line) => line === "WATCHDOG=1").length > 2, {
+    message: "signs of life",
+  });
+  child.kill("SIGTERM");
+  await ended;
+  const lines = await said();
+  expect(lines[0]).toBe("--ready --status=ready");
+  expect(lines).toContain("STOPPING=1 --status=stopping");
+});
+
+test("without systemd nothing is told", async () => {
+  await using temporary = await temporaryFolder();
+  const { child, ended, said } = await startReady(temporary.folder, { NOTIFY_SOCKET: "" });
+  child.kill("SIGTERM");
+  await ended;
+  expect(await said()).toEqual([]);
+});

@@ -1,0 +1,79 @@
+import type { Client, EventsOptions, Message, OperationsOptions, State, TapedeckEvent } from "@tapedeck/client";
+import type { Reader } from "../data/reader.ts";
+import { indexAt, isKind } from "../model/session.ts";
+import { maySetState, type SessionData } from "./data.ts";
+
+/** Answers as a gateway would that has this one session, and in which nothing goes on. */
+export function fileReader(data: SessionData): Reader {
+  const { session, events, operations, comparisons, position } = data;
+  const reader = {
+    sessions: () => oneByOne([session]),
+    operations: (asked: OperationsOptions = {}) =>
+      oneByOne(operations.filter((operation) => isAsked(operation, asked))),
+    events: (asked: EventsOptions = {}) => oneByOne(eventsOf(events, asked)),
+    subscribe: (asked: EventsOptions = {}) => oneByOne<Message>([...messagesOf(events, asked), complete(position)]),
+    state: async (_: string, { at }: { readonly at?: string } = {}) => stateAt(data, at ?? position),
+    async compare(left: string) {
+      const found = comparisons[left];
+      if (found === undefined) throw new Error("this comparison is not in the file.");
+      return found;
+    },
+  };
+  return reader as Pick<Client, keyof typeof reader>;
+}
+
+async function* oneByOne<Item>(items: readonly Item[]): AsyncGenerator<Item, void> {
+  yield* items;
+}
+
+const complete = (position: string): Message => ({ type: "complete", position });
+
+function messagesOf(events: readonly TapedeckEvent[], asked: EventsOptions): readonly Message[] {
+  return eventsOf(events, asked).map((event) => ({ type: "event", position: event.position, event }));
+}
+
+function eventsOf(events: readonly TapedeckEvent[], { kinds, after, until }: EventsOptions): readonly TapedeckEvent[] {
+  const [from, to] = [positionIn(after), positionIn(until)];
+  if (after === "now") return [];
+  return events.filter(
+    ({ position, kind }) =>
+      (from === undefined || position > from) &&
+      (to === undefined || position <= to) &&
+      (kinds === undefined || kinds.some((pattern) => isKind(kind, pattern))),
+  );
+}
+
+/** Undefined: no bound. */
+function positionIn(moment: EventsOptions["after"]): string | undefined {
+  return typeof moment !== "string" || moment === "start" || moment === "now" ? undefined : moment;
+}
+
+function isAsked(
+  { kind, outcome, startedAt }: SessionData["operations"][number],
+  { kinds, outcomes, from, to }: OperationsOptions,
+): boolean {
+  const began = Date.parse(startedAt ?? "");
+  return (
+    (kinds === undefined || kinds.some((one) => one === kind)) &&
+    (outcomes === undefined || outcomes.some((one) => one === outcome)) &&
+    (from === undefined || began >= new Date(from).getTime()) &&
+    (to === undefined || began < new Date(to).getTime())
+  );
+}
+
+/** The state of a position, or of the last moment before it whose state is in the file: `at` says of which it is. */
+function stateAt({ session, events, moments, states }: SessionData, at: string): State {
+  const moment = moments[indexAt(moments, at)];
+  if (moment === undefined || moment.position > at) throw new Error("The state of then is not in this file.");
+  const isOfThen = !events.some(
+    (event) => event.position > moment.position && event.position <= at && maySetState(event),
+  );
+  return {
+    ...{ source: session.source, session: session.session, sessionEnded: session.endReason !== null },
+    notHeardSince: null,
+    position: moment.position,
+    at: isOfThen ? at : moment.position,
+    upstream: session.source.split("/").at(-1) ?? "",
+    state: states[moment.state] ?? {},
+  };
+}

@@ -1,0 +1,71 @@
+import { momentText, plural } from "@tapedeck/client/lanes/format";
+import { serverNow } from "../data/tapedeck.ts";
+import { sessionPath } from "../model/route.ts";
+import { endOf } from "../model/session.ts";
+import { Keys, useKeys } from "../parts/keys.tsx";
+import { Logo } from "../parts/logo.tsx";
+import { ThemeButton } from "../parts/theme-button.tsx";
+import { route, to } from "../router.ts";
+import { LoopView } from "../views/loop.tsx";
+import { SessionView } from "../views/session.tsx";
+import { maySetState, type SessionData } from "./data.ts";
+
+/** The page around a session that is in the same file. */
+export function FileShell({ data }: { readonly data: SessionData }) {
+  useKeys();
+  return (
+    <>
+      <header class="top">
+        <span class="brand">
+          <Logo /> <span>Tapedeck</span>
+        </span>
+        <span class="counts" title={`${data.exportedBy}, ${data.exportedAt}`}>
+          written {momentText(Date.parse(data.exportedAt), serverNow())}
+        </span>
+        <ThemeButton />
+      </header>
+      <main>
+        <Limits data={data} />
+        <View session={data.session.session} />
+      </main>
+      <Keys keys={keys} />
+    </>
+  );
+}
+
+function View({ session }: { readonly session: string }) {
+  const shown = route.value;
+  if (shown.view === "session" && shown.session === session) return <SessionView session={session} at={shown.at} />;
+  if (shown.view === "loop" && shown.loop.session === session)
+    return <LoopView key={JSON.stringify(shown.loop)} name={shown.loop} />;
+  return (
+    <div class="empty">
+      <h1>This is not in the file</h1>
+      <p>
+        It has one session: <a href={to(sessionPath(session))}>show it</a>
+      </p>
+    </div>
+  );
+}
+
+/** What of the session the file lacks. */
+function Limits({ data: { session, events, olderEvents, moments } }: { readonly data: SessionData }) {
+  const changes = events.filter(maySetState).length;
+  const isRunning = endOf(session) === undefined;
+  const said = [
+    olderEvents > 0 &&
+      `It has the newest ${events.length.toLocaleString("en")} events; ${plural(olderEvents, "older one")} left out.`,
+    moments.length < changes &&
+      `It has the state of ${moments.length.toLocaleString("en")} of ${changes.toLocaleString("en")} moments; in between, that of the one before is shown.`,
+    isRunning && "The session was still running when this file was written.",
+  ].filter((sentence) => sentence !== false);
+  return said.length === 0 ? null : <p class="notice">{said.join(" ")}</p>;
+}
+
+const keys: readonly (readonly [string, string])[] = [
+  ["/", "filter events"],
+  ["[ ]", "previous and next loop"],
+  ["← →", "previous and next event, on the slider"],
+  ["Space", "play and pause"],
+  ["?", "this list"],
+];

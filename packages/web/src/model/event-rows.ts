@@ -1,0 +1,91 @@
+import type { TapedeckEvent } from "@tapedeck/client";
+import { plainText } from "@tapedeck/client/lanes/format";
+import { isErrorLine } from "@tapedeck/client/lanes/loop";
+
+/** A row of a list of events: one event, or the pieces in which an upstream printed one line. */
+export type EventRow = {
+  /** The first of them. */
+  readonly event: TapedeckEvent;
+  readonly position: string;
+  /** How many events it stands for. */
+  readonly count: number;
+  readonly text: string;
+  /** It is output whose line has not ended. */
+  readonly isOpen: boolean;
+  /** It failed, or is output that looks like an error. */
+  readonly isBad: boolean;
+};
+
+type Output = TapedeckEvent<"log.written" | "terminal.written">;
+
+/** Between the pieces of a line comes little: what other steps print meanwhile. */
+const mostBetween = 100;
+const mostText = 2_000;
+
+/** The rows after more events. */
+export function foldRows(rows: readonly EventRow[], events: readonly TapedeckEvent[]): readonly EventRow[] {
+  const all = rows.slice();
+  for (const event of events) {
+    const at = isOutput(event) ? openLine(all, event) : -1;
+    const open = all[at];
+    if (open === undefined || !isOutput(event)) all.push(isOutput(event) ? outputRow(event) : rowOf(event));
+    else all[at] = longer(open, event);
+  }
+  return all;
+}
+
+/** How many events rows stand for. */
+export function eventCount(rows: readonly EventRow[]): number {
+  return rows.reduce((sum, { count }) => sum + count, 0);
+}
+
+function isOutput(event: TapedeckEvent): event is Output {
+  return event.kind === "log.written" || event.kind === "terminal.written";
+}
+
+function rowOf(event: TapedeckEvent): EventRow {
+  const { position, summary: text } = event;
+  return { event, position, count: 1, text, isOpen: false, isBad: event.outcome === "failed" };
+}
+
+function outputRow(event: Output): EventRow {
+  const piece = pieceOf(event);
+  const isOpen = writerOf(event) !== undefined && piece !== "" && !piece.includes("\n");
+  const text = isOpen ? piece.slice(0, mostText) : event.summary;
+  return { ...rowOf(event), text, isOpen, isBad: isErrorLine(text) || hasErrorLevel(event) };
+}
+
+function longer(row: EventRow, event: Output): EventRow {
+  const piece = pieceOf(event);
+  const [line = ""] = `${row.text}${piece}`.split("\n");
+  const text = line.slice(0, mostText);
+  const isBad = row.isBad || isErrorLine(text) || hasErrorLevel(event);
+  return { ...row, count: row.count + 1, text, isOpen: !piece.includes("\n"), isBad };
+}
+
+function pieceOf({ detail }: Output): string {
+  return plainText(detail?.text ?? "");
+}
+
+function hasErrorLevel({ detail }: Output): boolean {
+  return /^(error|fatal|panic)$/i.test(detail?.level ?? "");
+}
+
+/** Whose output it is. Undefined: each event is a line by itself, as of containers. */
+function writerOf({ kind, detail }: Output): string | undefined {
+  if (detail === undefined) return undefined;
+  const { task, subtask, output } = detail;
+  if (output !== undefined) return `${kind} ${output.job} ${output.stream}`;
+  return task === "" ? undefined : `${kind} ${task} ${subtask}`;
+}
+
+/** The row of the line that an output goes on with; -1: it begins one. */
+function openLine(rows: readonly EventRow[], event: Output): number {
+  const writer = writerOf(event);
+  if (writer === undefined) return -1;
+  for (let at = rows.length - 1; at >= Math.max(0, rows.length - mostBetween); at--) {
+    const row = rows[at];
+    if (row !== undefined && isOutput(row.event) && writerOf(row.event) === writer) return row.isOpen ? at : -1;
+  }
+  return -1;
+}

@@ -1,0 +1,31 @@
+import type { Audit } from "./audit-log.ts";
+
+export type AuditBudget = {
+  /** Entries of one caller in one window. */
+  readonly perCaller: number;
+  readonly windowMs: number;
+};
+
+const usual: AuditBudget = { perCaller: 60, windowMs: 60_000 };
+
+/**
+ * The same, with a bound for what any caller may do as often as it likes: the audit log forgets its oldest entries when it
+ * is full, and nobody may push those of others out. What is left out in a window is counted in one entry of the next.
+ */
+export function boundedAudit(audit: Audit, { perCaller, windowMs }: AuditBudget = usual): Audit {
+  const written = new Map<string, number>();
+  let end = 0;
+  return (entry) => {
+    const now = Date.now();
+    if (now >= end) {
+      end = now + windowMs;
+      const leftOut = [...written.values()].reduce((sum, count) => sum + Math.max(0, count - perCaller), 0);
+      if (leftOut > 0) audit({ action: entry.action, who: "several", workspace: "-", about: { leftOut } });
+      written.clear();
+    }
+    const caller = `${entry.workspace} ${entry.by ?? entry.who}`;
+    const count = (written.get(caller) ?? 0) + 1;
+    written.set(caller, count);
+    if (count <= perCaller) audit(entry);
+  };
+}

@@ -1,0 +1,40 @@
+import { parseFilter } from "@tapedeck/shared/filter/filter";
+import type { TapedeckApi } from "../apis/tapedeck/tapedeck-api.ts";
+import type { Audit } from "./audit-log.ts";
+import { boundedAudit } from "./bounded-audit.ts";
+
+/**
+ * The same API, which records who takes sessions away: reads of named sessions up to an end, with the upstream's own
+ * messages. That is what `tapedeck export` and `replay` ask for, and what a file is made of.
+ */
+export function auditedExports(api: TapedeckApi, all: Audit): TapedeckApi {
+  const audit = boundedAudit(all);
+  return {
+    ...api,
+    async subscribe(request, context) {
+      const opened = await api.subscribe(request, context);
+      const { original = false, until, filter = {} } = request;
+      const { sessions = [] } = parseFilter(filter);
+      if (original && until !== undefined && sessions.length > 0) {
+        const { who, workspace, token: by } = context;
+        audit({
+          action: "session.exported",
+          who,
+          workspace,
+          ...(by !== undefined && { by }),
+          about: namedIn(sessions),
+        });
+      }
+      return opened;
+    },
+  };
+}
+
+/** Ids are the caller's words: they need not exist. */
+function namedIn(sessions: readonly string[]) {
+  const more = sessions.length - mostNamed;
+  return { sessions: sessions.slice(0, mostNamed).map((id) => id.slice(0, idLength)), ...(more > 0 && { more }) };
+}
+
+const mostNamed = 20;
+const idLength = 64;

@@ -1,0 +1,44 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import type { Caller } from "../call-context.ts";
+import { RefusedCalls } from "../limits/refused-calls.ts";
+import type { Audit } from "./audit-log.ts";
+
+/** How somebody came: with a JWT, or by signing in on the page. */
+export type SignInWay = "jwt" | "page";
+
+/** More than this many JWTs at once are recorded more than once each. */
+const mostKnown = 10_000;
+
+/**
+ * Records who came in by the identity provider, and who was refused. A JWT is recorded when it is first seen, not with each
+ * call; refusals have the bounds of refused control calls.
+ */
+export class SignInAudit {
+  readonly #audit: Audit;
+  readonly #logger: Logger;
+  readonly #refused: RefusedCalls;
+  readonly #known = new Set<string>();
+
+  constructor(audit: Audit, logger: Logger) {
+    this.#audit = audit;
+    this.#logger = logger;
+    this.#refused = new RefusedCalls(logger, { kind: "sign-in", audit });
+  }
+
+  /** `key`: tells a JWT from others of the same person. */
+  accepted({ who, workspace, token, roles = new Set() }: Caller, way: SignInWay, key?: string): void {
+    if (key !== undefined && this.#known.has(key)) return;
+    if (this.#known.size >= mostKnown) this.#known.clear();
+    if (key !== undefined) this.#known.add(key);
+    const about = { way, roles: [...roles] };
+    this.#logger.info({ audit: "sign-in accepted", who, workspace, ...about }, "sign-in accepted");
+    this.#audit({ action: "sign-in.accepted", who, workspace, ...(token !== undefined && { by: token }), about });
+  }
+
+  /** Records refusals only, not that something is away. `peer`: the address. */
+  refused(error: unknown, way: SignInWay, peer: string): void {
+    if (!(error instanceof TapedeckError) || !["unauthenticated", "forbidden"].includes(error.code)) return;
+    this.#refused.write({ who: peer, workspace: "-", method: way, source: "", error });
+  }
+}

@@ -1,0 +1,33 @@
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+
+/** How late a call may end after its JWT. */
+const checkMs = 1_000;
+
+/** Signals that abort when a JWT or a session expires: one for each second in which some do, however many calls there are. */
+export class Deadlines implements Disposable {
+  readonly #bySecond = new Map<number, AbortController>();
+  readonly #timer = setInterval(() => this.#check(), checkMs).unref();
+
+  /** Aborts at that time (Unix, ms), with `unauthenticated` as its reason. */
+  at(timeMs: number): AbortSignal {
+    const second = Math.ceil(timeMs / 1_000);
+    const known = this.#bySecond.get(second) ?? new AbortController();
+    this.#bySecond.set(second, known);
+    return known.signal;
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+  }
+
+  #check(): void {
+    const now = Date.now() / 1_000;
+    for (const [second, deadline] of this.#bySecond) {
+      if (second > now) continue;
+      this.#bySecond.delete(second);
+      deadline.abort(
+        new TapedeckError("unauthenticated", "what the identity provider said of you has expired: sign in again"),
+      );
+    }
+  }
+}

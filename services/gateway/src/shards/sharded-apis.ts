@@ -1,0 +1,148 @@
+import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import type { MaintainApi, RebuildProgress } from "../apis/maintain/maintain-api.ts";
+import type { RecorderRelay } from "../apis/recorder/relay.ts";
+import type { TapedeckApi } from "../apis/tapedeck/tapedeck-api.ts";
+import type { VagrantApi } from "../apis/vagrant/methods.ts";
+import type { GatewayApis } from "../apis.ts";
+import type { CallContext, Caller } from "../call-context.ts";
+
+/** The APIs of a workspace's shard. Rejects with TapedeckError when the shard is not known. */
+type RouteTo = (workspace: string) => Promise<GatewayApis>;
+
+type InWorkspace = Pick<Caller, "workspace">;
+
+/**
+ * The APIs over several shards: each call is one of the shard that has its caller's workspace. `all`: home first. What
+ * concerns no workspace is home's.
+ */
+export function shardedApis(all: readonly [home: GatewayApis, ...GatewayApis[]], to: RouteTo): GatewayApis {
+  const [home] = all;
+  return {
+    skaffold: {
+      getState: byLast(to, (apis) => apis.skaffold.getState),
+      events: byLast(to, (apis) => apis.skaffold.events),
+      control: byLast(to, (apis) => apis.skaffold.control),
+    },
+    rkt: {
+      getInfo: byLast(to, (apis) => apis.rkt.getInfo),
+      listPods: byLast(to, (apis) => apis.rkt.listPods),
+      inspectPod: byLast(to, (apis) => apis.rkt.inspectPod),
+      listImages: byLast(to, (apis) => apis.rkt.listImages),
+      inspectImage: byLast(to, (apis) => apis.rkt.inspectImage),
+      listenEvents: byLast(to, (apis) => apis.rkt.listenEvents),
+      getLogs: byLast(to, (apis) => apis.rkt.getLogs),
+    },
+    vagrant: vagrantIn(home.vagrant, to),
+    tapedeck: tapedeckIn(to),
+    tokens: home.tokens,
+    audit: home.audit,
+    maintain: {
+      erase: byLast(to, (apis) => apis.maintain.erase),
+      rebuild: async (context) => rebuildInTurn(await home.maintain.rebuild(context), all.slice(1), context),
+      async backUp() {
+        throw invalidArgument(
+          "this Tapedeck has several shards, and a backup of one is none of all: back up each at its own NATS, see docs/scale.md",
+        );
+      },
+    },
+    relay: relayIn(to),
+  };
+}
+
+/** A method whose last argument says the workspace, in the shard of that. */
+function byLast<Before extends readonly unknown[], Last extends InWorkspace, Answer>(
+  to: RouteTo,
+  method: (apis: GatewayApis) => (...given: [...Before, Last]) => Promise<Answer>,
+): (...given: [...Before, Last]) => Promise<Answer> {
+  return async (...given) => {
+    const { workspace } = given.at(-1) as Last;
+    return method(await to(workspace))(...given);
+  };
+}
+
+/** Likewise by the first argument. */
+function byFirst<First extends InWorkspace, After extends readonly unknown[], Answer>(
+  to: RouteTo,
+  method: (apis: GatewayApis) => (first: First, ...given: After) => Promise<Answer>,
+): (first: First, ...given: After) => Promise<Answer> {
+  return async (first, ...given) => method(await to(first.workspace))(first, ...given);
+}
+
+function tapedeckIn(to: RouteTo): TapedeckApi {
+  return {
+    lists: {
+      sources: byFirst(to, (apis) => apis.tapedeck.lists.sources),
+      sessions: byFirst(to, (apis) => apis.tapedeck.lists.sessions),
+      operations: byFirst(to, (apis) => apis.tapedeck.lists.operations),
+      buildStats: byFirst(to, (apis) => apis.tapedeck.lists.buildStats),
+      loopStats: byFirst(to, (apis) => apis.tapedeck.lists.loopStats),
+      failureStats: byFirst(to, (apis) => apis.tapedeck.lists.failureStats),
+      greenStats: byFirst(to, (apis) => apis.tapedeck.lists.greenStats),
+      flakeStats: byFirst(to, (apis) => apis.tapedeck.lists.flakeStats),
+      commandStats: byFirst(to, (apis) => apis.tapedeck.lists.commandStats),
+    },
+    listMessages: {
+      sources: byFirst(to, (apis) => apis.tapedeck.listMessages.sources),
+      sessions: byFirst(to, (apis) => apis.tapedeck.listMessages.sessions),
+      operations: byFirst(to, (apis) => apis.tapedeck.listMessages.operations),
+    },
+    status: byLast(to, (apis) => apis.tapedeck.status),
+    state: byLast(to, (apis) => apis.tapedeck.state),
+    stateMessages: byLast(to, (apis) => apis.tapedeck.stateMessages),
+    events: byLast(to, (apis) => apis.tapedeck.events),
+    compare: byFirst(to, (apis) => apis.tapedeck.compare),
+    subscribe: byLast(to, (apis) => apis.tapedeck.subscribe),
+  };
+}
+
+function vagrantIn({ unary, streams, runners }: VagrantApi, to: RouteTo): VagrantApi {
+  const routed = <Name extends string, Method>(
+    methods: Readonly<Record<Name, Method>>,
+    route: (name: Name) => Method,
+  ) => Object.fromEntries((Object.keys(methods) as Name[]).map((name) => [name, route(name)])) as Record<Name, Method>;
+  return {
+    unary: routed(unary, (name) => byLast(to, (apis) => apis.vagrant.unary[name])),
+    streams: routed(streams, (name) => byLast(to, (apis) => apis.vagrant.streams[name])),
+    runners,
+  };
+}
+
+function relayIn(to: RouteTo): RecorderRelay {
+  return {
+    push(call, caller, statusOf) {
+      to(caller.workspace)
+        .then(({ relay }) => {
+          if (!call.cancelled) relay.push(call, caller, statusOf);
+        })
+        .catch((error: unknown) => call.emit("error", statusOf(error)));
+    },
+    // Each shard's own relay is closed with the shard.
+    [Symbol.asyncDispose]: async () => {},
+  };
+}
+
+/** The total grows when the next shard begins. */
+async function* rebuildInTurn(
+  first: AsyncIterable<RebuildProgress>,
+  others: readonly { readonly maintain: Pick<MaintainApi, "rebuild"> }[],
+  context: CallContext,
+): AsyncGenerator<RebuildProgress, void> {
+  let before = 0;
+  const rebuilds = [
+    async () => first,
+    ...others.map(
+      ({ maintain }) =>
+        () =>
+          maintain.rebuild(context),
+    ),
+  ];
+  for (const begin of rebuilds) {
+    let events = 0;
+    for await (const progress of await begin()) {
+      events = progress.events;
+      yield { events: before + events, done: before + progress.done };
+    }
+    if (context.signal.aborted) return;
+    before += events;
+  }
+}

@@ -1,0 +1,81 @@
+import { LogReplacedError } from "@tapedeck/shared/log/log";
+import { logStart, mayHoldEvents } from "@tapedeck/shared/log/offset";
+import { workspaceFilter } from "@tapedeck/shared/log/subjects";
+import type { Readiness } from "@tapedeck/shared/service/health";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import type { GatewayApis } from "../apis.ts";
+import type { GatewayConfig } from "../config.ts";
+import type { LogLink } from "../log-link.ts";
+import { homeShard } from "./settings.ts";
+import { type OpenShard, openShard, type Shard } from "./shard.ts";
+import { ShardMap } from "./shard-map.ts";
+import { shardedApis } from "./sharded-apis.ts";
+
+/** Home first. Without the setting `shards` there is no other. */
+export type Shards = readonly [home: Shard, ...others: Shard[]];
+
+/** `link`: the connection to home's log. */
+export type OpenShards = Omit<OpenShard, "shard" | "servicesKey" | "link"> & {
+  readonly config: GatewayConfig;
+  readonly link: LogLink;
+};
+
+export function openShards({ config, link, ...parts }: OpenShards): Shards {
+  const { servicesKey, nats, query, ingest } = config;
+  const home = openShard({ ...parts, shard: { name: homeShard, nats, query, ingest }, servicesKey, link });
+  return [home, ...config.shards.map((shard) => openShard({ ...parts, shard, servicesKey }))];
+}
+
+/** The APIs that the transports serve: home's own, or with several shards those of each caller's workspace. */
+export function apisOf(shards: Shards, config: GatewayConfig, warn: (message: string) => void): GatewayApis {
+  const [home, ...others] = shards;
+  if (others.length === 0) return home.apis;
+  const byName = new Map(shards.map((shard) => [shard.name, shard]));
+  const named = (name: string) => {
+    const shard = byName.get(name);
+    if (shard === undefined) throw new Error(`there is no shard ${name}`);
+    return shard;
+  };
+  const map = new ShardMap({
+    ...{ shards: config.shards, homeWorkspace: config.workspace, nats: home.link.nats, warn },
+    async holds(name, workspace) {
+      const { link } = named(name);
+      return mayHoldEvents(logStart, await link.reader().lastMatch([workspaceFilter(workspace)]));
+    },
+  });
+  const to = async (workspace: string) => named(await map.of(workspace)).apis;
+  return shardedApis([home.apis, ...others.map(({ apis }) => apis)], to);
+}
+
+/** Ready when home is: what another shard lacks is a check of its own, and concerns its workspaces alone. */
+export async function readinessOfAll([home, ...others]: Shards): Promise<Readiness> {
+  const [own, ...checks] = await Promise.all([home.readiness(), ...others.map(checkOf)]);
+  return { ready: own.ready, checks: { ...own.checks, ...Object.fromEntries(checks) } };
+}
+
+async function checkOf({ name, readiness }: Shard): Promise<readonly [name: string, answer: string]> {
+  const { checks } = await readiness();
+  const failed = Object.entries(checks).find(([, answer]) => answer !== "ok");
+  return [`shard ${name}`, failed === undefined ? "ok" : failed.join(": ")];
+}
+
+/**
+ * Rejects when home can't go on and won't mend by itself, or when the log of any shard is another one now: a gateway has to
+ * start again to serve that. What else ends another shard concerns its workspaces alone: it is logged, and `/readyz` says it.
+ */
+export function failureOf([home, ...others]: Shards, logger: Logger): Promise<never> {
+  const failures = others.map(({ name, link }) =>
+    link.failed.catch((cause: Error) => {
+      const message = `shard ${name}: ${cause.message}`;
+      if (cause.cause instanceof LogReplacedError) throw new Error(message, { cause });
+      logger.error(
+        { err: cause },
+        `${message}. Its workspaces are served again when the gateway has been started again`,
+      );
+      return new Promise<never>(() => {});
+    }),
+  );
+  const failed = Promise.race([home.link.failed, ...failures]);
+  failed.catch(() => {}); // a failure that nobody awaits is not an unhandled rejection
+  return failed;
+}

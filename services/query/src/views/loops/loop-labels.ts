@@ -1,0 +1,51 @@
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { sql } from "kysely";
+import type { Tx } from "../../db/database.ts";
+import { momentOf } from "../../db/moment.ts";
+import type { SessionLabelsRow } from "../../db/schema.ts";
+import { table, upsert } from "../../db/table.ts";
+import { key, longText } from "../../db/text.ts";
+import type { LoopKey } from "./finished-loop.ts";
+
+const sessionLabels = table("session_labels", ["session", "at", "ns", "position"]);
+
+/** Writes the labels that the batch tells, and those of each loop that they change. `begun`: loops that begin in the batch. */
+export async function applyLabels(tx: Tx, batch: readonly RecordedEvent[], begun: readonly LoopKey[]): Promise<void> {
+  const told = batch.flatMap((recorded) => labelsIn(recorded) ?? []);
+  await upsert(tx, sessionLabels, told);
+  const earliest = new Map(told.toSorted((a, b) => (a.at < b.at ? 1 : -1)).map(({ session, at }) => [session, at]));
+  if (earliest.size === 0 && begun.length === 0) return;
+  const column = (name: keyof LoopKey) => begun.map((loop) => loop[name]);
+  // The event may be recorded after the loop that it is about, and after loops that follow it.
+  await sql`
+    with wanted as (
+      select o.id from unnest(${[...earliest.keys()]}::text[], ${[...earliest.values()]}::timestamptz[]) as given (session, at)
+      join operations o on o.session = given.session and o.started_at >= given.at
+      where o.kind = 'loop' and not o.injected
+      union
+      select o.id from unnest(${column("session")}::text[], ${column("runner")}::int[], ${column("loop")}::int[])
+        as given (session, runner, loop)
+      join operations o using (session, runner, loop)
+      where o.kind = 'loop' and not o.injected and exists (select from session_labels l where l.session = o.session))
+    insert into loop_labels (source, session, runner, loop, labels)
+    select distinct on (o.session, o.runner, o.loop) o.source, o.session, o.runner, o.loop, newest.labels
+    from wanted join operations o using (id)
+    cross join lateral (
+      select l.labels from session_labels l
+      where l.session = o.session and (l.at, l.ns) <= (o.started_at, o.started_ns)
+      order by l.at desc, l.ns desc, l.position desc limit 1) as newest
+    -- As in finished_loops, the first of two counts.
+    order by o.session, o.runner, o.loop, o.start_position, o.id
+    on conflict (session, runner, loop) do update set labels = excluded.labels`.execute(tx);
+}
+
+/** A label without a value is null. */
+function labelsIn({ event, offset }: RecordedEvent): SessionLabelsRow | undefined {
+  const { kind, detail, session, source, occurred_at } = event;
+  if (kind !== "session.labelled" || detail?.$case !== "session_detail" || session === "") return undefined;
+  const { at, ns } = momentOf(occurred_at);
+  if (at === null) return undefined;
+  const entries = Object.entries(detail.value.labels);
+  const labels = Object.fromEntries(entries.map(([name, value]) => [key(name), value === "" ? null : longText(value)]));
+  return { source, session, at, ns, position: offset, labels };
+}

@@ -1,0 +1,60 @@
+import { migrated } from "@tapedeck/query/testing/migrated";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { Client } from "pg";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { dashboards, fillDashboards } from "./frame/dashboards.ts";
+import { testParts } from "./testing/test-parts.ts";
+
+testParts(["views"]);
+
+const size = 200_000;
+/** A month of a year, with room for what else an answer is made of: a build that comes after, the loop of a time to green. */
+const most = (size / 12) * 2;
+/** A few rows, whatever there is. */
+const fewest: Readonly<Record<string, number>> = {
+  "time_to_green, red now": 200,
+  "loops, newest failed": 1_000,
+  failures: 300,
+  time_to_green: 800,
+};
+
+const cleanup = new AsyncDisposableStack();
+let client: Client;
+
+beforeAll(async () => {
+  const fresh = cleanup.use(await freshDatabase(migrated));
+  await fillDashboards(fresh.url, size);
+  client = new Client(fresh.url);
+  await client.connect();
+  cleanup.defer(() => client.end());
+});
+afterAll(() => cleanup.disposeAsync());
+
+it.each(Object.entries(dashboards))("%s reads rows of its range, not all", async (name, statement) => {
+  const { rows } = await client.query<{ "QUERY PLAN": readonly [{ readonly Plan: Plan }] }>(
+    `explain (analyze, format json) ${statement}`,
+  );
+  const [{ Plan: plan } = { Plan: {} }] = rows[0]?.["QUERY PLAN"] ?? [];
+  const read = scans(plan);
+  expect(read.map(({ relation }) => relation)).not.toEqual([]);
+  expect(read.filter(({ isWhole }) => isWhole)).toEqual([]);
+  const count = read.reduce((sum, { rows }) => sum + rows, 0);
+  expect({ count, isFew: count <= (fewest[name] ?? most) }).toEqual({ count, isFew: true });
+});
+
+type Plan = {
+  readonly "Node Type"?: string;
+  readonly "Relation Name"?: string;
+  readonly "Actual Rows"?: number;
+  readonly "Actual Loops"?: number;
+  readonly "Rows Removed by Filter"?: number;
+  readonly Plans?: readonly Plan[];
+};
+
+/** The tables that a plan reads, with the rows that it reads, and whether it reads all of a large one. */
+function scans(plan: Plan): readonly { readonly relation: string; readonly rows: number; readonly isWhole: boolean }[] {
+  const relation = plan["Relation Name"];
+  const rows = ((plan["Actual Rows"] ?? 0) + (plan["Rows Removed by Filter"] ?? 0)) * (plan["Actual Loops"] ?? 0);
+  const isWhole = plan["Node Type"] === "Seq Scan" && ["operations", "finished_loops"].includes(relation ?? "");
+  return [...(relation === undefined ? [] : [{ relation, rows, isWhole }]), ...(plan.Plans ?? []).flatMap(scans)];
+}

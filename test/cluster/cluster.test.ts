@@ -1,0 +1,26 @@
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import { inject, test } from "vitest";
+import { type Fault, faults, upgrades } from "./faults.ts";
+import { goesOnThrough } from "./goes-on.ts";
+import { versionBefore } from "./version-before.ts";
+
+const timeout = 3_600_000;
+
+test("a cluster loses nothing and repeats nothing, whatever of it is lost", { timeout }, async () => {
+  await goesOnThrough(chosen(faults));
+});
+
+test("a cluster is upgraded, and goes back, without a break", { timeout }, async () => {
+  const steps = chosen(upgrades);
+  if (steps.length === 0) return;
+  const before = await versionBefore(join(await mkdtemp(join(inject("serversFolder"), "before-")), "tapedeck"));
+  console.log(`the version before is ${before.commit}`);
+  await goesOnThrough(steps, before);
+});
+
+/** All of them, or those whose names match TAPEDECK_TEST_FAULT, such as "nothing|Postgres". */
+function chosen(all: readonly Fault[]): readonly Fault[] {
+  const names = new RegExp(process.env.TAPEDECK_TEST_FAULT ?? "");
+  return all.filter(({ name }) => names.test(name));
+}

@@ -1,0 +1,146 @@
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { until } from "@tapedeck/shared/testing/until";
+import {
+  type Checkout,
+  type ServiceName,
+  type ServiceProcess,
+  startServiceProcess,
+} from "../faults/service-process.ts";
+import { type Frontends, frontends, startBalancer } from "./balancer.ts";
+import { NatsCluster } from "./nats-cluster.ts";
+import { PostgresPair } from "./postgres-pair.ts";
+import type { VersionBefore } from "./version-before.ts";
+
+/** An upstream that the ingests dial: whoever has its lease. */
+export type ClusterSource = { readonly developer: string; readonly project: string; readonly address: string };
+
+type Services = Readonly<Record<ServiceName, readonly ServiceProcess[]>>;
+
+const counts: Readonly<Record<ServiceName, number>> = { ingest: 2, query: 2, gateway: 3 };
+
+type Parts = {
+  readonly nats: NatsCluster;
+  readonly postgres: PostgresPair;
+  readonly services: Services;
+  readonly balancer: Frontends;
+  readonly log: ConnectedLog;
+  readonly before: VersionBefore | undefined;
+  readonly owned: AsyncDisposableStack;
+};
+
+/** A Tapedeck of several machines, on one machine by ports: see docs/cluster.md. On the disk, as it is synced to it. */
+export class Cluster implements AsyncDisposable {
+  readonly nats: NatsCluster;
+  readonly postgres: PostgresPair;
+  readonly services: Services;
+  /** Where clients and taps connect to. */
+  readonly balancer: Frontends;
+  /** The test's own connection. */
+  readonly log: ConnectedLog;
+  readonly #before: VersionBefore | undefined;
+  readonly #owned: AsyncDisposableStack;
+
+  private constructor({ nats, postgres, services, balancer, log, before, owned }: Parts) {
+    this.nats = nats;
+    this.postgres = postgres;
+    this.services = services;
+    this.balancer = balancer;
+    this.log = log;
+    this.#before = before;
+    this.#owned = owned;
+  }
+
+  /** With `before`, its services are of that version, until they are upgraded. */
+  static async start(sources: readonly ClusterSource[], before?: VersionBefore): Promise<Cluster> {
+    await using stack = new AsyncDisposableStack();
+    const folder = await mkdtemp(join(tmpdir(), "tapedeck-cluster-"));
+    stack.defer(() => rm(folder, { recursive: true, force: true }));
+    await chmod(folder, 0o711); // started by root, Postgres runs as another user
+    const nats = stack.use(await NatsCluster.start(folder));
+    const postgres = stack.use(await PostgresPair.start(folder));
+    const balancer = await frontends();
+    const env = {
+      TAPEDECK_NATS_URL: nats.url,
+      TAPEDECK_NATS_REPLICAS: "3",
+      TAPEDECK_NATS_SYNC_ALWAYS: "true",
+      TAPEDECK_POSTGRES_URL: postgres.url,
+      TAPEDECK_SERVICES_KEY: "test-key",
+      TAPEDECK_SOURCES: JSON.stringify(sources.map((source) => ({ ...source, standby: true, redact: "off" }))),
+      TAPEDECK_QUERY_TEXT_ROWS: "true",
+      TAPEDECK_QUERY_ADDRESS: balancer.query,
+      TAPEDECK_INGEST_ADDRESS: balancer.ingest,
+    };
+    const start = (name: ServiceName) =>
+      Promise.all(
+        Array.from({ length: counts[name] }, async (_, index) => {
+          const spill = { TAPEDECK_INGEST_SPILL_DIR: join(folder, `spill-${index + 1}`) };
+          const first = before && checkoutOf(before, nats, postgres.primaryUrl);
+          return stack.use(await startServiceProcess(name, { ...env, ...spill }, [], first));
+        }),
+      );
+    const services = { ingest: await start("ingest"), query: await start("query"), gateway: await start("gateway") };
+    stack.use(await startBalancer(folder, balancer, services));
+    const log = stack.use(await openLog(nats.url));
+    const cluster = new Cluster({ nats, postgres, services, balancer, log, before, owned: stack.move() });
+    await cluster.ready();
+    return cluster;
+  }
+
+  /** Resolves when every service says that it is ready, and every node of NATS has everything. */
+  async ready(): Promise<void> {
+    const health = [
+      ...this.services.gateway.map(({ addresses }) => addresses.http),
+      ...[...this.services.query, ...this.services.ingest].map(({ addresses }) => addresses.health),
+    ];
+    for (const address of health) {
+      const isReady = async () => {
+        const answer = await fetch(`http://${address}/readyz`);
+        if (!answer.ok) throw new Error(await answer.text());
+        return true;
+      };
+      await until(isReady, { message: `${address} to be ready`, deadlineMs: 300_000 });
+    }
+    await this.nats.whole();
+  }
+
+  /** Stops each process of a service in an orderly way and starts it again, one after the other. */
+  async restart(name: ServiceName): Promise<void> {
+    for (const service of this.services[name]) {
+      await service.kill("SIGTERM");
+      await service.start();
+    }
+  }
+
+  /** The same, with the version before. Its query needs a database of its own, as this one knows tables that it does not. */
+  async downgrade(name: ServiceName): Promise<void> {
+    if (this.#before === undefined) throw new Error("there is no version before");
+    const database = await this.postgres.makeDatabase("before");
+    for (const service of this.services[name]) {
+      await service.kill("SIGTERM");
+      await service.start(checkoutOf(this.#before, this.nats, database));
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.#owned.disposeAsync();
+  }
+}
+
+/** A version that does not know of several servers is told one of each. */
+function checkoutOf({ folder }: VersionBefore, nats: NatsCluster, database: string): Checkout {
+  return { folder, env: { TAPEDECK_NATS_URL: nats.url.split(",")[0] ?? "", TAPEDECK_POSTGRES_URL: database } };
+}
+
+async function openLog(url: string): Promise<ConnectedLog> {
+  const log = await connectLog({
+    ...{ service: "test", settings: { url, syncAlways: true }, logger: silentLogger },
+    ...{ signal: new AbortController().signal, awayMessage: "the log is away" },
+    prepare: async (opened) => opened,
+  });
+  if (log === undefined) throw new Error("the log was not opened");
+  return log;
+}

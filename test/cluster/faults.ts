@@ -1,0 +1,117 @@
+import type { Cluster } from "./cluster.ts";
+
+/** What happens to a cluster, and how it is made good again. The test looks at it in between and afterwards. */
+export type Fault = {
+  readonly name: string;
+  /** Each step is followed by a look: everybody goes on, or the step has failed. */
+  readonly steps: readonly ((cluster: Cluster) => Promise<void>)[];
+};
+
+const names = ["ingest", "query", "gateway"] as const;
+
+/** One that keeps in mind which node it has struck. */
+function onNode(
+  name: string,
+  chosen: (cluster: Cluster) => Promise<string>,
+  strike: (cluster: Cluster, node: string) => void | Promise<void>,
+  heal: (cluster: Cluster, node: string) => void | Promise<void>,
+): Fault {
+  let node = "";
+  return {
+    name,
+    steps: [
+      async (cluster) => {
+        node = await chosen(cluster);
+        await strike(cluster, node);
+      },
+      async (cluster) => heal(cluster, node),
+    ],
+  };
+}
+
+const leader = ({ nats }: Cluster) => nats.leader();
+const follower = ({ nats }: Cluster) => nats.follower();
+
+/** One process after the other is killed and, once the others have gone on without it, started again. */
+function killedInTurn(name: (typeof names)[number], count: number): Fault {
+  const steps = Array.from({ length: count }, (_, index) => [
+    async ({ services }: Cluster) => services[name][index]?.kill(),
+    async ({ services }: Cluster) => services[name][index]?.start(),
+  ]);
+  return { name: `each ${name} killed in turn`, steps: steps.flat() };
+}
+
+export const faults: readonly Fault[] = [
+  { name: "nothing", steps: [async () => {}] },
+  onNode(
+    "NATS: the log's leader killed",
+    leader,
+    ({ nats }, node) => nats.kill(node),
+    ({ nats }, node) => nats.restart(node),
+  ),
+  onNode(
+    "NATS: another node killed",
+    follower,
+    ({ nats }, node) => nats.kill(node),
+    ({ nats }, node) => nats.restart(node),
+  ),
+  onNode(
+    "NATS: the log's leader cut off from the others, not from its clients",
+    leader,
+    ({ nats }, node) => nats.cutOff(node, { clients: false }),
+    ({ nats }, node) => nats.reconnect(node),
+  ),
+  onNode(
+    "NATS: another node cut off from the others, not from its clients",
+    follower,
+    ({ nats }, node) => nats.cutOff(node, { clients: false }),
+    ({ nats }, node) => nats.reconnect(node),
+  ),
+  onNode(
+    "NATS: the log's leader unreachable for everybody",
+    leader,
+    ({ nats }, node) => nats.cutOff(node, { clients: true }),
+    ({ nats }, node) => nats.reconnect(node),
+  ),
+  {
+    name: "Postgres: the primary killed, the replica promoted",
+    steps: [({ postgres }) => postgres.failOver(), ({ postgres }) => postgres.startReplica()],
+  },
+  killedInTurn("ingest", 2),
+  killedInTurn("query", 2),
+  killedInTurn("gateway", 3),
+  {
+    name: "rolling restart of everything",
+    steps: [
+      async ({ nats }) => {
+        for (const node of nats.names) {
+          await nats.stop(node);
+          await nats.restart(node);
+          await nats.whole();
+        }
+      },
+      ({ postgres }) => postgres.restart(),
+      ...names.map((name) => (cluster: Cluster) => cluster.restart(name)),
+    ],
+  },
+];
+
+/** What reads what others store goes up first, and down last. */
+const up: Fault["steps"] = [
+  (cluster) => cluster.restart("query"),
+  (cluster) => cluster.restart("gateway"),
+  (cluster) => cluster.restart("ingest"),
+];
+
+export const upgrades: readonly Fault[] = [
+  { name: "upgrade from the version before", steps: up },
+  {
+    name: "back to the version before",
+    steps: [
+      (cluster) => cluster.downgrade("ingest"),
+      (cluster) => cluster.downgrade("gateway"),
+      (cluster) => cluster.downgrade("query"),
+    ],
+  },
+  { name: "upgrade again", steps: up },
+];

@@ -1,0 +1,139 @@
+import { mkdtemp } from "node:fs/promises";
+import { cpus, loadavg } from "node:os";
+import { join } from "node:path";
+import { projectUntil } from "@tapedeck/query/testing/run-projection";
+import { contents, differencesOf } from "@tapedeck/query/testing/tables";
+import type { Filter } from "@tapedeck/shared/filter/filter";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { sequenceOf } from "@tapedeck/shared/log/offset";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { until } from "@tapedeck/shared/testing/until";
+import { startCli } from "tapedeck/testing/cli";
+import { expect, inject } from "vitest";
+import {
+  type ReceivedEvent,
+  type Subscriber,
+  sawTheLog,
+  socketSubscriber,
+  sseSubscriber,
+} from "../faults/subscribers.ts";
+import { Cluster } from "./cluster.ts";
+import type { Fault } from "./faults.ts";
+import { Load } from "./load.ts";
+import { longestDelivery, longestRecording, type Observed, type Span, tableOf } from "./observed.ts";
+import { Prober } from "./prober.ts";
+import type { VersionBefore } from "./version-before.ts";
+
+/** After a step everybody must have got on by so many frames. */
+const framesAfterStep = 25;
+
+/**
+ * Two Skaffolds that the ingests dial, one that a laptop pushes, subscribers and readers, all through HAProxy, while one
+ * fault after the other happens. Then what each Skaffold has said is held to the log, and the log to the subscribers and the
+ * tables. Prints how long each fault was felt.
+ */
+export async function goesOnThrough(faults: readonly Fault[], before?: VersionBefore): Promise<void> {
+  if (faults.length === 0) return;
+  await using cleanup = new AsyncDisposableStack();
+  const dialled = [cleanup.use(await Load.start("alice")), cleanup.use(await Load.start("bob"))];
+  const pushed = cleanup.use(await Load.start("carol"));
+  const loads = [...dialled, pushed];
+  const upstreams = dialled.map(({ developer, fake }) => ({ developer, project: "shop", address: fake.address }));
+  const cluster = cleanup.use(await Cluster.start(upstreams, before));
+  const { log, balancer } = cluster;
+  cleanup.use(await pushes(cluster, pushed));
+
+  const everything: Filter = { developers: loads.map(({ developer }) => developer) };
+  const loops: Filter = { ...everything, kinds: ["build.*", "loop.*", "session.*"] };
+  const socket = cleanup.use(socketSubscriber(balancer.http, everything));
+  const parameters = Object.entries({ developer: loops.developers ?? [], kind: loops.kinds ?? [] });
+  const pairs = parameters.flatMap(([name, values]) => values.map((value) => [name, value] as const));
+  const sse = cleanup.use(sseSubscriber(balancer.http, pairs));
+  const playing = loads.map(({ fake }) => fake.play());
+  await getOn(cluster, loads);
+  const probers = [
+    cleanup.use(new Prober("state", `http://${balancer.http}/api/v1/state?source=alice/shop`)),
+    cleanup.use(new Prober("events", `http://${balancer.http}/api/v1/events?last=1`)),
+  ];
+
+  const spans: Span[] = [];
+  for (const fault of faults) {
+    const span = await suffer(cluster, loads, fault);
+    console.log(`${fault.name}: ${((span.to - span.from) / 1_000).toFixed(1)} s`);
+    spans.push(span);
+  }
+  for (const { fake } of loads) fake.pause();
+  const recorded = (await Promise.all(loads.map((load) => load.isRecordedOnce(log.reader)))).flat();
+  await sawTheLog(log.reader, socket, everything);
+  await sawTheLog(log.reader, sse, loops);
+  await hasTables(cluster);
+  expect([...new Set(Object.values(await cluster.nats.replicas()))]).toEqual([3]);
+  for (const { fake } of loads) await fake.end("kill");
+  await Promise.all(playing);
+
+  console.log(tableOf(spans.map((span) => observedIn(span, recorded, socket, probers))));
+  const frames = loads.reduce((sum, { fake: { played } }) => sum + played.v1 + played.v2, 0);
+  console.log(
+    `cluster (${cpus().length} cores, ${new Date().toISOString().slice(0, 10)}): ${spans.length} faults, ${frames} frames said, ` +
+      `${recorded.length} events in the log, ${socket.seen.length} seen over ${socket.connections()} sockets; ` +
+      "nothing lost, nothing twice, in order, and the tables are those of the log",
+  );
+}
+
+/** A laptop's `tapedeck record`, which pushes through HAProxy. */
+async function pushes({ balancer }: Cluster, { developer, fake }: Load): Promise<AsyncDisposable> {
+  const cwd = await mkdtemp(join(inject("serversFolder"), "push-"));
+  const source = ["--developer", developer, "--project", "shop", "--redact", "off"];
+  const cli = startCli(["record", "--upstream", "skaffold", "--address", fake.address, ...source], {
+    cwd,
+    env: {
+      TAPEDECK_URL: `http://${balancer.http}`,
+      TAPEDECK_GRPC_PORT: balancer.grpc.split(":")[1],
+      TAPEDECK_SPILL: join(cwd, "spill"),
+    },
+  });
+  await until(() => fake.peers.size === 1, { message: "the laptop's tap to dial" });
+  return cli;
+}
+
+async function suffer(cluster: Cluster, loads: readonly Load[], { name, steps }: Fault): Promise<Span> {
+  const from = Date.now();
+  for (const step of steps) {
+    await step(cluster);
+    await getOn(cluster, loads);
+  }
+  await cluster.ready();
+  return { name, from, to: Date.now(), load: loadavg()[0] ?? 0 };
+}
+
+/** Resolves when what every upstream says is recorded again. */
+async function getOn({ log }: Cluster, loads: readonly Load[]): Promise<void> {
+  await Promise.all(loads.map((load) => load.recorded(log.reader, framesAfterStep)));
+}
+
+/** The tables are those that an undisturbed query makes of the same log. */
+async function hasTables({ postgres, log }: Cluster): Promise<void> {
+  const { lastOffset } = await log.reader.bounds();
+  await using fresh = await freshDatabase();
+  await projectUntil(fresh.url, log.reader, sequenceOf(lastOffset), { textRows: true });
+  const expected = await contents(fresh.url);
+  const isSame = async () => {
+    expect(differencesOf(await contents(postgres.url), expected)).toEqual([]);
+    return true;
+  };
+  await until(isSame, { message: "the tables to have everything", deadlineMs: 300_000 });
+}
+
+function observedIn(
+  span: Span,
+  recorded: readonly RecordedEvent[],
+  { seen }: Subscriber<ReceivedEvent>,
+  probers: readonly Prober[],
+): Observed {
+  return {
+    ...span,
+    recording: longestRecording(recorded, span),
+    live: longestDelivery(recorded, seen, span),
+    reads: Object.fromEntries(probers.map((prober) => [prober.name, prober.longestWait(span.from, span.to)])),
+  };
+}

@@ -1,0 +1,82 @@
+import { join } from "node:path";
+import { recordings } from "@tapedeck/fakes/recordings";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { services } from "@tapedeck/shared/skaffold/methods";
+import type { SourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
+import { expect } from "vitest";
+import { framesOf, gapsOf, holes, kindsOf, skaffoldSource, sourceEvents } from "../faults/recorded-events.ts";
+import { eventsSubscriber } from "../faults/subscribers.ts";
+
+/** Application logs are left out: Skaffold itself repeats only those of the last loop to a new reader. */
+const channels = ["v1", "v2"] as const;
+type LoadChannel = (typeof channels)[number];
+
+/** How much faster than recorded: some seven frames a second. */
+const speed = 1;
+const pauseMs = 500;
+
+/** Only says when a broken cluster is given up: on a busy machine a fault may be felt for minutes. */
+const deadlineMs = 600_000;
+
+/** A Skaffold that goes on and on, one dev loop after the other, and what the log must have of it. */
+export class Load implements AsyncDisposable {
+  readonly developer: string;
+  readonly source: SourceName;
+  readonly fake: FakeSkaffold;
+
+  private constructor(developer: string, fake: FakeSkaffold) {
+    this.developer = developer;
+    this.source = skaffoldSource(developer);
+    this.fake = fake;
+  }
+
+  static async start(developer: string): Promise<Load> {
+    const recording = loadRecording(join(recordings.skaffold, "01-dev-success-3-artifacts-5-iterations"));
+    // A reader that is killed in its replay would hang the real one: that is Skaffold's, and ends no test of Tapedeck.
+    const fake = await startFakeSkaffold({ recording, speed, leavingInReplayHangs: false, loop: { pauseMs } });
+    return new Load(developer, fake);
+  }
+
+  /** Resolves when so many more frames were said and all that was said until then is in the log. */
+  async recorded(log: LogReader, more: number): Promise<void> {
+    const wanted = { v1: this.fake.played.v1, v2: this.fake.played.v2 + more };
+    await until(() => this.fake.played.v2 >= wanted.v2, { message: `${this.developer} to have said more`, deadlineMs });
+    const events = sourceEvents(log, this.source);
+    const isThere = async () => {
+      const there = await events();
+      for (const channel of channels) {
+        expect(framesOf(there, channel).length, channel).toBeGreaterThanOrEqual(wanted[channel]);
+      }
+      return true;
+    };
+    await until(isThere, { message: `${this.developer}'s frames to be recorded`, deadlineMs });
+  }
+
+  /** Each frame that was said is in the log once and in its order, and nothing is said to be missing. */
+  async isRecordedOnce(log: LogReader): Promise<readonly RecordedEvent[]> {
+    await this.recorded(log, 0);
+    const events = await sourceEvents(log, this.source)();
+    for (const channel of channels) {
+      expect(framesOf(events, channel), `${this.developer} ${channel}`).toEqual(await this.#said(channel));
+      expect(gapsOf(events, channel)).toEqual([]);
+    }
+    expect(holes(events)).toEqual([]);
+    expect(kindsOf(events).filter((kind) => /^session\.(started|ended|lost)$/.test(kind))).toEqual(["session.started"]);
+    expect(this.fake.hung).toEqual([]);
+    return events;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.fake[Symbol.asyncDispose]();
+  }
+
+  /** What Skaffold itself tells a new reader: all of it again. */
+  async #said(channel: LoadChannel): Promise<readonly string[]> {
+    await using reader = eventsSubscriber(this.fake.address, services[channel].events.path, this.source, "");
+    await until(() => reader.seen.length >= this.fake.played[channel], { message: "the replay" });
+    return reader.seen;
+  }
+}

@@ -1,0 +1,196 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { jetstreamManager, type StreamInfo } from "@nats-io/jetstream";
+import { type ServerProcess, spawnServer } from "@tapedeck/infra/local/server-process";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect, type NatsConnection } from "nats";
+import { inject } from "vitest";
+import { type FaultyNetwork, faultyNetwork } from "../faults/faulty-network.ts";
+
+/** What is kept on all nodes. */
+const streams = ["TAPEDECK", "TAPEDECK_ENDS", "KV_TAPEDECK_OWNERS"];
+
+type NatsNode = {
+  readonly name: string;
+  readonly port: number;
+  readonly routePort: number;
+  readonly folder: string;
+  /** What clients are told to connect to, before this node alone. */
+  readonly forClients: FaultyNetwork;
+};
+
+/** A line from one node to another, which that node dials. */
+type Route = { readonly from: string; readonly to: string; readonly network: FaultyNetwork };
+
+/**
+ * Three nats-servers that keep a log together, on one machine by ports. Each dials each other one through a network of its
+ * own, which the test may take away; so is each before its clients.
+ */
+export class NatsCluster implements AsyncDisposable {
+  readonly #nodes: readonly NatsNode[];
+  readonly #routes: readonly Route[];
+  readonly #running = new Map<string, ServerProcess>();
+
+  private constructor(nodes: readonly NatsNode[], routes: readonly Route[]) {
+    this.#nodes = nodes;
+    this.#routes = routes;
+  }
+
+  /** Resolves when the nodes have elected a leader of JetStream. */
+  static async start(folder: string): Promise<NatsCluster> {
+    const nodes = await Promise.all(["nats-1", "nats-2", "nats-3"].map((name) => makeNode(name, join(folder, name))));
+    const pairs = nodes.flatMap((from) => nodes.filter((to) => to !== from).map((to) => ({ from, to })));
+    const route = async ({ from, to }: (typeof pairs)[number]) => {
+      return { from: from.name, to: to.name, network: await faultyNetwork(to.routePort) };
+    };
+    const cluster = new NatsCluster(nodes, await Promise.all(pairs.map(route)));
+    await Promise.all(nodes.map((node) => cluster.#launch(node)));
+    await cluster.#asked(async (nats) => (await jetstreamManager(nats)).getAccountInfo(), "JetStream to have a leader");
+    return cluster;
+  }
+
+  get names(): readonly string[] {
+    return this.#nodes.map(({ name }) => name);
+  }
+
+  /** As `nats.url` has it. */
+  get url(): string {
+    return this.#nodes.map(({ forClients }) => `nats://127.0.0.1:${forClients.port}`).join(",");
+  }
+
+  /** The node that leads the log now. */
+  async leader(): Promise<string> {
+    const ask = async (nats: NatsConnection) => (await infoOf(nats, "TAPEDECK")).cluster?.leader;
+    return this.#asked(ask, "the log to have a leader");
+  }
+
+  /** A node that does not lead the log now. */
+  async follower(): Promise<string> {
+    const leader = await this.leader();
+    return this.names.find((name) => name !== leader) ?? "";
+  }
+
+  /** SIGKILL; resolves when it is gone. */
+  async kill(name: string): Promise<void> {
+    await this.#running.get(name)?.kill("SIGKILL");
+    this.#running.delete(name);
+  }
+
+  /** A clean stop, after which the node passes on what it leads; resolves when it is gone. */
+  async stop(name: string): Promise<void> {
+    await this.#running.get(name)?.stop();
+    this.#running.delete(name);
+  }
+
+  async restart(name: string): Promise<void> {
+    await this.#launch(this.#node(name));
+  }
+
+  /** Between this node and the others all packets are lost; with `clients` those of its clients, too. */
+  cutOff(name: string, { clients }: { readonly clients: boolean }): void {
+    for (const network of this.#networksOf(name, clients)) network.weather = "hole";
+  }
+
+  reconnect(name: string): void {
+    for (const network of this.#networksOf(name, true)) network.weather = "fine";
+  }
+
+  /** How many nodes keep each stream. */
+  async replicas(): Promise<Readonly<Record<string, number>>> {
+    const ask = async (nats: NatsConnection) => {
+      const infos = await Promise.all(streams.map((stream) => infoOf(nats, stream)));
+      return Object.fromEntries(infos.map(({ config }) => [config.name, config.num_replicas]));
+    };
+    return this.#asked(ask, "the streams' replicas");
+  }
+
+  /** Resolves when every node has all that it is to keep, by all nodes' words. */
+  async whole(): Promise<void> {
+    for (const node of this.#nodes) {
+      for (const stream of streams) {
+        const isWhole = async (nats: NatsConnection) => {
+          const { config, cluster } = await infoOf(nats, stream);
+          const followers = cluster?.replicas ?? [];
+          const isComplete = followers.length === config.num_replicas - 1;
+          return isComplete && followers.every(({ current, offline }) => current && !offline);
+        };
+        await this.#asked(isWhole, `${stream} to be whole, by ${node.name}`, [node]);
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#running.values()].map((server) => server.stop()));
+    const networks = [...this.#routes, ...this.#nodes.map(({ forClients }) => ({ network: forClients }))];
+    await Promise.all(networks.map(({ network }) => network[Symbol.asyncDispose]()));
+  }
+
+  #node(name: string): NatsNode {
+    const node = this.#nodes.find((one) => one.name === name);
+    if (node === undefined) throw new Error(`there is no ${name}`);
+    return node;
+  }
+
+  #networksOf(name: string, clients: boolean): FaultyNetwork[] {
+    const routes = this.#routes.filter(({ from, to }) => from === name || to === name).map(({ network }) => network);
+    return clients ? [...routes, this.#node(name).forClients] : routes;
+  }
+
+  async #launch(node: NatsNode): Promise<void> {
+    const file = join(node.folder, "nats-server.conf");
+    await writeFile(file, this.#configOf(node));
+    const server = await spawnServer({
+      ...{ command: inject("natsServer"), args: ["-c", file], mark: file },
+      ...{ logFile: join(node.folder, "nats-server.log"), stopSignal: "SIGTERM" },
+    });
+    this.#running.set(node.name, server);
+    await until(async () => (await connect({ servers: direct(node), reconnect: false })).close().then(() => true), {
+      message: `${node.name} to accept connections`,
+    });
+  }
+
+  #configOf({ name, port, routePort, folder, forClients }: NatsNode): string {
+    const routes = this.#routes.filter(({ from }) => from === name);
+    return `server_name: ${name}
+listen: "127.0.0.1:${port}"
+client_advertise: "127.0.0.1:${forClients.port}"
+max_payload: 8MB
+jetstream { store_dir: ${JSON.stringify(join(folder, "store"))}, sync_interval: always }
+cluster {
+  name: tapedeck
+  listen: "127.0.0.1:${routePort}"
+  # The others know their own way here; what they hear from third nodes leads nowhere.
+  advertise: "127.0.0.1:1"
+  routes: [${routes.map(({ network }) => `"nats://127.0.0.1:${network.port}"`).join(", ")}]
+}
+`;
+  }
+
+  /** Asks one node after the other until one gives an answer. */
+  #asked<T>(ask: (nats: NatsConnection) => Promise<T>, message: string, nodes = this.#nodes) {
+    let turn = 0;
+    const once = async () => {
+      const node = nodes[turn++ % nodes.length] as NatsNode;
+      const nats = await connect({ servers: direct(node), reconnect: false, timeout: 2_000 });
+      try {
+        return await ask(nats);
+      } finally {
+        await nats.close();
+      }
+    };
+    return until(once, { message, deadlineMs: 300_000 });
+  }
+}
+
+async function makeNode(name: string, folder: string): Promise<NatsNode> {
+  await mkdir(join(folder, "store"), { recursive: true });
+  const [port, routePort] = [await ownPort(), await ownPort()];
+  return { name, port, routePort, folder, forClients: await faultyNetwork(port) };
+}
+
+const direct = ({ port }: NatsNode) => `127.0.0.1:${port}`;
+
+async function infoOf(nats: NatsConnection, stream: string): Promise<StreamInfo> {
+  return (await jetstreamManager(nats, { checkAPI: false, timeout: 2_000 })).streams.info(stream);
+}

@@ -1,0 +1,64 @@
+import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import type { ReceivedEvent } from "../faults/subscribers.ts";
+
+/** A fault's span of time, in ms since 1970, and the machine's load average of a minute at its end. */
+export type Span = { readonly name: string; readonly from: number; readonly to: number; readonly load: number };
+
+/** The longest times in ms. */
+export type Observed = Span & {
+  /** From when the upstream said something until it was in the log. */
+  readonly recording: number;
+  /** From there until a subscriber had it. */
+  readonly live: number;
+  /** Between two answers of each prober, by its name. */
+  readonly reads: Readonly<Record<string, number>>;
+};
+
+/** Of what an upstream said in the span: the longest time until it was in the log. */
+export function longestRecording(events: readonly RecordedEvent[], { from, to }: Span): number {
+  const delays = events.flatMap(({ event, recordedAt }) => {
+    const said = event.channel === "tapedeck" ? undefined : event.occurred_at && msOf(event.occurred_at);
+    return said === undefined || said < from || said >= to ? [] : [recordedAt.getTime() - said];
+  });
+  return Math.max(0, ...delays);
+}
+
+/** Of what was recorded in the span: the longest time until the subscriber had it. */
+export function longestDelivery(
+  events: readonly RecordedEvent[],
+  seen: readonly ReceivedEvent[],
+  { from, to }: Span,
+): number {
+  const received = new Map(seen.map(({ event, receivedAt }) => [event.id, receivedAt]));
+  const delays = events.flatMap(({ event, recordedAt }) => {
+    const recorded = recordedAt.getTime();
+    const at = received.get(event.id);
+    return at === undefined || recorded < from || recorded >= to ? [] : [at - recorded];
+  });
+  return Math.max(0, ...delays);
+}
+
+/** As Markdown, times in seconds. */
+export function tableOf(rows: readonly Observed[]): string {
+  const reads = Object.keys(rows[0]?.reads ?? {});
+  const header = [
+    "fault",
+    "longest delay of a record",
+    "of a live event",
+    ...reads.map((name) => `${name} without an answer`),
+    "lasted",
+    "load",
+  ];
+  const lines = rows.map(({ name, recording, live, reads: waits, from, to, load }) => [
+    name,
+    ...[recording, live, ...reads.map((read) => waits[read] ?? 0)].map(seconds),
+    seconds(to - from),
+    load.toFixed(1),
+  ]);
+  return [header, header.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+}
+
+const seconds = (ms: number) => `${(Math.max(0, ms) / 1_000).toFixed(2)} s`;
+
+const msOf = ({ seconds: whole, nanos }: Timestamp) => Number(whole) * 1_000 + nanos / 1e6;

@@ -1,0 +1,125 @@
+import { execFile } from "node:child_process";
+import { appendFile, chown, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
+import { ownPort } from "@tapedeck/shared/testing/own-port";
+import { until } from "@tapedeck/shared/testing/until";
+import { Client } from "pg";
+
+const run = promisify(execFile);
+
+type Side = { readonly dataDir: string; readonly port: number };
+
+/** A primary and a replica that streams from it asynchronously. Who is which changes with a fail-over. */
+export class PostgresPair implements AsyncDisposable {
+  readonly #sides: readonly [Side, Side];
+  readonly #running = new Map<Side, Postgres>();
+  #primary: Side;
+
+  private constructor(sides: readonly [Side, Side]) {
+    this.#sides = sides;
+    this.#primary = sides[0];
+  }
+
+  static async start(folder: string): Promise<PostgresPair> {
+    const side = async (name: string) => ({ dataDir: join(folder, name), port: await ownPort() });
+    const pair = new PostgresPair([await side("postgres-1"), await side("postgres-2")]);
+    await pair.#launch(pair.#primary);
+    await pair.#running.get(pair.#primary)?.ensureDatabase("tapedeck");
+    await pair.startReplica();
+    return pair;
+  }
+
+  /** As `postgres.url` has it. */
+  get url(): string {
+    return urlOf(this.#sides.map(({ port }) => `127.0.0.1:${port}`).join(","));
+  }
+
+  get primaryUrl(): string {
+    return urlOf(`127.0.0.1:${this.#primary.port}`);
+  }
+
+  /** An empty database on the primary; its URL. */
+  async makeDatabase(name: string): Promise<string> {
+    await this.#running.get(this.#primary)?.ensureDatabase(name);
+    return this.primaryUrl.replace(/[^/]*$/, name);
+  }
+
+  /** SIGKILL of the primary; then the replica is promoted, and resolves when it takes writes. */
+  async failOver(): Promise<void> {
+    await this.#running.get(this.#primary)?.kill("SIGKILL");
+    this.#running.delete(this.#primary);
+    this.#primary = this.#replica;
+    await asked(this.primaryUrl, "select pg_promote()");
+  }
+
+  /** The side that is not the primary becomes a copy of it again, and follows it. */
+  async startReplica(): Promise<void> {
+    const replica = this.#replica;
+    await copy(this.#primary, replica, this.primaryUrl);
+    await this.#launch(replica);
+    await until(
+      async () =>
+        (await asked(this.primaryUrl, "select 1 from pg_stat_replication where state = 'streaming'")).length > 0,
+      { message: "the replica to follow" },
+    );
+  }
+
+  /** A clean stop and start of both, the replica first. */
+  async restart(): Promise<void> {
+    for (const side of [this.#replica, this.#primary]) {
+      await this.#running.get(side)?.stop();
+      await this.#launch(side);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([...this.#running.values()].map((server) => server.stop()));
+  }
+
+  get #replica(): Side {
+    return this.#sides[0] === this.#primary ? this.#sides[1] : this.#sides[0];
+  }
+
+  async #launch(side: Side): Promise<void> {
+    this.#running.set(side, await until(() => startPostgres(side), { message: "Postgres to start" }));
+  }
+}
+
+/** What pg_basebackup does. It is not among the programs that npm brings. */
+async function copy(from: Side, to: Side, url: string): Promise<void> {
+  await rm(to.dataDir, { recursive: true, force: true });
+  const client = new Client(url);
+  await client.connect();
+  try {
+    await client.query("select pg_backup_start('replica', true)");
+    // Files that come and go meanwhile are in the WAL.
+    await run("cp", ["-a", from.dataDir, to.dataDir]).catch((error: Error) => {
+      if (!error.message.includes("No such file")) throw error;
+    });
+    const { rows } = await client.query<{ labelfile: string }>("select labelfile from pg_backup_stop(false)");
+    for (const left of ["postmaster.pid", "postmaster.opts"]) await rm(join(to.dataDir, left), { force: true });
+    const owner = await stat(to.dataDir);
+    const source = `host=127.0.0.1 port=${from.port} user=postgres application_name=replica`;
+    await appendFile(join(to.dataDir, "postgresql.auto.conf"), `primary_conninfo = '${source}'\n`);
+    for (const [name, text] of Object.entries({ backup_label: rows[0]?.labelfile ?? "", "standby.signal": "" })) {
+      await writeFile(join(to.dataDir, name), text);
+      await chown(join(to.dataDir, name), owner.uid, owner.gid);
+    }
+  } finally {
+    await client.end();
+  }
+}
+
+const urlOf = (hosts: string) => `postgres://postgres@${hosts}/tapedeck`;
+
+async function asked(url: string, question: string): Promise<readonly unknown[]> {
+  const client = new Client(url);
+  await client.connect();
+  try {
+    return (await client.query(question)).rows;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,51 @@
+import { delay } from "@tapedeck/shared/sync/delay";
+
+/** Between two questions. */
+const pauseMs = 100;
+/** After this time a client gives up and asks again. */
+const patienceMs = 2_000;
+
+/** Asks the same question again and again, as a client that retries would, and remembers when it got answers. */
+export class Prober implements AsyncDisposable {
+  readonly name: string;
+  readonly #answered: number[] = [];
+  readonly #over = new AbortController();
+  readonly #running: Promise<void>;
+  failures = 0;
+
+  constructor(name: string, url: string) {
+    this.name = name;
+    this.#running = this.#run(url);
+  }
+
+  /** The longest time in ms between two answers, in a span of time. */
+  longestWait(from: number, to: number): number {
+    const inside = this.#answered.filter((at) => at > from && at < to);
+    const moments = [from, ...inside, to];
+    return Math.max(...moments.slice(1).map((at, index) => at - (moments[index] ?? at)));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#over.abort();
+    await this.#running;
+  }
+
+  async #run(url: string): Promise<void> {
+    const { signal } = this.#over;
+    while (!signal.aborted) {
+      try {
+        const answer = await fetch(url, {
+          // Each question may come to another gateway.
+          headers: { connection: "close" },
+          signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
+        });
+        await answer.arrayBuffer();
+        if (answer.ok) this.#answered.push(Date.now());
+        else this.failures++;
+      } catch {
+        this.failures++;
+      }
+      await delay(pauseMs, signal);
+    }
+  }
+}

@@ -1,0 +1,72 @@
+import { chown, copyFile, mkdtemp, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
+import { type TestAuthority, type TestCertificate, testAuthority } from "@tapedeck/shared/testing/certificates";
+import { Client } from "pg";
+import { inject } from "vitest";
+import { type ConfiguredNats, startConfiguredNats } from "./configured-nats.ts";
+
+/** A NATS and a Postgres that speak TLS, and certificates for services, all of one authority. */
+export type EncryptedServers = AsyncDisposable & {
+  readonly folder: string;
+  readonly authority: TestAuthority;
+  readonly nats: ConfiguredNats;
+  /** The connection string of a database; its certificate is checked against these authorities. */
+  readonly database: (ca?: string) => string;
+  /** What query and ingest show. */
+  readonly services: TestCertificate;
+  /** Gives all of them another certificate of the same authority, as an operator does. */
+  renew(): Promise<void>;
+};
+
+export async function startEncryptedServers(): Promise<EncryptedServers> {
+  await using cleanup = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(inject("serversFolder"), "tls-"));
+  const authority = await testAuthority(folder, "authority");
+  const services = await authority.issue(folder, "services");
+  const { certFile, keyFile } = await authority.issue(folder, "nats");
+  const nats = cleanup.use(
+    await startConfiguredNats({
+      configuration: `tls { cert_file: ${JSON.stringify(certFile)}, key_file: ${JSON.stringify(keyFile)} }`,
+    }),
+  );
+  const dataDir = join(folder, "postgres");
+  const postgres = await startPostgres({ dataDir, port: 0, persistent: false, fsync: false });
+  cleanup.defer(() => postgres.stop());
+  await postgres.ensureDatabase("tapedeck");
+  await certify(postgres, dataDir, await authority.issue(folder, "postgres"));
+  const owned = cleanup.move();
+  return {
+    ...{ folder, authority, nats, services },
+    database(ca = authority.certFile) {
+      const url = new URL(postgres.url("tapedeck"));
+      url.hostname = "localhost";
+      url.search = new URLSearchParams({ sslmode: "verify-full", sslrootcert: ca }).toString();
+      return url.href;
+    },
+    async renew() {
+      await authority.issue(folder, "services");
+      await authority.issue(folder, "nats");
+      nats.reload();
+      await certify(postgres, dataDir, await authority.issue(folder, "postgres"));
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+/** Postgres takes a key only from a file of its own user, and reads renewed files when it reloads. */
+async function certify(postgres: Postgres, dataDir: string, { certFile, keyFile }: TestCertificate): Promise<void> {
+  const { uid, gid } = await stat(dataDir);
+  for (const [from, name] of [
+    [certFile, "server.crt"],
+    [keyFile, "server.key"],
+  ] as const) {
+    await copyFile(from, join(dataDir, name));
+    await chown(join(dataDir, name), uid, gid);
+  }
+  const client = new Client(postgres.url("postgres"));
+  await client.connect();
+  await client.query("alter system set ssl = on");
+  await client.query("select pg_reload_conf()");
+  await client.end();
+}

@@ -1,0 +1,205 @@
+import { join } from "node:path";
+import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
+import { migrated } from "@tapedeck/query/testing/migrated";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { adoptSubject, eventSubject } from "@tapedeck/shared/log/subjects";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { until } from "@tapedeck/shared/testing/until";
+import { openTokenStore } from "@tapedeck/shared/tokens/store";
+import { makeToken } from "@tapedeck/shared/tokens/token";
+import type { NatsConnection } from "nats";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Stack, startStack } from "../stack/stack.ts";
+import { bearing } from "../stack/token-stack.ts";
+import type { ConfiguredNats } from "./configured-nats.ts";
+import { connectAs, loginOf, type NatsUser, natsUsers, startNatsWithUsers, violations } from "./nats-users.ts";
+
+const recording = loadRecording(
+  join(import.meta.dirname, "../../packages/fakes/recordings/skaffold/01-dev-success-3-artifacts-5-iterations"),
+);
+const cleanup = new AsyncDisposableStack();
+afterAll(() => cleanup.disposeAsync());
+let nats: ConfiguredNats;
+let fake: FakeSkaffold;
+let stack: Stack;
+let token: string;
+
+/** All services with a user each, and a Skaffold that was recorded. */
+beforeAll(async () => {
+  nats = cleanup.use(await startNatsWithUsers());
+  const { url: database } = cleanup.use(await freshDatabase(migrated));
+  fake = cleanup.use(await startFakeSkaffold({ recording }));
+  stack = cleanup.use(
+    await startStack({
+      skaffold: [{ address: fake.address, redact: "off" }],
+      servers: { nats, database },
+      env: { TAPEDECK_AUTH: "tokens" },
+      envOf: { ingest: loginOf("ingest"), query: loginOf("query"), gateway: loginOf("gateway") },
+      connect: () => connectAs("cli", nats),
+    }),
+  );
+  const connection = cleanup.adopt(await connectAs("cli", nats), (nc) => nc.close());
+  const wish = { name: "operator", workspace: "default", roles: ["admin" as const] };
+  const made = makeToken({ ...wish, everywhere: true, lifetimeMs: 3_600_000 });
+  await (await openTokenStore(connection)).create(made);
+  token = made.text;
+  await fake.play();
+  await stack.drained({ address: fake.address, said: fake.said });
+});
+
+const call = (method: string, path: string, body?: string) => stack.httpCall(method, path, bearing(token), body);
+
+describe("every service works whole with its user", () => {
+  it("what Skaffold sends is in the log and in the tables, and the gateway serves it", async () => {
+    const events = await stack.events();
+    expect(events.filter(({ event }) => event.channel === "v1" && event.part === 0)).toHaveLength(fake.said.v1);
+    const { items } = JSON.parse((await call("GET", "/api/v1/operations?kind=build")).body);
+    expect(items.length).toBeGreaterThan(5);
+    const page = JSON.parse((await call("GET", "/api/v1/events?last=3")).body);
+    expect(page.items).toHaveLength(3);
+    expect(JSON.parse((await call("GET", "/readyz")).body)).toMatchObject({ ready: true });
+  });
+
+  it("a control call reaches Skaffold, and its answer comes back", async () => {
+    const before = fake.calls.length;
+    expect(await call("PUT", "/v2/build/auto_execute", '{"enabled":false}')).toMatchObject({ status: 200 });
+    expect(fake.calls.slice(before)).toHaveLength(1);
+  });
+
+  it("query may ask ingest to adopt what an upstream answers about itself", async () => {
+    const [ingest, query] = await Promise.all([connectAs("ingest", nats), connectAs("query", nats)]);
+    await using _ = closing(ingest, query);
+    const adopted: string[] = [];
+    ingest.subscribe("tapedeck.adopt.>", { callback: (_error, { subject }) => void adopted.push(subject) });
+    await ingest.flush();
+    query.publish(adoptSubject(stack.source), Observed.encode(Observed.fromPartial({})).finish());
+    await until(() => adopted.length > 0, { message: "ingest to be asked" });
+  });
+
+  it("tokens are made and revoked", async () => {
+    const wish = { name: "reader", roles: ["viewer"], expires: "1h" };
+    const made = await call("POST", "/api/v1/tokens", JSON.stringify(wish));
+    expect(made.status).toBe(201);
+    const { id, token: text } = JSON.parse(made.body);
+    expect(await stack.httpCall("GET", "/api/v1/sources", bearing(text))).toMatchObject({ status: 200 });
+    expect((await call("DELETE", `/api/v1/tokens/${id}`)).status).toBeLessThan(300);
+    await until(async () => (await stack.httpCall("GET", "/api/v1/sources", bearing(text))).status === 401, {
+      message: "the token to be refused",
+    });
+  });
+
+  it("a rebuild, a backup and an erasure work", async () => {
+    expect((await call("POST", "/api/v1/rebuild")).body).toContain("complete");
+    expect((await call("GET", "/api/v1/backup")).body).toContain("TAPEDECK");
+    await fake.end("graceful");
+    await stack.sessionEnded();
+    const session = (await stack.events()).find(({ event }) => event.kind === "session.started")?.event.session ?? "";
+    expect((await call("DELETE", `/api/v1/sessions/${session}`)).body).toContain("complete");
+  });
+
+  it("the audit log has what was done", async () => {
+    const actions = async () => {
+      const { status, body } = await call("GET", "/api/v1/audit");
+      expect(status).toBe(200);
+      return body;
+    };
+    await until(async () => (await actions()).includes("session.erased"), { message: "the erasure to be in it" });
+    expect(await actions()).toContain("token.created");
+  });
+
+  it("nothing of all of this was refused", async () => {
+    expect(await violations(nats)).toEqual([]);
+  });
+});
+
+it("a service that starts before ingest waits for the log, which ingest creates", async () => {
+  await using fresh = await startNatsWithUsers();
+  const [query, ingest] = await Promise.all([connectAs("query", fresh), connectAs("ingest", fresh)]);
+  await using _ = closing(query, ingest);
+  await expect(openLog(query)).rejects.toMatchObject({ name: "LogMissingError" });
+  await using made = await openLog(ingest);
+  await using found = await openLog(query);
+  expect(found.epoch).toBe(made.epoch);
+});
+
+const log = eventSubject("default/alice/shop/skaffold" as Stack["source"], "v1", "build.started");
+const api = (what: string, stream = "TAPEDECK") => `$JS.API.STREAM.${what}.${stream}`;
+const tokens = "KV_TAPEDECK_TOKENS";
+const otherInboxes = (user: NatsUser) => natsUsers.filter((one) => one !== user).map((one) => `_INBOX.${one}.>`);
+
+/** What no service needs. */
+const nobody = {
+  publish: [
+    ...["anything", "$JS.API.INFO", "$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES", "$SYS.REQ.SERVER.PING"],
+    ...[api("PURGE"), api("CREATE", "OTHER"), api("DELETE", tokens), api("PURGE", tokens), api("MSG.DELETE", tokens)],
+    ...[api("PURGE", "TAPEDECK_AUDIT"), api("DELETE", "TAPEDECK_AUDIT"), api("MSG.DELETE", "TAPEDECK_AUDIT")],
+    ...["_INBOX.ingest.x", "_INBOX.query.x", "_INBOX.gateway.x", "_INBOX.cli.x"],
+  ],
+  subscribe: [">", "_INBOX.>", "tapedeck.>", "tapedeck.v2.>", "$KV.TAPEDECK_TOKENS.>", "$JS.>"],
+};
+
+const refused: Readonly<Record<NatsUser, typeof nobody>> = {
+  ingest: {
+    publish: [
+      ...[api("DELETE"), api("UPDATE"), api("SNAPSHOT"), api("RESTORE"), api("INFO", tokens), api("MSG.GET", tokens)],
+      ...[
+        "$KV.TAPEDECK_TOKENS.x",
+        "tapedeck.control.x",
+        "tapedeck.adopt.x",
+        "tapedeck.ends.tables",
+        "tapedeck-audit.default",
+      ],
+    ],
+    subscribe: ["tapedeck.observed.>", "tapedeck.tables.end"],
+  },
+  query: {
+    publish: [
+      ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("SNAPSHOT"), api("RESTORE")],
+      ...[api("MSG.GET", tokens), "$KV.TAPEDECK_TOKENS.x", "$KV.TAPEDECK_OWNERS.x"],
+      ...["tapedeck.control.x", "tapedeck.observed.x", "tapedeck.ends.source.x", "tapedeck.condition.ingest"],
+    ],
+    subscribe: ["tapedeck.control.>", "tapedeck.adopt.>"],
+  },
+  gateway: {
+    publish: [
+      ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("RESTORE")],
+      ...["$KV.TAPEDECK_OWNERS.x", "tapedeck.adopt.x", "tapedeck.observed.x", "tapedeck.condition.ingest"],
+      ...["tapedeck.ends.tables", "tapedeck.ends.source.x", "tapedeck.ends.first"],
+    ],
+    subscribe: ["tapedeck.control.>", "tapedeck.adopt.>", "tapedeck.observed.>"],
+  },
+  cli: {
+    publish: [log, "$KV.TAPEDECK_OWNERS.x", "tapedeck.control.x", "tapedeck.adopt.x", "tapedeck.ends.tables"],
+    subscribe: ["tapedeck.control.>", "tapedeck.observed.>"],
+  },
+};
+
+describe.each(natsUsers)("the user of %s", (user) => {
+  it("may publish nothing that it does not need", async () => {
+    const nc = await connectAs(user, nats);
+    await using _ = closing(nc);
+    for (const subject of [...nobody.publish, ...refused[user].publish]) {
+      await expect(nc.request(subject, "{}"), subject).rejects.toThrow(
+        `Permissions Violation for Publish to "${subject}"`,
+      );
+    }
+  });
+
+  it("may hear nothing that is not for it", async () => {
+    const nc = await connectAs(user, nats);
+    await using _ = closing(nc);
+    for (const subject of [...nobody.subscribe, ...refused[user].subscribe, ...otherInboxes(user)]) {
+      const { promise, resolve } = Promise.withResolvers<Error | null>();
+      nc.subscribe(subject, { callback: resolve });
+      expect([subject, (await promise)?.name]).toEqual([subject, "PermissionViolationError"]);
+    }
+  });
+});
+
+function closing(...connections: readonly NatsConnection[]): AsyncDisposable {
+  return {
+    [Symbol.asyncDispose]: async () => void (await Promise.all(connections.map((connection) => connection.close()))),
+  };
+}

@@ -1,0 +1,40 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { connectNats } from "@tapedeck/shared/service/nats";
+import type { NatsConnection } from "nats";
+import { type ConfiguredNats, startConfiguredNats } from "./configured-nats.ts";
+
+export const natsUsers = ["ingest", "query", "gateway", "cli"] as const;
+export type NatsUser = (typeof natsUsers)[number];
+
+const usersFile = "tapedeck-users.conf";
+
+const passwordOf = (user: NatsUser) => `${user}-password`;
+
+/** A nats-server with the users that Tapedeck ships. */
+export async function startNatsWithUsers(more = ""): Promise<ConfiguredNats> {
+  const text = await readFile(join(import.meta.dirname, "../../infra/nats", usersFile), "utf8");
+  const passwords = natsUsers.map((user) => [`TAPEDECK_NATS_${user.toUpperCase()}_PASSWORD`, passwordOf(user)]);
+  return startConfiguredNats({
+    configuration: `include ${usersFile}\n${more}`,
+    env: Object.fromEntries(passwords),
+    files: { [usersFile]: text },
+  });
+}
+
+/** The settings by which a service, or the command line, logs in. */
+export function loginOf(user: NatsUser): Readonly<Record<string, string>> {
+  return { TAPEDECK_NATS_USER: user, TAPEDECK_NATS_PASSWORD: passwordOf(user) };
+}
+
+/** A connection as that service, or the command line, makes it. */
+export function connectAs(user: NatsUser, { url }: Pick<ConfiguredNats, "url">): Promise<NatsConnection> {
+  return connectNats(user, { url, user, password: passwordOf(user) }, silentLogger);
+}
+
+/** What the server has refused so far, such as `publish "tapedeck.v2.x" of ingest`. */
+export async function violations({ logged }: Pick<ConfiguredNats, "logged">): Promise<readonly string[]> {
+  const found = (await logged()).matchAll(/user:(\w+)" - (\w+) Violation - Subject "([^"]+)"/g);
+  return [...found].map(([, user, what = "", subject]) => `${what.toLowerCase()} "${subject}" of ${user}`);
+}

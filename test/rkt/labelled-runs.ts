@@ -1,0 +1,53 @@
+/** A run of a pod as a person reads it from a recording: the looks at the host, and what was done to it. */
+export type LabelledRun = {
+  /** First and last four digits of the pod's id. */
+  readonly pod: string;
+  /** A code of 0 says nothing, because rkt also reports it of an app that was killed. Absent: it runs. */
+  readonly outcome?: "failed" | "unknown";
+  /** As in the last look that had it. */
+  readonly state: string;
+  readonly gone?: true;
+  readonly apps: number;
+  readonly failedApps?: number;
+  /** Whether rkt says when it started. */
+  readonly started?: false;
+};
+
+/**
+ * By recording, in the order of the ids. Pods that nobody tried to run, and those that no look saw, have no run; nor have those
+ * that were there when the recording began, until they end.
+ */
+export const labelledRuns: Readonly<Record<string, readonly LabelledRun[]>> = {
+  // The app batch ended with 7 while the two others went on. In the last looks rkt was deleting the pod.
+  "01-full-lifecycle": [
+    { pod: "c6e2-ed83", outcome: "failed", state: "UNDEFINED", gone: true, apps: 3, failedApps: 1 },
+  ],
+  // D was there between two looks; E was prepared and removed. The last look missed all others: one more would make it certain.
+  "02-fast-and-skipped-states": [
+    { pod: "07bf-d870", outcome: "unknown", state: "GARBAGE", apps: 1 },
+    // Stopped: 15 is the number of the signal.
+    { pod: "1a1e-6ece", outcome: "failed", state: "EXITED", gone: true, apps: 2, failedApps: 1 },
+    { pod: "63fb-3b24", outcome: "unknown", state: "GARBAGE", apps: 1 },
+    { pod: "7ca2-548a", outcome: "failed", state: "GARBAGE", apps: 1, failedApps: 1 },
+    // Killed, and no code was written.
+    { pod: "b2d4-3443", outcome: "unknown", state: "EXITED", apps: 1 },
+  ],
+  "03-prepare-aborted": [],
+  "05-app-exit-codes": [
+    { pod: "3074-6b6c", outcome: "failed", state: "EXITED", apps: 3, failedApps: 2 },
+    // Its app ended with 6, but stage1-fly writes no codes.
+    { pod: "8bf0-51e8", outcome: "unknown", state: "EXITED", apps: 1 },
+    { pod: "a1c8-5666", outcome: "failed", state: "EXITED", apps: 1, failedApps: 1 },
+    { pod: "bbcf-7077", outcome: "unknown", state: "EXITED", apps: 1 },
+  ],
+  // All seven pods were there, and nothing was done to them.
+  "06-filters": [],
+  "07-errors": [],
+  "10-blocking-start": [
+    { pod: "dbec-22d7", outcome: "unknown", state: "EXITED", apps: 1 },
+    // It died before its pid file: rkt has its end, and no start.
+    { pod: "ed27-ed3f", outcome: "unknown", state: "EXITED", apps: 1, started: false },
+  ],
+  "11-image-cache": [],
+  "14-false-aborted-prepare": [{ pod: "34ef-5236", outcome: "failed", state: "EXITED", apps: 1, failedApps: 1 }],
+};

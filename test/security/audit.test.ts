@@ -1,0 +1,152 @@
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import { scenario } from "@tapedeck/query/testing/scenario";
+import type { AuditEntry } from "@tapedeck/shared/audit/entry";
+import { sourceName } from "@tapedeck/shared/source";
+import { until } from "@tapedeck/shared/testing/until";
+import { openTokenStore } from "@tapedeck/shared/tokens/store";
+import { makeToken } from "@tapedeck/shared/tokens/token";
+import { connect } from "nats";
+import { startCli } from "tapedeck/testing/cli";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { bearing, type TestToken } from "../stack/token-stack.ts";
+import { ProviderBrowser } from "./provider-browser.ts";
+import { type ProviderStack, startProviderStack } from "./provider-stack.ts";
+
+// Who did what: recorded by the gateway and by commands, read by admins of the workspace alone, without secrets.
+
+const cleanup = new AsyncDisposableStack();
+afterAll(() => cleanup.disposeAsync());
+let stack: ProviderStack;
+let [admin, viewer, ofGlobex, ofAll]: Pick<TestToken, "text" | "record">[] = [];
+beforeAll(async () => {
+  stack = cleanup.use(await startProviderStack());
+  admin = await stack.tokens.token("acme", ["admin"]);
+  viewer = await stack.tokens.token("acme", ["viewer"]);
+  ofGlobex = await stack.tokens.token("globex", ["admin"]);
+  const nats = cleanup.adopt(await connect({ servers: stack.tokens.on.stack.parts.nats.url }), (nc) => nc.close());
+  const wanted = { name: "ops", workspace: "acme", roles: ["admin"], everywhere: true, lifetimeMs: 3_600_000 } as const;
+  const made = makeToken({ ...wanted, roles: [...wanted.roles] });
+  await (await openTokenStore(nats)).create(made);
+  ofAll = made;
+});
+
+const call = (method: string, path: string, headers: Readonly<Record<string, string>> = {}, body?: string) =>
+  stack.tokens.on.stack.httpCall(method, path, headers, body);
+
+async function entries(token = admin, query = ""): Promise<AuditEntry[]> {
+  const { status, body } = await call("GET", `/api/v1/audit${query}`, bearing(token?.text));
+  expect(status).toBe(200);
+  const lines = body
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(lines.pop()).toEqual({ type: "complete" });
+  return lines.map(({ type: _, ...entry }) => entry);
+}
+
+/** Waits for an entry, because what is done does not wait for it. */
+const recorded = (expected: object, token = admin) =>
+  until(async () => (await entries(token)).find((entry) => matches(entry, expected)), {
+    message: JSON.stringify(expected),
+  });
+
+function matches(entry: object, expected: object): boolean {
+  try {
+    expect(entry).toMatchObject(expected);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe("the audit log", () => {
+  it("has tokens that were created and revoked, with who did it and not the token", async () => {
+    const by = { who: admin?.record.name, by: admin?.record.id, workspace: "acme" };
+    const made = await call(
+      "POST",
+      "/api/v1/tokens",
+      bearing(admin?.text),
+      JSON.stringify({ name: "ci", roles: ["viewer"] }),
+    );
+    const { id, token } = JSON.parse(made.body);
+    await call("DELETE", `/api/v1/tokens/${id}`, bearing(admin?.text));
+    await recorded({ action: "token.created", ...by, about: { id, name: "ci", roles: ["viewer"] } });
+    await recorded({ action: "token.revoked", ...by, about: { id } });
+    expect(JSON.stringify(await entries())).not.toContain(token.slice(4));
+  });
+
+  it("has control calls that were refused", async () => {
+    await call("POST", "/v1/execute", bearing(viewer?.text), "{}");
+    const about = { method: expect.stringContaining("Execute"), code: "forbidden" };
+    await recorded({ action: "control.refused", by: viewer?.record.id, about });
+  });
+
+  it("has people of the identity provider who came in, each JWT once, and who were refused", async () => {
+    const jwt = await stack.provider.sign({ sub: "u-7", preferred_username: "carol" });
+    for (const _ of [1, 2, 3]) await call("GET", "/api/v1/sources", bearing(jwt));
+    const carol = { who: expect.stringMatching(/^carol \(/), by: `${stack.provider.issuer} u-7` };
+    await recorded({ action: "sign-in.accepted", ...carol, about: { way: "jwt", roles: ["viewer", "controller"] } });
+    expect((await entries()).filter((entry) => matches(entry, carol))).toHaveLength(1);
+    const secret = await stack.provider.sign({ aud: "another" });
+    await call("GET", "/api/v1/sources", bearing(secret));
+    const refusal = { action: "sign-in.refused", workspace: "-", who: "127.0.0.1" };
+    await recorded({ ...refusal, about: { method: "jwt", reason: expect.stringContaining('"aud"') } }, ofAll);
+
+    const browser = new ProviderBrowser();
+    const callback = `${stack.origin}/api/v1/sign-in/callback`;
+    await browser.ask(await browser.logIn(`${stack.origin}/api/v1/sign-in/provider`, "alice", callback));
+    await recorded({ action: "sign-in.accepted", who: expect.stringMatching(/^alice \(/), about: { way: "page" } });
+    const stranger = new ProviderBrowser();
+    await stranger.ask(await stranger.logIn(`${stack.origin}/api/v1/sign-in/provider`, "stranger", callback));
+    const reason = expect.stringContaining("stranger may do nothing here");
+    await recorded({ ...refusal, about: { method: "page", reason } }, ofAll);
+    const all = JSON.stringify(await entries(ofAll));
+    for (const text of [jwt, secret]) for (const part of text.split(".")) expect(all).not.toContain(part);
+    expect(all).not.toMatch(/code=|state=/);
+  });
+
+  it("has exports and erasures", async () => {
+    const id = "01M7XB1CJJ74KGYJT57DM4N80H";
+    const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+    const shop = scenario(source);
+    const session = shop.session(id);
+    session.started();
+    session.ended("process-exit");
+    await stack.tokens.on.seed(shop.events);
+    const cwd = await mkdtemp(join(inject("serversFolder"), "audit-"));
+    const { grpc, http } = stack.tokens.on.stack;
+    const env = {
+      TAPEDECK_URL: `http://${http}`,
+      TAPEDECK_GRPC_PORT: grpc.split(":")[1] ?? "",
+      TAPEDECK_TOKEN: admin?.text ?? "",
+    };
+    await using cli = startCli(["export", id], { cwd, env });
+    expect([await cli.ended, cli.stderr()]).toEqual([0, expect.anything()]);
+    await recorded({ action: "session.exported", by: admin?.record.id, about: { sessions: [id] } });
+    await call("DELETE", `/api/v1/sessions/${id}`, bearing(admin?.text));
+    await recorded({ action: "session.erased", by: admin?.record.id, about: { source, session: id, events: 2 } });
+    await using shown = startCli(["audit", "--since", "1h"], { cwd, env });
+    expect(await shown.ended).toBe(0);
+    expect(shown.stdout()).toMatch(/session\.exported {2}acme {2}admin of acme {2}sessions=01M7\w+\n/);
+    await using json = startCli(["audit", "--json"], { cwd, env });
+    await json.ended;
+    expect(
+      json
+        .stdout()
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual(await entries());
+  });
+
+  it("is for admins, each of whom sees their own workspace", async () => {
+    expect((await call("GET", "/api/v1/audit")).status).toBe(401);
+    expect((await call("GET", "/api/v1/audit", bearing(viewer?.text))).status).toBe(403);
+    expect((await entries()).every(({ workspace }) => workspace === "acme")).toBe(true);
+    expect(await entries(ofGlobex)).toEqual([]);
+    expect(await entries(admin, "?since=2999-01-01T00:00:00Z")).toEqual([]);
+    expect((await entries(admin, "?since=2020-01-01T00:00:00%2B02:00")).length).toBeGreaterThan(3);
+    expect((await call("GET", "/api/v1/audit?since=soon", bearing(admin?.text))).status).toBe(400);
+  });
+});

@@ -1,0 +1,73 @@
+import { readConfig } from "@tapedeck/gateway/config";
+import { startGateway } from "@tapedeck/gateway/gateway";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { write } from "@tapedeck/query/testing/scenario";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { openTokenStore } from "@tapedeck/shared/tokens/store";
+import { makeToken, type Role } from "@tapedeck/shared/tokens/token";
+import { connect } from "nats";
+import { gatewayEnv, type Stack, startStack } from "../stack/stack.ts";
+
+/** A shard as the setting `shards` has it. */
+export type ShardSetting = { readonly workspaces?: readonly string[]; readonly newWorkspaces?: boolean };
+
+/** Two whole Tapedecks, of which the gateway of the first serves the log of the second as its shard `two`. */
+export type TwoShards = AsyncDisposable & {
+  readonly home: Stack;
+  readonly two: Stack;
+  /** A token's text. */
+  token(workspace: string, ...roles: readonly Role[]): Promise<string>;
+  /** The token of an admin of all workspaces. */
+  adminOfAll(): Promise<string>;
+  /** Writes events to a shard's log, and waits until its query has folded them. */
+  seed(shard: "home" | "two", events: readonly Event[]): Promise<void>;
+  /** A further gateway on home with other settings of the shards; "host:port" of its HTTP. */
+  gateway(shards: readonly (ShardSetting & { readonly name: string })[]): Promise<string>;
+};
+
+const withTokens = { TAPEDECK_AUTH: "tokens", TAPEDECK_LIMITS_REQUESTS_PER_SECOND: "100000" };
+
+export async function startTwoShards(setting: ShardSetting): Promise<TwoShards> {
+  await using cleanup = new AsyncDisposableStack();
+  const two = cleanup.use(await startStack({}));
+  const shardAt = (name: string, more: ShardSetting) => {
+    const { nats, query, ingest } = two.parts;
+    const addresses = { query: query.addresses.grpc, ingest: ingest.addresses.grpc };
+    return { name, nats: { url: nats.url, syncAlways: true }, ...addresses, ...more };
+  };
+  const settings = (shards: readonly (ShardSetting & { readonly name: string })[]) => ({
+    ...withTokens,
+    TAPEDECK_SHARDS: JSON.stringify(shards.map(({ name, ...more }) => shardAt(name, more))),
+  });
+  const home = cleanup.use(await startStack({ env: settings([{ name: "two", ...setting }]) }));
+  const connected = async (stack: Stack) =>
+    cleanup.adopt(await connect({ servers: stack.parts.nats.url }), (nc) => nc.close());
+  const [atHome, atTwo] = [await connected(home), await connected(two)];
+  const tokens = await openTokenStore(atHome);
+  const logs = {
+    home: cleanup.use(await openLog(atHome, { syncKnown: true, timeoutMs: 20_000 })),
+    two: cleanup.use(await openLog(atTwo, { syncKnown: true, timeoutMs: 20_000 })),
+  };
+  const create = async (wanted: Pick<Parameters<typeof makeToken>[0], "workspace" | "roles" | "everywhere">) => {
+    const made = makeToken({ name: "of a test", developer: "alice", lifetimeMs: 3_600_000, ...wanted });
+    await tokens.create(made);
+    return made.text;
+  };
+  const owned = cleanup.move();
+  return {
+    ...{ home, two },
+    token: (workspace, ...roles) => create({ workspace, roles: [...roles] }),
+    adminOfAll: () => create({ workspace: "team-a", roles: ["admin"], everywhere: true }),
+    async seed(shard, events) {
+      await write(logs[shard], events);
+      await (shard === "home" ? home : two).caughtUp();
+    },
+    async gateway(shards) {
+      const env = { ...gatewayEnv(home.parts), TAPEDECK_WORKSPACE: "default", ...settings(shards) };
+      const gateway = owned.use(await startGateway(readConfig({ env }), silentLogger));
+      return gateway.addresses.http ?? "";
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}

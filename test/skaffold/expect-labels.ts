@@ -1,0 +1,83 @@
+import { Client } from "pg";
+import { expect } from "vitest";
+import type { LabelledLoop, LabelledRecording } from "./labelled-loops.ts";
+
+/** Compares what SQL says of a source with what a person read from its recording. Its session must be over. */
+export async function expectLabels(database: string, labelled: LabelledRecording, source: string): Promise<void> {
+  const client = new Client(database);
+  await client.connect();
+  try {
+    const ask = async (sql: string) => (await client.query<object>(sql, [source])).rows;
+    expect(await ask(loops)).toEqual(labelled.loops.map(loopRow));
+    expect(await ask(red)).toEqual(
+      labelled.red.map(({ green = null, redMs = null, failed }) => ({ failed, green, redMs })),
+    );
+    expect(await ask(failures)).toEqual(failureRows(labelled));
+    if (labelled.artifacts !== undefined) {
+      expect(await ask(slowest)).toEqual(slowestRows(labelled.artifacts));
+      expect(await ask(flaky)).toEqual(flakyRows(labelled.artifacts));
+    }
+  } finally {
+    await client.end();
+  }
+}
+
+const loops = `select outcome, duration_ms::int as "durationMs", sync_ms::int as sync, build_ms::int as build,
+  test_ms::int as test, render_ms::int as render, deploy_ms::int as deploy, check_ms::int as check,
+  other_ms::int as other, failed_phase as phase, split_part(failed_subject, ':', 1) as subject,
+  error_code as code, overtaken
+  from tapedeck.loop_times where source = $1 order by runner, loop`;
+
+function loopRow({ outcome, waited, cause = ["", "", ""], overtaken }: LabelledLoop) {
+  const phases = ["sync", "build", "test", "render", "deploy", "check", "other"] as const;
+  const times: Partial<Record<(typeof phases)[number], number>> = waited ?? {};
+  const sum = Object.values(times).reduce((all, ms) => all + ms, 0);
+  const [phase, subject, code] = cause;
+  return {
+    ...{ outcome, durationMs: waited === undefined ? null : sum },
+    ...Object.fromEntries(phases.map((name) => [name, waited === undefined ? null : (times[name] ?? 0)])),
+    ...{ phase, subject, code, overtaken: overtaken ?? false },
+  };
+}
+
+const red = `select (select loop from tapedeck.loop_times where id = loop_id) as failed,
+  (select loop from tapedeck.loop_times where id = green_loop_id) as green, red_ms::int as "redMs"
+  from tapedeck.time_to_green where source = $1 order by start_position`;
+
+const failures = `select phase, split_part(subject, ':', 1) as subject, error_code as code
+  from tapedeck.failures where source = $1 order by position`;
+
+/** A failed loop has one cause; what followed from it is none. */
+function failureRows({ loops, failedAlone = [] }: LabelledRecording) {
+  const causes = [
+    ...loops.flatMap(({ outcome, cause }) => (outcome === "failed" && cause ? [cause] : [])),
+    ...failedAlone,
+  ];
+  return causes.map(([phase, subject, code]) => ({ phase, subject, code }));
+}
+
+/** All that was built in the source's project: one source's builds, of one day. */
+const slowest = `select artifact, builds::int, built_ms::int as "builtMs", p50_ms as p50, p90_ms as p90
+  from tapedeck.slowest_artifacts where project = split_part($1, '/', 3) order by artifact`;
+
+function slowestRows(artifacts: Artifacts) {
+  return sorted(artifacts).map(([artifact, { builtMs, percentiles }]) => ({
+    ...{ artifact, builds: builtMs.length, builtMs: builtMs.reduce((all, ms) => all + ms, 0) },
+    ...percentiles,
+  }));
+}
+
+const flaky = `select artifact, builds::int, failed::int, flakes::int
+  from tapedeck.flaky_artifacts where project = split_part($1, '/', 3) order by artifact`;
+
+function flakyRows(artifacts: Artifacts) {
+  return sorted(artifacts).flatMap(([artifact, { builtMs, failed = 0, flakes = 0 }]) =>
+    flakes === 0 ? [] : [{ artifact, builds: builtMs.length, failed, flakes }],
+  );
+}
+
+type Artifacts = NonNullable<LabelledRecording["artifacts"]>;
+
+function sorted(artifacts: Artifacts) {
+  return Object.entries(artifacts).toSorted(([a], [b]) => (a < b ? -1 : 1));
+}
