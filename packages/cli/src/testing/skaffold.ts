@@ -11,14 +11,16 @@
  *   STAND_IN_OLD         it knows neither port nor file
  *   STAND_IN_SHORT       it is over before anybody could connect
  *   STAND_IN_BREAK       v2's stream breaks after so many messages
- *   STAND_IN_LOOPS       a folder: loop 2 begins when it has a file "2", loop 3 when it has "3", and so on
+ *   STAND_IN_LOOPS       a folder: loop 2 begins when it has a file "2", loop 3 when it has "3", and so on; each has the
+ *                        times at which it is played
  *   STAND_IN_SAID        a file to which it adds all that it has said, a line each: channel, a space, bytes in base64
  */
 import { appendFileSync, existsSync } from "node:fs";
 import { join } from "node:path";
-import { asNow, breakingAt, writeEventLog } from "@tapedeck/fakes/skaffold/event-log";
-import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
+import { asNow, breakingAt, movedBy, writeEventLog } from "@tapedeck/fakes/skaffold/event-log";
+import { loadRecording, type RecordedMessage } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import type { Channel } from "@tapedeck/shared/skaffold/methods";
 import { until } from "@tapedeck/shared/testing/until";
 import { loopStartOf } from "@tapedeck/tap/skaffold/v1-frame";
 
@@ -31,7 +33,17 @@ const file = port === undefined ? undefined : (flag("event-log-file") ?? env.SKA
 
 const recorded = loadRecording(env.STAND_IN_RECORDING ?? "");
 const recording = env.STAND_IN_NOW ? asNow(recorded) : recorded;
+const folder = env.STAND_IN_LOOPS;
+/** How much later than recorded a message is said. */
+let lateMs = 0;
+const played: Record<Channel, Buffer[]> = { v1: [], v2: [], logs: [] };
+const saying = (channel: Channel, message: RecordedMessage) => {
+  const { bytes } = movedBy(channel, message, lateMs);
+  played[channel].push(bytes);
+  return bytes;
+};
 await using fake = await startFakeSkaffold({
+  ...(folder && { saying }),
   recording: env.STAND_IN_BREAK ? breakingAt(recording, Number(env.STAND_IN_BREAK)) : recording,
   port: env.STAND_IN_SHORT ? 0 : Number(port ?? 0),
 });
@@ -43,23 +55,25 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 }
 tell({ args, tty: process.stdout.isTTY === true, ...(flag("rpc-port") && { port: fake.port }) });
 process.stderr.write(env.STAND_IN_STDERR ?? "");
-const folder = env.STAND_IN_LOOPS;
 if (folder) {
-  const starts = recording.messages.v1.flatMap(({ bytes }, index) => (loopStartOf(bytes) === undefined ? [] : [index]));
-  for (const [index, v1] of starts.entries()) {
+  const starts = recording.messages.v1.flatMap(({ at, bytes }, v1) =>
+    loopStartOf(bytes) === undefined ? [] : [{ at, v1 }],
+  );
+  for (const [index, { at, v1 }] of starts.entries()) {
     if (index === 0) continue;
     await fake.playUntil({ v1 });
     const isLet = until(() => existsSync(join(folder, `${index + 1}`)), {
       message: `loop ${index + 1} to be let begin`,
     });
     await Promise.race([isLet, fake.ended]);
+    lateMs = Math.max(lateMs, Date.now() - Math.floor(at));
   }
 }
 await fake.play();
 if (args[0] !== "dev") await fake.end("graceful");
 await fake.ended;
 const { v1, v2 } = recording.messages;
-const said = { v1: v1.map(({ bytes }) => bytes), v2: v2.map(({ bytes }) => bytes) };
+const said = folder ? played : { v1: v1.map(({ bytes }) => bytes), v2: v2.map(({ bytes }) => bytes) };
 if (file) writeEventLog(file, said);
 for (const channel of ["v1", "v2"] as const) {
   const text = said[channel].map((bytes) => `${channel} ${bytes.toString("base64")}\n`).join("");

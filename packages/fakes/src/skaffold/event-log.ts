@@ -4,7 +4,7 @@ import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
-import type { Api } from "@tapedeck/shared/skaffold/methods";
+import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
 import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
 const types = { v1: messageType("proto.LogEntry"), v2: messageType("proto.v2.Event") };
@@ -25,22 +25,30 @@ export function eventLogLine(api: Api, bytes: Uint8Array): string {
 export function asNow(recording: RecordedUpstream): RecordedUpstream {
   const { v1, v2, logs } = recording.messages;
   const byMs = Date.now() - Math.min(...[v1, v2].flatMap(([first]) => (first ? [Math.floor(first.at)] : [])));
-  const moved = (messages: readonly RecordedMessage[], stamp: (bytes: Buffer) => Uint8Array) =>
-    messages.map(({ at, bytes }) => ({ at: at + byMs, bytes: Buffer.from(stamp(bytes)) }));
-  const later = (timestamp: Timestamp | undefined) => {
-    if (timestamp === undefined) return undefined;
-    const nanos = timestamp.seconds * 1_000_000_000n + BigInt(timestamp.nanos) + BigInt(byMs) * 1_000_000n;
-    return { seconds: nanos / 1_000_000_000n, nanos: Number(nanos % 1_000_000_000n) };
-  };
-  const entry = (bytes: Buffer) => {
-    const message = LogEntry.decode(bytes);
-    return LogEntry.encode({ ...message, timestamp: later(message.timestamp) }).finish();
-  };
-  const event = (bytes: Buffer) => {
-    const message = Event.decode(bytes);
-    return Event.encode({ ...message, timestamp: later(message.timestamp) }).finish();
-  };
-  return { ...recording, messages: { v1: moved(v1, entry), v2: moved(v2, event), logs: moved(logs, event) } };
+  const moved = (channel: Channel, messages: readonly RecordedMessage[]) =>
+    messages.map((message) => movedBy(channel, message, byMs));
+  return { ...recording, messages: { v1: moved("v1", v1), v2: moved("v2", v2), logs: moved("logs", logs) } };
+}
+
+/** The same message, so many milliseconds later. */
+export function movedBy(channel: Channel, { at, bytes }: RecordedMessage, byMs: number): RecordedMessage {
+  return { at: at + byMs, bytes: Buffer.from(channel === "v1" ? entryLater(bytes, byMs) : eventLater(bytes, byMs)) };
+}
+
+function entryLater(bytes: Buffer, byMs: number): Uint8Array {
+  const message = LogEntry.decode(bytes);
+  return LogEntry.encode({ ...message, timestamp: later(message.timestamp, byMs) }).finish();
+}
+
+function eventLater(bytes: Buffer, byMs: number): Uint8Array {
+  const message = Event.decode(bytes);
+  return Event.encode({ ...message, timestamp: later(message.timestamp, byMs) }).finish();
+}
+
+function later(timestamp: Timestamp | undefined, byMs: number): Timestamp | undefined {
+  if (timestamp === undefined) return undefined;
+  const nanos = timestamp.seconds * 1_000_000_000n + BigInt(timestamp.nanos) + BigInt(byMs) * 1_000_000n;
+  return { seconds: nanos / 1_000_000_000n, nanos: Number(nanos % 1_000_000_000n) };
 }
 
 /** The same, but v2's stream breaks after so many messages, as after text that is not UTF-8. */

@@ -26,6 +26,8 @@ export type FakeSkaffoldOptions = {
   readonly mixReplays?: number;
   /** What GetState answers instead: a server that lies about itself. With `loop` by default one that is always at work. */
   readonly lie?: (api: Api, state: Buffer) => Buffer;
+  /** What is said instead of a recorded message; asked when it is said. */
+  readonly saying?: (channel: Channel, message: RecordedMessage) => Buffer;
   /** Plays the later dev loops again and again, as if now, with this pause (on the recording's clock) between. */
   readonly loop?: Loop;
 };
@@ -64,13 +66,13 @@ const farewellMs = 1_000;
  * Nothing happens before `play`. Rejects if the port is taken.
  */
 export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<FakeSkaffold> {
-  const { recording, speed = "max", leavingInReplayHangs = true, mixReplays, loop } = options;
+  const { recording, speed = "max", leavingInReplayHangs = true, mixReplays, loop, saying } = options;
   const lie = options.lie ?? (loop && atWork);
   const over = new AbortController();
   const ended = Promise.withResolvers<void>();
   const mixReplay = mixReplays === undefined ? undefined : mixedReplay(mixReplays);
   const handlers = eachChannel(() => new EventHandler({ leavingInReplayHangs, ...(mixReplay && { mixReplay }) }));
-  const cues = cuesOf(recording, handlers, loop);
+  const cues = cuesOf({ recording, handlers, loop, saying });
   const playback = new Playback({ cues: cues.lists, speed, end: over.signal, refill: cues.refill });
   const answers = new Answers(recording);
   const statesAsked = { v1: 0, v2: 0 };
@@ -180,7 +182,12 @@ function unaryMethods({ recording, handlers, playback, answers, statesAsked, lie
 
 type Cues = { readonly lists: Record<Channel, Cue[]>; readonly refill: () => void };
 
-function cuesOf(recording: RecordedUpstream, handlers: Record<Channel, EventHandler>, loop?: Loop): Cues {
+type Cued = Pick<ServedParts, "recording" | "handlers"> & {
+  readonly loop: FakeSkaffoldOptions["loop"];
+  readonly saying: FakeSkaffoldOptions["saying"];
+};
+
+function cuesOf({ recording, handlers, loop, saying = (_, { bytes }) => bytes }: Cued): Cues {
   const lists: Record<Channel, Cue[]> = { v1: [], v2: [], logs: [] };
   const add = (channel: Channel, message: RecordedMessage, bytes: () => Buffer, afterPause = false) => {
     // Application logs are kept for one loop only.
@@ -207,7 +214,7 @@ function cuesOf(recording: RecordedUpstream, handlers: Record<Channel, EventHand
     return { lists, refill };
   }
   for (const channel of channels) {
-    for (const message of recording.messages[channel]) add(channel, message, () => message.bytes);
+    for (const message of recording.messages[channel]) add(channel, message, () => saying(channel, message));
     const end = recording.ends[channel];
     if (end !== undefined) lists[channel].push({ channel, at: end.at, happen: () => handlers[channel].breakOff(end) });
   }
