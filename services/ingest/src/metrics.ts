@@ -37,6 +37,27 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
   const trouble = counter("publish_trouble_total", "Publishes without a clear acknowledgement.", ["source", "outcome"]);
   const began = counter("recordings_total", "Times that recording began or went on again.", ["source"]);
   const unknown = counter("unknown_channel_total", "Frames of channels that nobody knows.", ["source"]);
+  sourceGauges(registry, { spills, connected });
+  logGauges(registry, { isFull, damage });
+  return {
+    registry,
+    listener: (source) => ({
+      frame: (channel, what) => frames.inc({ source, channel, what }),
+      published(messages) {
+        events.inc({ source }, messages);
+        batches.inc({ source });
+      },
+      trouble: ({ outcome }) => trouble.inc({ source, outcome }),
+      unknownChannel: () => unknown.inc({ source }),
+    }),
+    recordingBegan: (source) => began.inc({ source }),
+    recordingEnded: () => {},
+  };
+}
+
+/** The spill and the upstream's connection of each source. */
+function sourceGauges(registry: Registry, { spills, connected }: Pick<IngestGauges, "spills" | "connected">): void {
+  const registers = [registry];
   new Gauge({
     name: "tapedeck_ingest_spill_bytes",
     help: "What waits to be recorded, in memory and on disk.",
@@ -81,25 +102,9 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
       for (const [source, isConnected] of connected()) this.set({ source }, isConnected ? 1 : 0);
     },
   });
-
-  logGauges(registry, { isFull, damage });
-  return {
-    registry,
-    listener: (source) => ({
-      frame: (channel, what) => frames.inc({ source, channel, what }),
-      published(messages) {
-        events.inc({ source }, messages);
-        batches.inc({ source });
-      },
-      trouble: ({ outcome }) => trouble.inc({ source, outcome }),
-      unknownChannel: () => unknown.inc({ source }),
-    }),
-    recordingBegan: (source) => began.inc({ source }),
-    recordingEnded: () => {},
-  };
 }
 
-/** How the log itself is. */
+/** The state of the log itself. */
 function logGauges(registry: Registry, { isFull, damage }: Pick<IngestGauges, "isFull" | "damage">): void {
   const registers = [registry];
   new Gauge({

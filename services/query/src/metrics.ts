@@ -44,6 +44,26 @@ export function queryMetrics(position: () => Offset, logEnd: () => Promise<Offse
     buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10],
     registers,
   });
+  positionGauges(registry, position, logEnd);
+  return {
+    registry,
+    applied({ events: count, ms }) {
+      if (count === 0) return;
+      events.inc(count);
+      size.observe(count);
+      duration.observe(ms / 1_000);
+    },
+    compared(source, differs) {
+      checks.inc({ source });
+      if (differs) drift.inc({ source });
+    },
+    failed: () => failures.inc(),
+  };
+}
+
+/** The position of the tables, and how far the log is ahead of it. */
+function positionGauges(registry: Registry, position: () => Offset, logEnd: () => Promise<Offset | undefined>): void {
+  const registers = [registry];
   new Gauge({
     name: "tapedeck_query_position",
     help: "The number of the log's message that the tables reflect.",
@@ -61,18 +81,4 @@ export function queryMetrics(position: () => Offset, logEnd: () => Promise<Offse
       if (end !== undefined) this.set(Math.max(0, messagesBetween(position(), end)));
     },
   });
-  return {
-    registry,
-    applied({ events: count, ms }) {
-      if (count === 0) return;
-      events.inc(count);
-      size.observe(count);
-      duration.observe(ms / 1_000);
-    },
-    compared(source, differs) {
-      checks.inc({ source });
-      if (differs) drift.inc({ source });
-    },
-    failed: () => failures.inc(),
-  };
 }

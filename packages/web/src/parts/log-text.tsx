@@ -33,20 +33,7 @@ export function LogText({ log, step, steps, choose, error }: LogTextProps) {
     <section class="log" aria-label="Output">
       <header>
         <h2 class="part">Output of</h2>
-        <select
-          aria-label="Step"
-          onChange={(event) => {
-            const found = steps.find(({ position }) => position === event.currentTarget.value);
-            if (found !== undefined) choose(found);
-          }}
-        >
-          {steps.map((one) => (
-            <option key={one.position} value={one.position} selected={one === step}>
-              {stepText(one)}
-              {one.outcome === "failed" ? " ✕" : ""}
-            </option>
-          ))}
-        </select>
+        <StepSelect step={step} steps={steps} choose={choose} />
         <input
           type="search"
           aria-label="Find in the output"
@@ -76,6 +63,25 @@ export function LogText({ log, step, steps, choose, error }: LogTextProps) {
         ))}
       </pre>
     </section>
+  );
+}
+
+function StepSelect({ step, steps, choose }: Pick<LogTextProps, "step" | "steps" | "choose">) {
+  return (
+    <select
+      aria-label="Step"
+      onChange={(event) => {
+        const found = steps.find(({ position }) => position === event.currentTarget.value);
+        if (found !== undefined) choose(found);
+      }}
+    >
+      {steps.map((one) => (
+        <option key={one.position} value={one.position} selected={one === step}>
+          {stepText(one)}
+          {one.outcome === "failed" ? " ✕" : ""}
+        </option>
+      ))}
+    </select>
   );
 }
 

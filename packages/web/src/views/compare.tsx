@@ -39,17 +39,7 @@ export function CompareView({ left, right }: Sides) {
   const isOneSource = comparison?.right != null && comparison.left.source === comparison.right.source;
   return (
     <div class="compare">
-      <header class="title">
-        <h1>Compare</h1>
-        <span class="actions">
-          {left !== undefined && right !== undefined && (
-            <button type="button" class="quiet" onClick={() => navigate(comparePath(right, left))}>
-              Swap sides
-            </button>
-          )}
-          {left !== undefined && <CopyButton text={() => location.href}>Copy link</CopyButton>}
-        </span>
-      </header>
+      <Title left={left} right={right} />
       <div class="sides">
         <Side
           which="left"
@@ -83,6 +73,22 @@ export function CompareView({ left, right }: Sides) {
       )}
       {comparison !== undefined && <Differences comparison={comparison} />}
     </div>
+  );
+}
+
+function Title({ left, right }: Sides) {
+  return (
+    <header class="title">
+      <h1>Compare</h1>
+      <span class="actions">
+        {left !== undefined && right !== undefined && (
+          <button type="button" class="quiet" onClick={() => navigate(comparePath(right, left))}>
+            Swap sides
+          </button>
+        )}
+        {left !== undefined && <CopyButton text={() => location.href}>Copy link</CopyButton>}
+      </span>
+    </header>
   );
 }
 

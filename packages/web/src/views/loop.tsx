@@ -77,20 +77,7 @@ function Shown({ record }: { readonly record: LoopRecord }) {
             <Moment at={loop.startedAt} />
           </span>
         </p>
-        <span class="actions">
-          {before && (
-            <a href={to(loopPath(before))} title="previous loop ([)">
-              ← loop {before.loop}
-            </a>
-          )}
-          {after && (
-            <a href={to(loopPath(after))} title="next loop (])">
-              loop {after.loop} →
-            </a>
-          )}
-          <a href={to(sessionPath(loop.session, loop.endPosition ?? loop.position))}>In its session</a>
-          {!isFile() && <CopyButton text={() => location.href}>Copy link</CopyButton>}
-        </span>
+        <Actions loop={loop} before={before} after={after} />
       </header>
       <LabelList labels={labels} />
       {shown === "failed" && <Failure record={record} failure={failure} error={error} />}
@@ -114,6 +101,27 @@ function Shown({ record }: { readonly record: LoopRecord }) {
       </section>
       <LogText log={log} step={step} steps={loop.steps} choose={setChosen} error={error} />
     </div>
+  );
+}
+
+type ActionsProps = ReturnType<typeof neighbours> & Pick<LoopRecord, "loop">;
+
+function Actions({ loop, before, after }: ActionsProps) {
+  return (
+    <span class="actions">
+      {before && (
+        <a href={to(loopPath(before))} title="previous loop ([)">
+          ← loop {before.loop}
+        </a>
+      )}
+      {after && (
+        <a href={to(loopPath(after))} title="next loop (])">
+          loop {after.loop} →
+        </a>
+      )}
+      <a href={to(sessionPath(loop.session, loop.endPosition ?? loop.position))}>In its session</a>
+      {!isFile() && <CopyButton text={() => location.href}>Copy link</CopyButton>}
+    </span>
   );
 }
 

@@ -72,9 +72,8 @@ export function SessionView({ session, at }: { readonly session: string; readonl
 type ShownProps = { readonly head: Session; readonly record: SessionRecord; readonly at: string | undefined };
 
 function Shown({ head, record, at }: ShownProps) {
-  const { events, rows, loops } = record;
+  const { events, loops } = record;
   const ended = endOf(head) ?? record.ended;
-  const [wanted, setWanted] = useState("");
   const index = at === undefined ? events.length - 1 : indexAt(events, at);
   const event = events[index] as TapedeckEvent;
   const position = event.position;
@@ -85,8 +84,6 @@ function Shown({ head, record, at }: ShownProps) {
     navigate(sessionPath(head.session, isNewest ? undefined : next.position), { replace: true });
   };
   const loop = loopAt(loops, position);
-  const shownRows = matching(rows, wanted);
-  const shownCount = shownRows === rows ? events.length : eventCount(shownRows);
   useEffect(() => {
     document.title = `${sourceText(head.source)}, session · Tapedeck`;
   }, [head.source]);
@@ -116,34 +113,43 @@ function Shown({ head, record, at }: ShownProps) {
               />
             </section>
           )}
-          <section aria-label="Events" class="events">
-            <header>
-              <h2 class="part">
-                Events{" "}
-                <span class="quiet-text">
-                  {shownCount === events.length ? events.length : `${shownCount} of ${events.length}`}
-                </span>
-              </h2>
-              <input
-                id="search"
-                type="search"
-                aria-label="Filter events"
-                placeholder="kind:build.* outcome:failed words   /"
-                onInput={(input) => setWanted(input.currentTarget.value)}
-              />
-            </header>
-            <EventList
-              rows={shownRows}
-              count={shownCount}
-              since={record.since}
-              at={position}
-              choose={(chosen) => go(indexAt(events, chosen.position))}
-            />
-          </section>
+          <EventSection record={record} position={position} choose={(chosen) => go(indexAt(events, chosen.position))} />
         </div>
         <StateAt head={head} events={events} position={position} />
       </div>
     </div>
+  );
+}
+
+type EventSectionProps = {
+  readonly record: SessionRecord;
+  readonly position: string;
+  readonly choose: (event: Pick<TapedeckEvent, "position">) => void;
+};
+
+function EventSection({ record: { events, rows, since }, position, choose }: EventSectionProps) {
+  const [wanted, setWanted] = useState("");
+  const shownRows = matching(rows, wanted);
+  const shownCount = shownRows === rows ? events.length : eventCount(shownRows);
+  return (
+    <section aria-label="Events" class="events">
+      <header>
+        <h2 class="part">
+          Events{" "}
+          <span class="quiet-text">
+            {shownCount === events.length ? events.length : `${shownCount} of ${events.length}`}
+          </span>
+        </h2>
+        <input
+          id="search"
+          type="search"
+          aria-label="Filter events"
+          placeholder="kind:build.* outcome:failed words   /"
+          onInput={(input) => setWanted(input.currentTarget.value)}
+        />
+      </header>
+      <EventList rows={shownRows} count={shownCount} since={since} at={position} choose={choose} />
+    </section>
   );
 }
 
@@ -245,24 +251,7 @@ function Slider({ events, loops, index, go, isLive }: SliderProps) {
         ))}
       </select>
       <div class="track">
-        <span class="marks" aria-hidden="true">
-          {loops.map((loop) => {
-            const [first, end] = [
-              indexAt(events, loop.position),
-              indexAt(events, loop.endPosition ?? events[last]?.position ?? ""),
-            ];
-            return (
-              <span
-                key={loop.position}
-                class={shownOutcome(loop)}
-                style={{
-                  left: `${(first / Math.max(1, last)) * 100}%`,
-                  width: `${(Math.max(1, end - first) / Math.max(1, last)) * 100}%`,
-                }}
-              />
-            );
-          })}
-        </span>
+        <LoopMarks events={events} loops={loops} />
         <input
           type="range"
           min={0}
@@ -282,6 +271,30 @@ function Slider({ events, loops, index, go, isLive }: SliderProps) {
         </button>
       )}
     </div>
+  );
+}
+
+function LoopMarks({ events, loops }: Pick<SliderProps, "events" | "loops">) {
+  const last = events.length - 1;
+  return (
+    <span class="marks" aria-hidden="true">
+      {loops.map((loop) => {
+        const [first, end] = [
+          indexAt(events, loop.position),
+          indexAt(events, loop.endPosition ?? events[last]?.position ?? ""),
+        ];
+        return (
+          <span
+            key={loop.position}
+            class={shownOutcome(loop)}
+            style={{
+              left: `${(first / Math.max(1, last)) * 100}%`,
+              width: `${(Math.max(1, end - first) / Math.max(1, last)) * 100}%`,
+            }}
+          />
+        );
+      })}
+    </span>
   );
 }
 

@@ -13,18 +13,18 @@ const shownEvents = 30;
 /** Output is in the session; here is what it led to. */
 const isShown = ({ kind }: TapedeckEvent) => !/^(log|terminal|mirror)\./.test(kind);
 
-/** What a source looks like now, beside the list: its state, and events as they come. */
-export function SourcePanel({ row }: { readonly row: Row }) {
+/** A source's state and newest events, kept up to date. */
+function useSourceNow(source: string) {
   const [state, setState] = useState<State>();
   const [events, setEvents] = useState<readonly TapedeckEvent[]>([]);
   const [problem, setProblem] = useState<string>();
   useReading(
-    [row.source],
+    [source],
     async (signal) => {
       const client = tapedeck();
-      const at = await client.state(row.source, { signal });
+      const at = await client.state(source, { signal });
       setState(at);
-      const messages = client.subscribe({ sources: [row.source], after: at.position, signal, onGap: () => {} });
+      const messages = client.subscribe({ sources: [source], after: at.position, signal, onGap: () => {} });
       let isAsked = false;
       await inFrames(messages, signal, (batch) => {
         const found = batch.flatMap((message) => (message.type === "event" ? [message.event] : [])).filter(isShown);
@@ -34,7 +34,7 @@ export function SourcePanel({ row }: { readonly row: Row }) {
         if (isAsked) return;
         isAsked = true;
         void client
-          .state(row.source, { signal })
+          .state(source, { signal })
           .then(setState, () => {})
           .finally(() => {
             isAsked = false;
@@ -43,6 +43,12 @@ export function SourcePanel({ row }: { readonly row: Row }) {
     },
     setProblem,
   );
+  return { state, events, problem };
+}
+
+/** What a source looks like now, beside the list: its state, and events as they come. */
+export function SourcePanel({ row }: { readonly row: Row }) {
+  const { state, events, problem } = useSourceNow(row.source);
   return (
     <aside class="panel" aria-label={`State of ${row.name}`}>
       <header>

@@ -16,12 +16,6 @@ export function ChoiceBar({ choice, days, developers, projects }: ChoiceBarProps
   // What was selected is of the numbers before.
   const { pick: _, ...unpicked } = choice;
   const path = (change: Partial<Choice>) => trendsPath({ ...unpicked, ...change });
-  const chooseDays = (change: Partial<ChoiceBarProps["days"]>) => {
-    const wanted = { ...days, ...change };
-    if (!isDay(wanted.from) || !isDay(wanted.to)) return;
-    const ordered = wanted.from <= wanted.to ? wanted : { from: wanted.to, to: wanted.from };
-    navigate(path({ range: ordered, group: groupFor(ordered) }));
-  };
   return (
     <search class="choice" aria-label="What is shown">
       <nav aria-label="Range">
@@ -35,21 +29,7 @@ export function ChoiceBar({ choice, days, developers, projects }: ChoiceBarProps
           </a>
         ))}
       </nav>
-      <span class="days">
-        <input
-          type="date"
-          aria-label="From"
-          value={days.from}
-          onChange={(event) => chooseDays({ from: event.currentTarget.value })}
-        />
-        –
-        <input
-          type="date"
-          aria-label="To"
-          value={days.to}
-          onChange={(event) => chooseDays({ to: event.currentTarget.value })}
-        />
-      </span>
+      <DayInputs days={days} choose={(range) => navigate(path({ range, group: groupFor(range) }))} />
       <nav aria-label="By">
         {groups.map((name) => (
           <a key={name} href={path({ group: name })} aria-current={group === name ? "true" : undefined}>
@@ -79,6 +59,34 @@ export function ChoiceBar({ choice, days, developers, projects }: ChoiceBarProps
         ))}
       </select>
     </search>
+  );
+}
+
+type DayInputsProps = Pick<ChoiceBarProps, "days"> & { readonly choose: (days: ChoiceBarProps["days"]) => void };
+
+/** The first and the last day, in either order. */
+function DayInputs({ days, choose }: DayInputsProps) {
+  const change = (changed: Partial<ChoiceBarProps["days"]>) => {
+    const wanted = { ...days, ...changed };
+    if (!isDay(wanted.from) || !isDay(wanted.to)) return;
+    choose(wanted.from <= wanted.to ? wanted : { from: wanted.to, to: wanted.from });
+  };
+  return (
+    <span class="days">
+      <input
+        type="date"
+        aria-label="From"
+        value={days.from}
+        onChange={(event) => change({ from: event.currentTarget.value })}
+      />
+      –
+      <input
+        type="date"
+        aria-label="To"
+        value={days.to}
+        onChange={(event) => change({ to: event.currentTarget.value })}
+      />
+    </span>
   );
 }
 

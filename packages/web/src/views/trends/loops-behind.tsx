@@ -60,37 +60,43 @@ export function LoopsBehind({ choice, pick, bins, causes }: LoopsBehindProps) {
       {problem !== undefined && <p class="notice">{problem}</p>}
       {problem === undefined && found === undefined && <p class="quiet-text">Reading …</p>}
       {problem === undefined && found?.length === 0 && <p class="quiet-text">None in this time.</p>}
-      {found !== undefined && found.length > 0 && (
-        <div class="scrolls">
-          <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">loop</th>
-                <th scope="col">when</th>
-                {took !== "" && (
-                  <th scope="col" class="number">
-                    {took}
-                  </th>
-                )}
-                <th scope="col">
-                  <span class="hidden">what happened</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {found.slice(0, most).map((one) => (
-                <BehindLine
-                  key={`${one.loop} ${one.at} ${one.text}`}
-                  one={one}
-                  hasTook={took !== ""}
-                  chart={pick.chart}
-                />
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      {found !== undefined && found.length > 0 && <BehindTable found={found} took={took} chart={pick.chart} />}
     </section>
+  );
+}
+
+type BehindTableProps = {
+  readonly found: readonly Behind[];
+  /** Title of the column of durations; empty without one. */
+  readonly took: string;
+  readonly chart: Pick["chart"];
+};
+
+function BehindTable({ found, took, chart }: BehindTableProps) {
+  return (
+    <div class="scrolls">
+      <table class="list">
+        <thead>
+          <tr>
+            <th scope="col">loop</th>
+            <th scope="col">when</th>
+            {took !== "" && (
+              <th scope="col" class="number">
+                {took}
+              </th>
+            )}
+            <th scope="col">
+              <span class="hidden">what happened</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {found.slice(0, most).map((one) => (
+            <BehindLine key={`${one.loop} ${one.at} ${one.text}`} one={one} hasTook={took !== ""} chart={chart} />
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
 

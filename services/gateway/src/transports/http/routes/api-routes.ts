@@ -22,8 +22,6 @@ export function apiRoutes(
   { bound, watch, limits }: ApiRouteOptions,
 ): void {
   const deps: ApiRouteDeps = { api, caller, bound, watch, limits };
-  const { lists } = api;
-
   getRoute(app, deps, routes.state, async ({ reply, context }) => {
     const state = await api.state(context);
     const { position, session, sessionEnded, notHeardSince } = state;
@@ -38,6 +36,23 @@ export function apiRoutes(
   getRoute(app, deps, routes.stream, (call) => answerStream(deps, call));
   if (bound !== undefined) return;
 
+  listRoutes(app, deps);
+  getRoute(app, deps, routes.compare, async ({ reply, context, asked: { left, right } }) => {
+    const body = comparisonJson(await api.compare(context, { left, right }));
+    return sendBody(watch, reply, { body, head: { position: body.position } });
+  });
+  getRoute(app, deps, routes.status, async ({ reply, context }) => {
+    const status = await api.status(context);
+    return sendBody(watch, reply, { body: status, head: { position: status.position } });
+  });
+  webSocketRoute(app, deps);
+  refuseOtherMethods(app, deps, routes.ws.path, ["GET"]);
+}
+
+/** The paged lists and statistics. */
+function listRoutes(app: FastifyInstance, deps: ApiRouteDeps): void {
+  const { watch } = deps;
+  const { lists } = deps.api;
   getRoute(app, deps, routes.sources, async ({ reply, context, asked }) =>
     sendPage(watch, reply, await lists.sources(context, asked)),
   );
@@ -65,16 +80,6 @@ export function apiRoutes(
   getRoute(app, deps, routes.commandStats, async ({ reply, context, asked }) =>
     sendPage(watch, reply, await lists.commandStats(context, asked)),
   );
-  getRoute(app, deps, routes.compare, async ({ reply, context, asked: { left, right } }) => {
-    const body = comparisonJson(await api.compare(context, { left, right }));
-    return sendBody(watch, reply, { body, head: { position: body.position } });
-  });
-  getRoute(app, deps, routes.status, async ({ reply, context }) => {
-    const status = await api.status(context);
-    return sendBody(watch, reply, { body: status, head: { position: status.position } });
-  });
-  webSocketRoute(app, deps);
-  refuseOtherMethods(app, deps, routes.ws.path, ["GET"]);
 }
 
 /** Serves GET and HEAD of a described route, with its parameters checked, and refuses all other methods. */
