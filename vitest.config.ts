@@ -20,7 +20,7 @@ class LongestFirst extends BaseSequencer {
 
 export default defineConfig(({ mode }) => {
   // `npm run test:long` runs what takes long: `*.long.test.ts` and `test/faults` (kills, outages and networks that break),
-  // and `*.random.test.ts`, which search further there than in `npm test`, from another seed each time.
+  // and the random searches (`*.random.test.ts`), which go further there than in `npm test`, from another seed each time.
   // `npm run test:cluster` runs a cluster of all parts (docs/cluster.md), and nothing beside it: it takes times.
   const long = mode === "long" || mode === "cluster";
   const suites: Readonly<Record<string, readonly string[]>> = {

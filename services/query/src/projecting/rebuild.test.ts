@@ -1,4 +1,5 @@
-import { endOf, type Offset, offsetOf } from "@tapedeck/shared/log/offset";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import { sourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
@@ -14,17 +15,23 @@ import { migrated } from "../testing/migrated.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { scenario } from "../testing/scenario.ts";
-import { reaches, stage } from "../testing/stage.ts";
+import { reaches, type Stage, stage } from "../testing/stage.ts";
 import { contents } from "../testing/tables.ts";
 import { views } from "../views/views.ts";
 import { rebuild } from "./rebuild.ts";
 
 const all = views({ textRows: false });
 
+/** Writes events, some in each message; resolves with the sequence of the last one. */
+async function written(on: Stage, events: readonly Event[]): Promise<number> {
+  const offsets = await on.writeTogether(events, 5);
+  return sequenceOf(offsets.at(-1) ?? logStart);
+}
+
 it("builds the same tables from the log, beside a query that keeps following", async ({ signal }) => {
   await using on = await stage();
   const events = randomEvents(seeded(3), 3_000);
-  await on.write(events.slice(0, 2_000));
+  await written(on, events.slice(0, 2_000));
   await using query = await on.startQuery();
 
   const later = events.slice(2_000);
@@ -39,7 +46,7 @@ it("builds the same tables from the log, beside a query that keeps following", a
   const told: number[] = [];
   let end = 0;
   while (later.length > 0) {
-    end = (await on.write(later.splice(0, 50))).at(-1) ?? 0;
+    end = await written(on, later.splice(0, 50));
     told.push(parsePosition((await ask.position()).position)?.offset ?? -1);
   }
   await rebuilt;
@@ -80,7 +87,7 @@ type PositionsRow = { readonly block: number; readonly distances: readonly numbe
 
 it("continues an interrupted rebuild", async ({ signal }) => {
   await using on = await stage();
-  const end = (await on.write(randomEvents(seeded(4), 1_500))).at(-1) ?? 0;
+  const end = await written(on, randomEvents(seeded(4), 1_500));
   await projectUntil(on.databaseUrl, on.log.reader, end);
   const expected = await contents(on.databaseUrl);
   await spoil(on.databaseUrl);
@@ -91,9 +98,10 @@ it("continues an interrupted rebuild", async ({ signal }) => {
     views: all,
     limits: { events: 100, bytes: 1_000_000 },
   };
+  const third = Math.floor(end / 3);
   const first = new AbortController();
   const stopped = (one: AbortController) =>
-    rebuild({ ...options, signal: one.signal, onProgress: ({ position }) => position > endOf(500) && one.abort() });
+    rebuild({ ...options, signal: one.signal, onProgress: ({ position }) => position > endOf(third) && one.abort() });
   expect(await stopped(first)).toBe(false);
   expect(await schemas(on.databaseUrl)).toEqual(["tapedeck", "tapedeck_rebuild"]);
 
@@ -108,13 +116,13 @@ it("continues an interrupted rebuild", async ({ signal }) => {
   const positions: Offset[] = [];
   const swapped = await rebuild({ ...options, signal, onProgress: ({ position }) => positions.push(position) });
   expect(swapped).toBe(true);
-  expect(positions[0]).toBeGreaterThan(endOf(500));
+  expect(positions[0]).toBeGreaterThan(endOf(third));
   expect(await contents(on.databaseUrl)).toEqual(expected);
 });
 
 it("starts by itself when the tables have another version, and these answer meanwhile", async ({ signal }) => {
   await using on = await stage();
-  const end = (await on.write(randomEvents(seeded(5), 1_500))).at(-1) ?? 0;
+  const end = await written(on, randomEvents(seeded(5), 1_500));
   await projectUntil(on.databaseUrl, on.log.reader, end);
   const expected = await contents(on.databaseUrl);
   await spoil(on.databaseUrl);
@@ -134,7 +142,7 @@ it("starts by itself when the tables have another version, and these answer mean
 
 it("replaces the tables of another log", async ({ signal }) => {
   await using on = await stage();
-  const end = (await on.write(randomEvents(seeded(6), 500))).at(-1) ?? 0;
+  const end = await written(on, randomEvents(seeded(6), 500));
   await projectUntil(on.databaseUrl, on.log.reader, end);
   const expected = await contents(on.databaseUrl);
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });

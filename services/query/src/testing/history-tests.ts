@@ -3,7 +3,7 @@ import type { ReadStateRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { endOf } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
-import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
+import { searchSeed } from "@tapedeck/shared/testing/searches";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { stateReader } from "../api/state/read-state.ts";
@@ -77,8 +77,8 @@ export function testHistory({ source, order, spoiled, tell }: HistoryOptions): (
     const { on, end } = told();
     await using database = await freshDatabase(migrated);
     for (let next = 0; next < end; ) {
-      next = Math.min(end, next + 1 + random(searched({ short: 900, long: 300 })));
-      const limits = { events: 1 + random(searched({ short: 200, long: 60 })), bytes: 1_000_000 };
+      next = Math.min(end, next + 1 + random(300));
+      const limits = { events: 1 + random(60), bytes: 1_000_000 };
       await projectUntil(database.url, on.log.reader, next, { views, limits });
     }
     expect(differencesOf(await contents(database.url, order), expected)).toEqual([]);
@@ -132,6 +132,6 @@ export async function atAnyPosition(
       const known = kept.filter((one) => one.seq <= at).map((one) => one.event);
       await check(at, event.session, known, database);
     }),
-    { numRuns: searched({ short: 8, long: 200 }) },
+    { numRuns: 200 },
   );
 }

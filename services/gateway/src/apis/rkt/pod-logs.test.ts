@@ -133,7 +133,7 @@ describe("the last lines", () => {
   /** More than the first window, all of them another pod's. */
   const others = async () => {
     for (let n = 0; n < 5; n++) {
-      await on.add(...Array.from({ length: 1_000 }, () => line("other", "web", Date.now(), { pod: gone })));
+      await on.addTogether(...Array.from({ length: 1_000 }, () => line("other", "web", Date.now(), { pod: gone })));
     }
   };
 

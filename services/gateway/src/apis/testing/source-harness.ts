@@ -85,7 +85,7 @@ export async function sourceHarness(source: SourceName) {
       lastSeq = await publishEach(log.writer, source, added, lastSeq);
       return lastSeq;
     },
-    /** Appends events in one message, if they fit into one. */
+    /** Appends events in as few messages as they fit into. */
     async addTogether(...events: readonly Fields[]): Promise<void> {
       const added = events.map((fields) => newEvent(source, ++ordinal, EventMessage.fromPartial(fields)));
       lastSeq = await publishTogether(log.writer, source, added, lastSeq);

@@ -22,7 +22,6 @@ import { kindNoun, kinds } from "@tapedeck/shared/events/kinds";
 import { outcomeNames } from "@tapedeck/shared/events/names";
 import { type Filter, matches, parseFilter } from "@tapedeck/shared/filter/filter";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
-import { searched } from "@tapedeck/shared/testing/searches";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
@@ -169,13 +168,12 @@ function anyFilter(words: Words): fc.Arbitrary<Asked> {
     );
 }
 
-/** Values alone (all of them in the long search), then `more` random filters. */
+/** Each value alone, then `more` random filters. */
 function runs(words: Words, more: number): fc.Parameters<[Asked]> {
   const alone = Object.entries(words).flatMap(([field, values]) =>
     (field === "kinds" ? values.slice(-20) : values).map((value): [Asked] => [{ [field]: [value] }]),
   );
-  const examples = alone.filter((_, index) => index % searched({ short: 6, long: 1 }) === 0);
-  return { examples, numRuns: examples.length + searched({ short: Math.ceil(more / 6), long: more }) };
+  return { examples: alone, numRuns: alone.length + more };
 }
 
 it("a filter selects exactly the matching events in a stream and in a page of history", async () => {

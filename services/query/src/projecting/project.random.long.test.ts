@@ -1,6 +1,6 @@
 import { endOf, logStart, offsetOf, sequenceOf, storedOffset } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
-import { searched, searchSeed } from "@tapedeck/shared/testing/searches";
+import { searchSeed } from "@tapedeck/shared/testing/searches";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
@@ -25,7 +25,7 @@ let expected: Awaited<ReturnType<typeof contents>>;
 beforeAll(async () => {
   on = await stage();
   // So that batches of the projection end inside messages, too.
-  const events = randomEvents(random, searched({ short: 3_000, long: 9_000 }));
+  const events = randomEvents(random, 9_000);
   end = sequenceOf((await on.writeTogether(events, 5)).at(-1) ?? logStart);
   await using straight = await freshDatabase(migrated);
   await projectUntil(straight.url, on.log.reader, end);
@@ -44,7 +44,7 @@ it(`writes the same tables however the log is cut into batches (seed ${seed})`, 
   for (let next = 0; next < end; ) {
     next = Math.min(end, next + 1 + random(600));
     await projectUntil(database.url, on.log.reader, next, {
-      limits: { events: 1 + random(searched({ short: 200, long: 60 })), bytes: 1_000_000 },
+      limits: { events: 1 + random(60), bytes: 1_000_000 },
     });
   }
   expect(differencesOf(await contents(database.url), expected)).toEqual([]);
@@ -98,7 +98,7 @@ it("keeps the latest recording time when the log's clock is set back", async () 
 });
 
 // Dozens of starts.
-it.each(searched({ short: [], long: [seed] }))(
+it.each([seed])(
   "writes the same tables when query is killed repeatedly (seed %i)",
   async () => {
     // On a slow machine a kill may come late, when nearly all is written: then once more, from the beginning.
@@ -123,7 +123,7 @@ async function projectUnderKills(databaseUrl: string): Promise<number> {
   const inSmallBatches = { ...on, config: { ...on.config, databaseUrl, batchEvents: 40 } };
   let kills = 0;
   for (let from = 0; from < end; from = await position()) {
-    const goal = Math.min(end, from + 1 + random(searched({ short: 150, long: 600 })));
+    const goal = Math.min(end, from + 1 + random(600));
     const query = spawnQuery(inSmallBatches);
     try {
       await until(async () => (await position()) >= goal, { message: `position ${goal} to be reached from ${from}` });
