@@ -1,10 +1,12 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it } from "vitest";
-import { type BadFolder, badStarts, testDataFolders } from "./testing/bad-starts.ts";
+import { startCli } from "../../testing/cli.ts";
+import { anyServicePorts, type BadFolder, badStarts, testDataFolders } from "./testing/bad-starts.ts";
 
 const starts = badStarts();
-const { failedUp } = starts;
+const { failedUp, newFolder } = starts;
 
 const folders: readonly BadFolder[] = [
   ["a file", "data", (folder: string) => writeFileSync(join(folder, "data"), ""), /is a file and can't be the data/],
@@ -30,4 +32,24 @@ describe("a start that can't be", () => {
     const { said } = await failedUp([flag, "50051"]);
     expect(said).toContain(`Expected HOST:PORT, such as ${example}.`);
   });
+});
+
+it("says no more than that it stops when Ctrl-C comes before all runs", async () => {
+  const cwd = newFolder();
+  // The gateway waits for the signal, so that not all can run before it.
+  const [hook, signalled] = [join(cwd, "wait.cjs"), join(cwd, "signalled")];
+  const wait = `while (!require("node:fs").existsSync(${JSON.stringify(signalled)})) Atomics.wait(cell, 0, 0, 20);`;
+  const cell = "const cell = new Int32Array(new SharedArrayBuffer(4));";
+  writeFileSync(hook, `${cell}\nif (process.argv[1]?.includes("gateway")) ${wait}\n`);
+  const env = {
+    ...{ TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts },
+    NODE_OPTIONS: `--require ${hook}`,
+  };
+  await using cli = startCli(["up", "--no-demo"], { cwd, env });
+  const areServicesStarting = () => existsSync(join(cwd, ".tapedeck", "log", "gateway.log"));
+  await until(areServicesStarting, { message: "the services to be started" });
+  cli.child.kill("SIGINT");
+  await until(() => cli.stdout().includes("stopping"), { message: "the signal to be heard" });
+  writeFileSync(signalled, "");
+  expect([await cli.ended, cli.stdout(), cli.stderr()]).toEqual([0, "\nstopping …\n", ""]);
 });

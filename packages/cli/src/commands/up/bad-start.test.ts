@@ -1,14 +1,12 @@
-import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it } from "vitest";
-import { startCli } from "../../testing/cli.ts";
 import { anyServicePorts, type BadFolder, badStarts, testDataFolders } from "./testing/bad-starts.ts";
 
 const starts = badStarts();
 
-const { failedUp, newFolder } = starts;
+const { failedUp } = starts;
 
 const folders: readonly BadFolder[] = [
   [
@@ -104,26 +102,6 @@ limits: { connections: 0, query: 0s }
     const { said } = await failedUp([flag, "50051"]);
     expect(said).toContain(`Expected HOST:PORT, such as ${example}.`);
   });
-});
-
-it("says no more than that it stops when Ctrl-C comes before all runs", async () => {
-  const cwd = newFolder();
-  // The gateway waits for the signal, so that not all can run before it.
-  const [hook, signalled] = [join(cwd, "wait.cjs"), join(cwd, "signalled")];
-  const wait = `while (!require("node:fs").existsSync(${JSON.stringify(signalled)})) Atomics.wait(cell, 0, 0, 20);`;
-  const cell = "const cell = new Int32Array(new SharedArrayBuffer(4));";
-  writeFileSync(hook, `${cell}\nif (process.argv[1]?.includes("gateway")) ${wait}\n`);
-  const env = {
-    ...{ TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts },
-    NODE_OPTIONS: `--require ${hook}`,
-  };
-  await using cli = startCli(["up", "--no-demo"], { cwd, env });
-  const areServicesStarting = () => existsSync(join(cwd, ".tapedeck", "log", "gateway.log"));
-  await until(areServicesStarting, { message: "the services to be started" });
-  cli.child.kill("SIGINT");
-  await until(() => cli.stdout().includes("stopping"), { message: "the signal to be heard" });
-  writeFileSync(signalled, "");
-  expect([await cli.ended, cli.stdout(), cli.stderr()]).toEqual([0, "\nstopping …\n", ""]);
 });
 
 async function listen() {
