@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { relative } from "node:path";
 
 /** Once more at the end, where it is found when only the end of the output was kept. */
-const tell = (file, title, message) => {
+const printFailure = (file, title, message) => {
   const lines = message.split("\n").filter((line) => line.trim() !== "");
   console.log(`FAILED ${relative(process.cwd(), file)} > ${title}\n${lines.slice(0, 12).join("\n")}\n`);
 };
@@ -16,10 +16,10 @@ const count = (file) => {
     const unloaded = testResults.filter(
       ({ status, assertionResults }) => status === "failed" && !assertionResults.length,
     );
-    for (const { name, message } of unloaded) tell(name, "not loaded", message);
+    for (const { name, message } of unloaded) printFailure(name, "not loaded", message);
     for (const { name, assertionResults } of testResults) {
       for (const { status, fullName, failureMessages } of assertionResults) {
-        if (status === "failed") tell(name, fullName, failureMessages.join("\n"));
+        if (status === "failed") printFailure(name, fullName, failureMessages.join("\n"));
       }
     }
     return { passed: numPassedTests, failed: numFailedTests + unloaded.length };

@@ -90,7 +90,7 @@ const holdsWhatTheLockSays = () => {
 const withInstallLock = async (install) => {
   mkdirSync(join(root, ".tapedeck"), { recursive: true });
   const lock = join(root, ".tapedeck", "install.lock");
-  for (let told = false; ; await delay(500)) {
+  for (let isAnnounced = false; ; await delay(500)) {
     try {
       const file = openSync(lock, "wx");
       writeSync(file, String(process.pid));
@@ -99,8 +99,8 @@ const withInstallLock = async (install) => {
     } catch (error) {
       if (error.code !== "EEXIST") fail(`${lock} can't be written: ${error.message}.`);
       if (!isAlive(Number(existsSync(lock) && readFileSync(lock, "utf8")))) rmSync(lock, { force: true });
-      else if (!told) console.log("another process is installing the packages; waiting for it");
-      told = true;
+      else if (!isAnnounced) console.log("another process is installing the packages; waiting for it");
+      isAnnounced = true;
     }
   }
   process.once("exit", () => rmSync(lock, { force: true }));

@@ -43,9 +43,9 @@ export async function writePackage(folder: string, about: PackageAbout): Promise
 export async function pack({ folder }: NpmPackage, to: string): Promise<string> {
   const args = ["pack", folder, "--pack-destination", to, "--json"];
   const { stdout } = await promisify(execFile)("npm", args, { cwd: root });
-  const told: unknown = JSON.parse(stdout);
+  const packed: unknown = JSON.parse(stdout);
   // npm 11 gives a list, npm 12 an object by name.
-  const [{ filename }] = Object.values(told as Readonly<Record<string, { readonly filename: string }>>) as [
+  const [{ filename }] = Object.values(packed as Readonly<Record<string, { readonly filename: string }>>) as [
     { readonly filename: string },
   ];
   return filename;

@@ -65,8 +65,8 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
       Entrypoint: ["tapedeck-image"],
       Healthcheck: { Test: ["CMD", "tapedeck-image", "check"] },
     });
-    const told = JSON.parse(await onMachine("skopeo", ["inspect", "--config", `oci:${at("layout")}:tapedeck`]));
-    expect(told).toMatchObject({ os: "linux", config: { User: "10001:10001", StopSignal: "SIGTERM" } });
+    const reported = JSON.parse(await onMachine("skopeo", ["inspect", "--config", `oci:${at("layout")}:tapedeck`]));
+    expect(reported).toMatchObject({ os: "linux", config: { User: "10001:10001", StopSignal: "SIGTERM" } });
   });
 
   it("runs as a user that may change nothing", async () => {

@@ -92,8 +92,8 @@ export const untilReady = async <T>(
 
 /** The command line of a running process; undefined when there is none with that id. Slim images of Linux have no `ps`. */
 export const commandLineOf = async (pid: number): Promise<string | undefined> => {
-  const told = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
-  if (told !== "") return told.replaceAll("\0", " ").trim();
+  const commandLine = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
+  if (commandLine !== "") return commandLine.replaceAll("\0", " ").trim();
   const { code, stdout } = await run("ps", ["-ww", "-p", String(pid), "-o", "args="]);
   return code === 0 ? stdout.trim() : undefined;
 };

@@ -43,7 +43,7 @@ export function recording(developer: string, project: string, upstream: Upstream
   const { add, events } = scenario(source);
   let clock = 0;
   const at = (ms = clock) => timestamp(startedAt + ms);
-  const tell = (fields: Fields & { readonly kind: string }) => {
+  const report = (fields: Fields & { readonly kind: string }) => {
     clock += 1;
     add(fields, clock);
   };
@@ -54,11 +54,11 @@ export function recording(developer: string, project: string, upstream: Upstream
     sessions += 1;
     const session = ulid(sessions);
     const own = (kind: string, value: object, more: Fields = {}) =>
-      tell({ session, kind, detail: { $case: "session_detail", value }, ...more });
+      report({ session, kind, detail: { $case: "session_detail", value }, ...more });
     own("session.started", { labels: { ...labels }, redact: "on", upstream_version: version });
     return {
       session,
-      ...facts(upstream, session, tell, () => at()),
+      ...facts(upstream, session, report, () => at()),
       described: (api, bytes) => own("session.described", { states: { [api]: Buffer.from(bytes) } }, { subject: api }),
       labelled: (changed, occurred_at) =>
         own(
@@ -75,7 +75,7 @@ export function recording(developer: string, project: string, upstream: Upstream
 type Tell = (fields: Fields & { readonly kind: string }) => void;
 
 /** The facts that ingest's normalizer finds in an upstream's messages. */
-function facts(upstream: UpstreamName, session: string, tell: Tell, now: () => Timestamp) {
+function facts(upstream: UpstreamName, session: string, report: Tell, now: () => Timestamp) {
   const { channels, observing } = normalizers[upstream];
   const readers = new Map(channels.map(({ name, messageType, reader }) => [name, { messageType, ...reader() }]));
   const mask = (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 });
@@ -88,7 +88,15 @@ function facts(upstream: UpstreamName, session: string, tell: Tell, now: () => T
           ? TimeSource.TIME_SOURCE_UPSTREAM
           : TimeSource.TIME_SOURCE_OBSERVED;
       const times = { ...(occurredAt && { occurred_at: occurredAt }), ...(notBefore && { not_before: notBefore }) };
-      tell({ session, channel, part, ...fact, time_source, ...times, ...(part === 0 && frame && { original: frame }) });
+      report({
+        session,
+        channel,
+        part,
+        ...fact,
+        time_source,
+        ...times,
+        ...(part === 0 && frame && { original: frame }),
+      });
     }
   };
   return {

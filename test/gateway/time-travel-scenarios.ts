@@ -23,17 +23,17 @@ export function chapters(): readonly (readonly Scenario["events"][])[] {
       written.set(script, script.events.length);
       return fresh;
     });
-  const tellResources = (number: 1 | 2 | 3) => {
+  const reportResources = (number: 1 | 2 | 3) => {
     const version = `1.${number}.0`;
-    vagrant.told("basis", "basis-1", { name: "default", path: `/b${number}` });
-    vagrant.told("project", "project-1", { name: "shop", path: `/p${number}` });
-    vagrant.told("target", "target-1", {
+    vagrant.reported("basis", "basis-1", { name: "default", path: `/b${number}` });
+    vagrant.reported("project", "project-1", { name: "shop", path: `/p${number}` });
+    vagrant.reported("target", "target-1", {
       name: `web${number}`,
       uuid: "4f5a",
       state: number as Operation_PhysicalState,
     });
-    vagrant.told("box", "box-1", { name: "debian", version, provider: "virtualbox" });
-    vagrant.told("runner", "runner-1", { components: [{ name: `runner ${number}` }] });
+    vagrant.reported("box", "box-1", { name: "debian", version, provider: "virtualbox" });
+    vagrant.reported("runner", "runner-1", { components: [{ name: `runner ${number}` }] });
   };
 
   skaffold.started();
@@ -45,7 +45,7 @@ export function chapters(): readonly (readonly Scenario["events"][])[] {
   rkt.imported({ id: "sha512-1", name: "example.com/web", size: 1n });
   rkt.prepared(pod, ["web"]);
   vagrant.began("2.3.1");
-  tellResources(1);
+  reportResources(1);
   vagrant.queued(job);
   const first = chapter();
 
@@ -55,7 +55,7 @@ export function chapters(): readonly (readonly Scenario["events"][])[] {
   rkt.imported({ id: "sha512-1", size: 2n });
   rkt.started(pod);
   vagrant.began("2.3.2");
-  tellResources(2);
+  reportResources(2);
   vagrant.assigned(job);
   const second = chapter();
 
@@ -70,7 +70,7 @@ export function chapters(): readonly (readonly Scenario["events"][])[] {
   rkt.imported({ id: "sha512-1", size: 3n });
   rkt.exited(pod, [0]);
   vagrant.began("2.3.3");
-  tellResources(3);
+  reportResources(3);
   vagrant.started(job);
   return [[early.events], first, second, chapter()];
 }

@@ -12,7 +12,7 @@ import { openTestLog, spillFolder } from "../faults/processes.ts";
 import { sourceEvents } from "../faults/recorded-events.ts";
 import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
 import { metric } from "./ingest-bench.ts";
-import { Looks } from "./rkt-looks.ts";
+import { Observations } from "./rkt-looks.ts";
 
 export const kinds = ["pods", "images"] as const;
 
@@ -31,7 +31,7 @@ export type Host = AsyncDisposable & {
   /** The rows of the pods. */
   readonly pods: readonly Poll<"pods">[];
   /** Which rows of the pods were taken in by whom. */
-  readonly looks: Looks;
+  readonly observations: Observations;
   /**
    * The row (from 1) that the last observation had been given at that moment; 0: none yet. A row that is given again
    * stays the same.
@@ -53,13 +53,13 @@ export async function startHost(name: string, recording: RecordedUpstream, optio
     images: [],
   };
   const held: { [K in InventoryKind]?: { readonly row: number; readonly open: () => void } } = {};
-  const looks = new Looks();
+  const observations = new Observations();
   const fake = await startFakeRkt({ recording, repeatOnReconnect: true, ...options, lie: noted });
 
   function noted(call: FakeCall) {
     if (call.rpc === "ListPods") {
       answered.pods.push({ at: Date.now(), before: fake.played.pods });
-      looks.asked(call.peer, { told: fake.played.pods, answers: fake.polls.pods });
+      observations.asked(call.peer, { reported: fake.played.pods, answers: fake.polls.pods });
     }
     if (call.rpc === "ListImages") answered.images.push({ at: Date.now(), before: fake.played.images });
     if (call.rpc === "InspectPod" || call.rpc === "InspectImage") {
@@ -75,7 +75,7 @@ export async function startHost(name: string, recording: RecordedUpstream, optio
     fake,
     rows,
     pods,
-    looks,
+    observations,
     rowAt(kind, { seconds, nanos }) {
       const ms = Number(seconds) * 1_000 + nanos / 1_000_000;
       const next = answered[kind].find(({ at }) => at - clockMs > ms);

@@ -10,16 +10,16 @@ type Life = {
  * Knows which rows of a kind each connection to a fake has taken in, and whether what they gave is recorded. An answer
  * is taken in when the same connection asks again: a process may be killed before it reads what it was answered.
  */
-export class Looks {
+export class Observations {
   readonly #lives: Life[] = [];
   #answers = 0;
 
   /** A connection asks for a list. `told`: the row that was told last; `answers`: how many were given to anybody so far. */
-  asked(connection: string, { told, answers }: { readonly told: number; readonly answers: number }): void {
+  asked(connection: string, { reported, answers }: { readonly reported: number; readonly answers: number }): void {
     const life = this.#lives.at(-1);
     if (life?.connection !== connection) this.#lives.push({ connection, rows: [], recorded: 0 });
     // A call that the client gave up was not answered.
-    else if (answers > this.#answers) life.rows.push(told);
+    else if (answers > this.#answers) life.rows.push(reported);
     this.#answers = answers;
   }
 

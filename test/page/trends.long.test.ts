@@ -32,7 +32,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
   ] as const;
 
   /** Every look of one address: no serious fault, nothing wider than the screen, no script that throws. */
-  async function looked(name: string, url: string, text: string): Promise<void> {
+  async function observed(name: string, url: string, text: string): Promise<void> {
     for (const [colorScheme, width] of designs) {
       const viewport = { width, height: width === 390 ? 844 : 900 };
       await using opened = await openPage(browser, url, { colorScheme, viewport, reducedMotion: "reduce" });
@@ -46,7 +46,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
   }
 
   it("say what to do where nothing is recorded, and where nothing happened in the time", async () => {
-    await looked("trends-empty", path({}), "Nothing is recorded yet");
+    await observed("trends-empty", path({}), "Nothing is recorded yet");
     const one = scenario();
     const session = one.session("01ONE");
     session.started();
@@ -56,8 +56,8 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     session.build("web", "succeeded", 4_000);
     session.loopEnded("succeeded", 5_000);
     await seeded.seed(one.events);
-    await looked("trends-before", path({ from: "2026-10-01", to: "2026-10-20" }), "No loop ended in this time");
-    await looked("trends-one-point", path({ pick: "wait", since: weeks.from }), "alice/shop · loop 1");
+    await observed("trends-before", path({ from: "2026-10-01", to: "2026-10-20" }), "No loop ended in this time");
+    await observed("trends-one-point", path({ pick: "wait", since: weeks.from }), "alice/shop · loop 1");
   });
 
   it.each(["light", "dark"] as const)("tell causes apart, and from the page, in %s", async (colorScheme) => {
@@ -79,9 +79,9 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
 
   it("are readable with weeks of loops, picked and with SQL, in every design", async () => {
     await weeksAreWritten();
-    await looked("trends", path({}), "Flaky artifacts");
-    await looked("trends-picked", path({ pick: "failures", since: "2026-11-26" }), "web does not build");
-    await looked("trends-waits", path({ pick: "wait", since: "2026-11-26" }), "Loops that became ready");
+    await observed("trends", path({}), "Flaky artifacts");
+    await observed("trends-picked", path({ pick: "failures", since: "2026-11-26" }), "web does not build");
+    await observed("trends-waits", path({ pick: "wait", since: "2026-11-26" }), "Loops that became ready");
     await using opened = await openPage(browser, path({}));
     const { page } = opened;
     await page.getByLabel("SQL of Wait per loop").click();

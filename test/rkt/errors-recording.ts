@@ -23,10 +23,10 @@ export function errorsWithObservations(recording: RecordedUpstream): RecordedUps
   const fetched = [InspectImageResponse.decode(callOf(30).response).image].flatMap((image) => image ?? []).map(bare);
   const second = prepared.map((pod) => ({ ...pod, id: "feed0000-0000-4000-8000-000000000002" }));
   const pods = (n: number, response: Uint8Array) =>
-    look("ListPods", n, ListPodsRequest.encode(ListPodsRequest.create()).finish(), response);
+    observation("ListPods", n, ListPodsRequest.encode(ListPodsRequest.create()).finish(), response);
   const images = (n: number, response: Uint8Array) =>
-    look("ListImages", n, ListImagesRequest.encode(ListImagesRequest.create()).finish(), response);
-  const looks = [
+    observation("ListImages", n, ListImagesRequest.encode(ListImagesRequest.create()).finish(), response);
+  const observations = [
     pods(7.5, new Uint8Array()),
     pods(13.5, ListPodsResponse.encode({ pods: [...prepared, ...second] }).finish()),
     // One of them was renamed again: what is missing is gone when it is missed twice.
@@ -38,9 +38,9 @@ export function errorsWithObservations(recording: RecordedUpstream): RecordedUps
   const asked = recording.rows.filter(
     (row) => row.kind !== "unary" || row.rpc !== "GetInfo" || row.error === undefined,
   );
-  return { ...recording, rows: [...asked, ...looks].sort((a, b) => a.n - b.n) };
+  return { ...recording, rows: [...asked, ...observations].sort((a, b) => a.n - b.n) };
 
-  function look(rpc: RecordedUnary["rpc"], n: number, request: Uint8Array, response: Uint8Array): RecordedUnary {
+  function observation(rpc: RecordedUnary["rpc"], n: number, request: Uint8Array, response: Uint8Array): RecordedUnary {
     const bytes = { request: Buffer.from(request), response: Buffer.from(response) };
     return { kind: "unary", n, at: callOf(14).at, tookMs: 0, tag: "look", rpc, ...bytes };
   }

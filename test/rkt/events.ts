@@ -49,13 +49,13 @@ export function lineOf(event: RktEvent, host: RktHost): string {
   const name = eventTypeToJSON(type).replace("EVENT_TYPE_", "");
   const pod = `${id.slice(0, 4)}-${id.slice(-4)}`;
   const subject = kind === "images" ? from : id === from ? pod : `${pod}/${from}`;
-  const when = data.time_source === "observed" ? `look ${lookOf(event, host)}` : `${data.time_source} ${time}`;
+  const when = data.time_source === "observed" ? `look ${observationOf(event, host)}` : `${data.time_source} ${time}`;
   const more = [...comparedKeys, "started"].flatMap((key) => (data[key] === undefined ? [] : `${key}=${data[key]}`));
   return [name, subject, when, ...more].join(" ");
 }
 
 /** The number (from 1) of the look at the pods, or images, that showed it first. */
-function lookOf(event: RktEvent, host: RktHost): number {
+function observationOf(event: RktEvent, host: RktHost): number {
   return host.pollAt(kindOf(event), Date.parse(dataOf(event).observed_at ?? ""));
 }
 
@@ -69,12 +69,12 @@ export function expectEvents(events: readonly RktEvent[], recording: RecordedUps
     const actual = events.filter((event) => kindOf(event) === kind);
     const wanted = expected.filter(({ type }) => kind === (type.startsWith("EVENT_TYPE_IMAGE_") ? "images" : "pods"));
     expect(actual.map(comparable)).toEqual(wanted.map(comparableOf));
-    const looks = actual.map((event) => lookOf(event, host));
+    const observations = actual.map((event) => observationOf(event, host));
     for (const [index, want] of wanted.entries()) {
       const event = actual[index];
-      const look = looks[index] ?? 0;
-      const at = host.polls[kind][look - 1]?.at ?? 0;
-      const what = `${want.type} ${want.id} ${want.from} in look ${look}`;
+      const observation = observations[index] ?? 0;
+      const at = host.polls[kind][observation - 1]?.at ?? 0;
+      const what = `${want.type} ${want.id} ${want.from} in look ${observation}`;
       expect(at, what).toBeGreaterThanOrEqual(earliest(want));
       expect(at, what).toBeLessThanOrEqual(Date.parse(want.observed_at));
       if (want.time_source === "observed") {
@@ -87,7 +87,7 @@ export function expectEvents(events: readonly RktEvent[], recording: RecordedUps
     const poll = ({ time_source, time, observed_at }: Expected) =>
       `${observed_at} ${time_source === "observed" ? time : ""}`;
     const first = wanted.map((one) => wanted.findIndex((other) => poll(other) === poll(one)));
-    expect(looks).toEqual(first.map((index) => looks[index]));
+    expect(observations).toEqual(first.map((index) => observations[index]));
   }
 }
 

@@ -52,7 +52,7 @@ describe("the output of a pod's apps", () => {
       // A connection's end gives what the pod said apart from its apps: until then it is held back.
       await until(() => host.fake.calls.GetLogs.made === 3 * times, { message: "the logs to be followed" });
       // What was said comes before the answers to later calls.
-      await moreLooks(host.fake);
+      await moreObservations(host.fake);
       await host.fake.goAway();
       const lost = async () => (await stack.events()).filter(({ event }) => event.kind === "upstream.lost").length;
       await until(async () => (await lost()) === times, { message: "the end of the connection" });
@@ -79,7 +79,7 @@ function hostOf(...pods: readonly (readonly Pod[])[]): RecordedUpstream {
 }
 
 /** Waits for more polls of a host without images, which the tap polls without end. */
-async function moreLooks(fake: FakeRkt): Promise<void> {
+async function moreObservations(fake: FakeRkt): Promise<void> {
   const goal = fake.polls.images + 3;
   await until(() => fake.polls.images >= goal, { message: "more looks at the images" });
 }
@@ -190,7 +190,7 @@ describe("a host that hangs", () => {
     host.playTo("pods", 1);
     await until(() => host.stands("pods"), { message: "the second look to hang" });
     await until(() => fake.calls.ListPods.inFlight === 0, { message: "it to be given up" });
-    await moreLooks(fake);
+    await moreObservations(fake);
     expect(fake.played.pods).toBe(1);
     expect(await gaps()).toEqual([]);
     host.playTo("pods", 2);

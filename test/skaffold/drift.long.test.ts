@@ -116,13 +116,13 @@ async function theatre(cast: readonly Cast[]) {
     async compareAt(rest: Rest, { recording, source, fake, wire }: Show): Promise<void> {
       const before = await count("checks", source);
       await fake.playUntil(rest);
-      let lookAgainAt = performance.now() + comparedWithinMs;
+      let observeAgainAt = performance.now() + comparedWithinMs;
       const areCompared = async () => {
         if ((await count("checks", source)) >= before + 2) return true;
         // On a busy machine an answer may not come in silence, and is not compared. A tap that comes back looks again.
-        if (performance.now() > lookAgainAt) {
+        if (performance.now() > observeAgainAt) {
           wire.cut();
-          lookAgainAt = performance.now() + comparedWithinMs;
+          observeAgainAt = performance.now() + comparedWithinMs;
         }
         return false;
       };

@@ -41,7 +41,7 @@ export function expectedOperations(folder: string, injected: readonly InjectedEv
     const { kind, subject } = began;
     done.push({ kind, subject, outcome, durationMs: at === undefined ? null : millis(at - began.at), cacheHit: false });
   };
-  const tell = (kind: ExpectedOperation["kind"], subject: string, status: string, at: bigint) => {
+  const report = (kind: ExpectedOperation["kind"], subject: string, status: string, at: bigint) => {
     const key = `${kind} ${subject}`;
     if (status === "In Progress") {
       close(key, "unknown", undefined);
@@ -76,10 +76,10 @@ export function expectedOperations(folder: string, injected: readonly InjectedEv
       if (!isJson(value)) continue;
       const status = String(value.status ?? "");
       if (name === "metaEvent") for (const key of [...open.keys()]) close(key, "unknown", undefined);
-      if (name === "devLoopEvent") tell("loop", "", status, at);
-      if (name === "buildEvent") tell("build", String(value.artifact), status, at);
-      if (name === "TestEvent") tell("test", "", status, at);
-      if (name === "deployEvent") tell("deploy", "", status, at);
+      if (name === "devLoopEvent") report("loop", "", status, at);
+      if (name === "buildEvent") report("build", String(value.artifact), status, at);
+      if (name === "TestEvent") report("test", "", status, at);
+      if (name === "deployEvent") report("deploy", "", status, at);
     }
   }
   for (const key of [...open.keys()]) close(key, "unknown", undefined);

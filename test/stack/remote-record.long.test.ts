@@ -3,7 +3,7 @@ import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it } from "vitest";
-import { build, control, framesOf, saidIn, Team, tells } from "./remote-team.ts";
+import { build, control, framesOf, reports, saidIn, Team } from "./remote-team.ts";
 
 const team = new Team();
 
@@ -29,14 +29,14 @@ describe("a team's Tapedeck", () => {
     await using fake = await startFakeSkaffold({ recording: loadRecording(control) });
     const frames = async () => framesOf(await team.events("kim", "blog"), "v1").length;
     const first = record(fake);
-    await tells(first, "recording as acme/kim/blog/skaffold");
+    await reports(first, "recording as acme/kim/blog/skaffold");
     await fake.playUntil({ v1: 20 });
     await until(async () => (await frames()) === fake.played.v1, { message: "the beginning" });
     process.kill(first.child.pid ?? 0, "SIGKILL");
     await first.ended;
     await fake.playUntil({ v1: 40 });
     await using second = record(fake);
-    await tells(second, "recording as acme/kim/blog/skaffold");
+    await reports(second, "recording as acme/kim/blog/skaffold");
     await fake.play();
     await until(async () => (await frames()) === saidIn(control, "v1").length, { message: "the rest" });
     second.child.kill("SIGINT");

@@ -4,7 +4,7 @@ import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it } from "vitest";
-import { build, control, framesOf, saidIn, Team, tells } from "./remote-team.ts";
+import { build, control, framesOf, reports, saidIn, Team } from "./remote-team.ts";
 
 // Laptops and a team's Tapedeck: TLS, tokens, and nothing but `tapedeck run` and `tapedeck record` on the laptops. A tap
 // that is killed, and the laptop's ports: remote-record.long.test.ts.
@@ -28,7 +28,7 @@ describe("a team's Tapedeck", () => {
       expect.stringMatching(/^tapedeck: recorded as alice\/shop, session /),
       "",
     ]);
-    await tells(record, `recording as acme/dora/blog/skaffold at ${team.to}`);
+    await reports(record, `recording as acme/dora/blog/skaffold at ${team.to}`);
     await fake.playUntil({ v1: 40 });
     await until(async () => framesOf(await team.events("dora", "blog"), "v1").length === fake.played.v1, {
       message: "what Dora's Skaffold says",
@@ -49,8 +49,8 @@ describe("a team's Tapedeck", () => {
     ]);
     await using fake = await startFakeSkaffold({ recording: loadRecording(control) });
     await using record = team.laptop(recorder.text).record(fake);
-    await tells(record, "recording as acme/carl/blog/skaffold");
-    await tells(record, "connected to");
+    await reports(record, "recording as acme/carl/blog/skaffold");
+    await reports(record, "connected to");
     await fake.playUntil({ v1: 20 });
     const source = "carl/blog";
     await until(async () => framesOf(await team.events("carl", "blog"), "v1").length >= 20, { message: "its session" });
@@ -60,7 +60,7 @@ describe("a team's Tapedeck", () => {
     expect(await team.execute(viewer.text, source)).toMatchObject({ code: status.PERMISSION_DENIED });
     expect(fake.calls).toHaveLength(1);
     await fake.end("kill");
-    await tells(record, "lost the connection to Skaffold");
+    await reports(record, "lost the connection to Skaffold");
     expect(await team.execute(controller.text, source)).toMatchObject({ code: status.UNAVAILABLE });
   });
 
@@ -69,13 +69,13 @@ describe("a team's Tapedeck", () => {
     await using fake = await startFakeSkaffold({ recording: loadRecording(control) });
     const first = team.laptop(text);
     await using before = first.record(fake);
-    await tells(before, "recording as acme/rita/blog/skaffold");
+    await reports(before, "recording as acme/rita/blog/skaffold");
     await fake.playUntil({ v1: 20 });
     await until(async () => framesOf(await team.events("rita", "blog"), "v1").length >= 20, {
       message: "the beginning",
     });
     await revoke();
-    await tells(before, "not recorded for now: ");
+    await reports(before, "not recorded for now: ");
     expect(before.stdout()).toMatch(/not recorded for now: .*token.*; events are kept on this machine/);
     await fake.play();
     expect([fake.health.v1.stalled, fake.health.v2.stalled]).toEqual([false, false]);

@@ -139,5 +139,5 @@ export const framesOf = (all: readonly Event[], channel: "v1" | "v2") =>
 export const saidIn = (recording: string, channel: "v1" | "v2") =>
   loadRecording(recording).messages[channel].map(({ bytes }) => bytes);
 
-export const tells = (cli: RunningCli, text: string) =>
+export const reports = (cli: RunningCli, text: string) =>
   until(() => cli.stdout().includes(text), { message: `"${text}" to be printed` });

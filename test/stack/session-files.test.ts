@@ -126,8 +126,10 @@ beforeAll(async () => {
     await vagrant.playAsNow(runSteps(sample, "failing"), newNames(vagrant, sample)).run({ speed: "max" });
     const isHeard = () => vagrant.calls("GetJobStream").made >= 2 && vagrant.streams() === 0;
     await until(isHeard, { message: "all of the output to be heard" });
-    const looks = vagrant.calls("ListTargets").made;
-    await until(() => vagrant.calls("ListTargets").made > looks, { message: "a look at what the jobs have changed" });
+    const observations = vagrant.calls("ListTargets").made;
+    await until(() => vagrant.calls("ListTargets").made > observations, {
+      message: "a look at what the jobs have changed",
+    });
     await until(() => vagrant.calls("ListTargets").inFlight === 0, { message: "its answer" });
   };
   await Promise.all([playSkaffold(), playRkt(), playVagrant()]);

@@ -89,7 +89,7 @@ export type Stack = AsyncDisposable & {
    * Everything that the taps have emitted is in the log, and query has folded it. What an upstream has sent may still be
    * on its way to the tap: of those that are given, all of it is waited for.
    */
-  drained(...told: readonly Told[]): Promise<void>;
+  drained(...reported: readonly Told[]): Promise<void>;
   /** Query has folded all that is in the log. */
   caughtUp(): Promise<void>;
   sessionEnded(): Promise<void>;
@@ -224,8 +224,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
       );
       await caughtUp();
     },
-    async drained(...told) {
-      for (const { address, said } of told) await inLog(sourceAt(address), said);
+    async drained(...reported) {
+      for (const { address, said } of reported) await inLog(sourceAt(address), said);
       const isRecorded = () => ingest.status().every(({ waiting }) => waiting === 0);
       await until(isRecorded, { message: "all that was seen to be in the log" });
       await caughtUp();

@@ -52,11 +52,11 @@ export function workspaceScenario(workspace: WorkspaceName) {
 
   const server = vagrantSession(vagrantSessionOf(session), machines);
   server.began(mark);
-  server.told("basis", both.resource, { name: mark });
-  server.told("project", both.resource, { name: mark, basis: { resource_id: both.resource, name: mark } });
-  server.told("target", both.resource, { name: mark, project: { resource_id: both.resource, name: mark } });
-  server.told("box", ids.box, { name: ids.box, directory: mark });
-  server.told("runner", both.resource, { components: [{ name: mark }] });
+  server.reported("basis", both.resource, { name: mark });
+  server.reported("project", both.resource, { name: mark, basis: { resource_id: both.resource, name: mark } });
+  server.reported("target", both.resource, { name: mark, project: { resource_id: both.resource, name: mark } });
+  server.reported("box", ids.box, { name: ids.box, directory: mark });
+  server.reported("runner", both.resource, { components: [{ name: mark }] });
   for (const job of [both.job, ids.job]) {
     server.queued(job, mark);
     server.started(job);

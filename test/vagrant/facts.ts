@@ -15,7 +15,7 @@ const times = ["queue_time", "assign_time", "ack_time", "cancel_time", "complete
 
 /** Holds what was told of a sample to what was done in it, while all of it was seen as it happened. */
 export function expectFacts(events: readonly Event[], recording: RecordedUpstream): void {
-  const jobs = toldOf(events, "jobs");
+  const jobs = reportedOf(events, "jobs");
   expect(jobs.map((event) => lineOf(event, recording))).toEqual([
     ...jobLines(recording, "init"),
     ...jobLines(recording, "up"),
@@ -25,13 +25,13 @@ export function expectFacts(events: readonly Event[], recording: RecordedUpstrea
     ["command.finished", 1],
   ]);
   expectDetails(jobs, jobsIn(recording).up.id);
-  expectResources(toldOf(events, "things"));
+  expectResources(reportedOf(events, "things"));
   const targets = statesOfTargets(events);
   expect(targets.map(([first]) => first?.state)).toEqual(["UNKNOWN", "UNKNOWN"]);
   // What was seen when the command was over was done by nobody that runs.
   const during = targets.flat().flatMap(({ job }) => (job === "" ? [] : [job]));
   expect(new Set(during)).toEqual(new Set([jobsIn(recording).up.id]));
-  const own = toldOf(events, "tapedeck").map(({ kind }) => kind);
+  const own = reportedOf(events, "tapedeck").map(({ kind }) => kind);
   expect(own.filter((kind) => kind === "session.gap" || kind === "upstream.lost")).toEqual([]);
   expect(own.filter((kind) => kind === "session.started")).toHaveLength(1);
 }
@@ -41,7 +41,7 @@ export function expectFacts(events: readonly Event[], recording: RecordedUpstrea
  * afterwards: all that happened to a job, and all its output, each in order. But a job's end may come before its output.
  */
 export function expectLastingFacts(events: readonly Event[], recording: RecordedUpstream): void {
-  const jobs = toldOf(events, "jobs");
+  const jobs = reportedOf(events, "jobs");
   const isOutput = (event: string) => event.startsWith("terminal.");
   for (const [name, { id }] of Object.entries(jobsIn(recording))) {
     const actual = jobs.filter(({ subject }) => subject === id).map((event) => lineOf(event, recording));
@@ -54,8 +54,8 @@ export function expectLastingFacts(events: readonly Event[], recording: Recorded
   }
   expect(new Set(jobs.map(({ subject }) => subject)).size).toBe(2);
   expectDetails(jobs, jobsIn(recording).up.id);
-  expectResources(toldOf(events, "things"));
-  const own = toldOf(events, "tapedeck");
+  expectResources(reportedOf(events, "things"));
+  const own = reportedOf(events, "tapedeck");
   expect(own.filter(({ kind }) => kind === "session.started")).toHaveLength(1);
   expect(own.filter(({ kind }) => ["session.ended", "session.lost", "upstream.unreadable"].includes(kind))).toEqual([]);
   // An end that could not be read again at once is in doubt. But nothing was missing.
@@ -68,7 +68,7 @@ export function isInDoubt(events: readonly Event[], job: string): boolean {
   return events.some(({ detail }) => detail?.$case === "gap" && detail.value.output?.job === job);
 }
 
-function toldOf(events: readonly Event[], channel: string): Event[] {
+function reportedOf(events: readonly Event[], channel: string): Event[] {
   return events.filter((event) => event.channel === channel && event.kind !== "inventory.described");
 }
 

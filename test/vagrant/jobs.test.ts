@@ -53,7 +53,7 @@ async function operationsOf(job: string) {
   );
 }
 
-async function toldOf(job: string, kind: string): Promise<Event | undefined> {
+async function reportedOf(job: string, kind: string): Promise<Event | undefined> {
   return (await on.eventsOf("jobs")).find((event) => event.kind === kind && event.subject === job);
 }
 
@@ -106,7 +106,7 @@ it("a command that is canceled while it runs ends with the runner's result", asy
     ...["job.queued", "job.assigned", "job.started", "command.started", "job.cancel_requested"],
     ...["job.succeeded", "command.finished"],
   ]);
-  expect((await toldOf(job, "command.finished"))?.detail).toMatchObject({
+  expect((await reportedOf(job, "command.finished"))?.detail).toMatchObject({
     value: { canceled: true, succeeded: false },
   });
   expect((await operationsOf(job)).map(({ outcome }) => outcome)).toEqual(["canceled", "canceled"]);
@@ -125,7 +125,7 @@ it.each<[string, string, (job: string) => void]>([
     ...(reason === "requested" ? ["job.cancel_requested"] : []),
     "job.canceled",
   ]);
-  expect(await toldOf(job, "job.canceled")).toMatchObject({
+  expect(await reportedOf(job, "job.canceled")).toMatchObject({
     outcome: Outcome.OUTCOME_CANCELED,
     detail: { value: { reason } },
   });
@@ -167,7 +167,7 @@ it("a job whose runner is gone is given up after two minutes, and its output sta
   expect(kindsOf(await on.eventsOf("jobs"), job)).toEqual([
     ...["job.queued", "job.assigned", "job.started", "command.started", "job.canceled", "command.finished"],
   ]);
-  expect((await toldOf(job, "job.canceled"))?.detail).toMatchObject({ value: { reason: "heartbeat" } });
+  expect((await reportedOf(job, "job.canceled"))?.detail).toMatchObject({ value: { reason: "heartbeat" } });
   expect((await operationsOf(job)).map(({ kind, outcome }) => [kind, outcome])).toEqual([
     ["job", "canceled"],
     ["command", "canceled"],

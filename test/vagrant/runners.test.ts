@@ -112,8 +112,8 @@ it("GetRunner answers as the server for runners that come and leave", async () =
     { id: leaving.id, gone: true },
     { id: staying.id, gone: false },
   ]);
-  const told = (await on.eventsOf("things")).filter(({ kind }) => kind.startsWith("runner."));
-  expect(told.map(({ kind, subject }) => [kind, subject])).toEqual([
+  const reported = (await on.eventsOf("things")).filter(({ kind }) => kind.startsWith("runner."));
+  expect(reported.map(({ kind, subject }) => [kind, subject])).toEqual([
     ["runner.added", leaving.id],
     ["runner.added", staying.id],
     ["runner.removed", leaving.id],

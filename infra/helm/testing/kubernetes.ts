@@ -23,12 +23,12 @@ export async function complaints(object: KubernetesObject, modules: string): Pro
   const { apiVersion, kind, metadata } = object;
   const validate = await schemaOf(apiVersion, kind, modules);
   if (validate === undefined) return [`${apiVersion} ${kind}: there is no such kind`];
-  const looked = new LookedAt();
-  const isValid = validate(looked.watch(object, ""));
+  const observed = new ObservedAt();
+  const isValid = validate(observed.watch(object, ""));
   const broken = isValid ? [] : (validate.errors ?? []);
   return [
     ...broken.map(({ instancePath, keyword, params }) => `${instancePath}: ${keyword} ${JSON.stringify(params)}`),
-    ...looked.unknown().map((path) => `there is no field ${path}`),
+    ...observed.unknown().map((path) => `there is no field ${path}`),
   ].map((sentence) => `${kind} ${metadata.name}: ${sentence}`);
 }
 
@@ -46,7 +46,7 @@ async function schemaOf(apiVersion: string, kind: string, modules: string): Prom
  * Learns which fields a compiled schema looks at: it passes by what it does not know, which Kubernetes would refuse or
  * drop.
  */
-class LookedAt {
+class ObservedAt {
   readonly #objects: { readonly path: string; readonly of: object; readonly keys: Set<string> }[] = [];
   readonly #proxies = new WeakMap<object, unknown>();
 

@@ -12,24 +12,28 @@ afterAll(() => rmSync(empty, { recursive: true }));
 /** Nobody has logged in. */
 const none = { XDG_CONFIG_HOME: empty };
 
-const told = (text: string, more = {}) => {
+const reported = (text: string, more = {}) => {
   const env = { ...none, ...more };
   const { address, name, credentials } = grpcTarget(text, env);
   return [address, name, credentials._isSecure()];
 };
 
 test("plaintext by host and port, TLS by https; gRPC is on the port below, or where it is said to be", () => {
-  expect(told("127.0.0.1:7052")).toEqual(["127.0.0.1:7051", "127.0.0.1:7051", false]);
-  expect(told("LOCALHOST:81")).toEqual(["localhost:80", "localhost:80", false]);
-  expect(told("http://[::1]")).toEqual(["[::1]:7051", "[::1]:7051", false]);
-  expect(told("https://tapedeck.example")).toEqual(["tapedeck.example:7051", "https://tapedeck.example:7051", true]);
+  expect(reported("127.0.0.1:7052")).toEqual(["127.0.0.1:7051", "127.0.0.1:7051", false]);
+  expect(reported("LOCALHOST:81")).toEqual(["localhost:80", "localhost:80", false]);
+  expect(reported("http://[::1]")).toEqual(["[::1]:7051", "[::1]:7051", false]);
+  expect(reported("https://tapedeck.example")).toEqual([
+    "tapedeck.example:7051",
+    "https://tapedeck.example:7051",
+    true,
+  ]);
   const both = { TAPEDECK_GRPC_PORT: "443" };
-  expect(told("https://Tapedeck.example:443/", both)).toEqual([
+  expect(reported("https://Tapedeck.example:443/", both)).toEqual([
     "tapedeck.example:443",
     "https://tapedeck.example:443",
     true,
   ]);
-  expect(() => told("https://h", { TAPEDECK_GRPC_PORT: "x" })).toThrow('TAPEDECK_GRPC_PORT is not a port: "x"');
+  expect(() => reported("https://h", { TAPEDECK_GRPC_PORT: "x" })).toThrow('TAPEDECK_GRPC_PORT is not a port: "x"');
   expect(httpBase("https://tapedeck.example:443", none).base).toBe("https://tapedeck.example:443");
   expect(httpBase("https://tapedeck.example/deck/", none).base).toBe("https://tapedeck.example:7052/deck");
   expect(httpBase("127.0.0.1:80", none).base).toBe("http://127.0.0.1:80");

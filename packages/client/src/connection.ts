@@ -36,12 +36,12 @@ export function openConnection(options: ConnectionOptions, watch: ConnectionWatc
   let isOpen = false;
   let isOver = false;
   let isHeard = true;
-  let lookedAt = performance.now();
+  let checkedAt = performance.now();
   let isExcused = false;
-  const look = setInterval(() => {
+  const check = setInterval(() => {
     const now = performance.now();
-    const isLate = now - lookedAt > options.quietMs * punctual;
-    lookedAt = now;
+    const isLate = now - checkedAt > options.quietMs * punctual;
+    checkedAt = now;
     // Whoever was held up may not have read the answer yet. Once: timers of a page in the background are always late.
     isExcused = !isHeard && isLate && !isExcused;
     // A dead network answers neither a ping nor the closing: the socket's own end could be minutes away.
@@ -52,7 +52,7 @@ export function openConnection(options: ConnectionOptions, watch: ConnectionWatc
 
   function over(): void {
     isOver = true;
-    clearInterval(look);
+    clearInterval(check);
     socket.close(1000);
   }
 

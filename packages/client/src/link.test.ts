@@ -51,15 +51,15 @@ it("does not take a gateway for gone where it was held up itself", async () => {
 });
 
 it("leaves one that answers nothing, and tries again", async () => {
-  const told: boolean[] = [];
+  const reported: boolean[] = [];
   await using gateway = await fakeGateway({ hears: () => {}, answersPings: false });
-  using tapedeck = clientOf(gateway, 20, { onConnection: (isOpen) => told.push(isOpen) });
+  using tapedeck = clientOf(gateway, 20, { onConnection: (isOpen) => reported.push(isOpen) });
   reading(tapedeck.subscribe({ after: "t-7" }));
   await until(() => subscribes(gateway).length > 2, { message: "it to try again" });
   expect(subscribes(gateway)[2]).toMatchObject({ after: "t-7" });
   // Each on a connection of its own; one that was left before it was open has said nothing.
   expect(new Set(subscribes(gateway).map(({ on }) => on)).size).toBe(subscribes(gateway).length);
-  expect(told.slice(0, 4)).toEqual([true, false, true, false]);
+  expect(reported.slice(0, 4)).toEqual([true, false, true, false]);
 });
 
 it("goes on after the last message that came, without the state that came", async () => {
@@ -123,12 +123,13 @@ it("takes nothing for a subscription that was meant for an earlier one", async (
 });
 
 it("stops nothing for a consumer that takes what comes, however much that is in all", async () => {
-  let tell: (position: number) => void = () => {};
+  let report: (position: number) => void = () => {};
   await using gateway = await fakeGateway({
     hears({ type, id }, say) {
       if (type !== "subscribe") return;
-      tell = (position) => say({ type: "event", id, position: `t-${position}`, event: { position: `t-${position}` } });
-      tell(1);
+      report = (position) =>
+        say({ type: "event", id, position: `t-${position}`, event: { position: `t-${position}` } });
+      report(1);
     },
   });
   using tapedeck = clientOf(gateway, 15_000, { mostWaiting: 200 });
@@ -136,7 +137,7 @@ it("stops nothing for a consumer that takes what comes, however much that is in 
   for await (const message of tapedeck.subscribe()) {
     expect(message).toMatchObject({ position: `t-${position}` });
     if (position === 20) break;
-    tell(++position);
+    report(++position);
   }
   expect(subscribes(gateway)).toHaveLength(1);
 });
@@ -215,12 +216,12 @@ describe("what does not pass is thrown, by everything that is read", () => {
 
   it("and what is read after that begins anew, though nobody has looked yet", async () => {
     await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)) });
-    const told: boolean[] = [];
-    using tapedeck = clientOf(gateway, 15_000, { onConnection: (isOpen) => told.push(isOpen) });
+    const reported: boolean[] = [];
+    using tapedeck = clientOf(gateway, 15_000, { onConnection: (isOpen) => reported.push(isOpen) });
     const idle = tapedeck.subscribe()[Symbol.asyncIterator]();
     await idle.next();
     gateway.sockets[0]?.close(4401, error.message);
-    await until(() => told.length === 2, { message: "it to be closed" });
+    await until(() => reported.length === 2, { message: "it to be closed" });
     const { got } = reading(tapedeck.subscribe());
     await until(() => got.length === 1, { message: "another one to be there" });
     await expect(idle.next()).rejects.toMatchObject(error);

@@ -39,9 +39,9 @@ function launch(env: Record<string, string>) {
     rest = parts.pop() ?? "";
     for (const part of parts) if (part.startsWith("{")) lines.push(JSON.parse(part));
   });
-  const told = once(child, "message").then(([message]) => message as { type: string; addresses: { http: string } });
+  const reported = once(child, "message").then(([message]) => message as { type: string; addresses: { http: string } });
   const code = once(child, "exit").then(([exit]) => exit as number | null);
-  return { child, lines, told, code };
+  return { child, lines, reported, code };
 }
 
 const get = async (http: string, path: string) => {
@@ -67,7 +67,7 @@ it("listens while NATS is away, says so, and serves when it is there", async () 
   await using nats = await startTestNats();
   await nats.stop();
   const gateway = launch({ TAPEDECK_NATS_URL: nats.url });
-  const { type, addresses } = await gateway.told;
+  const { type, addresses } = await gateway.reported;
   expect(type).toBe("ready");
   expect(await get(addresses.http, "/healthz")).toMatchObject({ status: 200 });
   const ready = await get(addresses.http, "/readyz");
@@ -87,7 +87,7 @@ it("listens while NATS is away, says so, and serves when it is there", async () 
 
 it("stops at once though NATS was never there", async () => {
   const gateway = launch({ TAPEDECK_NATS_URL: "127.0.0.1:1" });
-  await gateway.told;
+  await gateway.reported;
   gateway.child.kill("SIGTERM");
   expect(await gateway.code).toBe(0);
 });
@@ -95,7 +95,7 @@ it("stops at once though NATS was never there", async () => {
 it("ends with one sentence when another log takes the place of its own, and tells its readers", async () => {
   await using nats = await startTestNats();
   const gateway = launch({ TAPEDECK_NATS_URL: nats.url });
-  const { addresses } = await gateway.told;
+  const { addresses } = await gateway.reported;
   await served(addresses.http);
   const socket = new WebSocket(`ws://${addresses.http}/api/v1/ws`);
   const got: string[] = [];
@@ -119,7 +119,7 @@ it("ends with one sentence when another log takes the place of its own, and tell
 it("notices a log that was replaced while NATS was away", async () => {
   await using nats = await startTestNats();
   const gateway = launch({ TAPEDECK_NATS_URL: nats.url });
-  const { addresses } = await gateway.told;
+  const { addresses } = await gateway.reported;
   await served(addresses.http);
   gateway.child.kill("SIGSTOP");
   await nats.kill();
@@ -140,7 +140,7 @@ it("wrong credentials are told as what they are", async () => {
 it("a WebSocket is told when the gateway goes away", async () => {
   await using nats = await startTestNats();
   const gateway = launch({ TAPEDECK_NATS_URL: nats.url });
-  const { addresses } = await gateway.told;
+  const { addresses } = await gateway.reported;
   const socket = new WebSocket(`ws://${addresses.http}/api/v1/ws`);
   const closed = new Promise<number>((resolve) => socket.once("close", resolve));
   await once(socket, "open");
@@ -155,7 +155,7 @@ it.each([
 ])("a nats-server that is %s", async (_, env, warnings) => {
   await using nats = await startTestNats();
   const gateway = launch({ TAPEDECK_NATS_URL: nats.url, ...env });
-  const { addresses } = await gateway.told;
+  const { addresses } = await gateway.reported;
   await served(addresses.http);
   expect(gateway.lines.filter(({ msg }) => msg.includes("sync_interval"))).toHaveLength(warnings);
 });

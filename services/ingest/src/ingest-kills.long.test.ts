@@ -13,10 +13,10 @@ import { bytesOf, framesOf, holes, openLogReader, skaffoldSource } from "./testi
 
 const main = fileURLToPath(new URL("main.ts", import.meta.url));
 
-type Desk = { readonly developer: string; readonly address: string; readonly natsUrl: string; readonly folder: string };
+type Harness = { readonly developer: string; readonly address: string; readonly natsUrl: string; readonly folder: string };
 
 /** Ingest in a process of its own; resolves when it is ready. */
-async function forkIngest({ developer, address, natsUrl, folder }: Desk): Promise<ChildProcess> {
+async function forkIngest({ developer, address, natsUrl, folder }: Harness): Promise<ChildProcess> {
   const child = fork(main, {
     stdio: ["ignore", "ignore", process.env.TAPEDECK_TEST_LOG === undefined ? "ignore" : "inherit", "ipc"],
     env: {
@@ -45,7 +45,12 @@ test("kills of ingest at any moment leave the log as it would be without", { tim
   await using nats = await startTestNats();
   await using logReader = await openLogReader(nats.url);
   await using tidy = await temporaryFolder();
-  const desk = (developer: string, address: string) => ({ developer, address, natsUrl: nats.url, folder: tidy.folder });
+  const harness = (developer: string, address: string) => ({
+    developer,
+    address,
+    natsUrl: nats.url,
+    folder: tidy.folder,
+  });
   const recorded = (developer: string) => logReader.events(skaffoldSource(developer));
   const frames = async (developer: string) => {
     const events = await recorded(developer);
@@ -65,7 +70,7 @@ test("kills of ingest at any moment leave the log as it would be without", { tim
 
   {
     await using fake = await startFakeSkaffold({ recording });
-    const child = await forkIngest(desk("calm", fake.address));
+    const child = await forkIngest(harness("calm", fake.address));
     await fake.play();
     await complete("calm");
     child.kill("SIGKILL");
@@ -75,7 +80,7 @@ test("kills of ingest at any moment leave the log as it would be without", { tim
   // The real Skaffold may hang for ever when a client leaves during its replay, and so may the fake. This test is not
   // about that.
   await using fake = await startFakeSkaffold({ recording, leavingInReplayHangs: false });
-  let child = await forkIngest(desk("wild", fake.address));
+  let child = await forkIngest(harness("wild", fake.address));
   const all = recording.messages.v1.length;
   // Prime, so that the shares below are all different.
   const rounds = 23;
@@ -89,7 +94,7 @@ test("kills of ingest at any moment leave the log as it would be without", { tim
     await until(async () => (await frames("wild")) >= before + more, { message: `${more} more frames` });
     child.kill("SIGKILL");
     await once(child, "exit");
-    child = await forkIngest(desk("wild", fake.address));
+    child = await forkIngest(harness("wild", fake.address));
   }
   await fake.play();
   await complete("wild");

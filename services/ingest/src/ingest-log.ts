@@ -28,7 +28,7 @@ export class IngestLog implements AsyncDisposable {
   readonly trouble: LogTrouble;
   #store: OpenStore | undefined;
   #damage: DamageWatch | undefined;
-  #telling: Disposable | undefined;
+  #reporting: Disposable | undefined;
 
   constructor(options: IngestLogOptions) {
     const { config, logger } = options;
@@ -72,7 +72,7 @@ export class IngestLog implements AsyncDisposable {
     this.trouble[Symbol.dispose]();
     this.#stop.abort();
     const opened = await this.opening;
-    this.#telling?.[Symbol.dispose]();
+    this.#reporting?.[Symbol.dispose]();
     await this.#damage?.[Symbol.asyncDispose]();
     await opened?.[Symbol.asyncDispose]();
   }
@@ -98,7 +98,7 @@ export class IngestLog implements AsyncDisposable {
     this.#store = store;
     void this.#surveyLostSources(store);
     void this.trouble.watchServer(store.nats);
-    this.#telling = reportCondition(store.nats, ingest, () => ({
+    this.#reporting = reportCondition(store.nats, ingest, () => ({
       problems: this.trouble.problem === undefined ? [] : [this.trouble.problem],
       warnings: this.warnings,
     }));

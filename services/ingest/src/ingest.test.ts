@@ -167,7 +167,7 @@ test("a second ingest never dials, and takes over when the first is gone", async
 function pushOf(
   harness: Awaited<ReturnType<typeof startHarness>>,
   { developer, upstream = "skaffold" }: { readonly developer: string; readonly upstream?: string },
-  told: readonly Item["what"][] = [],
+  reported: readonly Item["what"][] = [],
 ) {
   const client = new RecorderClient(harness.ingest.addresses.grpc, credentials.createInsecure());
   const stop = new AbortController();
@@ -176,7 +176,7 @@ function pushOf(
   const committed = Promise.withResolvers<void>();
   const requests = async function* (): AsyncGenerator<PushRequest> {
     yield PushRequest.fromPartial({ body: { $case: "hello", value: hello } });
-    for (const [index, what] of told.entries()) {
+    for (const [index, what] of reported.entries()) {
       const value = Item.fromPartial({ index: BigInt(index + 1), connection: "C1", ...(what && { what }) });
       yield PushRequest.fromPartial({ body: { $case: "item", value } });
     }
@@ -185,7 +185,7 @@ function pushOf(
   const pushing = (async () => {
     for await (const { body } of grpcLink(client)(requests(), stop.signal)) {
       if (body?.$case === "welcome") welcomed.resolve(body.value.source);
-      if (body?.$case === "committed" && body.value.index === BigInt(told.length)) committed.resolve();
+      if (body?.$case === "committed" && body.value.index === BigInt(reported.length)) committed.resolve();
     }
   })().catch((error: unknown) => {
     welcomed.reject(error);

@@ -3,7 +3,7 @@ import { readPolls } from "@tapedeck/fakes/rkt/polls";
 import { PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Event, PodDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, test } from "vitest";
-import { Looks } from "../../harness/rkt-looks.ts";
+import { Observations } from "../../harness/rkt-looks.ts";
 import { knowableFacts } from "./held-back.ts";
 import { type RecordedFact, recordedFacts } from "./recorded-facts.ts";
 
@@ -43,16 +43,16 @@ function fact(kind: string, what: string, detail: Partial<PodDetail>, inferred =
 type Life = { readonly rows: readonly number[]; readonly recorded: number };
 
 function knowable(lives: readonly Life[], wild: readonly RecordedFact[] = onlyRemoved) {
-  const looks = new Looks();
+  const observations = new Observations();
   let answers = 0;
   for (const [index, { rows, recorded }] of lives.entries()) {
     // A row is taken in when the next call comes.
-    for (const [before, told] of [0, ...rows].entries()) {
-      looks.asked(`connection ${index}`, { told, answers: answers++ });
-      if (before === recorded) looks.takenIn()();
+    for (const [before, reported] of [0, ...rows].entries()) {
+      observations.asked(`connection ${index}`, { reported, answers: answers++ });
+      if (before === recorded) observations.takenIn()();
     }
   }
-  return knowableFacts(undisturbed, wild, { name: "host", pods, looks }).map(({ lasting }) => lasting);
+  return knowableFacts(undisturbed, wild, { name: "host", pods, observations }).map(({ lasting }) => lasting);
 }
 
 const lasting = (facts: readonly RecordedFact[]) => facts.map((one) => one.lasting);
@@ -80,10 +80,10 @@ test("a given up preparation that is recorded must be recorded as undisturbed", 
 });
 
 test("a call that the client gave up is no answer", () => {
-  const looks = new Looks();
-  looks.asked("connection", { told: 0, answers: 0 });
-  looks.asked("connection", { told: 2, answers: 1 });
-  looks.asked("connection", { told: 2, answers: 1 });
-  looks.takenIn()();
-  expect(looks.recordedPairs).toEqual([]);
+  const observations = new Observations();
+  observations.asked("connection", { reported: 0, answers: 0 });
+  observations.asked("connection", { reported: 2, answers: 1 });
+  observations.asked("connection", { reported: 2, answers: 1 });
+  observations.takenIn()();
+  expect(observations.recordedPairs).toEqual([]);
 });

@@ -3,7 +3,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Host } from "../../harness/rkt-bench.ts";
 import type { RecordedFact } from "./recorded-facts.ts";
 
-type LookedAt = Pick<Host, "name" | "pods" | "looks">;
+type ObservedAt = Pick<Host, "name" | "pods" | "observations">;
 
 /**
  * What has to be recorded of a host while ingest is killed, by what was recorded undisturbed. One answer does not prove
@@ -15,7 +15,7 @@ type LookedAt = Pick<Host, "name" | "pods" | "looks">;
 export function knowableFacts(
   calm: readonly RecordedFact[],
   wild: readonly RecordedFact[],
-  host: LookedAt,
+  host: ObservedAt,
 ): readonly RecordedFact[] {
   const isRecorded = (pod: string) => wild.some(({ item, lasting }) => item === pod && isAbort(lasting.kind));
   const isUnknown = ({ item }: RecordedFact) => !isRecorded(item) && !wasProved(item, host);
@@ -28,8 +28,8 @@ export function knowableFacts(
 }
 
 /** The same ingest was told that the preparation was given up and then, recorded too, that it still is or that the pod is gone. */
-function wasProved(pod: string, host: LookedAt): boolean {
-  return host.looks.recordedPairs.some(([one, next]) => {
+function wasProved(pod: string, host: ObservedAt): boolean {
+  return host.observations.recordedPairs.some(([one, next]) => {
     const after = stateIn(host, next, pod);
     return stateIn(host, one, pod) === aborted && (after === aborted || after === "absent");
   });
@@ -37,7 +37,7 @@ function wasProved(pod: string, host: LookedAt): boolean {
 
 const aborted = PodState.POD_STATE_ABORTED_PREPARE;
 
-function stateIn({ pods }: LookedAt, row: number, id: string): PodState | "absent" | "failed" {
+function stateIn({ pods }: ObservedAt, row: number, id: string): PodState | "absent" | "failed" {
   const poll = pods[row - 1];
   if (poll === undefined || poll.error !== undefined) return "failed";
   return poll.items.find((pod) => pod.id === id)?.state ?? "absent";

@@ -127,7 +127,7 @@ async function strike(fault: Fault, { bench, ingest, hosts, random }: Struck): P
       return await ingest.start();
     case "answered":
     case "stopped":
-      await tellOneMore(hosts, 1 + random.below(hosts.length));
+      await reportOneMore(hosts, 1 + random.below(hosts.length));
       await ingest.kill(fault === "answered" ? "SIGKILL" : "SIGTERM");
       return await ingest.start();
     case "asked": {
@@ -140,19 +140,19 @@ async function strike(fault: Fault, { bench, ingest, hosts, random }: Struck): P
           asked.resolve();
         };
       }
-      await Promise.race([asked.promise, tellOneMore(hosts, hosts.length)]);
+      await Promise.race([asked.promise, reportOneMore(hosts, hosts.length)]);
       for (const host of hosts) host.onInspect = undefined;
       await ingest.kill();
       return await ingest.start();
     }
     case "log":
       await bench.nats.kill();
-      await tellOneMore(hosts, hosts.length);
+      await reportOneMore(hosts, hosts.length);
       await bench.nats.restart();
       return await recorded(ingest);
     case "both":
       await bench.nats.kill();
-      await tellOneMore(hosts, 1 + random.below(hosts.length));
+      await reportOneMore(hosts, 1 + random.below(hosts.length));
       await ingest.kill();
       await bench.nats.restart();
       return await ingest.start();
@@ -160,7 +160,7 @@ async function strike(fault: Fault, { bench, ingest, hosts, random }: Struck): P
 }
 
 /** Advances all hosts by a row, of pods or of images; resolves when so many have answered it. */
-async function tellOneMore(hosts: readonly Host[], count: number): Promise<void> {
+async function reportOneMore(hosts: readonly Host[], count: number): Promise<void> {
   const before = hosts.map(({ fake }) => fake.played.pods + fake.played.images);
   const movable = hosts.filter((host) => kinds.some((kind) => host.fake.played[kind] < host.rows[kind])).length;
   for (const host of hosts) for (const kind of kinds) host.playTo(kind, host.fake.played[kind] + 2);
@@ -200,7 +200,7 @@ async function playedToTheEnd(ingest: ServiceProcess, hosts: readonly Host[]): P
 
 /** All that the hosts have told ingest so far is in the log, but for what it holds back. */
 async function allRecorded(ingest: ServiceProcess, hosts: readonly Host[]): Promise<void> {
-  const marks = hosts.map(({ looks }) => looks.takenIn());
+  const marks = hosts.map(({ observations }) => observations.takenIn());
   await recorded(ingest);
   for (const mark of marks) mark();
 }

@@ -131,9 +131,9 @@ test("somebody who hangs up in the middle", async () => {
 
 test("what Tapedeck itself says is said as it is", () => {
   const target = { address: "127.0.0.1:7051", name: "127.0.0.1:7051" };
-  const told = (error: TapedeckError) => troubleOf(Object.assign(new Error("x"), toGrpcStatus(error)), target);
-  expect(told(new TapedeckError("forbidden", "not you"))).toEqual({ why: "not you", mends: false });
-  expect(told(new TapedeckError("not_ready", "the log is away"))).toEqual({ why: "the log is away", mends: true });
+  const reported = (error: TapedeckError) => troubleOf(Object.assign(new Error("x"), toGrpcStatus(error)), target);
+  expect(reported(new TapedeckError("forbidden", "not you"))).toEqual({ why: "not you", mends: false });
+  expect(reported(new TapedeckError("not_ready", "the log is away"))).toEqual({ why: "the log is away", mends: true });
   const cancelled = Object.assign(new Error("x"), { code: status.CANCELLED, details: "Call cancelled" });
   expect(troubleOf(cancelled, target)).toBeUndefined();
 });

@@ -63,8 +63,8 @@ describe("a line of an event", () => {
   it("knows a frame that was too large for the log", () => {
     const empty = { bytes: Buffer.alloc(0), size: 9n, sha256: Buffer.alloc(32, 1), head: Buffer.from("abc") };
     const large = { ...event, original: { type: "proto.LogEntry", ...empty } };
-    const told = eventLine({ position: "abc-1", recordedAt: new Date(5), event: large });
-    expect(encoded(readEventLine(told).event)).toBe(encoded(large));
+    const reported = eventLine({ position: "abc-1", recordedAt: new Date(5), event: large });
+    expect(encoded(readEventLine(reported).event)).toBe(encoded(large));
   });
 });
 

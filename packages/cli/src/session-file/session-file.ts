@@ -150,14 +150,14 @@ type Checked = {
 
 function withEvent(
   sessions: readonly Checked[],
-  { sessions: told, source, upstream }: SessionFileHeader,
+  { sessions: listed, source, upstream }: SessionFileHeader,
   { text, number: line }: FileLine,
 ): readonly Checked[] {
   const { event, recordedAt } = readEventLine(text);
   const last = sessions.at(-1);
   let open = last;
   if (open?.session !== event.session) {
-    const session = told[sessions.length]?.session;
+    const session = listed[sessions.length]?.session;
     if (session !== event.session) throw new Error(`it is not of session ${last?.session ?? session}`);
     const check = sessionCheck({ session, source, channels: channelsOf(upstream) });
     open = { session, recordedAt, line, check };

@@ -26,7 +26,7 @@ import { loopStartOf } from "@tapedeck/tap/skaffold/v1-frame";
 
 const { env, argv } = process;
 const args = argv.slice(2);
-const tell = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`);
+const report = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`);
 const flag = (name: string) => new RegExp(`--${name}[= ](\\S+)`).exec(args.join(" "))?.[1];
 const port = env.STAND_IN_OLD ? undefined : (flag("rpc-port") ?? env.SKAFFOLD_RPC_PORT);
 const file = port === undefined ? undefined : (flag("event-log-file") ?? env.SKAFFOLD_EVENT_LOG_FILE);
@@ -49,11 +49,11 @@ await using fake = await startFakeSkaffold({
 });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => {
-    tell({ signal });
+    report({ signal });
     void fake.end("graceful");
   });
 }
-tell({ args, tty: process.stdout.isTTY === true, ...(flag("rpc-port") && { port: fake.port }) });
+report({ args, tty: process.stdout.isTTY === true, ...(flag("rpc-port") && { port: fake.port }) });
 process.stderr.write(env.STAND_IN_STDERR ?? "");
 if (folder) {
   const starts = recording.messages.v1.flatMap(({ at, bytes }, v1) =>

@@ -22,7 +22,7 @@ import { until } from "@tapedeck/shared/testing/until";
 const { env, argv } = process;
 const kind = env.STAND_IN_RUN ?? "succeeding";
 const samples = join(import.meta.dirname, "../../../fakes/recordings/vagrant/samples");
-const tell = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`);
+const report = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`);
 
 function log(level: "INFO" | "WARN", text: string): void {
   const asked = env.VAGRANT_LOG_LEVEL;
@@ -31,7 +31,7 @@ function log(level: "INFO" | "WARN", text: string): void {
     process.stderr.write(`${new Date().toISOString()} [${level}]${" ".repeat(6 - level.length)}vagrant: ${text}\n`);
 }
 
-tell({ args: argv.slice(2), tty: process.stdout.isTTY === true, level: env.VAGRANT_LOG_LEVEL });
+report({ args: argv.slice(2), tty: process.stdout.isTTY === true, level: env.VAGRANT_LOG_LEVEL });
 if (kind === "none") process.exit(4);
 
 if (kind === "brief") {
@@ -62,12 +62,12 @@ process.stderr.write("==> web: a deprecated setting\n");
 
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => {
-    tell({ signal });
+    report({ signal });
     process.exit(3);
   });
 }
 await until(() => fake.calls("_ListJobs").made > 0, { message: "somebody to look", deadlineMs: 60_000 });
-tell({ port: fake.port });
+report({ port: fake.port });
 if (kind === "waiting") await new Promise(() => {});
 const recording = loadRecording(join(samples, "up.jsonl"));
 await fake

@@ -16,7 +16,7 @@ export type RunningUp = {
   /** "host:port" by what listens there. Empty until all is ready. */
   readonly addresses: Readonly<Record<string, string>>;
   /** How its gateway lets people in. */
-  readonly door?: { readonly tls: boolean; readonly auth: string } | undefined;
+  readonly access?: { readonly tls: boolean; readonly auth: string } | undefined;
   /** The tapedeck.yaml that it was started with. */
   readonly configFile?: string | undefined;
   /** What it taps itself, by its full name, and the address that it dials. */
@@ -86,11 +86,11 @@ async function findLocks(
   return { alive, left };
 }
 
-function alreadyRuns({ pid, mode: running, addresses, door }: RunningUp, wanted: RunningUp["mode"]): string {
+function alreadyRuns({ pid, mode: running, addresses, access }: RunningUp, wanted: RunningUp["mode"]): string {
   if (running === "demo" && wanted === "record") {
     return `the demo runs here (process ${pid}), and it accepts no recordings: stop it first (Ctrl-C in its terminal, or kill ${pid}), then start again.`;
   }
-  const scheme = door?.tls === true ? "https" : "http";
+  const scheme = access?.tls === true ? "https" : "http";
   const where = addresses.http === undefined ? "" : `, ${scheme}://${addresses.http}`;
   const what = running === "demo" ? "the demo" : "Tapedeck";
   return `${what} already runs here (process ${pid}${where}): use it, or stop it first (Ctrl-C in its terminal, or kill ${pid}).`;

@@ -16,7 +16,7 @@ describe("beyond this machine", () => {
 
     const { certFile, keyFile } = await testCertificate(await mkdtemp(join(inject("serversFolder"), "up-")));
     const safe = { ...open, TAPEDECK_AUTH: "tokens", TAPEDECK_TLS_CERT: certFile, TAPEDECK_TLS_KEY: keyFile };
-    expect(readUpSettings(options, safe).door).toMatchObject({ tls: true, auth: "tokens" });
+    expect(readUpSettings(options, safe).access).toMatchObject({ tls: true, auth: "tokens" });
 
     const settings = readUpSettings({ ...options, insecure: true }, open);
     expect(settings.listeners.gatewayHttp.host).toBe("0.0.0.0");

@@ -27,7 +27,7 @@ export type UpSettings = {
   readonly sources: readonly UpSource[];
   /** Everything that listens, by name; port 0 is still open. */
   readonly listeners: Readonly<Record<ListenerName, Listener>>;
-  readonly door: GatewayAccess;
+  readonly access: GatewayAccess;
   readonly isInsecure: boolean;
   /** Somebody else's, where they are configured. */
   readonly natsUrl: string | undefined;
@@ -108,7 +108,7 @@ export function readUpSettings(options: UpOptions, given: NodeJS.ProcessEnv): Up
       postgres: { what: "Postgres", key: "postgres.port", host: local, port: own.postgres },
     },
     isInsecure: options.insecure === true,
-    door: { tls: gateway.tls !== undefined, auth: gateway.auth, hostName: gateway.hosts[0] },
+    access: { tls: gateway.tls !== undefined, auth: gateway.auth, hostName: gateway.hosts[0] },
     natsUrl: own.natsUrl,
     postgresUrl: own.postgresUrl,
   };

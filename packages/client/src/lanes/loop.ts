@@ -81,13 +81,13 @@ export function failureTexts(error: string, code: string, output: string): reado
   const printed = linesOf(output).map((line) => line.trim());
   const [first = "", ...others] = linesOf(error);
   const own = first.trim();
-  const telling = printed.find(isErrorLine);
+  const firstError = printed.find(isErrorLine);
   // The output stands below: what it says is not said twice.
   const known = new Set(printed);
   const more = others.filter((line) => !known.has(line.trim()));
-  if (telling === undefined || telling === own || !saysOnlyThatItFailed(own, code))
+  if (firstError === undefined || firstError === own || !saysOnlyThatItFailed(own, code))
     return [own, ...more].filter((text) => text !== "");
-  return [withoutPrefix(telling), known.has(own) ? "" : own, ...more].filter((text) => text !== "");
+  return [withoutPrefix(firstError), known.has(own) ? "" : own, ...more].filter((text) => text !== "");
 }
 
 function linesOf(text: string): readonly string[] {

@@ -69,9 +69,9 @@ class RecordedHost implements Host {
     if (row?.error !== undefined) return row;
     const response = row?.response ?? infoOf(`/var/lib/rkt/data/${this.#name}`);
     if (this.#dir === undefined) return { response };
-    const { info: told } = GetInfoResponse.decode(response);
-    if (told?.global_flags !== undefined) told.global_flags.dir = this.#dir;
-    return { response: Buffer.from(GetInfoResponse.encode({ info: told }).finish()) };
+    const { info: recordedInfo } = GetInfoResponse.decode(response);
+    if (recordedInfo?.global_flags !== undefined) recordedInfo.global_flags.dir = this.#dir;
+    return { response: Buffer.from(GetInfoResponse.encode({ info: recordedInfo }).finish()) };
   }
 
   async #list<K extends InventoryKind>(kind: K, request: Buffer, { peer, left }: Caller) {

@@ -54,10 +54,10 @@ export type LargeHost = {
 /** A host with many running pods of one app; about 205 bytes for each, 535 with manifests. */
 export function largeHost({ pods, polls = 1, ending = 0 }: LargeHost): RecordedUpstream {
   const running = Array.from({ length: pods }, (_, index) => runningPod(index));
-  const told = Array.from({ length: polls }, (_, poll) =>
+  const lists = Array.from({ length: polls }, (_, poll) =>
     running.map((pod, index) => (index < poll * ending ? exited(pod) : pod)),
   );
-  return madeUpRecording({ name: `host-of-${pods}-pods`, pods: told });
+  return madeUpRecording({ name: `host-of-${pods}-pods`, pods: lists });
 }
 
 const firstPoll = Date.parse("2026-11-20T15:00:00Z");

@@ -65,10 +65,10 @@ type LogLine = { readonly text: string; readonly app: string; readonly micros: b
 const printed = /^(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))? \+0000 UTC MESSAGE=(\S+)/;
 
 function linesOf(rows: readonly RecordedStream[], pod: string): LogLine[] {
-  const told = rows
+  const printedLines = rows
     .filter(({ request }) => GetLogsRequest.decode(request).pod_id === pod)
     .flatMap(({ messages }) => messages.flatMap(({ bytes }) => GetLogsResponse.decode(bytes).lines));
-  const lines = [...new Set(told)].flatMap((text): LogLine[] => {
+  const lines = [...new Set(printedLines)].flatMap((text): LogLine[] => {
     const [, day, time, fraction = "", app = ""] = printed.exec(text) ?? [];
     if (day === undefined) return [];
     const seconds = Date.parse(`${day}T${time}Z`) / 1_000;

@@ -269,7 +269,7 @@ describe("the service", () => {
     using client = connectTo(fake);
     await until(async () => (await client.pods()).length > 0, { message: "a pod" });
     await until(async () => (await client.images()).length > 0, { message: "an image" });
-    const told = fake.played.pods;
+    const reported = fake.played.pods;
 
     fake.setEmpty(true);
     fake.setDir("/not/mounted");
@@ -279,11 +279,11 @@ describe("the service", () => {
     await expect(client.call(inspectPod, { id: "c6e226b0" })).rejects.toThrow("2 unable to resolve UUID");
     fake.setEmpty(false);
     expect(await client.pods()).toHaveLength(1);
-    expect(fake.played.pods).toBe(told + 1);
+    expect(fake.played.pods).toBe(reported + 1);
 
     lies.ListPods = { error: { code: 2, details: "failed to get pods" } };
     await expect(client.pods()).rejects.toThrow("2 failed to get pods");
-    expect(fake.played.pods).toBe(told + 1);
+    expect(fake.played.pods).toBe(reported + 1);
   });
 
   it("can have 5,000 pods, and what somebody made up", async () => {

@@ -8,11 +8,11 @@ import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
  */
 export function withCacheHit(recording: RecordedUpstream, from: number): RecordedUpstream {
   const { v1, v2, logs } = recording.messages;
-  const look = v2.find(({ at, bytes }) => at >= from && isCacheMiss(bytes));
-  const missed = look === undefined ? undefined : Event.decode(look.bytes).event_type;
-  if (look === undefined || missed?.$case !== "buildSubtaskEvent") return recording;
+  const miss = v2.find(({ at, bytes }) => at >= from && isCacheMiss(bytes));
+  const missed = miss === undefined ? undefined : Event.decode(miss.bytes).event_type;
+  if (miss === undefined || missed?.$case !== "buildSubtaskEvent") return recording;
   const { artifact, task_id: task } = missed.value;
-  const next = v1.find(({ at, bytes }) => at > look.at && isLoopStart(bytes))?.at ?? Number.POSITIVE_INFINITY;
+  const next = v1.find(({ at, bytes }) => at > miss.at && isLoopStart(bytes))?.at ?? Number.POSITIVE_INFINITY;
   const isInLoop = ({ at }: RecordedMessage) => at >= from && at < next;
   return {
     ...recording,

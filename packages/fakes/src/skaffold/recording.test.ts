@@ -32,10 +32,10 @@ it.each([
 it("knows versions, generations, and how v2 of 17 ended", () => {
   const all = Object.fromEntries(recordingFolders(fixtures).map((folder) => [basename(folder), loadRecording(folder)]));
   expect(Object.keys(all)).toHaveLength(34);
-  const told = (name: string) => [all[name]?.version, all[name]?.generation];
-  expect(told("process-b")).toEqual(["v2.14.2", "C"]);
-  expect(told("20-old-v1.39.18")).toEqual(["v1.39.18", "C"]);
-  expect(told("21-old-v0.40.0")).toEqual(["v0.40.0", "A"]);
+  const reported = (name: string) => [all[name]?.version, all[name]?.generation];
+  expect(reported("process-b")).toEqual(["v2.14.2", "C"]);
+  expect(reported("20-old-v1.39.18")).toEqual(["v1.39.18", "C"]);
+  expect(reported("21-old-v0.40.0")).toEqual(["v0.40.0", "A"]);
   expect(Object.values(all).filter(({ ends }) => Object.keys(ends).length > 0)).toMatchObject([
     { name: "17-invalid-utf8-in-build-output", ends: { v2: { code: 13 } } },
   ]);

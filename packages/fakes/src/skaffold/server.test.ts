@@ -395,15 +395,15 @@ it("finds an artifact in the cache in every other round, where that is asked for
   await fake.playUntil({ v1: 35 + 22 + 24 });
   using client = connect(fake);
   const { got } = client.listen("v2");
-  const looks = () =>
+  const observations = () =>
     got.flatMap((bytes) => {
       const event = Event.decode(bytes).event_type;
-      const isLook = event?.$case === "buildSubtaskEvent" && event.value.step === "Cache";
-      return isLook && event.value.status !== "InProgress" ? [event.value.status] : [];
+      const isObservation = event?.$case === "buildSubtaskEvent" && event.value.step === "Cache";
+      return isObservation && event.value.status !== "InProgress" ? [event.value.status] : [];
     });
   await until(() => expect(got).toHaveLength(fake.played.v2));
-  expect(looks().length).toBeGreaterThanOrEqual(12);
-  expect(looks().filter((status) => status === "Succeeded")).toHaveLength(1);
+  expect(observations().length).toBeGreaterThanOrEqual(12);
+  expect(observations().filter((status) => status === "Succeeded")).toHaveLength(1);
 });
 
 it("plays the later loops again and again, as if now", async () => {

@@ -37,7 +37,7 @@ export function connectTo({ address }: { readonly address: string }) {
     const end = new Promise<{ code: number; details: string }>((resolve) => made.on("status", resolve));
     made.on("error", () => {});
     made.on("data", (message: Message) => messages.push(message));
-    const told = <C extends EventCase>($case: C) =>
+    const eventsOf = <C extends EventCase>($case: C) =>
       messages.flatMap(({ event }) => (event?.$case === $case ? [event] : []));
     return {
       messages,
@@ -46,12 +46,12 @@ export function connectTo({ address }: { readonly address: string }) {
       pause: () => made.pause(),
       resume: () => made.resume(),
       cases: () => messages.map(({ event }) => event?.$case),
-      states: () => told("state").map(({ value }) => value as StateMessage),
+      states: () => eventsOf("state").map(({ value }) => value as StateMessage),
       /** "QUEUED>RUNNING" is [1, 3]. */
       steps: () =>
-        told("state").map(({ value }) => [(value as StateMessage).previous, (value as StateMessage).current]),
-      terminals: () => told("terminal").map(({ value }) => value as Terminal),
-      texts: () => told("terminal").flatMap(({ value }) => (value as Terminal).events.map(textOf)),
+        eventsOf("state").map(({ value }) => [(value as StateMessage).previous, (value as StateMessage).current]),
+      terminals: () => eventsOf("terminal").map(({ value }) => value as Terminal),
+      texts: () => eventsOf("terminal").flatMap(({ value }) => (value as Terminal).events.map(textOf)),
     };
   }
 

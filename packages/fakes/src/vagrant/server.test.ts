@@ -156,20 +156,20 @@ describe("a request that ends the process", () => {
     const { code, bytes } = await client.raw(name, request);
     expect(code).toBe(0);
     const { job_id } = service.queueJob.responseDeserialize(bytes);
-    const look = rpc === "GetJob" ? service.getJob.requestSerialize({ job_id }) : empty;
-    expect(await client.raw(rpc, look)).toMatchObject(unavailable);
+    const observation = rpc === "GetJob" ? service.getJob.requestSerialize({ job_id }) : empty;
+    expect(await client.raw(rpc, observation)).toMatchObject(unavailable);
     await expect(fake.restart()).rejects.toThrow(`the server cannot start: job ${job_id}`);
     fake.database.jobs.delete(job_id);
     await fake.restart();
   });
 
   it("QueueJob with labels: a stream of it, too, and what a runner does", async () => {
-    for (const look of ["stream", "hook"]) {
+    for (const observation of ["stream", "hook"]) {
       await using fake = await startFakeVagrant();
       const [name, request] = queue({ labels: { a: "b" } })(fake);
       using client = connectTo(fake);
       const { job_id } = service.queueJob.responseDeserialize((await client.raw(name, request)).bytes);
-      if (look === "hook") expect(() => fake.jobs.assign(job_id)).toThrow("labels");
+      if (observation === "hook") expect(() => fake.jobs.assign(job_id)).toThrow("labels");
       else expect(await client.follow(job_id).end).toMatchObject(unavailable);
       expect(await fake.crash).toMatch("labels");
     }

@@ -101,9 +101,9 @@ class AnsweredCalls {
       over();
       try {
         if (rpc !== "GetVersionInfo") checkProtocol(call.metadata);
-        const told = lie?.(made) ?? { response: answers.get(rpc)?.(call.request) ?? none };
-        if (told.error !== undefined) throw new Refusal(told.error.code, told.error.details);
-        reply(null, told.response);
+        const answered = lie?.(made) ?? { response: answers.get(rpc)?.(call.request) ?? none };
+        if (answered.error !== undefined) throw new Refusal(answered.error.code, answered.error.details);
+        reply(null, answered.response);
       } catch (cause) {
         const failed = this.#heard(cause);
         if (failed !== undefined) reply(failed);

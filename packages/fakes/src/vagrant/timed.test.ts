@@ -71,18 +71,18 @@ describe("the demo", () => {
     await using it = await demo({ speed: 1_000 });
     await until(() => it.runs() > 0, { message: "a run" });
     it.pause();
-    const look = async () => JSON.stringify((await it.client.jobs()).map(({ id, state }) => [id, state]));
+    const observation = async () => JSON.stringify((await it.client.jobs()).map(({ id, state }) => [id, state]));
     let before = "";
     await until(
       async () => {
-        const now = await look();
+        const now = await observation();
         const isSame = now === before;
         before = now;
         return isSame;
       },
       { message: "it to stand still" },
     );
-    expect(await look()).toBe(before);
+    expect(await observation()).toBe(before);
     const runs = it.runs();
     it.resume();
     await until(() => it.runs() > runs, { message: "another run" });

@@ -290,20 +290,20 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
         const end = endOf(await a.append(5));
         const after = a.written[1] ?? logStart;
         const abort = new AbortController();
-        const told: (number | string)[] = [];
+        const reported: (number | string)[] = [];
         const reading = (async () => {
-          const options = { signal: abort.signal, caughtUp: (end: Offset) => void told.push(`caught up ${end}`) };
+          const options = { signal: abort.signal, caughtUp: (end: Offset) => void reported.push(`caught up ${end}`) };
           for await (const { offset } of log.reader.follow({ afterOffset: after, subjects: [] }, options)) {
-            told.push(offset);
+            reported.push(offset);
           }
         })();
-        await until(() => told.includes(`caught up ${end}`), { message: "the follower to catch up" });
+        await until(() => reported.includes(`caught up ${end}`), { message: "the follower to catch up" });
         await a.append(1);
         await a.append(200);
-        await until(() => told.length === 205, { message: "the new events" });
+        await until(() => reported.length === 205, { message: "the new events" });
         abort.abort();
         await reading;
-        expect(told).toEqual([...a.written.slice(2, 5), `caught up ${end}`, ...a.written.slice(5)]);
+        expect(reported).toEqual([...a.written.slice(2, 5), `caught up ${end}`, ...a.written.slice(5)]);
       },
     );
 

@@ -11,10 +11,10 @@ const codes: ReadonlySet<unknown> = new Set([
  * listeners from a socket that it discards, and may still write to it in the same turn; the error concerns nobody, the
  * client connects again, but Node would end the process. Every other uncaught error ends it as before.
  */
-export function surviveDiscardedSockets(tell: (error: Error) => void, fatal: (error: unknown) => void): void {
+export function surviveDiscardedSockets(report: (error: Error) => void, fatal: (error: unknown) => void): void {
   process.on("uncaughtException", (error) => {
     if ("code" in error && codes.has(error.code)) {
-      tell(error);
+      report(error);
       return;
     }
     fatal(error);

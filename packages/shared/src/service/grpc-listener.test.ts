@@ -29,18 +29,18 @@ async function listen(limits: { connections?: number; arrivalMs?: number } = {},
 
 function watched<Connection extends Socket | ClientHttp2Session>(connection: Connection) {
   stack.defer(() => void connection.destroy());
-  const told = { connection, over: false };
+  const reported = { connection, over: false };
   connection.on("error", () => {});
   connection.on("close", () => {
-    told.over = true;
+    reported.over = true;
   });
-  return told;
+  return reported;
 }
 
 const silent = (port: number) => watched(connect(port, host).resume());
 const session = (port: number) => watched(connectHttp2(`http://${host}:${port}`));
-const isOver = async (told: { readonly over: boolean }) => {
-  await until(() => told.over, { message: "the connection to be closed" });
+const isOver = async (reported: { readonly over: boolean }) => {
+  await until(() => reported.over, { message: "the connection to be closed" });
 };
 
 async function call(client: ClientHttp2Session): Promise<unknown> {
@@ -80,14 +80,14 @@ describe("a connection is closed", () => {
   it("that speaks HTTP/2 and makes no request, although it answers pings", async () => {
     const { port } = await listen();
     const hasPingedInTime = async () => {
-      const told = session(port);
+      const reported = session(port);
       let pongs = 0;
-      told.connection.once("remoteSettings", () =>
-        told.connection.ping((error) => {
+      reported.connection.once("remoteSettings", () =>
+        reported.connection.ping((error) => {
           if (error === null) pongs++;
         }),
       );
-      await isOver(told);
+      await isOver(reported);
       return pongs > 0;
     };
     await until(hasPingedInTime, { message: "one that was answered before it was closed" });

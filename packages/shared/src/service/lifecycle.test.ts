@@ -32,7 +32,7 @@ function run(start: string) {
       .split("\n")
       .map((line) => JSON.parse(line)),
   }));
-  return { child, ended, told: once(child, "message").then(([message]) => message) };
+  return { child, ended, reported: once(child, "message").then(([message]) => message) };
 }
 
 const living = (dispose: string, more = "") => `
@@ -44,8 +44,8 @@ test.each([
   ["SIGINT", (child: ChildProcess) => child.kill("SIGINT")],
   ["the end of its parent", (child: ChildProcess) => child.disconnect()],
 ])("a service reports that it is ready, and %s stops it cleanly", async (_title, stop) => {
-  const { child, ended, told } = run(living(""));
-  expect(await told).toEqual({ type: "ready", addresses: { http: "127.0.0.1:1" } });
+  const { child, ended, reported } = run(living(""));
+  expect(await reported).toEqual({ type: "ready", addresses: { http: "127.0.0.1:1" } });
   stop(child);
   const { code, lines } = await ended;
   expect(code).toBe(0);
@@ -56,8 +56,8 @@ test.each([
 });
 
 test("a second signal ends a service at once", async () => {
-  const { child, ended, told } = run(living("process.send('stopping'); await new Promise(() => {});"));
-  await told;
+  const { child, ended, reported } = run(living("process.send('stopping'); await new Promise(() => {});"));
+  await reported;
   const stopping = once(child, "message");
   child.kill("SIGINT");
   await stopping;
@@ -66,8 +66,8 @@ test("a second signal ends a service at once", async () => {
 });
 
 test("a service that cannot start says why and exits with 1", async () => {
-  const { ended, told } = run('throw new SettingsError(["TAPEDECK_X: \\"y\\" is not a port"]);');
-  expect(await told).toMatchObject({ type: "failed" });
+  const { ended, reported } = run('throw new SettingsError(["TAPEDECK_X: \\"y\\" is not a port"]);');
+  expect(await reported).toMatchObject({ type: "failed" });
   const { code, lines } = await ended;
   expect(code).toBe(1);
   expect(lines[0]).toMatchObject({ level: 60, msg: 'a setting is wrong:\n  TAPEDECK_X: "y" is not a port' });
@@ -75,12 +75,12 @@ test("a service that cannot start says why and exits with 1", async () => {
 
 test("a service that cannot continue says why, stops cleanly and exits with 1", async () => {
   const failed = 'failed: once(process, "message").then(() => { throw new Error("the log was replaced"); }),';
-  const { child, ended, told } = run(`
+  const { child, ended, reported } = run(`
     const { once } = await import("node:events");
     ${living('process.send("stopped");', failed)}`);
   const all: unknown[] = [];
   child.on("message", (message) => all.push(message));
-  await told;
+  await reported;
   child.send("fail");
   const { code, lines } = await ended;
   expect(code).toBe(1);

@@ -13,14 +13,14 @@ const part = 0.5;
  */
 export function tellSystemd(env: Readonly<Record<string, string | undefined>> = process.env): Supervised {
   if (!env.NOTIFY_SOCKET) return { stopping: () => {} };
-  const tell = (...words: readonly string[]) => {
-    const told = spawn("systemd-notify", [...words], { stdio: "ignore" });
-    told.on("error", () => {}); // Type=notify then ends the start with a time-out, and the journal says so
-    told.unref();
+  const notify = (...words: readonly string[]) => {
+    const notifier = spawn("systemd-notify", [...words], { stdio: "ignore" });
+    notifier.on("error", () => {}); // Type=notify then ends the start with a time-out, and the journal says so
+    notifier.unref();
   };
-  tell("--ready", "--status=ready");
+  notify("--ready", "--status=ready");
   const everyMs = (Number(env.WATCHDOG_USEC ?? 0) / 1_000) * part;
   // Goes on while the service stops.
-  if (everyMs > 0) setInterval(() => tell("WATCHDOG=1"), everyMs).unref();
-  return { stopping: () => tell("STOPPING=1", "--status=stopping") };
+  if (everyMs > 0) setInterval(() => notify("WATCHDOG=1"), everyMs).unref();
+  return { stopping: () => notify("STOPPING=1", "--status=stopping") };
 }

@@ -37,8 +37,8 @@ export function foreignSession({ session = ulid(1_700_000_000_000), source = "gl
     session,
     source,
     events,
-    add(...told) {
-      for (const one of told) events.push(place(one));
+    add(...reported) {
+      for (const one of reported) events.push(place(one));
     },
   };
   const started = { labels: { branch: "main" }, redact: "on", upstream_version: "v2" };

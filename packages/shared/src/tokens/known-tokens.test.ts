@@ -130,14 +130,14 @@ it("an expired token ends for its holders and is refused", async () => {
 });
 
 it("while NATS is away known tokens work until they expire, others are refused, and revocations take effect afterwards", async () => {
-  const told: string[] = [];
-  const on = await harness({ warn: (message) => told.push(message) });
+  const reported: string[] = [];
+  const on = await harness({ warn: (message) => reported.push(message) });
   const [one, other] = [await on.made(), await on.made()];
   for (const { text } of [one, other]) await on.tokens.find(text);
   const held = await on.tokens.find(other.text);
   const short = await heldFor(on, 1_500);
   await on.nats.kill();
-  await until(() => told.length === 1, { message: "it to be noticed" });
+  await until(() => reported.length === 1, { message: "it to be noticed" });
   await on.tokens.find(one.text);
   await expect(on.tokens.find(makeToken(request).text)).rejects.toEqual(refused("not_ready", /looked up/));
   await until(
@@ -156,7 +156,7 @@ it("while NATS is away known tokens work until they expire, others are refused, 
   await until(() => held.over.aborted, { message: "the revocation" });
   await on.tokens.find(one.text);
   await on.tokens.find((await on.made()).text);
-  expect(told).toHaveLength(2);
+  expect(reported).toHaveLength(2);
 });
 
 it("before the bucket was read for the first time every token is refused", async () => {
@@ -181,27 +181,27 @@ function comesLater(connection: NatsConnection) {
 it("a log that is not reached at once is not worth a word", async () => {
   const on = await harness();
   const { state, live } = comesLater(on.connection);
-  const told: string[] = [];
-  const warn = (message: string) => told.push(message);
+  const reported: string[] = [];
+  const warn = (message: string) => reported.push(message);
   const tokens = stack.current.use(knownTokens({ connection: live, refreshMs: 20, startMs: 3_600_000, warn }));
   await until(() => state.asked > 2, { message: "it to be tried" });
   state.there = true;
   await tokens.find((await on.made()).text);
   const { asked } = state;
   await until(() => state.asked > asked + 1, { message: "further reads" });
-  expect(told).toEqual([]);
+  expect(reported).toEqual([]);
 });
 
 it("a log that is never reached is reported, and that it is there again", async () => {
   const on = await harness();
   const { state, live } = comesLater(on.connection);
-  const told: string[] = [];
-  const warn = (message: string) => told.push(message);
+  const reported: string[] = [];
+  const warn = (message: string) => reported.push(message);
   stack.current.use(knownTokens({ connection: live, refreshMs: 20, startMs: 100, warn }));
-  await until(() => told.length === 1, { message: "it to be reported" });
+  await until(() => reported.length === 1, { message: "it to be reported" });
   state.there = true;
-  await until(() => told.length === 2, { message: "the end of it" });
-  expect(told).toEqual([expect.stringContaining("can't be looked up"), "tokens can be looked up again"]);
+  await until(() => reported.length === 2, { message: "the end of it" });
+  expect(reported).toEqual([expect.stringContaining("can't be looked up"), "tokens can be looked up again"]);
 });
 
 it.each([

@@ -29,14 +29,14 @@ function pushTo(port: number, { options = {}, connectMs = 20_000 } = {}) {
   const gateway = { address: `127.0.0.1:${port}`, credentials: credentials.createInsecure(), metadata: new Metadata() };
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
-  const told = { responses: 0, error: undefined as unknown };
+  const reported = { responses: 0, error: undefined as unknown };
   const read = async () => {
-    for await (const _ of gatewayLink({ ...gateway, options }, connectMs)(nothing(), stop.signal)) told.responses++;
+    for await (const _ of gatewayLink({ ...gateway, options }, connectMs)(nothing(), stop.signal)) reported.responses++;
   };
   read().catch((error: unknown) => {
-    told.error = error;
+    reported.error = error;
   });
-  return told;
+  return reported;
 }
 
 test("a connection that swallows everything is noticed by pings, while one that is only quiet lives", async () => {

@@ -189,11 +189,11 @@ describe("pushing", () => {
     add(spill, "b");
     push((await overGrpc(record)).link, spill);
     await until(() => expect(spill.state().committed).toBe(4n));
-    const told = record.got.map(({ index, what }) => [
+    const reported = record.got.map(({ index, what }) => [
       index,
       what?.$case === "described" ? [what.value.state.length, what.value.more] : what?.$case,
     ]);
-    expect(told).toEqual([
+    expect(reported).toEqual([
       [1n, "frame"],
       [2n, [MiB, true]],
       [2n, [0.5 * MiB, false]],

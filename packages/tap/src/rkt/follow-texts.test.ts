@@ -73,7 +73,7 @@ describe("a pod that runs", () => {
   it("is followed app by app and as a whole, once", async () => {
     await using fake = await startFakeRkt({ recording });
     await using tapped = await following(fake);
-    for (let look = 0; look < 3; look++) tapped.update([running]);
+    for (let observation = 0; observation < 3; observation++) tapped.update([running]);
     await when("the lines", () => tapped.of("").length > 10 && tapped.of("web").length > 5);
     tapped.update([running]);
     expect(requests(fake).toSorted()).toEqual([
@@ -176,7 +176,7 @@ describe("texts that can't be had", () => {
     await using tapped = await following(fake, { pace: { firstRetry: 0 } });
     tapped.update([running]);
     await when("the refusal", () => tapped.seen.length > 0);
-    for (let look = 0; look < 5; look++) tapped.update([running]);
+    for (let observation = 0; observation < 5; observation++) tapped.update([running]);
     await when("no stream", () => fake.calls.GetLogs.inFlight === 0);
     expect(tapped.seen).toEqual([
       { $case: "failed", value: { code: 2, message: "rkt built without logging support" } },
@@ -194,7 +194,7 @@ describe("texts that can't be had", () => {
       return fake.calls.GetLogs.made === 5 && fake.calls.GetLogs.inFlight === 0;
     });
     await isAnswered(tapped.connection);
-    for (let look = 0; look < 5; look++) tapped.update(pods);
+    for (let observation = 0; observation < 5; observation++) tapped.update(pods);
     await isAnswered(tapped.connection);
     expect(fake.calls.GetLogs.made).toBe(5);
     expect(tapped.seen).toEqual([]);

@@ -142,8 +142,8 @@ describe("a pod that lists leave out", () => {
       if (path === podMethods.inspect) return ++asked < 4 ? unreadable : unknown;
       return ok(call === 1 ? list(a, b) : call < 6 ? list(a) : list());
     }, 5_000);
-    const looks = ["all", "all", "one", "same", "one", "all", "one", "one", "same", "one", "same", "same"];
-    expect(seen.slice(0, looks.length)).toEqual(looks);
+    const observations = ["all", "all", "one", "same", "one", "all", "one", "one", "same", "one", "same", "same"];
+    expect(seen.slice(0, observations.length)).toEqual(observations);
   });
 
   it("is not asked for when a list has it again", async () => {

@@ -50,13 +50,14 @@ function listen(address: string, options: Listening = {}) {
   const running = tap.run({ address, signal: stop.signal, skipChannels: skip, settings, emit });
   const all = <C extends What["$case"]>(name: C) =>
     items.flatMap(({ what }): Told<C>[] => (what?.$case === name ? [what.value as Told<C>] : []));
-  const looks = (channel: string) =>
+  const observations = (channel: string) =>
     all("frame").flatMap((frame) => (frame.channel === channel ? (Observation.decode(frame.bytes).result ?? []) : []));
   return {
-    ...{ items, all, looks, control: running.control, done: running.done },
-    ones: (channel: string) => looks(channel).flatMap((seen) => (seen.$case === "one" ? [seen.value] : [])),
-    lists: (channel: string) => looks(channel).flatMap((seen) => (seen.$case === "all" ? [seen.value] : [])),
-    failures: (channel: string) => looks(channel).flatMap((seen) => (seen.$case === "failed" ? [seen.value] : [])),
+    ...{ items, all, observations, control: running.control, done: running.done },
+    ones: (channel: string) => observations(channel).flatMap((seen) => (seen.$case === "one" ? [seen.value] : [])),
+    lists: (channel: string) => observations(channel).flatMap((seen) => (seen.$case === "all" ? [seen.value] : [])),
+    failures: (channel: string) =>
+      observations(channel).flatMap((seen) => (seen.$case === "failed" ? [seen.value] : [])),
     leave: () => stop.abort(),
     [Symbol.asyncDispose]: async () => {
       stop.abort();
@@ -158,7 +159,7 @@ describe("a connection", () => {
   });
 });
 
-describe("looks", () => {
+describe("observations", () => {
   it.each(["01-full-lifecycle", "02-fast-and-skipped-states", "11-image-cache"])(
     "show what a client saw that polled: %s",
     async (name) => {
@@ -173,7 +174,7 @@ describe("looks", () => {
       for (const what of [podMethods, imageMethods]) {
         const channel = what === podMethods ? "pods" : "images";
         let all: Buffer | undefined;
-        for (const seen of tapped.looks(channel).filter(({ $case }) => $case !== "one")) {
+        for (const seen of tapped.observations(channel).filter(({ $case }) => $case !== "one")) {
           if (seen.$case === "all") all = seen.value;
           const { bytes } = await client.raw(what.list.split("/")[2] ?? "", Buffer.from(what.listRequest));
           expect(all && isSameList(what, all, bytes)).toBe(true);
@@ -182,7 +183,7 @@ describe("looks", () => {
         expect(expected.played[channel]).toBeGreaterThanOrEqual(fake.played[channel] - 1);
         expect(fake.calls[channel === "pods" ? "ListPods" : "ListImages"].mostInFlight).toBe(1);
       }
-      expect(tapped.looks("pods").some(({ $case }) => $case === "same")).toBe(true);
+      expect(tapped.observations("pods").some(({ $case }) => $case === "same")).toBe(true);
     },
   );
 
@@ -193,7 +194,7 @@ describe("looks", () => {
     onTestFinished(() => void vi.restoreAllMocks());
     await using fake = await fakeOf([[a, b]]);
     await using tapped = listen(fake.address);
-    await when("some looks", () => tapped.looks("pods").length > 5);
+    await when("some looks", () => tapped.observations("pods").length > 5);
     expect(tapped.lists("pods")).toHaveLength(1);
     ahead = 10_000;
     await when("another whole one", () => tapped.lists("pods").length === 2);
@@ -227,15 +228,15 @@ describe("looks", () => {
     const response = Buffer.from([0x0a, 200, 1]);
     await using fake = await fakeOf([], { lie: ({ rpc }) => (rpc.startsWith("List") ? { response } : undefined) });
     await using tapped = listen(fake.address);
-    await when("it is the same again", () => tapped.looks("images").some(({ $case }) => $case === "same"));
-    await when("looks at pods", () => tapped.looks("pods").length > 2);
+    await when("it is the same again", () => tapped.observations("images").some(({ $case }) => $case === "same"));
+    await when("looks at pods", () => tapped.observations("pods").length > 2);
     expect([tapped.lists("pods"), tapped.lists("images")]).toEqual([[response], [response]]);
   });
 
   it("are of the wanted channels", async () => {
     await using fake = await fakeOf([[a]]);
     await using tapped = listen(fake.address, { skip: ["pods", "logs"] });
-    await when("a look", () => tapped.looks("images").length > 3);
+    await when("a look", () => tapped.observations("images").length > 3);
     expect(tapped.all("dialled")).toMatchObject([{ channels: ["images"] }]);
     expect(fake.calls.ListPods.made).toBe(0);
   });
@@ -278,7 +279,7 @@ describe("what is doubtful is asked for at once", () => {
     await using fake = await fakeOf([[a, b], [b], [b]]);
     await using tapped = listen(fake.address);
     await when("the answer", () => tapped.ones("pods").length > 0);
-    const order = tapped.looks("pods").map(({ $case }) => $case);
+    const order = tapped.observations("pods").map(({ $case }) => $case);
     expect(order.slice(0, 3)).toEqual(["all", "all", "one"]);
     expect(tapped.ones("pods")).toMatchObject([
       { id: a.id, bytes: Buffer.alloc(0), code: 2, message: "unable to resolve UUID" },
@@ -296,7 +297,7 @@ describe("what is doubtful is asked for at once", () => {
     expect(tapped.ones("pods").map(({ id }) => id)).toEqual([a.id, c.id]);
     const [one] = tapped.ones("pods");
     expect(one && InspectPodResponse.decode(one.bytes).pod).toMatchObject(exited(a, 0));
-    await when("more looks", () => tapped.looks("pods").length > 10);
+    await when("more looks", () => tapped.observations("pods").length > 10);
     expect(asked(fake, "InspectPod")).toEqual([a.id, c.id]);
   });
 
@@ -305,7 +306,7 @@ describe("what is doubtful is asked for at once", () => {
     await using tapped = listen(fake.address);
     await fake.allPlayed;
     // The last answer is seen a moment after it was given.
-    const answers = () => tapped.looks("images").filter(({ $case }) => $case !== "one").length;
+    const answers = () => tapped.observations("images").filter(({ $case }) => $case !== "one").length;
     await when("all answers", () => answers() > fake.played.images);
     const lists = tapped.lists("images").map((list) => ListImagesResponse.decode(list).images.map(({ id }) => id));
     const missing = lists.flatMap((list, index) => (lists[index - 1] ?? []).filter((id) => !list.includes(id)));
@@ -319,7 +320,7 @@ describe("what is doubtful is asked for at once", () => {
     const pods = Array.from({ length: 60 }, (_, index) => runningPod(index));
     await using fake = await fakeOf([pods, [], []]);
     await using tapped = listen(fake.address);
-    await when("some", () => tapped.ones("pods").length === 50 && tapped.looks("pods").at(-1)?.$case === "same");
+    await when("some", () => tapped.ones("pods").length === 50 && tapped.observations("pods").at(-1)?.$case === "same");
     expect(asked(fake, "InspectPod")).toHaveLength(50);
     expect(fake.calls.InspectPod.mostInFlight).toBe(1);
   });
@@ -346,7 +347,7 @@ describe("what is doubtful is asked for at once", () => {
     await fake.comeBack();
     await when(
       "a look there",
-      () => tapped.lists("pods").length === 2 && tapped.looks("pods").at(-1)?.$case === "same",
+      () => tapped.lists("pods").length === 2 && tapped.observations("pods").at(-1)?.$case === "same",
     );
     expect(tapped.all("identified").at(-1)?.identity).toBe("/another");
     expect(asked(fake, "InspectPod")).toEqual([]);
@@ -367,7 +368,7 @@ describe("a tap that is stopped", () => {
       value: { reason: "the tap has left", process_ended: false },
     });
     await when("rkt to be rid of us", () => fake.calls.ListPods.inFlight + fake.calls.ListImages.inFlight === 0);
-    expect(tapped.looks("pods")).toEqual([]);
+    expect(tapped.observations("pods")).toEqual([]);
   });
 
   it("leaves at once where nobody is", async () => {

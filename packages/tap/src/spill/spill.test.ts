@@ -157,10 +157,10 @@ describe("a spill", () => {
     spill.append(frame("after"));
     const rest = await held(spill, BigInt(kept) + 1n);
     expect(rest.map(textOf)).toEqual(["dropped", "dropped", "after"]);
-    const told = rest.flatMap(({ what }) => (what?.$case === "dropped" ? [what.value] : []));
-    expect(told.reduce((sum, { count }) => sum + count, 0n)).toBe(before.dropped);
-    expect(told.reduce((sum, { bytes }) => sum + bytes, 0n)).toBe(before.dropped * 1_000n);
-    expect(told.map(({ channel, reason }) => [channel, reason]).sort()).toEqual([
+    const reported = rest.flatMap(({ what }) => (what?.$case === "dropped" ? [what.value] : []));
+    expect(reported.reduce((sum, { count }) => sum + count, 0n)).toBe(before.dropped);
+    expect(reported.reduce((sum, { bytes }) => sum + bytes, 0n)).toBe(before.dropped * 1_000n);
+    expect(reported.map(({ channel, reason }) => [channel, reason]).sort()).toEqual([
       ["v1", "spill_full"],
       ["v2", "spill_full"],
     ]);

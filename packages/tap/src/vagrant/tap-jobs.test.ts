@@ -43,7 +43,10 @@ describe("lists of jobs", () => {
     await using it = await tappedShop();
     const id = it.shop.queue();
     await when("the job", () => it.tapped.lists().length === 2);
-    await when("the same again", () => it.tapped.looks("jobs").filter(({ $case }) => $case === "same").length > 3);
+    await when(
+      "the same again",
+      () => it.tapped.observations("jobs").filter(({ $case }) => $case === "same").length > 3,
+    );
     expect(it.tapped.lists()).toHaveLength(2);
     expect(it.tapped.lists()[1]).toEqual(it.fake.call("_ListJobs", Buffer.alloc(0)));
     expect(it.listed().map((jobs) => jobs.map((job) => job.id))).toEqual([[], [id]]);
@@ -56,7 +59,7 @@ describe("lists of jobs", () => {
     vi.spyOn(performance, "now").mockImplementation(() => real() + ahead);
     onTestFinished(() => void vi.restoreAllMocks());
     await using it = await tappedShop();
-    await when("some looks", () => it.tapped.looks("jobs").length > 3);
+    await when("some looks", () => it.tapped.observations("jobs").length > 3);
     expect(it.tapped.lists()).toHaveLength(1);
     ahead = 10_000;
     await when("another whole one", () => it.tapped.lists().length === 2);
@@ -76,12 +79,12 @@ describe("lists of jobs", () => {
     await using it = await tappedShop();
     const ids = [it.shop.queue(), it.shop.run()];
     await when("streams", () => ids.every((id) => it.tapped.streamed(id).length > 0));
-    const looks = it.tapped.looks("jobs");
+    const observations = it.tapped.observations("jobs");
     for (const id of ids) {
-      const listed = looks.findIndex(
+      const listed = observations.findIndex(
         (seen) => seen.$case === "all" && ListJobsResponse.decode(seen.value).jobs.some((job) => job.id === id),
       );
-      const streamed = looks.findIndex((seen) => seen.$case === "streamed" && seen.value.job === id);
+      const streamed = observations.findIndex((seen) => seen.$case === "streamed" && seen.value.job === id);
       expect(listed).toBeLessThan(streamed);
     }
   });
@@ -90,7 +93,7 @@ describe("lists of jobs", () => {
     const response = Buffer.from([0x0a, 200, 1]);
     await using fake = await startFakeVagrant({ lie: ({ rpc }) => (rpc === "_ListJobs" ? { response } : undefined) });
     await using tapped = listen(fake.address);
-    await when("it is the same again", () => tapped.looks("jobs").some(({ $case }) => $case === "same"));
+    await when("it is the same again", () => tapped.observations("jobs").some(({ $case }) => $case === "same"));
     expect(tapped.lists()).toEqual([response]);
     expect(fake.calls("GetJobStream").made).toBe(0);
   });
@@ -107,7 +110,7 @@ describe("a list that fails", () => {
       () =>
         it.tapped.ends(newest).length > 0 && it.tapped.ends(old).length > 0 && it.tapped.streamed(running).length > 0,
     );
-    await when("looks", () =>
+    await when("observations", () =>
       it
         .listed()
         .at(-1)
@@ -132,7 +135,7 @@ describe("a list that fails", () => {
     await when("its output", () => it.texts(running).includes("still there"));
     if (row) it.fake.database.jobs.set(old, row);
     const lists = it.tapped.lists().length;
-    await when("a list", () => it.tapped.looks("jobs").at(-1)?.$case === "same");
+    await when("a list", () => it.tapped.observations("jobs").at(-1)?.$case === "same");
     expect(it.tapped.lists().length - lists).toBeLessThanOrEqual(1);
     expect(it.fake.calls("GetJob").mostInFlight).toBe(1);
     expect(it.fake.peers.size).toBe(1);

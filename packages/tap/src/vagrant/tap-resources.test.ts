@@ -15,9 +15,10 @@ import { listen, when } from "./testing/tap-listen.ts";
 type Tapped = ReturnType<typeof listen>;
 
 const kindsOf = (tapped: Tapped) => tapped.resources().map(({ kinds }) => kinds.map(({ kind }) => kind));
-const looksAt = (tapped: Tapped, kind: string) =>
+const observationsAt = (tapped: Tapped, kind: string) =>
   tapped.resources().flatMap(({ kinds }) => kinds.filter((each) => each.kind === kind));
-const idsOf = (tapped: Tapped, kind: string) => looksAt(tapped, kind).map(({ entries }) => entries.map(({ id }) => id));
+const idsOf = (tapped: Tapped, kind: string) =>
+  observationsAt(tapped, kind).map(({ entries }) => entries.map(({ id }) => id));
 const all = ["target", "project", "basis", "box", "runner"];
 
 const withShop = async (options: FakeVagrantOptions = {}) => {
@@ -83,8 +84,8 @@ describe("the first look at resources", () => {
     hold();
     await when("it", () => tapped.resources().length > 0);
     expect(idsOf(tapped, "runner")).toEqual([[it.shop.runner]]);
-    const looks = tapped.looks("jobs").length;
-    await when("more looks at jobs", () => tapped.looks("jobs").length > looks + 2);
+    const observations = tapped.observations("jobs").length;
+    await when("more looks at jobs", () => tapped.observations("jobs").length > observations + 2);
     for (const rpc of ["ListTargets", "GetRunner"]) expect(it.fake.calls(rpc).made).toBe(1);
   });
 
@@ -144,10 +145,10 @@ describe("later looks at resources", () => {
     it.shop.target({ resource_id: id, state: PhysicalState.CREATED });
     it.fake.jobs.complete(job, commandResult({ run_result: true }));
     await when("looks after the command", () =>
-      ["project", "basis", "box"].every((kind) => looksAt(tapped, kind).some(({ same }) => same)),
+      ["project", "basis", "box"].every((kind) => observationsAt(tapped, kind).some(({ same }) => same)),
     );
     await when("the target's", () =>
-      looksAt(tapped, "target")
+      observationsAt(tapped, "target")
         .slice(1)
         .some(({ same }) => !same),
     );
@@ -156,8 +157,8 @@ describe("later looks at resources", () => {
         .slice(1)
         .every((kinds) => kinds.length === 1),
     ).toBe(true);
-    for (const { same, entries } of looksAt(tapped, "box").slice(1)) expect([same, entries]).toEqual([true, []]);
-    const [before, now] = looksAt(tapped, "target").filter(({ same }) => !same);
+    for (const { same, entries } of observationsAt(tapped, "box").slice(1)) expect([same, entries]).toEqual([true, []]);
+    const [before, now] = observationsAt(tapped, "target").filter(({ same }) => !same);
     expect(now?.entries.map((entry) => entry.id)).toEqual([id]);
     expect(now?.entries[0]?.bytes).not.toEqual(before?.entries[0]?.bytes);
   });
@@ -182,8 +183,8 @@ describe("later looks at resources", () => {
     await when("the first", () => tapped.resources().length > 0 && it.fake.streams() === 1);
     it.fake.database.runners.delete(it.shop.runner);
     it.fake.jobs.complete(job, commandResult({ run_result: true }));
-    await when("it", () => looksAt(tapped, "runner").some(({ missing }) => missing.length > 0));
-    const [now] = looksAt(tapped, "runner").slice(-1);
+    await when("it", () => observationsAt(tapped, "runner").some(({ missing }) => missing.length > 0));
+    const [now] = observationsAt(tapped, "runner").slice(-1);
     expect(now).toMatchObject({ entries: [], missing: [it.shop.runner] });
   });
 
@@ -207,13 +208,13 @@ describe("later looks at resources", () => {
     await using tapped = listen(it.fake.address, { timeout: "2000" });
     const failures = () => tapped.failures("things").map(({ message }) => message);
     await when("a failure", () => failures().includes("target: unknown type"));
-    await when("targets", () => looksAt(tapped, "target").length === 1);
+    await when("targets", () => observationsAt(tapped, "target").length === 1);
     const release = it.fake.hold("GetTarget");
     it.shop.queue();
     await when("another", () => failures().includes("target: no answer within 2000 ms"));
-    expect(looksAt(tapped, "target")).toHaveLength(1);
+    expect(observationsAt(tapped, "target")).toHaveLength(1);
     release();
-    await when("targets again", () => looksAt(tapped, "target").length > 1);
+    await when("targets again", () => observationsAt(tapped, "target").length > 1);
   });
 
   it("keep what this version does not know", async () => {
@@ -223,6 +224,6 @@ describe("later looks at resources", () => {
     it.shop.target({ name: "web1" });
     await using tapped = listen(it.fake.address);
     await when("the first", () => tapped.resources().length > 0);
-    expect(looksAt(tapped, "target")[0]?.entries[0]?.bytes).toEqual(target);
+    expect(observationsAt(tapped, "target")[0]?.entries[0]?.bytes).toEqual(target);
   });
 });

@@ -44,8 +44,10 @@ function openings(tapped: Tapped, job: string): string[][] {
 
 /** The newest of a kind. */
 function resourceBytes(tapped: Tapped, kind: string): string[] {
-  const looks = tapped.resources().flatMap(({ kinds }) => kinds.filter((each) => each.kind === kind && !each.same));
-  return hex(looks.at(-1)?.entries.map(({ bytes }) => bytes) ?? []);
+  const observations = tapped
+    .resources()
+    .flatMap(({ kinds }) => kinds.filter((each) => each.kind === kind && !each.same));
+  return hex(observations.at(-1)?.entries.map(({ bytes }) => bytes) ?? []);
 }
 
 describe("a run of `vagrant up`", () => {

@@ -55,7 +55,7 @@ describe("a connection", () => {
     const shop = setUpShop(fake);
     const id = shop.run();
     await using tapped = listen(fake.address);
-    await when("looks", () => tapped.resources().length > 0 && tapped.openings(id).length === 1);
+    await when("observations", () => tapped.resources().length > 0 && tapped.openings(id).length === 1);
     const [dialled, identified, described, first] = tapped.items.map(({ what }) => what);
     expect(dialled).toEqual({ $case: "dialled", value: { address: fake.address, channels: ["jobs", "things"] } });
     expect(identified).toEqual({ $case: "identified", value: { identity: fake.address, version: "2.3.7" } });
@@ -63,7 +63,7 @@ describe("a connection", () => {
     const state = described?.$case === "described" ? described.value.state : none;
     expect(GetVersionInfoResponse.decode(state).info?.version).toBe("2.3.7");
     expect(first).toMatchObject({ $case: "frame", value: { channel: "jobs" } });
-    expect(tapped.looks("jobs")[0]).toEqual({ $case: "all", value: fake.call("_ListJobs", none) });
+    expect(tapped.observations("jobs")[0]).toEqual({ $case: "all", value: fake.call("_ListJobs", none) });
     expect(new Set(tapped.items.map(({ connection }) => connection)).size).toBe(1);
   });
 
@@ -80,7 +80,7 @@ describe("a connection", () => {
     shop.target({ name: "web1" });
     shop.run();
     await using tapped = listen(fake.address);
-    await when("looks", () => tapped.resources().length > 0 && fake.streams() === 1);
+    await when("observations", () => tapped.resources().length > 0 && fake.streams() === 1);
     expect(new Set(fake.newestCalls.map(({ rpc }) => rpc)).size).toBeGreaterThanOrEqual(11);
     for (const { rpc, metadata } of fake.newestCalls) expect(metadata["client-api-protocol"], rpc).toBe("1,1");
   });
@@ -209,7 +209,7 @@ describe("moments", () => {
     const shop = setUpShop(fake);
     const id = shop.run();
     await using tapped = listen(fake.address);
-    await when("looks", () => tapped.resources().length > 0 && fake.streams() === 1);
+    await when("observations", () => tapped.resources().length > 0 && fake.streams() === 1);
     for (let n = 0; n < 200; n++) fake.jobs.write(id, [line(`${n}`)]);
     await when("all lines", () => tapped.terminals(id).flatMap(({ events }) => events).length === 200);
     const moments = tapped.items.flatMap(({ at }) => at ?? []);
@@ -220,13 +220,13 @@ describe("moments", () => {
   });
 
   it("rise where the clock stands still, or goes back", () => {
-    const told = [
+    const reported = [
       { seconds: 5n, nanos: 999_999_999 },
       { seconds: 5n, nanos: 999_999_999 },
       { seconds: 5n, nanos: 0 },
       { seconds: 7n, nanos: 1_000 },
     ];
-    const now = monotonicTimes(() => told.shift() ?? { seconds: 0n, nanos: 0 });
+    const now = monotonicTimes(() => reported.shift() ?? { seconds: 0n, nanos: 0 });
     expect([now(), now(), now(), now(), now()]).toEqual([
       { seconds: 5n, nanos: 999_999_999 },
       { seconds: 6n, nanos: 0 },

@@ -151,8 +151,8 @@ it.each(Object.keys(damages))(
         { message: "the warning" },
       );
     }
-    const told = [...(await gapsOf(logReader, alice)), ...(await gapsOf(logReader, bob))];
-    expect(told.reduce((sum, { events }) => sum + events, 0)).toBe(300 - left);
+    const reported = [...(await gapsOf(logReader, alice)), ...(await gapsOf(logReader, bob))];
+    expect(reported.reduce((sum, { events }) => sum + events, 0)).toBe(300 - left);
     const present = await ordinalsLeft(alice);
     for (const { session: of, after, before, ordinals } of await gapsOf(logReader, alice)) {
       expect(of).toBe(session);
@@ -166,7 +166,7 @@ it.each(Object.keys(damages))(
     await using again = await ingestOn(nats);
     const lastSeq = await lastMessage(logReader.log);
     expect(await again.checked(lastSeq)).toEqual(expect.arrayContaining(missing));
-    expect([...(await gapsOf(logReader, alice)), ...(await gapsOf(logReader, bob))]).toEqual(told);
+    expect([...(await gapsOf(logReader, alice)), ...(await gapsOf(logReader, bob))]).toEqual(reported);
   },
 );
 
@@ -303,11 +303,11 @@ it.each(["is asked", "has told before"])("so is one that ends before query's tab
   await using log = await openLog(nc);
   await (await openEnds(nc, { epoch: log.epoch }))[Symbol.asyncDispose]();
   let seq = 1;
-  const telling = reportTablesEnd(nc, () => ({ epoch: log.epoch, seq }), 600_000);
+  const reporting = reportTablesEnd(nc, () => ({ epoch: log.epoch, seq }), 600_000);
   await until(async () => (await lastTold(nc)) === 1, { message: "query to be known" });
   seq = await testWriter(log.writer, alice).append(20, { session });
   if (what === "has told before") {
-    telling[Symbol.dispose]();
+    reporting[Symbol.dispose]();
     await until(async () => (await lastTold(nc)) === 20, { message: "it to be stored" });
   }
   await cutInHalf(nats);
@@ -318,14 +318,14 @@ it.each(["is asked", "has told before"])("so is one that ends before query's tab
   await until(isBack, { message: "the connection to be back" });
   await using ingest = await ingestOn(nats);
   await expect(ingest.failed).rejects.toThrow(`but positions up to ${endText(log, 20)} were given`);
-  telling[Symbol.dispose]();
+  reporting[Symbol.dispose]();
   await nc.close();
 });
 
 async function lastTold(nc: NatsConnection): Promise<number | undefined> {
   const { streams } = await jetstreamManager(nc);
-  const told = await streams.getMessage(endsStream, { last_by_subj: tablesEndSubject });
-  return told?.json<TablesEnd>().seq;
+  const reported = await streams.getMessage(endsStream, { last_by_subj: tablesEndSubject });
+  return reported?.json<TablesEnd>().seq;
 }
 
 async function lastMessage({ reader }: Pick<Log, "reader">): Promise<Sequence> {

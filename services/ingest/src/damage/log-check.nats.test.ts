@@ -27,13 +27,13 @@ async function harness(textTtl?: number) {
   const numbers = new Numbering(source, undefined, textTtl === undefined ? undefined : { textTtl, channels: ["v2"] });
   numbers.begin("A");
   let lastSeq = 0;
-  const told = async (...kinds: readonly Fact["kind"][]) => {
+  const reported = async (...kinds: readonly Fact["kind"][]) => {
     const all = kinds.flatMap((kind) => numbers.frame("v2", [{ kind, summary: "" }], undefined, observed));
     const events = all.map(({ written }) => written);
     lastSeq = await publishEach(log.writer, source, events, lastSeq);
   };
   /** In one message. */
-  const toldTogether = async (...kinds: readonly Fact["kind"][]) => {
+  const reportedTogether = async (...kinds: readonly Fact["kind"][]) => {
     const all = kinds.flatMap((kind) => numbers.frame("v2", [{ kind, summary: "" }], undefined, observed));
     const events = all.map(({ written }) => written);
     lastSeq = acknowledged(await log.writer.publish(source, "w1", events, lastSeq));
@@ -62,8 +62,8 @@ async function harness(textTtl?: number) {
     log,
     ends,
     jsm,
-    told,
-    toldTogether,
+    reported,
+    reportedTogether,
     limit,
     check,
     checkWhile,
@@ -75,7 +75,7 @@ const facts = (count: number) => Array.from({ length: count }, () => "build.star
 
 it("text that expires while the log is read is not lost", async () => {
   await using on = await harness(1);
-  await on.told("build.started", "log.written", "build.started");
+  await on.reported("build.started", "log.written", "build.started");
   const textIsGone = () =>
     until(async () => (await on.jsm.streams.info(streamName)).state.messages === 2, { message: "the text to go" });
   expect(await on.checkWhile(textIsGone)).toMatchObject({ holes: [], messages: 2 });
@@ -83,7 +83,7 @@ it("text that expires while the log is read is not lost", async () => {
 
 it("what is dropped on purpose while the log is read is not lost; what is deleted otherwise is", async () => {
   await using on = await harness();
-  await on.told(...facts(20));
+  await on.reported(...facts(20));
   const purged = await on.checkWhile(async () => {
     await on.ends.dropBefore(11);
     await on.jsm.streams.purge(streamName, { seq: 11 });
@@ -95,10 +95,10 @@ it("what is dropped on purpose while the log is read is not lost; what is delete
 
 it("messages with several events are whole, and each event of one that is gone is missing", async () => {
   await using on = await harness(3_600);
-  await on.toldTogether(...facts(5));
-  await on.toldTogether("log.written", "log.written");
-  await on.toldTogether(...facts(7));
-  await on.told("build.started");
+  await on.reportedTogether(...facts(5));
+  await on.reportedTogether("log.written", "log.written");
+  await on.reportedTogether(...facts(7));
+  await on.reported("build.started");
   expect(await on.check()).toMatchObject({ holes: [], messages: 4 });
   await on.jsm.streams.deleteMessage(streamName, 3);
   expect((await on.check())?.holes).toMatchObject([
@@ -108,7 +108,7 @@ it("messages with several events are whole, and each event of one that is gone i
 
 it("what a limit drops is not lost, while the log is read and when the limit is taken away", async () => {
   await using on = await harness();
-  await on.told(...facts(20));
+  await on.reported(...facts(20));
   expect(await on.checkWhile(() => on.limit({ max_msgs: 10 }))).toMatchObject({ holes: [], messages: 11 });
   await on.limit({ max_msgs: -1 });
   expect((await on.check())?.holes).toEqual([]);
@@ -116,19 +116,19 @@ it("what a limit drops is not lost, while the log is read and when the limit is 
 
 it("a limit on each subject drops anywhere", async () => {
   await using on = await harness();
-  await on.told("log.written", "build.started", "build.succeeded", "build.started");
+  await on.reported("log.written", "build.started", "build.succeeded", "build.started");
   await on.limit({ max_msgs_per_subject: 1 });
   expect(await on.check()).toMatchObject({ holes: [], messages: 2 });
   await on.limit({ max_msgs_per_subject: -1 });
   expect((await on.check())?.holes).toEqual([]);
-  await on.told(...facts(2));
+  await on.reported(...facts(2));
   await on.jsm.streams.deleteMessage(streamName, 5);
   expect((await on.check())?.holes).toMatchObject([{ after: 4, before: 6 }]);
 });
 
 it("what was dropped before anybody said where the log begins is not lost; what goes later is", async () => {
   await using on = await harness();
-  await on.told(...facts(20));
+  await on.reported(...facts(20));
   await on.jsm.streams.purge(streamName, { seq: 11 });
   expect(await on.check()).toMatchObject({ holes: [], messages: 10 });
   await on.jsm.streams.deleteMessage(streamName, 15);
@@ -137,7 +137,7 @@ it("what was dropped before anybody said where the log begins is not lost; what 
 
 it("a beginning that was there when the log was first looked at is lost when it is gone", async () => {
   await using on = await harness();
-  await on.told(...facts(20));
+  await on.reported(...facts(20));
   expect(await on.check()).toMatchObject({ holes: [], messages: 20 });
   await on.jsm.streams.purge(streamName, { seq: 11 });
   expect((await on.check())?.holes).toMatchObject([{ after: undefined, before: 11 }]);
@@ -145,7 +145,7 @@ it("a beginning that was there when the log was first looked at is lost when it 
 
 it("reads no more messages a second than it may", async () => {
   await using on = await harness();
-  await on.told(...facts(250));
+  await on.reported(...facts(250));
   const began = performance.now();
   expect(await on.check({ rate: 500 })).toMatchObject({ holes: [], messages: 250 });
   // The clock is looked at after 200 messages for the last time.

@@ -36,7 +36,7 @@ test("a log that is deleted is an error in ingest's log, told once, and ingest i
     const answer = await fetch(`http://${ingest.addresses.health}/readyz`);
     return [answer.status, await answer.json()];
   };
-  const tells = (expected: readonly [number, object]) =>
+  const reports = (expected: readonly [number, object]) =>
     until(
       async () => {
         expect(await ready()).toEqual(expected);
@@ -46,7 +46,7 @@ test("a log that is deleted is an error in ingest's log, told once, and ingest i
     );
   await fake.playUntil({ v1: 5 });
   await until(async () => (await logReader.events(skaffoldSource("alice"))).length > 5, { message: "events" });
-  await tells([200, { ready: true, checks: { log: "ok" } }]);
+  await reports([200, { ready: true, checks: { log: "ok" } }]);
 
   await (await jetstreamManager(logReader.nats)).streams.delete("TAPEDECK");
   await fake.playUntil({ v1: 10 });
@@ -54,7 +54,7 @@ test("a log that is deleted is an error in ingest's log, told once, and ingest i
   expect(error.mock.calls).toEqual([
     [{ err: expect.objectContaining({ message: deleted }) }, expect.stringContaining("nothing gets into the log")],
   ]);
-  await tells([503, { ready: false, checks: { log: deleted } }]);
+  await reports([503, { ready: false, checks: { log: deleted } }]);
 });
 
 test("what the log refuses is told once, and again when it had been well in between", async () => {
@@ -86,9 +86,9 @@ const unanswered = { outcome: "unknown", cause: new Error("timeout") } as const;
 
 /** A disk without room, as it was when a publish was not answered; nobody publishes any more. */
 async function fullDisk(quietMs: number) {
-  const disk = { free: 0, looks: 0 };
+  const disk = { free: 0, observations: 0 };
   const freeBytes = async () => {
-    disk.looks++;
+    disk.observations++;
     return disk.free;
   };
   const trouble = new LogTrouble({ bounds, logger: silentLogger, freeBytes, quietMs });
@@ -120,8 +120,8 @@ test("a log that can be read and answers no publish is told at the second one, u
 test("a full disk is over when there is room, though nobody has anything to record any more", async () => {
   using trouble = await fullDisk(20);
   const { disk } = trouble;
-  const before = disk.looks;
-  await until(() => disk.looks > before + 20, { message: "some looks" });
+  const before = disk.observations;
+  await until(() => disk.observations > before + 20, { message: "some looks" });
   expect(trouble.problem).toContain("the log's disk is full");
   disk.free = 1e9;
   await until(() => !trouble.isFull, { message: "it to be over" });

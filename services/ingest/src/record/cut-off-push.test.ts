@@ -26,14 +26,14 @@ function pushTo(port: number, workspace: string) {
   onTestFinished(() => client.close());
   const metadata = new Metadata();
   metadata.set("tapedeck-workspace", workspace);
-  const told = { welcomed: false };
+  const reported = { welcomed: false };
   client
     .push(metadata)
     .on("data", () => {
-      told.welcomed = true;
+      reported.welcomed = true;
     })
     .on("error", () => {});
-  return told;
+  return reported;
 }
 
 test("a push over a network that swallows everything is found to be over, while one that is only quiet lives", async () => {

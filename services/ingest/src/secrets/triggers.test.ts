@@ -24,9 +24,9 @@ function recordedTexts(): readonly string[] {
 describe("triggers", () => {
   it("leave nearly nothing of ordinary output to the rules, so that masking costs one pass over it", () => {
     const texts = recordedTexts();
-    const looked = texts.filter((text) => triggersIn(text).rules !== 0);
+    const observed = texts.filter((text) => triggersIn(text).rules !== 0);
     expect(texts.length).toBeGreaterThan(10_000);
-    expect(looked.length / texts.length, [...new Set(looked)].slice(0, 40).join("\n")).toBeLessThan(0.1);
+    expect(observed.length / texts.length, [...new Set(observed)].slice(0, 40).join("\n")).toBeLessThan(0.1);
   });
 
   it("are found in the bytes of a message wherever a text in it has a secret", () => {

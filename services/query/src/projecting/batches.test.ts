@@ -37,16 +37,16 @@ it("reports how far the stream has come, once, also without an event", async () 
     yield recorded(8);
     reached(endOf(8));
     reached(endOf(8));
-    await told.promise;
+    await reported.promise;
     reached(endOf(8));
     yield recorded(9);
     await new Promise<void>(() => {});
   }
-  const told = Promise.withResolvers<void>();
+  const reported = Promise.withResolvers<void>();
   const given: Batch[] = [];
   for await (const batch of batches(stream, { events: 10, bytes: 1_000 }, open)) {
     if (given.push(batch) === 2) break;
-    told.resolve();
+    reported.resolve();
   }
   expect(given).toEqual([{ events: [recorded(8)], reached: endOf(8) }, { events: [recorded(9)] }]);
 });

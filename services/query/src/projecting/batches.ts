@@ -69,7 +69,7 @@ class BatchBuffer {
   #bytes = 0;
   #begunAt = 0;
   #reached: Offset | undefined;
-  #told: Offset = logStart;
+  #announced: Offset = logStart;
   #end: StreamEnd | undefined;
 
   constructor(limits: BatchLimits, signal: AbortSignal) {
@@ -90,8 +90,8 @@ class BatchBuffer {
   async fill(open: OpenStream): Promise<void> {
     try {
       const stream = open((offset) => {
-        if (offset <= this.#told) return;
-        this.#told = offset;
+        if (offset <= this.#announced) return;
+        this.#announced = offset;
         this.#begin();
         this.#reached = offset;
         this.#filled.open();

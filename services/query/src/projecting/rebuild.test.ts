@@ -43,14 +43,14 @@ it("builds the same tables from the log, beside a query that keeps following", a
     signal,
   });
   using ask = queryClient(query.address);
-  const told: number[] = [];
+  const reported: number[] = [];
   let end = 0;
   while (later.length > 0) {
     end = await written(on, later.splice(0, 50));
-    told.push(parsePosition((await ask.position()).position)?.offset ?? -1);
+    reported.push(parsePosition((await ask.position()).position)?.offset ?? -1);
   }
   await rebuilt;
-  expect(told).toEqual(told.toSorted((a, b) => a - b));
+  expect(reported).toEqual(reported.toSorted((a, b) => a - b));
   await reaches(query, end);
 
   await using straight = await freshDatabase(migrated);

@@ -43,14 +43,14 @@ export type HistoryOptions = {
   readonly source: SourceName;
   readonly order: TableOrder;
   readonly spoiled: readonly Parameters<Database["db"]["deleteFrom"]>[0][];
-  readonly tell: (script: Scenario, session: "first" | "erased" | "last", random: Random) => void;
+  readonly report: (script: Scenario, session: "first" | "erased" | "last", random: Random) => void;
 };
 
 /** The tests that the tables of any upstream pass after a random history. To be called within a `describe`. */
-export function testHistory({ source, order, spoiled, tell }: HistoryOptions): () => History {
+export function testHistory({ source, order, spoiled, report }: HistoryOptions): () => History {
   const random = seeded(searchSeed);
   let history: History | undefined;
-  const told = () => history ?? expect.fail("nothing was written");
+  const reported = () => history ?? expect.fail("nothing was written");
   /** The tables after one straight run. */
   let expected: Awaited<ReturnType<typeof contents>>;
 
@@ -58,7 +58,7 @@ export function testHistory({ source, order, spoiled, tell }: HistoryOptions): (
     const on = await stage();
     const script = scenario(source);
     for (const session of ["first", "erased", "last"] as const) {
-      tell(script, session, random);
+      report(script, session, random);
       if (session === "erased") script.add({ kind: "session.erased", session, subject: session });
     }
     const end = (await on.write(script.events)).at(-1) ?? 0;
@@ -74,7 +74,7 @@ export function testHistory({ source, order, spoiled, tell }: HistoryOptions): (
   });
 
   it(`its tables are the same however the log is cut into batches (seed ${searchSeed})`, async () => {
-    const { on, end } = told();
+    const { on, end } = reported();
     await using database = await freshDatabase(migrated);
     for (let next = 0; next < end; ) {
       next = Math.min(end, next + 1 + random(300));
@@ -85,7 +85,7 @@ export function testHistory({ source, order, spoiled, tell }: HistoryOptions): (
   });
 
   it(`a rebuild creates the same tables (seed ${searchSeed})`, async ({ signal }) => {
-    const { on, end } = told();
+    const { on, end } = reported();
     await using database = await freshDatabase(migrated);
     await projectUntil(database.url, on.log.reader, end, { views });
     await using opened = openDatabase({ url: database.url, connections: 1 });
@@ -94,7 +94,7 @@ export function testHistory({ source, order, spoiled, tell }: HistoryOptions): (
     expect(differencesOf(await contents(database.url, order), expected)).toEqual([]);
   });
 
-  return told;
+  return reported;
 }
 
 /** What the handlers of the API need to read a history. */

@@ -63,12 +63,12 @@ function randomResource(random: Random, server: VagrantSession): void {
   if (random(4) === 0) {
     server.removed(kind, id);
   } else if (kind === "target") {
-    server.told(kind, id, { name, provider: "virtualbox", state: random(7) as Operation_PhysicalState });
+    server.reported(kind, id, { name, provider: "virtualbox", state: random(7) as Operation_PhysicalState });
   } else if (kind === "box") {
-    server.told(kind, id, { name, version: "1.0\0", provider: "virtualbox" });
+    server.reported(kind, id, { name, version: "1.0\0", provider: "virtualbox" });
   } else if (kind === "runner") {
-    server.told(kind, id, { by_id_only: true, components: [{ type: random(17) as Component_Type, name }] });
+    server.reported(kind, id, { by_id_only: true, components: [{ type: random(17) as Component_Type, name }] });
   } else {
-    server.told(kind, id, { name, path: `/home/alice/${name}` });
+    server.reported(kind, id, { name, path: `/home/alice/${name}` });
   }
 }

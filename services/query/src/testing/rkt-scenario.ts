@@ -52,7 +52,7 @@ export function rktSession(session: string, { add }: Pick<Scenario, "add">) {
       of("pod.exited", pod, { started: true }, { outcome }),
     ];
   };
-  const looked = (changed: DeepPartial<Pod> & { readonly id: string }, facts: (pod: Pod) => Fact[], when: When) => {
+  const observed = (changed: DeepPartial<Pod> & { readonly id: string }, facts: (pod: Pod) => Fact[], when: When) => {
     const pod = Pod.fromPartial({ ...known(changed.id), ...changed });
     pods.set(pod.id, pod);
     frame("pods", original("v1alpha.Pod", Pod.encode(pod).finish()), facts(pod), when);
@@ -91,7 +91,7 @@ export function rktSession(session: string, { add }: Pick<Scenario, "add">) {
     },
     /** A pod as it is listed, without a fact. */
     seen: (pod: DeepPartial<Pod> & { readonly id: string }, when: When = {}) =>
-      looked(pod, (now) => [of("pod.changed", now)], when),
+      observed(pod, (now) => [of("pod.changed", now)], when),
     prepared(id: string, apps: readonly string[], when: When = {}) {
       const listed = apps.map((name) => ({
         name,
@@ -100,7 +100,7 @@ export function rktSession(session: string, { add }: Pick<Scenario, "add">) {
       const state = PodState.POD_STATE_PREPARED;
       const manifest = Buffer.from(JSON.stringify({ acKind: "PodManifest", apps }));
       const pod = { id, pid: -1, state, apps: listed, manifest, created_at: nanos(when.at ?? 0) };
-      looked(pod, (now) => [of("pod.prepared", now)], when);
+      observed(pod, (now) => [of("pod.prepared", now)], when);
     },
     started(id: string, when: When = {}) {
       const running = {
@@ -116,21 +116,21 @@ export function rktSession(session: string, { add }: Pick<Scenario, "add">) {
         of("pod.started", pod),
         ...pod.apps.map(({ name }) => ofApp("app.started", pod, name)),
       ];
-      looked(running, facts, when);
+      observed(running, facts, when);
     },
     /** An app of a pod that keeps running. */
     appExited(id: string, app: string, exit_code: number, when: When = {}) {
       const apps = known(id).apps.map((one) => (one.name === app ? { ...one, exit_code } : one));
-      looked({ id, apps }, (pod) => [exit(pod, app, exit_code)], when);
+      observed({ id, apps }, (pod) => [exit(pod, app, exit_code)], when);
     },
     appStarted(id: string, app: string, when: When = {}) {
       const apps = known(id).apps.map((one) => (one.name === app ? { ...one, exit_code: 0 } : one));
-      looked({ id, apps }, (pod) => [ofApp("app.started", pod, app, {}, { inferred: true })], when);
+      observed({ id, apps }, (pod) => [ofApp("app.started", pod, app, {}, { inferred: true })], when);
     },
     appRemoved(id: string, app: string, when: When = {}) {
       const apps = known(id).apps.filter(({ name }) => name !== app);
       const outcome = Outcome.OUTCOME_UNKNOWN;
-      looked({ id, apps }, (pod) => [ofApp("app.exited", pod, app, { removed: true }, { outcome })], when);
+      observed({ id, apps }, (pod) => [ofApp("app.exited", pod, app, { removed: true }, { outcome })], when);
     },
     exited(id: string, codes: readonly number[] = [], when: When = {}) {
       const apps = known(id).apps.map((app, index) => ({
@@ -139,23 +139,23 @@ export function rktSession(session: string, { add }: Pick<Scenario, "add">) {
         exit_code: codes[index] ?? 0,
       }));
       const over = { id, state: PodState.POD_STATE_EXITED, cgroup: "", apps };
-      looked(over, (pod) => exits(pod, codes.length === 0 ? pod.apps.map(() => 0) : codes), when);
+      observed(over, (pod) => exits(pod, codes.length === 0 ? pod.apps.map(() => 0) : codes), when);
     },
     /** The pod ended before it started. */
     failed(id: string, when: When = {}) {
       const facts = (pod: Pod) => [of("pod.exited", pod, { started: false }, { outcome: Outcome.OUTCOME_UNKNOWN })];
-      looked({ id, state: PodState.POD_STATE_EXITED }, facts, when);
+      observed({ id, state: PodState.POD_STATE_EXITED }, facts, when);
     },
     /** The host keeps reporting the pod as running after its end was recorded. */
     contradicted(id: string, when: When = {}) {
       const apps = known(id).apps.map((app) => ({ ...app, state: AppState.APP_STATE_RUNNING, exit_code: 0 }));
       const running = { id, state: PodState.POD_STATE_RUNNING, cgroup: `/machine.slice/${id}`, apps };
-      looked(running, (pod) => [of("pod.contradicted", pod)], when);
+      observed(running, (pod) => [of("pod.contradicted", pod)], when);
     },
     marked(id: string, when: When = {}) {
       collected.add(id);
       const garbage = { id, state: PodState.POD_STATE_GARBAGE, networks: [], gc_marked_at: nanos(when.at ?? 0) };
-      looked(garbage, (pod) => [of("pod.collected", pod, { phase: "marked" })], when);
+      observed(garbage, (pod) => [of("pod.collected", pod, { phase: "marked" })], when);
     },
     /** rkt reports almost nothing about such a pod. */
     deleting(id: string, when: When = {}) {
@@ -164,7 +164,7 @@ export function rktSession(session: string, { add }: Pick<Scenario, "add">) {
       const apps = known(id).apps.map(({ name, image }) => ({ name, ...(image && { image }) }));
       const almostNothing = Pod.fromPartial({ id, pid: -1, apps, manifest: known(id).manifest });
       const facts = (pod: Pod) => [first ? of("pod.collected", pod, { phase: "deleting" }) : of("pod.changed", pod)];
-      looked(almostNothing, facts, when);
+      observed(almostNothing, facts, when);
     },
     /** The item is no longer listed. */
     removed(id: string, when: When = {}) {

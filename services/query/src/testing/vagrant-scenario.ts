@@ -55,7 +55,7 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
   /** The end of a command without an answer: the command can't go on without its job. */
   const withJob = (job: Job, how: Fields): Fact[] =>
     job.ack_time === undefined ? [] : ofCommand("command.finished", job, {}, { ...how, inferred: true });
-  const looked = (changed: DeepPartial<Job> & { readonly id: string }, facts: (job: Job) => Fact[], when: When) => {
+  const observed = (changed: DeepPartial<Job> & { readonly id: string }, facts: (job: Job) => Fact[], when: When) => {
     const job = Job.fromPartial({ ...known(changed.id), ...changed });
     jobs.set(job.id, job);
     frame("jobs", original("hashicorp.vagrant.Job", Job.encode(job).finish()), facts(job), when);
@@ -83,19 +83,19 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
       const scope = { $case: "project" as const, value: { resource_id: "P1", name: "shop" } };
       const target_runner = { target: { $case: "id" as const, value: { id: "R1" } } };
       const job = { id, operation, scope, target_runner, state: Job_State.QUEUED, queue_time };
-      looked(job, (now) => [ofJob("job.queued", now)], when);
+      observed(job, (now) => [ofJob("job.queued", now)], when);
     },
     assigned(id: string, when: When = {}) {
       const waiting = { id, state: Job_State.WAITING, assign_time: timestamp(startedAt + (when.at ?? 0)) };
-      looked(waiting, (job) => [ofJob("job.assigned", job, { attempt: 1 })], when);
+      observed(waiting, (job) => [ofJob("job.assigned", job, { attempt: 1 })], when);
     },
     started(id: string, when: When = {}) {
       const running = { id, state: Job_State.RUNNING, ack_time: timestamp(startedAt + (when.at ?? 0)) };
-      looked(running, (job) => [ofJob("job.started", job), ...ofCommand("command.started", job)], when);
+      observed(running, (job) => [ofJob("job.started", job), ...ofCommand("command.started", job)], when);
     },
     cancelRequested(id: string, when: When = {}) {
       const cancel_time = timestamp(startedAt + (when.at ?? 0));
-      looked({ id, cancel_time }, (job) => [ofJob("job.cancel_requested", job)], when);
+      observed({ id, cancel_time }, (job) => [ofJob("job.cancel_requested", job)], when);
     },
     /** The job ended, and its command succeeded (no code) or failed. */
     finished(id: string, exit_code?: number, when: When = {}) {
@@ -110,21 +110,21 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
         ofJob("job.succeeded", job, {}, over),
         ...ofCommand("command.finished", job, { succeeded, exit_code: exit_code ?? 0 }, over),
       ];
-      looked({ id, state: Job_State.SUCCESS, complete_time, result }, facts, when);
+      observed({ id, state: Job_State.SUCCESS, complete_time, result }, facts, when);
     },
     failed(id: string, when: When = {}) {
       const complete_time = timestamp(startedAt + (when.at ?? 0));
       const error = { code: 2, message: "no runner could set it up" };
       const over = { outcome: Outcome.OUTCOME_FAILED, error: { code: "2", message: error.message } };
       const facts = (job: Job) => [ofJob("job.failed", job, {}, over), ...withJob(job, over)];
-      looked({ id, state: Job_State.ERROR, complete_time, error }, facts, when);
+      observed({ id, state: Job_State.ERROR, complete_time, error }, facts, when);
     },
     canceled(id: string, when: When = {}) {
       const cancel_time = timestamp(startedAt + (when.at ?? 0));
       const error = { code: 1, message: "canceled" };
       const over = { outcome: Outcome.OUTCOME_CANCELED, error: { code: "1", message: "canceled" } };
       const facts = (job: Job) => [ofJob("job.canceled", job, { reason: "requested" }, over), ...withJob(job, over)];
-      looked({ id, state: Job_State.ERROR, cancel_time, error }, facts, when);
+      observed({ id, state: Job_State.ERROR, cancel_time, error }, facts, when);
     },
     /** The job is no longer listed, and the server no longer answers about it. */
     lost(id: string, when: When = {}) {
@@ -163,7 +163,12 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
       resources.set(`${kind}/${id}`, { kind, id, bytes: encoded(kind, id, message) });
     },
     /** The resource was added or changed. */
-    told<Kind extends ResourceKind>(kind: Kind, id: string, message: DeepPartial<MessageOf<Kind>>, when: When = {}) {
+    reported<Kind extends ResourceKind>(
+      kind: Kind,
+      id: string,
+      message: DeepPartial<MessageOf<Kind>>,
+      when: When = {},
+    ) {
       const verb = resources.has(`${kind}/${id}`) ? "changed" : "added";
       const bytes = encoded(kind, id, message);
       resources.set(`${kind}/${id}`, { kind, id, bytes });

@@ -47,12 +47,12 @@ it.each([
   ["refused", refuses, "not for you"],
   ["broken off", breaksOff, "the connection was lost"],
   ["ended by an error", fails, "NATS aborted the snapshot"],
-])("a backup that is %s leaves nothing in a folder that was there", async (_, answer, told) => {
+])("a backup that is %s leaves nothing in a folder that was there", async (_, answer, reported) => {
   const folder = mkdtempSync(join(root, "there-"));
   await using gateway = await startGateway(answer);
   await using cli = backUpFrom(gateway.url, folder);
   expect(await cli.ended).toBe(1);
-  expect(cli.stderr()).toContain(told);
+  expect(cli.stderr()).toContain(reported);
   expect(readdirSync(folder)).toEqual([]);
 });
 

@@ -33,7 +33,7 @@ async function get<Answer>({ env }: TestUp, path: string): Promise<{ status: num
 }
 
 /** A backup and a rebuild of the Tapedeck that runs on a data folder. */
-async function tellsHowFar(data: string): Promise<void> {
+async function reportsHowFar(data: string): Promise<void> {
   const said = vi.spyOn(console, "log").mockReturnValue();
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
   onTestFinished(() => void vi.restoreAllMocks());
@@ -68,7 +68,7 @@ it("a log that was backed up comes back: positions from before are good, what ca
   const tokens = JSON.parse(readFileSync(join(cwd, "kept", "tokens.json"), "utf8")) as object;
   expect(Object.values(tokens)).toMatchObject([{ name: "a page", roles: ["viewer"] }]);
   expect(await run("backup", "kept")).toMatchObject({ code: 1, err: expect.stringContaining("kept is not empty") });
-  await tellsHowFar(join(cwd, ".tapedeck"));
+  await reportsHowFar(join(cwd, ".tapedeck"));
   expect(await run("restore", "kept")).toMatchObject({
     code: 1,
     err: expect.stringMatching(/Tapedeck runs on .*: stop it/),

@@ -31,18 +31,18 @@ function processes(count: number, frames: number): ImportedProcess[] {
 
 it("all processes come through one push, in order, in far fewer messages than they have frames", async () => {
   await using recorder = await startRecorder();
-  const told: number[] = [];
+  const reported: number[] = [];
   const source = await pushProcesses(processes(40, 250), {
     ...{ developer: "alice", project: "shop", file: "events.log", labels: { ticket: "1" }, redact: "on" },
     target: grpcTarget(recorder.url),
-    onRecorded: (messages) => told.push(messages),
+    onRecorded: (messages) => reported.push(messages),
   });
   expect(source).toBe("default/alice/shop/skaffold");
   expect(recorder.hellos).toMatchObject([{ project: "shop", labels: { imported: "true", ticket: "1" } }]);
   const texts = recorder.items.flatMap(({ what }) => (what?.$case === "frame" ? [String(what.value.bytes)] : []));
   expect(texts).toEqual(processes(40, 250).flatMap(({ frames }) => frames.map(({ bytes }) => String(bytes))));
   expect(recorder.items.filter(({ what }) => what?.$case === "closed")).toHaveLength(40);
-  expect(told.at(-1)).toBe(10_080);
+  expect(reported.at(-1)).toBe(10_080);
   // 10,080 items and the hello.
   expect(recorder.requests()).toBeLessThan(20);
 });

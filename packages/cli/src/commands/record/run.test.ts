@@ -3,7 +3,7 @@ import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import { startRecorder, type TestRecorder } from "../../testing/recorder.ts";
-import { framesOf, has, lines, recording, said, tells, users } from "./testing/users.ts";
+import { framesOf, has, lines, recording, reports, said, users } from "./testing/users.ts";
 
 // What waits while another tap has its source, and all that `record --waiting` says: run.long.test.ts.
 
@@ -24,7 +24,7 @@ test.concurrent("records what runs already, waits for it, goes on with the next 
   await using cli = record(address, "--label", "ticket=7", "--project", "My Shop", "--set", "logs=off");
   await playTo(first, recorder);
   await first.end("kill");
-  await tells(cli, "lost");
+  await reports(cli, "lost");
   await using second = await startFakeSkaffold({ recording, port });
   await until(() => lines(cli).filter((line) => line.startsWith("connected")).length === 2, { message: "it again" });
   process.kill(cli.child.pid ?? 0, "SIGINT");
@@ -52,9 +52,9 @@ test.concurrent("what was not taken waits, and the same command takes it up as t
   const { record, waiting } = user(address);
   await using fake = await startFakeSkaffold({ recording });
   await using before = record(fake.address);
-  await tells(before, "connected to");
+  await reports(before, "connected to");
   await fake.play();
-  await tells(before, `not recorded yet: nothing listens at ${address}`);
+  await reports(before, `not recorded yet: nothing listens at ${address}`);
   process.kill(before.child.pid ?? 0, "SIGTERM");
   expect(await before.ended).toBe(1);
   expect(lines(before).at(-1)).toMatch(/^not recorded yet \(.*\): \d+ items wait in .* for the same command, or/);
@@ -76,8 +76,8 @@ test.concurrent("takes another name where the source is taken, and the token's d
   const { cli, run } = user(recorder.address);
   await using fake = await startFakeSkaffold({ recording });
   await using recording2 = cli(["record", "--upstream", "skaffold", "--address", fake.address]);
-  await tells(recording2, "dora/shop is already recorded by another tap: this one is recorded as dora/shop-2");
-  expect(await tells(recording2, `recording as default/dora/shop-2/skaffold at ${recorder.address}`)).toBe(true);
+  await reports(recording2, "dora/shop is already recorded by another tap: this one is recorded as dora/shop-2");
+  expect(await reports(recording2, `recording as default/dora/shop-2/skaffold at ${recorder.address}`)).toBe(true);
 
   const ran = run("alice", { TAPEDECK_PROJECT: "blog" });
   expect(await ran.ended).toBe(0);

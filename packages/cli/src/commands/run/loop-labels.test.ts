@@ -23,21 +23,21 @@ function watched(names: readonly GitName[] = gitNames) {
   const questions: ((state: GitState) => void)[] = [];
   const loops = new LoopLabels({
     ...{ labels: Promise.resolve(own), names, append: (item: TapItem) => items.push(item) },
-    look: () => new Promise((resolve) => void questions.push(resolve)),
+    readGit: () => new Promise((resolve) => void questions.push(resolve)),
   });
   /** A loop begins, and git answers. */
   const loop = async (ms: number, state: GitState, connection?: string) => {
-    loops.see(loopFrame(ms, connection));
+    loops.observe(loopFrame(ms, connection));
     await until(() => questions.length > 0, { message: "git to be asked" });
     questions.shift()?.(state);
     await loops.idle();
   };
-  const told = () => items.map(({ what }) => (what?.$case === "labelled" ? what.value.labels : undefined));
-  return { loops, items, questions, loop, told };
+  const reported = () => items.map(({ what }) => (what?.$case === "labelled" ? what.value.labels : undefined));
+  return { loops, items, questions, loop, reported };
 }
 
 it("tells what has changed since the session began, with the loop's own time", async () => {
-  const { loop, items, told } = watched();
+  const { loop, items, reported } = watched();
   const now = Date.now();
   await loop(now, clean);
   expect(items).toEqual([]);
@@ -55,24 +55,24 @@ it("tells what has changed since the session began, with the loop's own time", a
   await loop(now + 20, { branch: "fix", commit: "b2", dirty: "true" });
   expect(items).toHaveLength(1);
   await loop(now + 30, clean);
-  expect(told().at(-1)).toEqual({ branch: "main", commit: "a1", dirty: "false" });
+  expect(reported().at(-1)).toEqual({ branch: "main", commit: "a1", dirty: "false" });
 });
 
 it("tells that there is no branch any more, and takes no silence of git for that", async () => {
-  const { loop, told } = watched();
+  const { loop, reported } = watched();
   const now = Date.now();
   await loop(now, { branch: undefined, commit: undefined, dirty: undefined });
   await loop(now, { branch: "", commit: "b2", dirty: undefined });
   await loop(now, { branch: undefined, commit: "b2", dirty: undefined });
-  expect(told()).toEqual([{ branch: "", commit: "b2", dirty: "false" }]);
+  expect(reported()).toEqual([{ branch: "", commit: "b2", dirty: "false" }]);
 });
 
 it("leaves out what CI or the user has set, and asks nothing where that is all", async () => {
-  const { loop, told } = watched(["commit", "dirty"]);
+  const { loop, reported } = watched(["commit", "dirty"]);
   await loop(Date.now(), { branch: "fix", commit: "b2", dirty: "false" });
-  expect(told()).toEqual([{ commit: "b2", dirty: "false" }]);
+  expect(reported()).toEqual([{ commit: "b2", dirty: "false" }]);
   const silent = watched([]);
-  silent.loops.see(loopFrame(Date.now()));
+  silent.loops.observe(loopFrame(Date.now()));
   await silent.loops.idle();
   expect(silent.questions).toEqual([]);
 });
@@ -87,20 +87,20 @@ it("tells another connection again what its session does not know", async () => 
 });
 
 it("tells another connection of what the session began with, because it may have been told otherwise since", async () => {
-  const { loop, told } = watched();
+  const { loop, reported } = watched();
   const now = Date.now();
   await loop(now, { branch: "fix", commit: "b2", dirty: "false" });
   await loop(now, clean, "C2");
   await loop(now, clean, "C2");
-  expect(told()).toEqual([{ branch: "fix", commit: "b2", dirty: "false" }, clean]);
+  expect(reported()).toEqual([{ branch: "fix", commit: "b2", dirty: "false" }, clean]);
 });
 
 it("asks for the newest of the loops that begin while git is asked", async () => {
   const { loops, questions, items } = watched();
   const now = Date.now();
-  loops.see(loopFrame(now));
+  loops.observe(loopFrame(now));
   await until(() => questions.length === 1, { message: "the first question" });
-  for (const ms of [10, 20]) loops.see(loopFrame(now + ms));
+  for (const ms of [10, 20]) loops.observe(loopFrame(now + ms));
   questions.shift()?.({ ...clean, commit: "b2" });
   await until(() => questions.length === 1, { message: "the second question" });
   questions.shift()?.({ ...clean, commit: "c3" });
@@ -114,16 +114,17 @@ it("asks nothing about a loop that is only repeated, that ends, or of another ch
   const { loops, questions } = watched();
   const old = loopFrame(Date.now() - 60_000);
   const { what } = loopFrame(Date.now());
-  loops.see(old);
-  loops.see(loopFrame(Date.now(), "C1", "Succeeded"));
-  if (what?.$case === "frame") loops.see({ ...old, what: { $case: "frame", value: { ...what.value, channel: "v2" } } });
+  loops.observe(old);
+  loops.observe(loopFrame(Date.now(), "C1", "Succeeded"));
+  if (what?.$case === "frame")
+    loops.observe({ ...old, what: { $case: "frame", value: { ...what.value, channel: "v2" } } });
   await loops.idle();
   expect(questions).toEqual([]);
 });
 
 it("adds nothing after its end, which does not wait for git for long", async () => {
   const { loops, questions, items } = watched();
-  loops.see(loopFrame(Date.now()));
+  loops.observe(loopFrame(Date.now()));
   await until(() => questions.length === 1, { message: "the question" });
   await loops.stop(1, never);
   questions.shift()?.({ ...clean, commit: "b2" });

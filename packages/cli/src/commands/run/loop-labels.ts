@@ -11,7 +11,7 @@ export type LoopLabelsOptions = {
   /** The labels that git may change: neither the user nor CI has set them. */
   readonly names: readonly GitName[];
   /** What is checked out now. Never rejects. */
-  readonly look: () => Promise<GitState>;
+  readonly readGit: () => Promise<GitState>;
   /** Takes an item at once. */
   readonly append: (item: TapItem) => unknown;
 };
@@ -28,9 +28,9 @@ const freshMs = 5_000;
 export class LoopLabels {
   readonly #options: LoopLabelsOptions;
   #next: LoopStart | undefined;
-  #looking: Promise<void> | undefined;
+  #asking: Promise<void> | undefined;
   /** What was told last, of one connection: another process has the session's labels again. */
-  #told: { readonly connection: string; readonly labels: Labels } | undefined;
+  #emitted: { readonly connection: string; readonly labels: Labels } | undefined;
   #hasStopped = false;
 
   constructor(options: LoopLabelsOptions) {
@@ -38,17 +38,17 @@ export class LoopLabels {
   }
 
   /** Takes each item of the tap, after it was handed on. */
-  see({ connection, at, what }: TapItem): void {
+  observe({ connection, at, what }: TapItem): void {
     if (what?.$case !== "frame" || what.value.channel !== "v1" || this.#options.names.length === 0) return;
     const since = loopStartOf(what.value.bytes);
     if (since === undefined || msBetween(since, timestampNow()) > freshMs) return;
     this.#next = { connection, at, since };
-    this.#looking ??= this.#look();
+    this.#asking ??= this.#askGit();
   }
 
   /** Resolves when git was asked about every loop that has begun. */
   async idle(): Promise<void> {
-    await this.#looking;
+    await this.#asking;
   }
 
   /** The same, but not for long. Nothing is added after it. */
@@ -60,13 +60,13 @@ export class LoopLabels {
     this.#hasStopped = true;
   }
 
-  async #look(): Promise<void> {
+  async #askGit(): Promise<void> {
     const labels = await this.#options.labels;
     for (let start = this.#takeNext(); start !== undefined; start = this.#takeNext()) {
-      const now = await this.#options.look();
-      if (!this.#hasStopped) this.#tell(start, labels, now);
+      const now = await this.#options.readGit();
+      if (!this.#hasStopped) this.#emit(start, labels, now);
     }
-    this.#looking = undefined;
+    this.#asking = undefined;
   }
 
   #takeNext(): LoopStart | undefined {
@@ -75,17 +75,17 @@ export class LoopLabels {
     return next;
   }
 
-  #tell({ connection, at, since }: LoopStart, own: Labels, now: GitState): void {
+  #emit({ connection, at, since }: LoopStart, own: Labels, now: GitState): void {
     const { names, append } = this.#options;
     if (names.every((name) => now[name] === undefined)) return;
-    const isTold = this.#told?.connection === connection;
-    const told = isTold ? this.#told?.labels : own;
-    const current = (name: GitName) => now[name] ?? told?.[name] ?? "";
+    const isSameConnection = this.#emitted?.connection === connection;
+    const known = isSameConnection ? this.#emitted?.labels : own;
+    const current = (name: GitName) => now[name] ?? known?.[name] ?? "";
     // Another connection may go on with the session of the last one, to which what was told then still applies.
-    const isKnown = isTold || this.#told === undefined;
-    if (isKnown && names.every((name) => current(name) === (told?.[name] ?? ""))) return;
+    const mayCompare = isSameConnection || this.#emitted === undefined;
+    if (mayCompare && names.every((name) => current(name) === (known?.[name] ?? ""))) return;
     const labels = Object.fromEntries(names.map((name) => [name, current(name)]));
-    this.#told = { connection, labels };
+    this.#emitted = { connection, labels };
     append({ connection, at, what: { $case: "labelled", value: { labels, since } } });
   }
 }

@@ -27,7 +27,7 @@ export type RecordCommand = {
   readonly asked: string | undefined;
   readonly labels: Promise<Labels>;
   /** Absent: the upstream has no dev loops. */
-  readonly git?: { readonly names: readonly GitName[]; readonly look: () => Promise<GitState> } | undefined;
+  readonly git?: { readonly names: readonly GitName[]; readonly readGit: () => Promise<GitState> } | undefined;
   /** The command is the upstream's process itself, so its end and exit code are the session's. */
   readonly isUpstream: boolean;
   /** The upstream's process is gone when the command has ended and the connection with it. */
@@ -75,7 +75,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
   const loopLabels = options.git && new LoopLabels({ labels: options.labels, ...options.git, append });
   const emit = (item: TapItem) => {
     connections.emit(item);
-    loopLabels?.see(item);
+    loopLabels?.observe(item);
   };
   const running = taps[upstream].run({ address, settings, emit, signal: leaving.signal });
 

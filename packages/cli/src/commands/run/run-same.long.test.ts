@@ -1,4 +1,4 @@
-import { type Case, Desks, inARow, testSame } from "./testing/same.ts";
+import { type Case, Harnesses, inARow, testSame } from "./testing/same.ts";
 
 const cases: readonly Case[] = [
   { title: "a command that ends by itself", command: ["skaffold", "build", "-p", "staging"], recorded: 1 },
@@ -36,4 +36,4 @@ const cases: readonly Case[] = [
   { title: "arguments behind --", command: ["skaffold", "exec", "task", "--", "--rpc-port=1"], recorded: 1 },
 ];
 
-testSame(new Desks(), cases);
+testSame(new Harnesses(), cases);

@@ -1,11 +1,11 @@
 import { spawn, spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
 import { collect } from "../../testing/cli.ts";
-import { type Case, Desks, inARow, main, run, testSame } from "./testing/same.ts";
+import { type Case, Harnesses, inARow, main, run, testSame } from "./testing/same.ts";
 
 // More in run-same.long.test.ts.
 
-const desks = new Desks();
+const harnesses = new Harnesses();
 
 const cases: readonly Case[] = [
   { title: "one that fails", command: ["skaffold", "build"], env: { STAND_IN_EXIT: "3" }, recorded: 1 },
@@ -32,12 +32,12 @@ const cases: readonly Case[] = [
   },
 ];
 
-testSame(desks, cases);
+testSame(harnesses, cases);
 
 test("the terminal is the command's", async ({ skip }) => {
   if (spawnSync("script", ["--version"]).status !== 0) skip("there is no program `script` here");
   const onTerminal = async (command: string) => {
-    const { cwd, env } = desks.desk({ STAND_IN_EXIT: "5" });
+    const { cwd, env } = harnesses.harness({ STAND_IN_EXIT: "5" });
     await using ran = collect(
       spawn("script", ["-qec", command, "/dev/null"], { cwd, env, stdio: ["pipe", "pipe", "pipe"] }),
     );

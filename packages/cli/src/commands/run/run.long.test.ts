@@ -7,7 +7,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { describe, expect, it } from "vitest";
 import { startCli } from "../../testing/cli.ts";
 import { startRecorder, urlOf } from "../../testing/recorder.ts";
-import { build, framesOf, messagesOf, nobody, projects, told } from "./testing/projects.ts";
+import { build, framesOf, messagesOf, nobody, projects, reported } from "./testing/projects.ts";
 
 const project = projects();
 
@@ -24,7 +24,7 @@ describe("tapedeck run", () => {
     const { cwd, env } = project();
     const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "dev"], { cwd, env });
     await until(() => recorder.hellos.length > 0, { message: "a name that is free" });
-    await until(() => told(cli.stdout()).length > 0, { message: "the command to run" });
+    await until(() => reported(cli.stdout()).length > 0, { message: "the command to run" });
     process.kill(cli.child.pid ?? 0, "SIGINT");
     expect(await cli.ended).toBe(0);
     expect(recorder.hellos.map(({ project: name }) => name)).toEqual(["shop-3"]);
@@ -56,7 +56,7 @@ describe("tapedeck run", () => {
     const { cwd, env, spill, waiting } = project();
     const stand = { STAND_IN_NOW: "1", STAND_IN_STDERR: "still building\n" };
     const killed = startCli(["run", "--", "skaffold", "dev"], { cwd, env: { ...env, ...stand } });
-    await until(() => told(killed.stdout()).length > 0, { message: "the command to run" });
+    await until(() => reported(killed.stdout()).length > 0, { message: "the command to run" });
     const { note, command, file } = noteIn(spill);
     for (const one of [file, `${file}.v2`]) expect(statSync(one).mode & 0o777).toBe(0o600);
     process.kill(killed.child.pid ?? 0, "SIGKILL");
@@ -70,8 +70,8 @@ describe("tapedeck run", () => {
     await until(() => readFileSync(`${file}.v2`, "utf8") !== "", { message: "the file to be written" });
     await until(() => !isAlive(command), { message: "the command to end" });
     // Its output goes where it went, and nobody else has told it to end.
-    await until(() => told(killed.stdout()).length > 1, { message: "its last words" });
-    expect(told(killed.stdout()).slice(1)).toEqual([{ signal: "SIGINT" }]);
+    await until(() => reported(killed.stdout()).length > 1, { message: "its last words" });
+    expect(reported(killed.stdout()).slice(1)).toEqual([{ signal: "SIGINT" }]);
     await until(() => killed.stderr() === "still building\n", { message: "what it has said on stderr" });
     const more = { ...env, STAND_IN_OLD: "1", TAPEDECK_URL: urlOf(nobody) };
     const taking = startCli(["record", "--waiting", nobody, "--url", recorder.url], { cwd, env: more });
@@ -87,7 +87,7 @@ describe("tapedeck run", () => {
     const { cwd, env, spill, waiting } = project();
     const at = { ...env, TAPEDECK_URL: urlOf(`127.0.0.1:${port}`) };
     const killed = startCli(["run", "--", "skaffold", "dev"], { cwd, env: { ...at, STAND_IN_NOW: "1" } });
-    await until(() => told(killed.stdout()).length > 0, { message: "the command to run" });
+    await until(() => reported(killed.stdout()).length > 0, { message: "the command to run" });
     const { command } = noteIn(spill);
     process.kill(killed.child.pid ?? 0, "SIGKILL");
     await until(() => killed.child.signalCode === "SIGKILL", { message: "it to die" });

@@ -6,7 +6,7 @@ import { openSpill } from "@tapedeck/tap/spill/spill";
 import { describe, expect, it } from "vitest";
 import { startCli } from "../../testing/cli.ts";
 import { startRecorder, urlOf } from "../../testing/recorder.ts";
-import { build, framesOf, messagesOf, nobody, projects, told } from "./testing/projects.ts";
+import { build, framesOf, messagesOf, nobody, projects, reported } from "./testing/projects.ts";
 
 const project = projects();
 
@@ -31,7 +31,7 @@ describe("tapedeck run", () => {
       env: { ...env, STAND_IN_EXIT: "3" },
     });
     expect(await cli.ended).toBe(3);
-    expect(told(cli.stdout())[0]).toMatchObject({ args: ["build"] });
+    expect(reported(cli.stdout())[0]).toMatchObject({ args: ["build"] });
     expect(cli.stderr()).toMatch(
       /^tapedeck: not recorded yet \(nothing listens at 127.0.0.1:9\): the recording waits in .* for the next `npm start -- --no-demo`\n$/,
     );
@@ -62,7 +62,7 @@ describe("tapedeck run", () => {
     const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "dev"], { cwd, env });
     // Said while the command runs.
     await until(() => cli.stderr().includes("\n"), { message: "the refusal to be told" });
-    await until(() => told(cli.stdout()).length > 0, { message: "the command to run" });
+    await until(() => reported(cli.stdout()).length > 0, { message: "the command to run" });
     process.kill(cli.child.pid ?? 0, "SIGINT");
     expect(await cli.ended).toBe(0);
     const [first, last] = cli.stderr().split("\n");
@@ -79,11 +79,11 @@ describe("tapedeck run", () => {
   ] as const)("passes %s that comes %s to the command, once", async (signal, whom) => {
     const { cwd, env } = project();
     const cli = startCli(["run", "--", "skaffold", "dev"], { cwd, env });
-    await until(() => told(cli.stdout()).length > 0, { message: "the command to run" });
+    await until(() => reported(cli.stdout()).length > 0, { message: "the command to run" });
     const pid = cli.child.pid ?? 0;
     process.kill(whom === "to all" ? -pid : pid, signal);
     expect(await cli.ended).toBe(0);
-    expect(told(cli.stdout()).filter((line) => line.signal !== undefined)).toEqual([{ signal }]);
+    expect(reported(cli.stdout()).filter((line) => line.signal !== undefined)).toEqual([{ signal }]);
   });
 
   it("passes a signal on that comes in the very moment in which the command starts", async () => {
@@ -108,7 +108,7 @@ describe("tapedeck run", () => {
       expect(Number(cli.stdout())).toBe(cli.child.pid);
       const build = startCli(["run", "--", "skaffold", "build"], { cwd, env: { ...env, ...off } });
       expect(await build.ended).toBe(0);
-      expect(told(build.stdout())[0]).toMatchObject({ args: ["build"] });
+      expect(reported(build.stdout())[0]).toMatchObject({ args: ["build"] });
       expect(waiting()).toEqual([]);
     },
   );

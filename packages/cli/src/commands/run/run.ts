@@ -126,7 +126,7 @@ async function record(
 
 /** What git tells of the code, but for what is labelled otherwise. */
 function gitOf(folder: string, given: Labels) {
-  return { names: gitNames.filter((name) => !Object.hasOwn(given, name)), look: () => gitState(folder) };
+  return { names: gitNames.filter((name) => !Object.hasOwn(given, name)), readGit: () => gitState(folder) };
 }
 
 function unrecorded(why: unknown): void {

@@ -21,7 +21,7 @@ export const skaffold: RecordableCommand = {
     }
     if (asked.subcommand === "render") throw new CommandError("skaffold render has no --rpc-port");
     // With a port, Skaffold serves its API in `version` and the like too, and may complain when they are over at once.
-    if (asked.rpcPort === undefined && !mayTell(asked)) return undefined;
+    if (asked.rpcPort === undefined && !mayHaveApi(asked)) return undefined;
     return {
       upstream: "skaffold",
       isUpstream: asked.isSkaffold,
@@ -32,7 +32,7 @@ export const skaffold: RecordableCommand = {
         ? { command: ["skaffold", asked.subcommand, ...asked.choices].filter(Boolean).join(" ") }
         : {},
       address: async () => `127.0.0.1:${port}`,
-      ...(mayTell(asked) && {
+      ...(mayHaveApi(asked) && {
         eventLog: {
           variable: "SKAFFOLD_EVENT_LOG_FILE",
           ...{ file: asked.eventLogFile && resolve(folder, asked.eventLogFile), address: `127.0.0.1:${port}` },
@@ -46,7 +46,7 @@ export const skaffold: RecordableCommand = {
 const withApi: ReadonlySet<string> = new Set("dev debug build run deploy apply test verify exec".split(" "));
 
 /** Whatever may start a Skaffold is asked. */
-function mayTell({ isSkaffold, subcommand = "" }: SkaffoldCommand): boolean {
+function mayHaveApi({ isSkaffold, subcommand = "" }: SkaffoldCommand): boolean {
   return !isSkaffold || withApi.has(subcommand);
 }
 

@@ -42,7 +42,7 @@ describe("Vagrant's server", () => {
     await once(late, "listening");
     const { port } = late.address() as { port: number };
     const tried = once(late, "connection");
-    const found = firstServer((tell) => tell(`127.0.0.1:${port}`), new AbortController().signal);
+    const found = firstServer((report) => report(`127.0.0.1:${port}`), new AbortController().signal);
     await tried;
     late.close();
     await once(late, "close");
@@ -69,7 +69,7 @@ describe("Vagrant's server", () => {
     web.on("connection", () => {
       connections += 1;
     });
-    const found = firstServer((tell) => ["127.0.0.1:1", ...there].forEach(tell), ended.signal);
+    const found = firstServer((report) => ["127.0.0.1:1", ...there].forEach(report), ended.signal);
     // Asked, found to be there all the same, and asked again.
     await until(() => connections >= 3, { message: "the web server to be asked again" });
     mute.close();
@@ -81,7 +81,7 @@ describe("Vagrant's server", () => {
   });
 
   it("that was seen only before the command was over is gone", async () => {
-    expect(await firstServer((tell) => tell("127.0.0.1:1"), AbortSignal.abort())).toEqual({
+    expect(await firstServer((report) => report("127.0.0.1:1"), AbortSignal.abort())).toEqual({
       address: undefined,
       gone: ["127.0.0.1:1"],
     });

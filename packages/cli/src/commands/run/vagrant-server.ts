@@ -11,14 +11,14 @@ export type FoundServer = {
   readonly gone: readonly string[];
 };
 
-export async function firstServer(look: AddressSource, ended: AbortSignal): Promise<FoundServer> {
+export async function firstServer(findAddresses: AddressSource, ended: AbortSignal): Promise<FoundServer> {
   const over = new AbortController();
   const signal = AbortSignal.any([ended, over.signal]);
   const found = Promise.withResolvers<string | undefined>();
   const unknown = new Set<string>();
   if (ended.aborted) found.resolve(undefined);
   ended.addEventListener("abort", () => found.resolve(undefined));
-  look((address) => {
+  findAddresses((address) => {
     unknown.add(address);
     const isThere = () => void unknown.delete(address);
     void isVagrant(address, isThere, signal).then((is) => {

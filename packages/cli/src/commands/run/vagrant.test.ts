@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { collect, startCli } from "../../testing/cli.ts";
 import { startRecorder } from "../../testing/recorder.ts";
 import { canSeeSockets } from "./sockets.ts";
-import { testEnds, testRecorded, told, vagrantProjects } from "./testing/vagrant.ts";
+import { reported, testEnds, testRecorded, vagrantProjects } from "./testing/vagrant.ts";
 
 const project = vagrantProjects();
 const find = canSeeSockets() ? "sockets" : "log";
@@ -33,7 +33,7 @@ describe("tapedeck run of a vagrant", () => {
     });
     expect(await cli.ended).toBe(0);
     expect(cli.stderr()).toMatch(/^\S+ \[WARN\] {2}vagrant: no plugins\n==> web: a deprecated setting\ndone$/);
-    expect(told(cli.stdout())[0]).toMatchObject({ level: "info" });
+    expect(reported(cli.stdout())[0]).toMatchObject({ level: "info" });
 
     const loud = startCli(["run", "--find", "log", "--", "vagrant", "up"], {
       cwd,

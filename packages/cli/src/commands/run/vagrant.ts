@@ -65,7 +65,7 @@ export const vagrant: RecordableCommand = {
       ...recordable,
       env: isLogged ? {} : { VAGRANT_LOG_LEVEL: "info" },
       stderr: logFilter({ shown: logLevel, onAddress: addresses.report }),
-      address: ({ ended }) => server.find(addresses.look, ended),
+      address: ({ ended }) => server.find(addresses.findAddresses, ended),
       get unheard() {
         return server.unheard();
       },
@@ -77,14 +77,14 @@ export const vagrant: RecordableCommand = {
 function finding(what: string) {
   let gone: readonly string[] = [];
   return {
-    async find(look: AddressSource, ended: AbortSignal): Promise<string | undefined> {
+    async find(findAddresses: AddressSource, ended: AbortSignal): Promise<string | undefined> {
       // A command can be over before all is loaded that can ask its server: it is seen at least.
       const addresses = addressRelay();
       const found = new AbortController();
-      look(addresses.report, AbortSignal.any([ended, found.signal]));
+      findAddresses(addresses.report, AbortSignal.any([ended, found.signal]));
       // Loaded while the command starts.
       const { firstServer } = await import("./vagrant-server.ts");
-      const server = await firstServer(addresses.look, ended);
+      const server = await firstServer(addresses.findAddresses, ended);
       found.abort();
       gone = server.gone;
       return server.address;
@@ -98,12 +98,12 @@ function finding(what: string) {
 }
 
 /** Passes addresses to its listener, including those reported before there was one. */
-function addressRelay(): { readonly report: (address: string) => void; readonly look: AddressSource } {
+function addressRelay(): { readonly report: (address: string) => void; readonly findAddresses: AddressSource } {
   const reported: string[] = [];
   let report = (address: string): void => void reported.push(address);
   return {
     report: (address) => report(address),
-    look: (listener) => {
+    findAddresses: (listener) => {
       report = listener;
       reported.forEach(listener);
     },

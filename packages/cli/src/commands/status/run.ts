@@ -68,7 +68,7 @@ export async function status(options: StatusOptions): Promise<void> {
       ),
     );
   }
-  console.log(`\n${healthLine(health, position, doorText(running))}`);
+  console.log(`\n${healthLine(health, position, accessText(running))}`);
   if (health.waitingSpills > 0) console.log(styleText("dim", waitingText(health.waitingSpills, running)));
   printTroubles(health);
 }
@@ -141,16 +141,16 @@ function waitingText(waiting: number, running: RunningUp | undefined): string {
 }
 
 /** How people get in there; nothing for who is open to all on this machine. */
-function doorText(running: RunningUp | undefined): string | undefined {
-  const { tls, auth } = running?.door ?? {};
+function accessText(running: RunningUp | undefined): string | undefined {
+  const { tls, auth } = running?.access ?? {};
   const parts = [tls ? "TLS" : "", auth === "tokens" ? "with tokens" : ""].filter((part) => part !== "");
   return parts.length === 0 ? undefined : parts.join(", ");
 }
 
-function healthLine({ spillBytes, queryLag, foldDrift }: Health, position: string, door: string | undefined): string {
+function healthLine({ spillBytes, queryLag, foldDrift }: Health, position: string, access: string | undefined): string {
   const parts = [
     `position ${position}`,
-    door,
+    access,
     queryLag === undefined ? undefined : queryLag === 0 ? "tables up to date" : `tables ${queryLag} events behind`,
     spillBytes === undefined ? undefined : `spill ${spillBytes === 0 ? "empty" : bytesText(spillBytes)}`,
     foldDrift ? `state differed from the upstream's own ${foldDrift} times (see query's log)` : undefined,

@@ -22,13 +22,13 @@ it.each([
 ])("a NATS to which the disk was full is started again when there is room: %s", async (_, roomBytes, restarts) => {
   const metrics = createMetrics("ingest");
   const full = new Gauge({ name: "tapedeck_ingest_log_full", help: "?", registers: [metrics] });
-  let looks = 0;
+  let observations = 0;
   const counting = new Gauge({
     name: "looks",
     help: "?",
     registers: [metrics],
     collect() {
-      this.set(++looks);
+      this.set(++observations);
     },
   });
   expect(counting).toBeDefined();
@@ -47,11 +47,11 @@ it.each([
     say: (line) => said.push(line),
     signal: stop.signal,
   });
-  await until(() => looks > 3, { message: "some looks" });
+  await until(() => observations > 3, { message: "some looks" });
   expect([restarted, said]).toEqual([0, []]);
   full.set(1);
-  const before = looks;
-  await until(() => looks > before + 5, { message: "some more looks" });
+  const before = observations;
+  await until(() => observations > before + 5, { message: "some more looks" });
   stop.abort();
   await mending;
   expect(restarted).toBe(restarts);
@@ -62,8 +62,8 @@ it.each([
 it("a NATS that takes nothing though it was started again is not started once more, but in the next full disk", async () => {
   const metrics = createMetrics("ingest");
   const full = new Gauge({ name: "tapedeck_ingest_log_full", help: "?", registers: [metrics] });
-  let looks = 0;
-  const collect = () => void looks++;
+  let observations = 0;
+  const collect = () => void observations++;
   expect(new Gauge({ name: "looks", help: "?", registers: [metrics], collect })).toBeDefined();
   await using ingest = await startHealthServer({ host: "127.0.0.1", port: 0, checks: {}, metrics });
   const stop = new AbortController();
@@ -74,17 +74,17 @@ it("a NATS that takes nothing though it was started again is not started once mo
     say: () => {},
     signal: stop.signal,
   });
-  const someLooks = () => {
-    const before = looks;
-    return until(() => looks > before + 5, { message: "some looks" });
+  const someObservations = () => {
+    const before = observations;
+    return until(() => observations > before + 5, { message: "some looks" });
   };
   full.set(1);
-  await someLooks();
+  await someObservations();
   expect(restarted).toBe(1);
   full.set(0);
-  await someLooks();
+  await someObservations();
   full.set(1);
-  await someLooks();
+  await someObservations();
   stop.abort();
   await mending;
   expect(restarted).toBe(2);

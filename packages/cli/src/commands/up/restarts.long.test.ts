@@ -76,10 +76,10 @@ describe("tapedeck up", () => {
     await using tail = ask(...follow, "--json");
     await until(() => idsIn(tail).length > 0, { message: "the tail to show something" });
     const pid = up.cli.child.pid ?? 0;
-    for (const [name, told] of Object.entries(killed)) {
+    for (const [name, reported] of Object.entries(killed)) {
       const before = childOf(pid, name);
       process.kill(before, "SIGKILL");
-      await until(() => up.cli.stdout().includes(told), { message: `${name} to be missed` });
+      await until(() => up.cli.stdout().includes(reported), { message: `${name} to be missed` });
       await until(() => childOf(pid, name) !== before, { message: `${name} to be there again` });
     }
     const run = ask("run", "--developer", "carla", "--project", "blog", "--", "skaffold", "build");

@@ -37,8 +37,8 @@ it("records the hosts that --rkt and tapedeck.yaml name, and shows what happens 
 
   const lines = await until(
     async () => {
-      const told = await ask("tail", "-s", "rack-5/host", "-k", "pod.exited", "-n", "50", "--no-follow");
-      const found = told.trim().split("\n");
+      const reported = await ask("tail", "-s", "rack-5/host", "-k", "pod.exited", "-n", "50", "--no-follow");
+      const found = reported.trim().split("\n");
       return found.length === 4 ? found : undefined;
     },
     { message: "the four pods to have ended" },

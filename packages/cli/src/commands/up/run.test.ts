@@ -134,8 +134,8 @@ describe("tapedeck up", { timeout: 300_000 }, () => {
       (await json<Items<Session>>("sessions")).items.find(({ source }) => source.includes("/bob/"));
     await until(async () => (await waited())?.endedAt, { message: "bob's run to be taken from its spill" });
     expect((await waited())?.labels).toMatchObject({ command: "skaffold build" });
-    const told = () => up.cli.stdout().includes("delivered the waiting recording of bob/");
-    await until(told, { message: "`up` to say so" });
+    const reported = () => up.cli.stdout().includes("delivered the waiting recording of bob/");
+    await until(reported, { message: "`up` to say so" });
   });
 
   it("stops in order at Ctrl-C, and keeps what it has", async () => {

@@ -36,7 +36,7 @@ const leftoversMs = 20_000;
 /** Starts Tapedeck on this machine, keeps it running, and stops it in order at the first SIGINT, SIGTERM or SIGHUP. */
 export async function up(options: UpOptions): Promise<void> {
   const settings = readUpSettings(options, process.env);
-  const { dataDir, storeDir, mode, door } = settings;
+  const { dataDir, storeDir, mode, access } = settings;
   const say = (line: string) => process.stdout.write(`${line}\n`);
   const stop = stopSignal(() => say("\nstopping …"));
 
@@ -68,12 +68,12 @@ export async function up(options: UpOptions): Promise<void> {
   const postgres = settings.postgresUrl === undefined ? addressOf(listeners.postgres) : undefined;
   const addresses = { ...gateway, ...ownAddresses(settings, listeners) };
   const { configFile } = settings;
-  await lock.publish({ mode, storeDir, addresses, door, configFile, sources: tappedSources(sources, settings) });
+  await lock.publish({ mode, storeDir, addresses, access, configFile, sources: tappedSources(sources, settings) });
   const home = spillHome(process.env);
   say(
     welcome({
       mode,
-      door,
+      access,
       addresses: { ...gateway, ...(postgres !== undefined && { postgres }) },
       storeDir,
       sources: sources.map(welcomeSource),

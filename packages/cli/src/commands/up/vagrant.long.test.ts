@@ -54,8 +54,8 @@ it("records the servers that --vagrant and tapedeck.yaml name and those of comma
   // The output comes by a stream of its own.
   const printed = await until(
     async () => {
-      const told = await ask("tail", "-s", "dana/cluster", "-k", "terminal.written", "-n", "50", "--no-follow");
-      return /web2: E: Unable to locate package nope$/m.test(told) && told;
+      const reported = await ask("tail", "-s", "dana/cluster", "-k", "terminal.written", "-n", "50", "--no-follow");
+      return /web2: E: Unable to locate package nope$/m.test(reported) && reported;
     },
     { message: "all output" },
   );

@@ -9,7 +9,7 @@ const sources: Welcome["sources"] = [
 ];
 const options: Welcome = {
   mode: "record",
-  door: { tls: false, auth: "none" },
+  access: { tls: false, auth: "none" },
   addresses: {
     ...{ http: "127.0.0.1:7052", grpc: "127.0.0.1:7051", postgres: "127.0.0.1:7043" },
     "dana/shop/vagrant grpc": "127.0.0.1:50061",
@@ -38,8 +38,8 @@ it("says where everything is, however long its name, and each source on a line",
 it("says where people get in, and with what", () => {
   const endpoints = { "alice/shop http": "127.0.0.1:50062", "bob/shop http": "0.0.0.0:50063" };
   const addresses = { http: "0.0.0.0:7052", grpc: "0.0.0.0:7051", ...endpoints };
-  const door = { tls: true, auth: "tokens", hostName: "deck.example.com" } as const;
-  const [, places, toTry] = shown({ addresses, door, sources: sources.slice(1) });
+  const access = { tls: true, auth: "tokens", hostName: "deck.example.com" } as const;
+  const [, places, toTry] = shown({ addresses, access, sources: sources.slice(1) });
   expect(places).toMatchInlineSnapshot(`
     "  HTTP, WebSocket  https://deck.example.com:7052
       gRPC             deck.example.com:7051
@@ -69,14 +69,14 @@ it("says where people get in, and with what", () => {
   `);
 });
 
-const doors = [
+const accesses = [
   { tls: false, auth: "none" },
   { tls: true, auth: "tokens" },
 ] as const;
-it.each((["record", "demo"] as const).flatMap((mode) => doors.map((door) => [mode, door] as const)))(
+it.each((["record", "demo"] as const).flatMap((mode) => accesses.map((access) => [mode, access] as const)))(
   "fits 80 columns (%s, %j)",
-  (mode, door) => {
-    const lines = shown({ mode, door }).flatMap((part) => part.split("\n"));
+  (mode, access) => {
+    const lines = shown({ mode, access }).flatMap((part) => part.split("\n"));
     expect(lines.filter((line) => line.length > 80)).toEqual([]);
   },
 );

@@ -7,7 +7,7 @@ import type { GatewayAccess } from "../../up/settings.ts";
 
 export type Welcome = {
   readonly mode: "demo" | "record";
-  readonly door: GatewayAccess;
+  readonly access: GatewayAccess;
   readonly addresses: Readonly<Record<string, string>>;
   readonly storeDir: string;
   /** "Alice B/shop" as its user wrote it, "alice-b/shop" as it is asked for, and the address that is dialled. */
@@ -51,26 +51,26 @@ function reachable(address = "", { tls, hostName = "localhost" }: GatewayAccess)
 }
 
 /** What listens for this machine alone is reached under no other name. */
-function endpointAddress(address: string, door: GatewayAccess): string {
-  return isLoopback(address.replace(/:\d+$/, "")) ? address : reachable(address, door);
+function endpointAddress(address: string, access: GatewayAccess): string {
+  return isLoopback(address.replace(/:\d+$/, "")) ? address : reachable(address, access);
 }
 
-function httpUrl({ addresses, door }: Pick<Welcome, "addresses" | "door">): string {
-  return `${door.tls ? "https" : "http"}://${reachable(addresses.http, door)}`;
+function httpUrl({ addresses, access }: Pick<Welcome, "addresses" | "access">): string {
+  return `${access.tls ? "https" : "http"}://${reachable(addresses.http, access)}`;
 }
 
 /** Options of curl and grpcurl by which the token goes with a call. */
 const tokenHeader = '-H "authorization: Bearer $TAPEDECK_TOKEN"';
 
-function places({ addresses, door, storeDir, sources, mode }: Welcome): string[] {
-  const ways = [door.tls ? "TLS" : "", door.auth === "tokens" ? "tokens (tapedeck token create)" : ""];
-  const access = ways.filter((text) => text !== "").join(", ");
+function places({ addresses, access, storeDir, sources, mode }: Welcome): string[] {
+  const ways = [access.tls ? "TLS" : "", access.auth === "tokens" ? "tokens (tapedeck token create)" : ""];
+  const protection = ways.filter((text) => text !== "").join(", ");
   const endpoints = Object.entries(addresses).filter(([name]) => name.includes("/"));
   return [
-    row("HTTP, WebSocket", httpUrl({ addresses, door })),
-    row("gRPC", reachable(addresses.grpc, door)),
-    ...endpoints.map(([name, address]) => row(name, endpointAddress(address, door))),
-    ...(access === "" ? [] : [row("access", access)]),
+    row("HTTP, WebSocket", httpUrl({ addresses, access })),
+    row("gRPC", reachable(addresses.grpc, access)),
+    ...endpoints.map(([name, address]) => row(name, endpointAddress(address, access))),
+    ...(protection === "" ? [] : [row("access", protection)]),
     row("Postgres", addresses.postgres ?? "-"),
     row("data", relative(process.cwd(), storeDir) || storeDir),
     ...sourceRows(mode, sources),
@@ -106,8 +106,8 @@ function toTry(options: Welcome): string[] {
   ];
 }
 
-function lettingIn({ door, program: { here } }: Welcome): string[] {
-  if (door.auth === "none") return [];
+function lettingIn({ access, program: { here } }: Welcome): string[] {
+  if (access.auth === "none") return [];
   const make = `${here} token create --name me --role admin --developer me -q`;
   return [command(`export TAPEDECK_TOKEN=$(\\\n    ${make})`, "gives you access for 90 days")];
 }
@@ -122,14 +122,14 @@ function moreToTry(options: Welcome): string[] {
 }
 
 function skaffoldToTry(
-  { addresses, door, program: { here }, analystUrl }: Welcome,
+  { addresses, access, program: { here }, analystUrl }: Welcome,
   skaffold: WelcomeSource | undefined,
 ) {
   // The log may hold more sources than are configured now.
   const source = skaffold === undefined ? "" : `?source=${skaffold.id}`;
   const sql = "select artifact, count(*) from tapedeck.build_times group by 1";
-  const url = httpUrl({ addresses, door });
-  const curl = door.auth === "tokens" ? `curl ${tokenHeader} \\\n    ` : "curl ";
+  const url = httpUrl({ addresses, access });
+  const curl = access.auth === "tokens" ? `curl ${tokenHeader} \\\n    ` : "curl ";
   return [
     ...(skaffold === undefined ? [command(`${here} state`, "what is built and deployed now")] : []),
     command(`${here} stats builds`, "how long builds take"),
@@ -138,15 +138,15 @@ function skaffoldToTry(
   ];
 }
 
-function grpcurl({ door }: Welcome): string {
-  const token = door.auth === "tokens" ? [tokenHeader] : [];
-  return ["grpcurl", ...(door.tls ? [] : ["-plaintext"]), ...token].join(" ");
+function grpcurl({ access }: Welcome): string {
+  const token = access.auth === "tokens" ? [tokenHeader] : [];
+  return ["grpcurl", ...(access.tls ? [] : ["-plaintext"]), ...token].join(" ");
 }
 
 function rktToTry(options: Welcome, { id }: WelcomeSource) {
-  const { addresses, door, program, analystUrl } = options;
+  const { addresses, access, program, analystUrl } = options;
   const sql = "select app, exit_code, count(*) from tapedeck.rkt_apps group by 1, 2";
-  const call = `-H 'tapedeck-source: ${id}' ${reachable(addresses.grpc, door)} v1alpha.PublicAPI/ListenEvents`;
+  const call = `-H 'tapedeck-source: ${id}' ${reachable(addresses.grpc, access)} v1alpha.PublicAPI/ListenEvents`;
   return [
     command(`${program.here} tail -s ${id} -k 'pod.*'`, "its pods alone"),
     command(`${grpcurl(options)} \\\n    ${call}`, "rkt's own API, with the events that rkt itself never sends"),
@@ -155,10 +155,10 @@ function rktToTry(options: Welcome, { id }: WelcomeSource) {
 }
 
 function vagrantToTry(options: Welcome, { id }: WelcomeSource) {
-  const { addresses, door, program, analystUrl } = options;
+  const { addresses, access, program, analystUrl } = options;
   const sql = "select command, outcome, duration_ms from tapedeck.command_times";
   const metadata = `-H 'tapedeck-source: ${id}' -H 'client-api-protocol: 1,1'`;
-  const call = `${reachable(addresses.grpc, door)} hashicorp.vagrant.Vagrant/_ListJobs`;
+  const call = `${reachable(addresses.grpc, access)} hashicorp.vagrant.Vagrant/_ListJobs`;
   return [
     command(`${program.here} tail -s ${id} -k terminal.written`, "what its commands print"),
     command(

@@ -85,17 +85,17 @@ describe("a job", () => {
     await using it = await shop();
     const id = it.queue();
     const seen: [Job_State, string[]][] = [];
-    const look = async () => {
+    const observation = async () => {
       const job = await it.client.job(id);
       seen.push([job.state, times(job)]);
     };
-    await look();
+    await observation();
     it.jobs.assign(id);
-    await look();
+    await observation();
     it.jobs.ack(id);
-    await look();
+    await observation();
     it.jobs.complete(id, commandResult({ run_result: true }));
-    await look();
+    await observation();
     expect(seen).toEqual([
       [QUEUED, ["queue_time"]],
       [WAITING, ["queue_time", "assign_time"]],

@@ -18,12 +18,12 @@ const { runnerConfig, runnerJobStream, getRunner } = VagrantService;
 const { QUEUED, WAITING, RUNNING, SUCCESS, ERROR } = Job_State;
 
 function talk<Q, A>(call: ClientDuplexStream<Q, A>) {
-  const told: A[] = [];
-  call.on("data", (message: A) => told.push(message));
+  const reported: A[] = [];
+  call.on("data", (message: A) => reported.push(message));
   call.on("error", () => {});
   const end = new Promise<{ code: number; details: string }>((resolve) => call.on("status", resolve));
   return {
-    told,
+    reported,
     end,
     say: (message: Q) => void call.write(message),
     close: () => call.end(),
@@ -51,7 +51,7 @@ async function shop() {
     );
     const say = (event: NonNullable<Sent["event"]>) => stream.say({ event });
     say({ $case: "request", value: { runner_id } });
-    const cases = () => stream.told.map(({ event }) => event?.$case);
+    const cases = () => stream.reported.map(({ event }) => event?.$case);
     return { ...stream, say, cases };
   }
 
@@ -77,12 +77,12 @@ describe("RunnerConfig", () => {
     const runner = Runner.fromPartial({ id: "R1", by_id_only: true, components: [{ type: 1, name: "Command" }] });
     const stream = it.configure();
     stream.say({ event: { $case: "open", value: { runner } } });
-    await until(() => stream.told.length === 1, { message: "the answer" });
-    expect(stream.told[0]?.config?.config_vars).toEqual([]);
+    await until(() => stream.reported.length === 1, { message: "the answer" });
+    expect(stream.reported[0]?.config?.config_vars).toEqual([]);
     expect(await it.client.call(getRunner, { runner_id: "R1" })).toMatchObject(runner);
     stream.close();
     expect(await stream.end).toMatchObject({ code: status.CANCELLED, details: "context canceled" });
-    expect(stream.told).toHaveLength(1);
+    expect(stream.reported).toHaveLength(1);
     await it.fake.restart();
     using again = connectTo(it.fake);
     expect(await again.call(getRunner, { runner_id: "R1" })).toMatchObject({ id: "R1" });
@@ -108,9 +108,9 @@ describe("RunnerJobStream", () => {
     const id = it.queue();
     const later = it.queue();
     const runner = it.serve();
-    await until(() => runner.told.length === 1, { message: "the assignment" });
+    await until(() => runner.reported.length === 1, { message: "the assignment" });
     const job = { id, scope: { value: { name: "shop", basis: { name: "default" } } } };
-    expect(runner.told[0]?.event?.value).toMatchObject({ job });
+    expect(runner.reported[0]?.event?.value).toMatchObject({ job });
     expect(await it.stateOf(id)).toBe(WAITING);
     runner.say({ $case: "ack", value: {} });
     runner.say({ $case: "heartbeat", value: {} });
@@ -168,7 +168,10 @@ describe("RunnerJobStream", () => {
     it.fake.jobs.loseHeartbeat(id);
     expect(await runner.end).toMatchObject({ code: 0 });
     expect(runner.cases()).toEqual(["assignment", "cancel", "cancel"]);
-    expect(runner.told.slice(1).map(({ event }) => event?.value)).toMatchObject([{ force: false }, { force: true }]);
+    expect(runner.reported.slice(1).map(({ event }) => event?.value)).toMatchObject([
+      { force: false },
+      { force: true },
+    ]);
   });
 
   it("of a runner that leaves without a word lets the job run", async () => {

@@ -52,9 +52,9 @@ test("a follower that is ahead of the tail gets nothing twice", async () => {
 test("a follower ends at once when it is told that it has all there is, and has enough", async () => {
   await using log = await startTestLog();
   const from = { afterOffset: logStart, subjects: [] };
-  for (const told of ["caughtUp", "reached"] as const) {
+  for (const reported of ["caughtUp", "reached"] as const) {
     const enough = new AbortController();
-    const options = { signal: enough.signal, [told]: () => enough.abort() };
+    const options = { signal: enough.signal, [reported]: () => enough.abort() };
     expect(await log.reader.follow(from, options).next()).toEqual({ done: true, value: undefined });
   }
 });
@@ -97,9 +97,9 @@ test("erased events are not served from memory, not even to a reader in the midd
   const abort = new AbortController();
   const from = { afterOffset: logStart, subjects: [sourceFilter(alice)] };
   const follow = () => {
-    const told = Promise.withResolvers<void>();
-    const options = { signal: abort.signal, caughtUp: () => told.resolve() };
-    return { events: log.reader.follow(from, options), caughtUp: told.promise };
+    const reported = Promise.withResolvers<void>();
+    const options = { signal: abort.signal, caughtUp: () => reported.resolve() };
+    return { events: log.reader.follow(from, options), caughtUp: reported.promise };
   };
   // The tail joins an empty log: it has all that comes.
   const live = follow();

@@ -56,33 +56,33 @@ function harness({ isOneProcess = true, keeps = () => true, from, name = "", sin
     since,
     ended: ended.signal,
   });
-  const tell = (connection: string, ...whats: What[]) => {
+  const report = (connection: string, ...whats: What[]) => {
     for (const what of whats) completing.take({ connection, at: undefined, what });
   };
   const of = (channel: string) =>
     items.flatMap(({ what }) => (what?.$case === "frame" && what.value.channel === channel ? [what.value.bytes] : []));
   const kinds = () => items.map(({ what }) => what?.$case).filter((kind) => kind !== "frame");
-  return { path, items, completing, tell, of, kinds, ended };
+  return { path, items, completing, report, of, kinds, ended };
 }
 
 test("the rest of a stream that broke comes on the same connection, before its end, and nothing twice", async () => {
-  const { path, items, completing, tell, of, kinds } = harness();
-  tell("C", dialled, ...process.v1.map((bytes) => frame("v1", bytes)));
-  tell("C", ...process.v2.slice(0, 9).map((bytes) => frame("v2", bytes)), broken);
+  const { path, items, completing, report, of, kinds } = harness();
+  report("C", dialled, ...process.v1.map((bytes) => frame("v1", bytes)));
+  report("C", ...process.v2.slice(0, 9).map((bytes) => frame("v2", bytes)), broken);
   writeEventLog(path, process);
   expect(await completing.finish("C", 0, never)).toBe(true);
-  tell("C", closed);
+  report("C", closed);
   expect([of("v1"), of("v2")]).toEqual([process.v1, process.v2]);
   expect(kinds()).toEqual(["dialled", "channel_ended", "channel_filled", "closed"]);
   expect(new Set(items.map(({ connection }) => connection))).toEqual(new Set(["C"]));
 });
 
 test("what was heard with text that is not UTF-8 is the same as its line with U+FFFD", async () => {
-  const { path, items, completing, tell, of } = harness();
+  const { path, items, completing, report, of } = harness();
   const [first, ...rest] = process.v2;
   const torn = Buffer.from(first ?? "");
   torn[torn.indexOf("Starting")] = 0xff;
-  tell("C", dialled, frame("v2", torn));
+  report("C", dialled, frame("v2", torn));
   writeEventLog(path, { v1: [], v2: [torn, ...rest] });
   expect(eventLogLine("v2", torn)).toContain("\ufffd");
   await completing.finish("C", 0, never);
@@ -92,10 +92,10 @@ test("what was heard with text that is not UTF-8 is the same as its line with U+
 
 test("what the spill had to drop comes from the file", async () => {
   let dropped = 0;
-  const { path, completing, tell, of, kinds } = harness({
+  const { path, completing, report, of, kinds } = harness({
     keeps: ({ what }) => what?.$case !== "frame" || dropped++ !== 3,
   });
-  tell("C", dialled, ...process.v1.map((bytes) => frame("v1", bytes)));
+  report("C", dialled, ...process.v1.map((bytes) => frame("v1", bytes)));
   expect(of("v1")).toHaveLength(process.v1.length - 1);
   writeEventLog(path, { v1: process.v1, v2: [] });
   await completing.finish("C", 0, never);
@@ -113,12 +113,12 @@ test("a process that nobody has heard is a connection of its own, with its exit 
 });
 
 test("one of a row that was over before the next one's connection comes before it", async () => {
-  const { path, items, completing, tell, kinds, ended } = harness({ isOneProcess: false });
+  const { path, items, completing, report, kinds, ended } = harness({ isOneProcess: false });
   const next = load("12b-skaffold-run-one-shot");
   writeEventLog(path, process);
-  tell("C", dialled, ...next.v1.map((bytes) => frame("v1", bytes)));
+  report("C", dialled, ...next.v1.map((bytes) => frame("v1", bytes)));
   writeEventLog(path, next);
-  tell("C", closed);
+  report("C", closed);
   await until(() => kinds().filter((kind) => kind === "closed").length === 2, { message: "both ends" });
   ended.abort();
   await completing.finish(undefined, 0, never);
@@ -159,17 +159,17 @@ function longLog(path: string, count: number, startMs: number): void {
 }
 
 test("the end waits for every reading: nothing comes after it, and nothing twice", async () => {
-  const { path, items, completing, tell, ended } = harness({ isOneProcess: false });
+  const { path, items, completing, report, ended } = harness({ isOneProcess: false });
   const count = 3_000;
   const at = Date.now();
   longLog(path, count, at);
-  tell("C", dialled);
-  tell("C", closed, { ...dialled });
+  report("C", dialled);
+  report("C", closed, { ...dialled });
   longLog(path, count, at + count);
   ended.abort();
   expect(await completing.finish(undefined, 0, never)).toBe(true);
-  const told = items.flatMap(({ what }) => (what?.$case === "frame" ? [what.value.bytes.toString("hex")] : []));
-  expect([told.length, new Set(told).size]).toEqual([2 * count, 2 * count]);
+  const reported = items.flatMap(({ what }) => (what?.$case === "frame" ? [what.value.bytes.toString("hex")] : []));
+  expect([reported.length, new Set(reported).size]).toEqual([2 * count, 2 * count]);
   const kinds = items.map(({ connection, what }) => `${connection} ${what?.$case}`);
   expect(kinds.filter((kind) => /^C (dialled|closed)/.test(kind))).toEqual(["C dialled", "C closed", "C dialled"]);
   const { length } = items;
@@ -178,10 +178,10 @@ test("the end waits for every reading: nothing comes after it, and nothing twice
 });
 
 test("a signal ends a reading wherever it is, and the rest stays in the file", async () => {
-  const { path, completing, tell, of, ended, kinds } = harness({ isOneProcess: false });
+  const { path, completing, report, of, ended, kinds } = harness({ isOneProcess: false });
   longLog(path, 20_000, Date.now());
   const hurry = new AbortController();
-  tell("C", dialled);
+  report("C", dialled);
   ended.abort();
   const finished = completing.finish(undefined, 0, hurry.signal);
   hurry.abort();
@@ -190,10 +190,10 @@ test("a signal ends a reading wherever it is, and the rest stays in the file", a
 });
 
 test("a file that can't be read is not taken for one that was read", async () => {
-  const { path, completing, tell, kinds } = harness();
+  const { path, completing, report, kinds } = harness();
   writeEventLog(path, { v1: process.v1, v2: [] });
   appendFileSync(path, Buffer.from([0xff, 0x0a]));
-  tell("C", dialled);
+  report("C", dialled);
   expect(await completing.finish("C", 0, never)).toBe(false);
   expect(kinds()).toEqual(["dialled"]);
 });
@@ -221,12 +221,12 @@ describe("of a file to which another process has written as well", () => {
   it.each([true, false])(
     "the own part is what shares messages with what was heard (one process: %s)",
     async (isOne) => {
-      const { path, completing, items, tell, ended, kinds } = harness({ isOneProcess: isOne });
-      tell("C", dialled, ...outer.v1.map((bytes) => frame("v1", bytes)));
-      tell("C", ...outer.v2.slice(0, 9).map((bytes) => frame("v2", bytes)), broken);
+      const { path, completing, items, report, ended, kinds } = harness({ isOneProcess: isOne });
+      report("C", dialled, ...outer.v1.map((bytes) => frame("v1", bytes)));
+      report("C", ...outer.v2.slice(0, 9).map((bytes) => frame("v2", bytes)), broken);
       writeEventLog(path, inner);
       writeEventLog(path, outer);
-      if (!isOne) tell("C", closed);
+      if (!isOne) report("C", closed);
       ended.abort();
       await completing.finish(isOne ? "C" : undefined, 0, never);
       const frames = (channel: string) =>
@@ -252,9 +252,9 @@ describe("of a file to which another process has written as well", () => {
   });
 
   it("nothing of it is taken when the process that was heard has written nothing", async () => {
-    const { path, completing, tell, of, kinds } = harness();
-    tell("C", dialled, ...outer.v1.map((bytes) => frame("v1", bytes)));
-    tell("C", ...outer.v2.slice(0, 9).map((bytes) => frame("v2", bytes)));
+    const { path, completing, report, of, kinds } = harness();
+    report("C", dialled, ...outer.v1.map((bytes) => frame("v1", bytes)));
+    report("C", ...outer.v2.slice(0, 9).map((bytes) => frame("v2", bytes)));
     writeEventLog(path, inner);
     await completing.finish("C", 0, never);
     expect([of("v1").length, of("v2").length, kinds()]).toEqual([outer.v1.length, 9, ["dialled"]]);

@@ -18,15 +18,15 @@ test("a long row is told in whole processes, of which few wait in memory", async
   const items: TapItem[] = [];
   const bytes = build.reduce((sum, frame) => sum + frame.bytes.byteLength + 200, 0);
   const processes = new FiledProcesses((item) => items.push(item), 2 * bytes);
-  const toldAt: number[] = [];
+  const reportedAt: number[] = [];
   for (let run = 0; run < 6; run++) {
     for (const { moment, ...frame } of build) {
       processes.add({ ...frame, moment: { ...moment, seconds: moment.seconds + BigInt(run * 60) } });
       if (processes.isFull) await processes.emit(never, { isMoreToCome: true });
     }
-    toldAt.push(items.length);
+    reportedAt.push(items.length);
   }
-  expect(toldAt[2]).toBeGreaterThan(0);
+  expect(reportedAt[2]).toBeGreaterThan(0);
   await processes.emit(never);
   const ends = items.flatMap(({ what }, at) => (what?.$case === "closed" ? [at] : []));
   expect(ends).toHaveLength(6);

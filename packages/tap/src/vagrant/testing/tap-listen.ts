@@ -13,16 +13,18 @@ export const when = (message: string, condition: () => unknown) => until(() => B
 /** Runs the tap of Vagrant and collects what it emits. Disposing makes it leave. */
 export function listen(address: string, settings: NonNullable<TapOptions["settings"]> = {}) {
   const running = startTap(tap, { address, settings });
-  const looks = (channel: "jobs" | "things") =>
+  const observations = (channel: "jobs" | "things") =>
     running
       .all("frame")
       .flatMap((frame) => (frame.channel === channel ? (Observation.decode(frame.bytes).result ?? []) : []));
   const results = <C extends PollResult["$case"]>(channel: "jobs" | "things", name: C) =>
-    looks(channel).flatMap((each): ResultValue<C>[] => (each.$case === name ? [each.value as ResultValue<C>] : []));
+    observations(channel).flatMap((each): ResultValue<C>[] =>
+      each.$case === name ? [each.value as ResultValue<C>] : [],
+    );
   const streamed = (id: string) => results("jobs", "streamed").filter(({ job }) => job === id);
   return {
     ...running,
-    looks,
+    observations,
     lists: () => results("jobs", "all"),
     ones: () => results("jobs", "one"),
     failures: (channel: "jobs" | "things") => results(channel, "failed"),

@@ -75,9 +75,9 @@ function tap(address: string, extra: Readonly<Record<string, string>> = {}) {
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(extra)) metadata.set(name, value);
   const call = client.push(metadata);
-  const told: PushResponse["body"][] = [];
+  const reported: PushResponse["body"][] = [];
   const state: { error?: ServiceError; isOver: boolean } = { isOver: false };
-  call.on("data", ({ body }: PushResponse) => told.push(body));
+  call.on("data", ({ body }: PushResponse) => reported.push(body));
   call.on("error", (error: ServiceError) => {
     state.error = error;
   });
@@ -86,7 +86,7 @@ function tap(address: string, extra: Readonly<Record<string, string>> = {}) {
   });
   return {
     call,
-    told,
+    reported,
     item: (index: bigint, bytes = 1) =>
       call.write({
         body: {
@@ -123,7 +123,7 @@ test("what a tap pushes comes to ingest with the place that the token names, and
     "tapedeck-developer": "dora",
   });
   expect(push?.got.length).toBe(3);
-  expect(pushing.told).toHaveLength(3);
+  expect(pushing.reported).toHaveLength(3);
 });
 
 test("without a developer in the token the tap says whose it is", async () => {
@@ -149,7 +149,7 @@ test("a push ends when its token is revoked, on both sides", async () => {
   const revocation = new AbortController();
   const pushing = tap(await gateway(address, { revoked: revocation.signal }));
   pushing.item(1n);
-  await until(() => pushing.told.length === 1, { message: "the push to go" });
+  await until(() => pushing.reported.length === 1, { message: "the push to go" });
   revocation.abort(new TapedeckError("unauthenticated", "this token was revoked"));
   expect(await pushing.failure()).toMatchObject({ code: status.UNAUTHENTICATED, details: "this token was revoked" });
   await until(() => pushes[0]?.isOver, { message: "ingest to be told" });
@@ -186,7 +186,7 @@ test("a message above the limit, or no message at all, ends its own push and no 
   garbled.write(Buffer.from("garbage, and no message"));
   expect((await failed).code).not.toBe(status.OK);
   good.item(2n);
-  await until(() => good.told.length === 2, { message: "the good one to go on" });
+  await until(() => good.reported.length === 2, { message: "the good one to go on" });
   await until(() => pushes.filter(({ isOver }) => !isOver).length === 1, { message: "the others to be gone" });
 });
 

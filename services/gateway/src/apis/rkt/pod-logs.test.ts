@@ -58,7 +58,7 @@ describe("a real rkt's answers", () => {
   const calls = recordedCalls("08-logs-journal") as readonly (ReturnType<typeof recordedCalls>[number] & {
     readonly messages: readonly { readonly message: { readonly lines?: readonly string[] } }[];
   })[];
-  const told = calls.find(({ tag }) => tag === "all")?.messages[0]?.message.lines ?? [];
+  const reported = calls.find(({ tag }) => tag === "all")?.messages[0]?.message.lines ?? [];
   const recorded = (text: string) => {
     const [, day, time, fraction, app = ""] = /^(\S+) (\S+)(\.\d+) \+0000 UTC MESSAGE=(web|side)/.exec(text) ?? [];
     return line(text, app, Date.parse(`${day}T${time}Z`) + 1_000 * Number(fraction));
@@ -71,7 +71,7 @@ describe("a real rkt's answers", () => {
   beforeEach(async () => {
     list(id);
     // An app's lines come in their order, and late ones after those of another app.
-    const bySide = [...told].sort((a, b) => Number(a.includes("=side")) - Number(b.includes("=side")));
+    const bySide = [...reported].sort((a, b) => Number(a.includes("=side")) - Number(b.includes("=side")));
     await on.add(...bySide.map(recorded));
   });
 
@@ -82,7 +82,7 @@ describe("a real rkt's answers", () => {
   });
 
   it("but until_time counts", async () => {
-    expect(await all({ until_time: BigInt(begun + 1) })).toEqual([told.slice(0, 3)]);
+    expect(await all({ until_time: BigInt(begun + 1) })).toEqual([reported.slice(0, 3)]);
     expect(await all({ until_time: -1n })).toEqual([[]]);
   });
 });

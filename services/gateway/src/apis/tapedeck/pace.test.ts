@@ -7,10 +7,10 @@ const hour = 3_600_000;
 /** An event that was recorded so many milliseconds after the first, or a mark. */
 type Told = number | "caught_up" | "bookmark" | "complete" | "state";
 
-function message(told: Told): SubscriptionMessage {
+function message(reported: Told): SubscriptionMessage {
   const rest = { position: "e-1", json: "", proto: new Uint8Array() };
-  if (typeof told !== "number") return { ...rest, type: told };
-  return { ...rest, type: "event", recordedAt: new Date(Date.parse("2026-01-31T12:00:00Z") + told) };
+  if (typeof reported !== "number") return { ...rest, type: reported };
+  return { ...rest, type: "event", recordedAt: new Date(Date.parse("2026-01-31T12:00:00Z") + reported) };
 }
 
 /** Time passes only while somebody pauses. */
@@ -34,10 +34,14 @@ function handClock() {
 }
 
 /** When each was given. */
-async function given(told: readonly Told[], speed: Speed, { readerMs = [] }: { readerMs?: readonly number[] } = {}) {
+async function given(
+  reported: readonly Told[],
+  speed: Speed,
+  { readerMs = [] }: { readerMs?: readonly number[] } = {},
+) {
   const { clock, pauses, pass } = handClock();
   const source = async function* () {
-    for (const one of told) yield message(one);
+    for (const one of reported) yield message(one);
   };
   const at: [string, number][] = [];
   for await (const { type } of pace(source(), speed, new AbortController().signal, clock)) {

@@ -19,7 +19,7 @@ const sourceOf = (developer: string) =>
 const seqOf = (message: SubscriptionMessage | undefined) => seqIn(message?.position);
 const seqs = (messages: readonly SubscriptionMessage[], type?: string) =>
   messages.filter((message) => type === undefined || message.type === type).map(seqOf);
-const told = (message: SubscriptionMessage) => `${message.type} ${seqOf(message)}`;
+const reported = (message: SubscriptionMessage) => `${message.type} ${seqOf(message)}`;
 
 async function harness({ perMessage = 1 } = {}) {
   await using stack = new AsyncDisposableStack();
@@ -100,10 +100,10 @@ it("an end in the future is the log's, however other clocks go, and what comes a
   await until(() => Date.now() > untilTime.getTime(), { message: "the time to pass" });
   const asked = clock.asked;
   await until(() => clock.asked > asked + 1, { message: "the log's clock to be asked" });
-  expect(first.got.map(told)).toEqual(["event 1", "event 2", "caught_up 2"]);
+  expect(first.got.map(reported)).toEqual(["event 1", "event 2", "caught_up 2"]);
   clock.at = new Date(untilTime.getTime() + 1);
   await Promise.all([first.done, second.done]);
-  expect(second.got.map(told)).toEqual(["caught_up 2", "complete 2"]);
+  expect(second.got.map(reported)).toEqual(["caught_up 2", "complete 2"]);
 
   // Something that is recorded later tells it as well.
   clock.at = new Date(0);
@@ -111,7 +111,7 @@ it("an end in the future is the log's, however other clocks go, and what comes a
   await until(() => third.got.length === 3, { message: "caught_up" });
   await on.bob.append(1);
   await third.done;
-  expect(third.got.map(told)).toEqual(["event 1", "event 2", "caught_up 2", "complete 2"]);
+  expect(third.got.map(reported)).toEqual(["event 1", "event 2", "caught_up 2", "complete 2"]);
 });
 
 it("a bookmark comes in its time, though the log has come to rest before", async () => {
@@ -142,10 +142,10 @@ it("and after so many events, however fast they came", async () => {
     ];
     const live = on.open(filter, 3_600_000, { messages: 10 });
     await until(() => live.got.some(({ type }) => type === "caught_up"), { message: "caught_up" });
-    expect(live.got.map(told)).toEqual([...expected, "caught_up 70"]);
+    expect(live.got.map(reported)).toEqual([...expected, "caught_up 70"]);
     const ended = on.open(filter, 3_600_000, { messages: 10, untilOffset: endOf(70) });
     await ended.done;
-    expect(ended.got.map(told)).toEqual([...expected, "complete 70"]);
+    expect(ended.got.map(reported)).toEqual([...expected, "complete 70"]);
   }
   expect(last).toBe(26);
   const live = on.open({ subjects: ["web"], developers: ["alice"] }, 3_600_000, { messages: 10 });
@@ -155,7 +155,7 @@ it("and after so many events, however fast they came", async () => {
   await until(() => live.got.length > heard, { message: "the bookmark" });
   await on.alice.append(1, web);
   await until(() => live.got.length > heard + 1, { message: "the event" });
-  expect(live.got.slice(heard).map(told)).toEqual(["bookmark 80", "event 81"]);
+  expect(live.got.slice(heard).map(reported)).toEqual(["bookmark 80", "event 81"]);
 });
 
 it.each([1, 5])(

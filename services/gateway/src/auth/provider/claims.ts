@@ -80,13 +80,13 @@ function valueAt(claims: Claims, path: string): unknown {
 }
 
 function lackOf(claims: Claims, grants: readonly Grant[]): string {
-  const looked = [...Map.groupBy(grants, ({ claim }) => claim)].map(([claim, same]) => {
+  const unmet = [...Map.groupBy(grants, ({ claim }) => claim)].map(([claim, same]) => {
     const wanted = [...new Set(same.map(({ value }) => `"${value}"`))].slice(0, 10).join(" or ");
     if (claim === "email" && claims.email_verified !== true) return `"email" is not verified (email_verified)`;
     const isThere = textsAt(claims, claim).length > 0;
     return isThere ? `"${claim}" does not have ${wanted}` : `there is no claim "${claim}", which should have ${wanted}`;
   });
-  return `no entry of oidc.grants is met (${looked.join("; ")})`;
+  return `no entry of oidc.grants is met (${unmet.join("; ")})`;
 }
 
 /** Without control characters, and bounded: it is written into logs. */

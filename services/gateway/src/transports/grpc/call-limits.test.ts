@@ -20,14 +20,14 @@ afterEach(async () => {
 });
 
 it("of a stream that is open to everyone no more is read while its answers are not taken", async () => {
-  const told = { read: 0, taken: 0, waiting: 0 };
+  const reported = { read: 0, taken: 0, waiting: 0 };
   const say = (call: ServerDuplexStream<Buffer, Buffer>) => {
     call.on("data", (question: Buffer) => {
-      told.read += 1;
-      told.waiting = Math.max(told.waiting, told.read - told.taken);
+      reported.read += 1;
+      reported.waiting = Math.max(reported.waiting, reported.read - reported.taken);
       // The handler answers as reflection does: it does not wait until the client has taken the answer before.
       call.write(question, () => {
-        told.taken += 1;
+        reported.taken += 1;
       });
     });
     call.on("end", () => call.end());
@@ -46,7 +46,7 @@ it("of a stream that is open to everyone no more is read while its answers are n
   call.end(Buffer.concat(Array.from({ length: questions }, () => frame)));
   await once(call, "response");
   await new Promise((resolve) => session.ping(resolve));
-  await until(() => told.waiting > 1, { message: "questions without answers" });
+  await until(() => reported.waiting > 1, { message: "questions without answers" });
 
   let bytes = 0;
   call.on("data", (chunk: Buffer) => {
@@ -55,5 +55,5 @@ it("of a stream that is open to everyone no more is read while its answers are n
   session.settings({ initialWindowSize: 1 << 20 });
   await once(call, "end");
   expect(bytes).toBe(questions * frame.length);
-  expect(told.waiting).toBeLessThanOrEqual(20);
+  expect(reported.waiting).toBeLessThanOrEqual(20);
 });

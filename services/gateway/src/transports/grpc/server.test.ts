@@ -23,7 +23,7 @@ afterEach(async () => {
 
 /** A server whose only method never ends: it gives messages of this size as long as they are taken. */
 async function flood(messageBytes: number) {
-  const told = { bytes: 0, over: false };
+  const reported = { bytes: 0, over: false };
   const message = Buffer.alloc(messageBytes);
   async function* endless() {
     for (;;) yield message;
@@ -33,10 +33,10 @@ async function flood(messageBytes: number) {
     await writeAll(call, endless(), signal, {
       unreadBytes: defaultLimits.unreadBytes,
       sent: (bytes) => {
-        told.bytes += bytes;
+        reported.bytes += bytes;
       },
     });
-    told.over = true;
+    reported.over = true;
   };
   const definition = {
     read: {
@@ -53,7 +53,7 @@ async function flood(messageBytes: number) {
   const server = stack.current.use(
     await grpcServer({ host: "127.0.0.1", port: 0 }, services, { ...letsAllIn, liveness: impatient }),
   );
-  return { address: server.address, told };
+  return { address: server.address, reported };
 }
 
 function reader(address: string) {
@@ -75,7 +75,7 @@ it.each([
   [700_000, defaultLimits.unreadBytes],
   [6 << 20, 6 << 20],
 ])("of messages of %i bytes a client that does not read costs no more than it may", async (size, most) => {
-  const { address, told } = await flood(size);
+  const { address, reported } = await flood(size);
   const { session, stream } = reader(address);
   await once(stream, "response");
   let pings = 0;
@@ -84,9 +84,9 @@ it.each([
   const longAfter = performance.now() + 1.5 * impatient.silentMs;
   await until(() => pings >= 8 && performance.now() > longAfter, { message: "8 pings, and longer than that" });
   const windows = 256 * 1024; // what HTTP/2 takes without asking anybody
-  expect(told.bytes).toBeGreaterThan(0);
-  expect(told.bytes).toBeLessThanOrEqual(most + windows + size);
-  expect(told.over).toBe(false);
+  expect(reported.bytes).toBeGreaterThan(0);
+  expect(reported.bytes).toBeLessThanOrEqual(most + windows + size);
+  expect(reported.over).toBe(false);
 
   let got = 0;
   stream.on("data", (chunk: Buffer) => {
@@ -96,7 +96,7 @@ it.each([
 });
 
 it("a peer that is gone is noticed, though its connection is still open", async () => {
-  const { address, told } = await flood(1_000);
+  const { address, reported } = await flood(1_000);
   const program = `
     const stream = require("node:http2").connect("http://${address}").request({ ":method": "POST", ":path": "${path}", "content-type": "application/grpc", te: "trailers" });
     stream.end(Buffer.alloc(5));
@@ -105,7 +105,7 @@ it("a peer that is gone is noticed, though its connection is still open", async 
   stack.current.defer(() => void child.kill("SIGKILL"));
   await once(createInterface(child.stdout), "line");
   child.kill("SIGSTOP");
-  await until(() => told.over, { message: "the call to be over" });
+  await until(() => reported.over, { message: "the call to be over" });
 });
 
 it("a taken port is one sentence", async () => {

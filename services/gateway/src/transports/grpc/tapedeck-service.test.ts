@@ -154,7 +154,7 @@ function open(request: DeepPartial<EventsRequest>, fields: Readonly<Record<strin
     failed,
     call,
     read: () => call.on("data", (message: EventsResponse) => got.push(message)),
-    told: () => got.map(({ position, body }) => `${body?.$case} ${seqIn(position)}`),
+    reported: () => got.map(({ position, body }) => `${body?.$case} ${seqIn(position)}`),
   };
 }
 
@@ -171,7 +171,7 @@ describe("Events", () => {
     await until(() => live.got.length === 1, { message: "caught_up" });
     const last = await write.alice.append(2);
     await until(() => live.got.length === 3, { message: "two events" });
-    expect(live.told()).toEqual([`caught_up ${lastSeq}`, `event ${last - 1}`, `event ${last}`]);
+    expect(live.reported()).toEqual([`caught_up ${lastSeq}`, `event ${last - 1}`, `event ${last}`]);
     live.call.cancel();
     expect((await live.status).code).toBe(1);
   });
@@ -180,7 +180,7 @@ describe("Events", () => {
     const all = open({ after: "start", until: at(3) });
     all.read();
     expect((await all.status).code).toBe(0);
-    expect(all.told()).toEqual(["event 1", "event 2", "event 3", "complete 3"]);
+    expect(all.reported()).toEqual(["event 1", "event 2", "event 3", "complete 3"]);
   });
 
   it.each([
@@ -193,11 +193,11 @@ describe("Events", () => {
     const [recorded] = await Array.fromAsync(
       log.reader.history({ afterOffset: endOf(2), subjects: [] }, endOf(3), AbortSignal.timeout(60_000)),
     );
-    const told = one.got[0]?.body?.$case === "event" ? one.got[0].body.value : undefined;
-    expect(told?.event?.original?.bytes.toString() ?? "").toBe(bytes);
+    const reported = one.got[0]?.body?.$case === "event" ? one.got[0].body.value : undefined;
+    expect(reported?.event?.original?.bytes.toString() ?? "").toBe(bytes);
     const rest = (event: Event | undefined) => Event.encode({ ...(event as Event), original: undefined }).finish();
-    expect(rest(told?.event)).toEqual(rest(recorded?.event));
-    const ms = Number(told?.recorded_at?.seconds) * 1_000 + (told?.recorded_at?.nanos ?? 0) / 1e6;
+    expect(rest(reported?.event)).toEqual(rest(recorded?.event));
+    const ms = Number(reported?.recorded_at?.seconds) * 1_000 + (reported?.recorded_at?.nanos ?? 0) / 1e6;
     expect(ms).toBe(recorded?.recordedAt.getTime());
   });
 
@@ -205,7 +205,7 @@ describe("Events", () => {
     const one = open({ state: true, after: at(3), until: at(3), filter: { sources: ["alice/shop"] } });
     one.read();
     expect((await one.status).code).toBe(0);
-    expect(one.told()).toEqual(["state 3", "complete 3"]);
+    expect(one.reported()).toEqual(["state 3", "complete 3"]);
     const body = one.got[0]?.body;
     expect(
       body?.$case === "state" && body.value.rows.map(({ message }) => [message?.type_url, String(message?.value)]),
@@ -230,11 +230,11 @@ describe("Events", () => {
     const byMetadata = open({ until: at(3) }, place);
     byMetadata.read();
     await byMetadata.status;
-    expect(byMetadata.told()).toEqual(["event 3", "complete 3"]);
+    expect(byMetadata.reported()).toEqual(["event 3", "complete 3"]);
     const byFields = open({ after: "start", until: at(3), filter: { sources: ["alice/shop"] } }, place);
     byFields.read();
     await byFields.status;
-    expect(byFields.told()).toEqual(["event 1", "event 2", "complete 3"]);
+    expect(byFields.reported()).toEqual(["event 1", "event 2", "complete 3"]);
   });
 
   it("gives no more to who does not read than may wait, and all of it to who reads on", async () => {

@@ -25,7 +25,10 @@ let port: number;
 let pauses: number;
 
 /** `after` says how large the messages of a subscription are and, behind a colon, how many there are; then it idles. */
-async function* told({ after = "" }: SubscribeRequest, { signal }: CallContext): AsyncGenerator<SubscriptionMessage> {
+async function* reported(
+  { after = "" }: SubscribeRequest,
+  { signal }: CallContext,
+): AsyncGenerator<SubscriptionMessage> {
   const [size = "", many = "Infinity"] = after.split(":");
   const json = `{"type":"event","position":"p-1","event":"${"x".repeat(Number(size))}"}`;
   const mine = now;
@@ -65,7 +68,7 @@ beforeEach(async () => {
       api: {
         subscribe: async (asked, context) => {
           if (asked.after === "refuse") throw new TapedeckError("unknown_source", "no such source");
-          return { position: "p-0", messages: told(asked, context) };
+          return { position: "p-0", messages: reported(asked, context) };
         },
       },
       caller: { workspace: "default", who: "a test" },
@@ -115,11 +118,11 @@ function masked(message: object): Buffer {
 }
 
 /** The number when it has stayed the same, and above 0, for several looks in a row. */
-async function atRest(look: () => number): Promise<number> {
+async function atRest(observation: () => number): Promise<number> {
   let last = 0;
   let same = 0;
   const isSame = () => {
-    const number = look();
+    const number = observation();
     same = number > 0 && number === last ? same + 1 : 0;
     last = number;
     return same >= 10;

@@ -177,15 +177,16 @@ describe("a later description", () => {
     harness.pods(5, run("p"), ...many(0));
     expect(mark()).toMatchObject({ gone: [], returned: ["p"] });
     // p is there, and its end was told for good; of q nothing is known any more.
-    const looks = [[run("p"), run("q"), ...many(0)], many(0), many(0)] as const;
-    const told = (on: ReturnType<typeof play>) => looks.map((look, n) => on.pods(6 + n, ...look));
+    const observations = [[run("p"), run("q"), ...many(0)], many(0), many(0)] as const;
+    const reported = (on: ReturnType<typeof play>) =>
+      observations.map((observation, n) => on.pods(6 + n, ...observation));
     const later = resumed();
-    expect(told(later)).toEqual([
+    expect(reported(later)).toEqual([
       [frame(...startedFacts("q"))],
       [],
       [frame(fact("pod.changed", "p", { removed: true })), frame(...removedFacts("q")), described],
     ]);
-    expect(told(harness)).toEqual([
+    expect(reported(harness)).toEqual([
       [frame(...startedFacts("q"))],
       [],
       [frame(fact("pod.changed", "p", { removed: true })), frame(...removedFacts("q")), described],
@@ -247,14 +248,14 @@ describe("what can't be read", () => {
     const harness = play();
     const p = pod("p", { state: "RUNNING" });
     harness.pods(1_000, p);
-    expect([harness.look("pods", 2_000, all(broken)), harness.look("pods", 3_000, all(broken))]).toEqual([
+    expect([harness.observation("pods", 2_000, all(broken)), harness.observation("pods", 3_000, all(broken))]).toEqual([
       [unreadable],
       [],
     ]);
     expect(frames(harness).at(-1)).toMatchObject({ original: { type: "v1alpha.ListPodsResponse", bytes: broken } });
     expect(harness.same("pods", 4_000)).toEqual([]);
     expect([harness.pods(5_000, p), harness.pods(6_000, p)]).toEqual([[gap], []]);
-    expect(harness.look("pods", 7_000, all(listOfPods([pod("", { state: "RUNNING" })])))).toEqual([unreadable]);
+    expect(harness.observation("pods", 7_000, all(listOfPods([pod("", { state: "RUNNING" })])))).toEqual([unreadable]);
   });
 
   it("is kept once, and changes nothing, when it is one of many", () => {
@@ -262,11 +263,11 @@ describe("what can't be read", () => {
     const [p, q] = [pod("p", { state: "RUNNING" }), pod("q", { state: "PREPARED" })];
     harness.pods(1_000, p);
     const odd = all(Buffer.from(listOf([oddPod, Pod.encode(q).finish()])));
-    expect([harness.look("pods", 2_000, odd), harness.look("pods", 3_000, odd), harness.same("pods", 4_000)]).toEqual([
-      [unreadable, frame(fact("pod.prepared", "q"))],
-      [],
-      [],
-    ]);
+    expect([
+      harness.observation("pods", 2_000, odd),
+      harness.observation("pods", 3_000, odd),
+      harness.same("pods", 4_000),
+    ]).toEqual([[unreadable, frame(fact("pod.prepared", "q"))], [], []]);
     expect(frames(harness).at(-2)).toMatchObject({ original: { type: "v1alpha.Pod", bytes: oddPod } });
     expect(harness.pods(5_000, pod("p", { state: "RUNNING", codes: { a: 7 } }), q)).toEqual([
       frame(fact("app.exited", "p/a", { exit_code: 7 })),
@@ -287,11 +288,11 @@ describe("what can't be read", () => {
   it("is left out of the first description, and told after it", () => {
     const harness = play({ describeAfter: 4 });
     const q = Pod.encode(pod("q", { state: "PREPARED" })).finish();
-    expect(harness.look("pods", 1_000, all(Buffer.from(listOf([oddPod, q]))))).toEqual([described, unreadable]);
+    expect(harness.observation("pods", 1_000, all(Buffer.from(listOf([oddPod, q]))))).toEqual([described, unreadable]);
     expect(descriptions(harness).map(podIds)).toEqual([["q"]]);
     // Three more events, after the one that could not be read.
     expect(harness.pods(2_000, pod("p", { state: "RUNNING" }))).toEqual([frame(...startedFacts("p")), described]);
-    expect(harness.look("images", 1_000, all(broken))).toEqual([unreadable]);
+    expect(harness.observation("images", 1_000, all(broken))).toEqual([unreadable]);
     expect(harness.images(2_000, image("sha512-1"))).toEqual([described]);
   });
 
@@ -299,11 +300,11 @@ describe("what can't be read", () => {
     const harness = play();
     harness.pods(1_000, pod("p", { state: "RUNNING" }));
     const one = (bytes: Buffer) => ({ $case: "one", value: { id: "p", bytes, code: 0, message: "" } }) as const;
-    expect(harness.look("pods", 2_000, one(broken))).toEqual([unreadable]);
+    expect(harness.observation("pods", 2_000, one(broken))).toEqual([unreadable]);
     expect(frames(harness).at(-1)?.original?.type).toBe("v1alpha.InspectPodResponse");
-    expect(harness.look("pods", 3_000, one(Buffer.alloc(0)))).toEqual([]);
-    expect(harness.look("pods", 4_000, one(listOfPods([pod("other", { state: "RUNNING" })])))).toEqual([]);
-    expect(harness.look("pods", 5_000, undefined)).toEqual([]);
+    expect(harness.observation("pods", 3_000, one(Buffer.alloc(0)))).toEqual([]);
+    expect(harness.observation("pods", 4_000, one(listOfPods([pod("other", { state: "RUNNING" })])))).toEqual([]);
+    expect(harness.observation("pods", 5_000, undefined)).toEqual([]);
     expect(
       harness.watcher.observe("logs", { result: { $case: "same", value: true } }, { seconds: 1n, nanos: 0 }),
     ).toEqual([]);
@@ -334,9 +335,9 @@ describe("a host with 5,000 pods", () => {
     const harness = play();
     const [before, after] = [7, 9].map((code) => listOfPods([pod("p", { state: "RUNNING", codes: { a: code } })]));
     const bytes = Buffer.from(before ?? []);
-    harness.look("pods", 1_000, { $case: "all", value: bytes });
+    harness.observation("pods", 1_000, { $case: "all", value: bytes });
     after?.copy(bytes);
-    expect(harness.look("pods", 2_000, { $case: "all", value: bytes })).toEqual([
+    expect(harness.observation("pods", 2_000, { $case: "all", value: bytes })).toEqual([
       frame(fact("app.started", "p/a", { inferred: true }), fact("app.exited", "p/a", { exit_code: 9 })),
     ]);
   });
@@ -355,7 +356,7 @@ describe("images", () => {
 
 describe("a host of many pods", () => {
   const ids = Array.from({ length: 1_500 }, (_, index) => `p${index}`);
-  const look = (value: Buffer, before: readonly Buffer[] = []) => {
+  const observation = (value: Buffer, before: readonly Buffer[] = []) => {
     const { watcher } = play();
     for (const [at, bytes] of before.entries()) {
       outcomesOf(watcher.observe("pods", { result: { $case: "all", value: bytes } }, timestampOfMs(at)));
@@ -366,16 +367,16 @@ describe("a host of many pods", () => {
   };
   const all = listOfPods(ids.map((id) => pod(id, { state: "RUNNING" })));
   /** The most entries that are read or described without a pause. */
-  const most = (told: readonly string[]) => ids.length / told.filter((what) => what === "yield").length;
+  const most = (reported: readonly string[]) => ids.length / reported.filter((what) => what === "yield").length;
 
   it("is looked at for the first time with pauses: at each pod that is read, and at each that is described", () => {
-    const told = look(all);
-    expect(most(told)).toBeLessThanOrEqual(1 / 2);
-    expect(told.at(-1)).toBe("frame");
+    const reported = observation(all);
+    expect(most(reported)).toBeLessThanOrEqual(1 / 2);
+    expect(reported.at(-1)).toBe("frame");
   });
 
   it("is looked at again with pauses, where nothing has changed and where nothing is there any more", () => {
-    expect(most(look(all, [all]))).toBeLessThanOrEqual(1);
-    expect(most(look(listOfPods([]), [all]))).toBeLessThanOrEqual(1);
+    expect(most(observation(all, [all]))).toBeLessThanOrEqual(1);
+    expect(most(observation(listOfPods([]), [all]))).toBeLessThanOrEqual(1);
   });
 });

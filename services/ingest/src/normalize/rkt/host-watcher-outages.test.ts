@@ -59,7 +59,7 @@ describe("an outage", () => {
   it("may have no code but a text, or no text but a code", () => {
     const harness = play();
     harness.pods(1_000);
-    harness.look("pods", 2_000, { $case: "failed", value: { code: 4, message: "" } });
+    harness.observation("pods", 2_000, { $case: "failed", value: { code: 4, message: "" } });
     harness.pods(3_000);
     expect(gapsOf(harness)[0]?.reason).toBe("the pods could not be listed: code 4");
   });
@@ -88,9 +88,9 @@ describe("a watcher that was resumed", () => {
   const ended = running("p", { codes: { a: 7 } });
 
   /** After these looks at pods, and a reconnect; `p` has an exit code at second 9. */
-  function after(...looks: readonly ((harness: Play) => unknown)[]) {
+  function after(...observations: readonly ((harness: Play) => unknown)[]) {
     const first = play({ describeAfter: 3 });
-    for (const look of looks) look(first);
+    for (const observation of observations) observation(first);
     const harness = play();
     for (const event of eventsOf(first.record)) harness.watcher.resume(event);
     harness.watcher.connected();

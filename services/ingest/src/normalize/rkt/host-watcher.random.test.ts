@@ -58,9 +58,9 @@ type Do = (harness: Play, at: number) => void;
 type Look = { readonly isAll: boolean; readonly run: (harness: Play) => void };
 
 /** The same looks for any number of watchers: what each action gives depends on those before it alone. */
-function looksOf(actions: readonly Action[], { comeBack = true } = {}): readonly Look[] {
+function observationsOf(actions: readonly Action[], { comeBack = true } = {}): readonly Look[] {
   let at = 0;
-  const looks = new Map<string, PodFields>();
+  const observations = new Map<string, PodFields>();
   const known = new Map<string, PodFields>();
   return actions.map((one) => {
     // An answer about one comes right after its look.
@@ -68,18 +68,19 @@ function looksOf(actions: readonly Action[], { comeBack = true } = {}): readonly
     const now = at;
     if (one.what === "all") {
       for (const [index, id] of ids.entries()) {
-        const isAway = known.has(id) && !looks.has(id);
-        const next = isAway && !comeBack ? undefined : moved(looks.get(id), known.get(id), one.moves[index] ?? "stay");
-        if (next === undefined) looks.delete(id);
+        const isAway = known.has(id) && !observations.has(id);
+        const next =
+          isAway && !comeBack ? undefined : moved(observations.get(id), known.get(id), one.moves[index] ?? "stay");
+        if (next === undefined) observations.delete(id);
         else {
-          looks.set(id, next);
+          observations.set(id, next);
           if (progress(next) >= progress(known.get(id))) known.set(id, next);
         }
       }
-      const listed = [...looks].map(([id, look]) => pod(id, look));
+      const listed = [...observations].map(([id, observation]) => pod(id, observation));
       return { isAll: true, run: (harness) => harness.pods(now, ...listed) };
     }
-    const run = otherLook(one, new Map([...known, ...looks]));
+    const run = otherLook(one, new Map([...known, ...observations]));
     return { isAll: false, run: (harness) => run(harness, now) };
   });
 }
@@ -96,8 +97,8 @@ function moved(listed: PodFields | undefined, known: PodFields | undefined, by: 
   return isBack ? { ...by, state: known.state } : by;
 }
 
-function progress(look: PodFields | undefined): number {
-  return look?.state === "ABORTED_PREPARE" ? 0 : life.indexOf((look?.state ?? "") as State);
+function progress(observation: PodFields | undefined): number {
+  return observation?.state === "ABORTED_PREPARE" ? 0 : life.indexOf((observation?.state ?? "") as State);
 }
 
 /** `latest`: as listed, or else as listed last. */
@@ -110,14 +111,14 @@ function otherLook(one: Exclude<Action, { what: "all" }>, latest: ReadonlyMap<st
     case "reconnect":
       return (harness, at) => reconnect(harness, at);
     case "one": {
-      const look = latest.get(one.id);
+      const observation = latest.get(one.id);
       if (one.answer === "resolve")
         return (harness, at) => harness.refused("pods", at, one.id, "unable to resolve UUID");
       if (one.answer === "get") return (harness, at) => harness.refused("pods", at, one.id, "unable to get pod");
-      if (look === undefined) return () => undefined;
+      if (observation === undefined) return () => undefined;
       // What a pod that ended answers later: only forward, since the list will be asked again.
-      const later = look.state === "EXITED" ? { state: "GARBAGE" as const, codes: { a: 7, b: 9 } } : look;
-      const found = pod(one.id, one.answer === "later" ? later : look);
+      const later = observation.state === "EXITED" ? { state: "GARBAGE" as const, codes: { a: 7, b: 9 } } : observation;
+      const found = pod(one.id, one.answer === "later" ? later : observation);
       return (harness, at) => harness.inspected(at, found);
     }
   }
@@ -136,11 +137,11 @@ function started(describeAfter: number): Play {
   return harness;
 }
 
-type Telling = { readonly what: unknown; readonly from: number; readonly until: number };
+type Reporting = { readonly what: unknown; readonly from: number; readonly until: number };
 
 /** By pod, what is told from a place of the record on, and when it was. */
-function told({ record }: Play, from = 0): Map<string, readonly Telling[]> {
-  const by = new Map<string, readonly Telling[]>();
+function reported({ record }: Play, from = 0): Map<string, readonly Reporting[]> {
+  const by = new Map<string, readonly Reporting[]>();
   for (const { seen } of record.slice(from)) {
     if (seen.what !== "frame") continue;
     for (const [index, { summary: _, occurredAt, notBefore, ...fact }] of seen.facts.entries()) {
@@ -165,10 +166,10 @@ describe("a watcher of rkt", () => {
   it("tells the same after it was resumed, anywhere, in intervals that hold the true ones", () => {
     fc.assert(
       fc.property(history, fc.nat(30), fc.constantFrom(4, 1_000), (actions, where, describeAfter) => {
-        const looks = looksOf(actions, { comeBack: true });
-        const cut = Math.min(where, looks.length);
+        const observations = observationsOf(actions, { comeBack: true });
+        const cut = Math.min(where, observations.length);
         const one = started(describeAfter);
-        for (const { run } of looks.slice(0, cut)) run(one);
+        for (const { run } of observations.slice(0, cut)) run(one);
         const before = one.record.length;
         // An answer about one tells of its moment, which is taken for that of the look before it.
         const answers = actions.filter(({ what }) => what === "one").length;
@@ -177,13 +178,13 @@ describe("a watcher of rkt", () => {
         const other = play({ describeAfter });
         for (const event of readBack(one)) other.watcher.resume(event);
         reconnect(other, 1);
-        const lastAll = looks.slice(0, cut).findLastIndex(({ isAll }) => isAll);
-        for (const [index, { run }] of looks.entries()) {
+        const lastAll = observations.slice(0, cut).findLastIndex(({ isAll }) => isAll);
+        for (const [index, { run }] of observations.entries()) {
           // From the last whole answer on, looks come again.
           if (index >= cut) run(one);
           if (index >= cut || (lastAll >= 0 && index >= lastAll)) run(other);
         }
-        const [mine, theirs] = [told(one, before), told(other)];
+        const [mine, theirs] = [reported(one, before), reported(other)];
         const whats = (all: typeof mine) =>
           Object.fromEntries([...all].map(([id, list]) => [id, list.map(({ what }) => what)]));
         // How often in a row a host has contradicted the record is counted anew by who was resumed, and so are the events
@@ -213,8 +214,8 @@ describe("a watcher of rkt", () => {
     fc.assert(
       fc.property(history, (actions) => {
         const harness = started(1_000);
-        for (const { run } of looksOf(actions)) run(harness);
-        for (const [id, list] of told(harness)) {
+        for (const { run } of observationsOf(actions)) run(harness);
+        for (const [id, list] of reported(harness)) {
           if (id === "host") continue;
           const kinds = list.map(({ what }) => kindOf(what));
           const once = kinds.filter((kind) => kind.startsWith("pod.") && kind !== "pod.changed");
@@ -237,7 +238,7 @@ describe("a watcher of rkt", () => {
     fc.assert(
       fc.property(history, (actions) => {
         const harness = started(3);
-        for (const { run } of looksOf(actions)) run(harness);
+        for (const { run } of observationsOf(actions)) run(harness);
         const folded = new Map<string, Pod>();
         for (const { detail, kind, channel, original } of eventsOf(harness.record)) {
           if (channel !== "pods") continue;

@@ -18,39 +18,42 @@ const folder = join(import.meta.dirname, "../../../../../packages/fakes/recordin
 type Told = { readonly fact: Fact; readonly observedAt: Timestamp };
 
 /** What a watcher says of a recording's looks, asked as the tap asks; frames without their descriptions. */
-function watched(name: string): { readonly seen: readonly ObservationOutcome[]; readonly told: readonly Told[] } {
+function watched(name: string): { readonly seen: readonly ObservationOutcome[]; readonly reported: readonly Told[] } {
   const recording = loadRecording(join(folder, name));
   const watcher = new HostWatcher({ mask, settings: {} });
   const doubts = new PodDoubts();
   const polls = readPolls(recording);
   const seen: ObservationOutcome[] = [];
-  const look = (kind: InventoryKind, at: number, what: Observation["result"]) =>
+  const observation = (kind: InventoryKind, at: number, what: Observation["result"]) =>
     seen.push(...outcomesOf(watcher.observe(kind, { result: what }, timestampOfMs(at))));
   let asked = new Set<string>();
   for (const row of recording.rows) {
     if (row.kind !== "unary") continue;
     if (row.rpc === "InspectPod") {
       const { id } = InspectPodRequest.decode(row.request);
-      if (asked.delete(id)) look("pods", row.at, { $case: "one", value: { id, ...oneOf(row) } });
+      if (asked.delete(id)) observation("pods", row.at, { $case: "one", value: { id, ...oneOf(row) } });
       continue;
     }
     const pods = polls.pods.find(({ n }) => n === row.n);
     const images = polls.images.find(({ n }) => n === row.n);
     const error = pods?.error ?? images?.error;
     if (error !== undefined) {
-      look(pods ? "pods" : "images", row.at, { $case: "failed", value: { code: error.code, message: error.details } });
+      observation(pods ? "pods" : "images", row.at, {
+        $case: "failed",
+        value: { code: error.code, message: error.details },
+      });
     } else if (pods !== undefined) {
       const value = listAnswer("pods", pods, true);
       asked = new Set(doubts.compare(value));
-      look("pods", row.at, { $case: "all", value });
+      observation("pods", row.at, { $case: "all", value });
     } else if (images !== undefined) {
-      look("images", row.at, { $case: "all", value: listAnswer("images", images, true) });
+      observation("images", row.at, { $case: "all", value: listAnswer("images", images, true) });
     }
   }
-  const told = seen.flatMap((one) =>
+  const reported = seen.flatMap((one) =>
     one.what === "frame" ? one.facts.map((fact) => ({ fact, observedAt: one.observedAt })) : [],
   );
-  return { seen, told: told.filter(({ fact }) => fact.kind !== "inventory.described") };
+  return { seen, reported: reported.filter(({ fact }) => fact.kind !== "inventory.described") };
 }
 
 function oneOf({ response = Buffer.alloc(0), error }: RecordedUnary) {
@@ -97,9 +100,9 @@ describe("a recording with expectations", () => {
   it.each(["01-full-lifecycle", "02-fast-and-skipped-states", "03-prepare-aborted", "05-app-exit-codes"])(
     "%s tells them, in their order",
     (name) => {
-      const { told } = watched(name);
+      const { reported } = watched(name);
       const expected = loadRecording(join(folder, name)).expectedEvents;
-      expect(told.flatMap((one) => asRktEvent(one) ?? [])).toEqual(
+      expect(reported.flatMap((one) => asRktEvent(one) ?? [])).toEqual(
         expected.map(({ time_source: _, observed_at: __, previous_poll_at: ___, ...event }) => event),
       );
     },
@@ -108,9 +111,9 @@ describe("a recording with expectations", () => {
   it.each(["01-full-lifecycle", "02-fast-and-skipped-states", "03-prepare-aborted", "05-app-exit-codes"])(
     "%s has the upstream's own times where there are some, and else an interval",
     (name) => {
-      const { told } = watched(name);
+      const { reported } = watched(name);
       const expected = loadRecording(join(folder, name)).expectedEvents;
-      const facts = told.filter(({ fact }) => types[fact.kind] !== undefined);
+      const facts = reported.filter(({ fact }) => types[fact.kind] !== undefined);
       expect(facts).toHaveLength(expected.length);
       for (const [index, { fact, observedAt }] of facts.entries()) {
         const source = expected[index]?.time_source;

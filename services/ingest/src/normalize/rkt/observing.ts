@@ -21,10 +21,10 @@ export const observing: Observing = {
         host.connected();
         texts.connected();
       },
-      observe(channel, look, at) {
+      observe(channel, observation, at) {
         // The pods show whose logs have ended, which has no outcome of its own.
-        if (channel === "pods") texts.observe(channel, look, at);
-        return watcherOf(channel).observe(channel, look, at);
+        if (channel === "pods") texts.observe(channel, observation, at);
+        return watcherOf(channel).observe(channel, observation, at);
       },
     };
   },

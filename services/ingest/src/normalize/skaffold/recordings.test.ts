@@ -56,7 +56,7 @@ function story(facts: readonly Fact[]): string[] {
 
 describe("what recordings tell", () => {
   it.each(recordings.map((recording) => ({ recording, name: recording.name })))("$name", ({ recording }) => {
-    const told = channels.map(({ name, reader }) => {
+    const reported = channels.map(({ name, reader }) => {
       const { read } = reader();
       const facts = recording.messages[name].flatMap(({ bytes }) => read(bytes));
       expect(facts.every(({ kind }) => isKind(kind))).toBe(true);
@@ -64,7 +64,7 @@ describe("what recordings tell", () => {
       expect(facts.every(({ occurredAt }) => occurredAt !== undefined)).toBe(true);
       return { name, facts };
     });
-    const factsOf = (wanted: string) => told.find(({ name }) => name === wanted)?.facts ?? [];
+    const factsOf = (wanted: string) => reported.find(({ name }) => name === wanted)?.facts ?? [];
     expect({ v1: story(factsOf("v1")), v2: counts(factsOf("v2")), logs: counts(factsOf("logs")) }).toMatchSnapshot();
   });
 

@@ -21,7 +21,7 @@ function last(...events: (object | undefined)[]): Fact {
   return events.map((event) => read(frame(event))[0]).at(-1) ?? expect.fail();
 }
 
-function told(fact: Fact): string {
+function reported(fact: Fact): string {
   const { operation } = fact;
   const place = operation && `${operation.kind}:${operation.subject} ${operation.runner}/${operation.loop}`;
   return [fact.kind, fact.subject ?? "", place, fact.summary].join(" | ");
@@ -207,7 +207,7 @@ const cases: { title: string; event: object | undefined; gives: string }[] = [
 
 describe("v1, in the first loop of the first runner", () => {
   it.each(cases)("$title", ({ event, gives }) => {
-    expect(told(last(configured, loop(0, "In Progress"), event))).toBe(gives);
+    expect(reported(last(configured, loop(0, "In Progress"), event))).toBe(gives);
   });
 });
 
@@ -222,8 +222,8 @@ describe("v1", () => {
 
   it("counts loops anew with each runner, whatever their iteration", () => {
     const first = [configured, loop(0, "In Progress"), loop(0, "Succeeded"), loop(0, "In Progress")];
-    expect(told(last(...first))).toBe("loop.started |  | loop: 1/2 | loop 2 started");
-    expect(told(last(...first, configured, loop(0, "In Progress")))).toBe(
+    expect(reported(last(...first))).toBe("loop.started |  | loop: 1/2 | loop 2 started");
+    expect(reported(last(...first, configured, loop(0, "In Progress")))).toBe(
       "loop.started |  | loop: 2/1 | loop 1 started",
     );
   });
@@ -231,13 +231,13 @@ describe("v1", () => {
   it("has the last word on a loop whose sync was tried again", () => {
     const tries = [configured, loop(0, "In Progress"), loop(0, "Failed"), loop(0, "Failed")];
     expect(last(...tries).kind).toBe("loop.failed");
-    expect(told(last(...tries, loop(0, "Succeeded")))).toBe("loop.succeeded |  | loop: 1/1 | loop 1 succeeded");
+    expect(reported(last(...tries, loop(0, "Succeeded")))).toBe("loop.succeeded |  | loop: 1/1 | loop 1 succeeded");
   });
 
   it("is outside of loops in one-shot commands, and before any runner", () => {
     const build = { buildEvent: { artifact: "web", status: "Complete" } };
-    expect(told(last(configured, build))).toBe("build.succeeded | web | build:web 1/0 | web built");
-    expect(told(last(loop(0, "Failed")))).toBe("mirror.received |  | : 0/0 | devLoopEvent Failed");
+    expect(reported(last(configured, build))).toBe("build.succeeded | web | build:web 1/0 | web built");
+    expect(reported(last(loop(0, "Failed")))).toBe("mirror.received |  | : 0/0 | devLoopEvent Failed");
   });
 
   it.each([

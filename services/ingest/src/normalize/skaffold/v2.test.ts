@@ -22,7 +22,7 @@ function last(...events: object[]): Fact {
   return events.map((event) => read(frame(event))[0]).at(-1) ?? expect.fail();
 }
 
-function told(fact: Fact): string {
+function reported(fact: Fact): string {
   const { operation } = fact;
   const place = operation && `${operation.kind}:${operation.subject} ${operation.runner}/${operation.loop}`;
   return [fact.kind, fact.subject ?? "", place, fact.summary].join(" | ");
@@ -125,7 +125,9 @@ const cases: { title: string; event: object; gives: string }[] = [
 ];
 
 describe("v2, in the first loop of the first runner", () => {
-  it.each(cases)("$title", ({ event, gives }) => expect(told(last(meta("a"), loop(1), meta("a"), event))).toBe(gives));
+  it.each(cases)("$title", ({ event, gives }) =>
+    expect(reported(last(meta("a"), loop(1), meta("a"), event))).toBe(gives),
+  );
 });
 
 describe("v2", () => {

@@ -23,7 +23,7 @@ export const observing: Observing = {
       },
       // One answer is proof for resources. Only the jobs show that the server may be another one by now.
       restarted: () => jobs.connected(),
-      observe: (channel, look, at) => watcherOf(channel).observe(channel, look, at),
+      observe: (channel, observation, at) => watcherOf(channel).observe(channel, observation, at),
     };
   },
 };

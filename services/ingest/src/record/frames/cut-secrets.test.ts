@@ -65,8 +65,8 @@ function testTap(log: FakeLog) {
 function messages(log: FakeLog): readonly string[] {
   return log.recorded().flatMap(({ event: { channel, part, original, detail } }) => {
     if (channel !== "v2" || part !== 0 || original === undefined) return [];
-    const { event_type: told } = V2Event.decode(original.bytes);
-    const message = told?.$case === "skaffoldLogEvent" ? told.value.message : "";
+    const { event_type: reported } = V2Event.decode(original.bytes);
+    const message = reported?.$case === "skaffoldLogEvent" ? reported.value.message : "";
     if (message.length < 1_000) expect(detail?.$case === "text" && detail.value.text).toBe(message);
     return [message];
   });

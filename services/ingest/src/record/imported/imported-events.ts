@@ -15,10 +15,10 @@ export type MovedTo = {
 export function movedTo({ session, origin, labels }: MovedTo, event: Event): Event {
   const { kind, detail } = event;
   if (kind !== "session.started" || detail?.$case !== "session_detail") return { ...withoutDamage(event), session };
-  const { origin_session: _, ...told } = detail.value;
+  const { origin_session: _, ...rest } = detail.value;
   const value = {
-    ...told,
-    labels: { ...told.labels, ...labels },
+    ...rest,
+    labels: { ...rest.labels, ...labels },
     ...(origin !== session && { origin_session: origin }),
   };
   return { ...event, session, detail: { ...detail, value } };

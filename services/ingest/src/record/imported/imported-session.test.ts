@@ -105,15 +105,15 @@ function whole(options: Parameters<typeof foreignSession>[0] = {}): ForeignSessi
 
 const eventsIn = (log: FakeLog, source = target): Event[] =>
   log.recorded().flatMap(({ event }) => (event.source === source ? [event] : []));
-const told = ({ kind, channel, ordinal }: Event) => `${channel} ${ordinal} ${kind}`;
+const reported = ({ kind, channel, ordinal }: Event) => `${channel} ${ordinal} ${kind}`;
 /** What is the same in any Tapedeck: kind and bytes. */
 const anywhere = (events: readonly Event[]) =>
   events.map((event) => {
     const places = event.channel === "tapedeck" ? { ordinal: 0n, frame_ordinal: 0n } : {};
     const { detail } = event;
     const started = detail?.$case === "session_detail" ? { ...detail.value, origin_session: undefined } : undefined;
-    const told = started === undefined ? {} : { detail: { $case: "session_detail", value: started } as const };
-    const bytes = Event.encode({ ...event, id: "", source: "", session: "", ...places, ...told }).finish();
+    const reported = started === undefined ? {} : { detail: { $case: "session_detail", value: started } as const };
+    const bytes = Event.encode({ ...event, id: "", source: "", session: "", ...places, ...reported }).finish();
     return `${event.kind} ${Buffer.from(bytes).toString("base64")}`;
   });
 const idOf = (session: string) => idIn("acme", session);
@@ -130,7 +130,7 @@ test("a session comes as it was recorded, with what Tapedeck says about its comi
   const foreign = whole();
   expect(await importInto(log, foreign, { pieceBytes: 50 })).toBe(foreign.events.length + 3);
   expect(anywhere(ofSession(log, idOf(foreign.session)))).toEqual(anywhere(foreign.events));
-  expect(eventsIn(log).map(told)).toEqual([
+  expect(eventsIn(log).map(reported)).toEqual([
     "tapedeck 1 source.added",
     "tapedeck 2 upstream.connected",
     "tapedeck 3 session.started",
@@ -228,11 +228,11 @@ test("a crash between any two messages of an import is made good by the next one
     expect(
       eventsIn(log)
         .filter(({ channel }) => channel !== "tapedeck")
-        .map(told),
+        .map(reported),
     ).toEqual(
       eventsIn(whole)
         .filter(({ channel }) => channel !== "tapedeck")
-        .map(told),
+        .map(reported),
     );
   }
 });
@@ -329,8 +329,8 @@ describe("exactly once", () => {
         ...again,
         ...(wanted[2] ?? []),
       ]);
-      const told = anywhere(ofSession(log, idOf(foreign.session)));
-      expect(expected.filter((event) => !told.includes(event))).toEqual([]);
+      const reported = anywhere(ofSession(log, idOf(foreign.session)));
+      expect(expected.filter((event) => !reported.includes(event))).toEqual([]);
       for (const count of [5, 8, foreign.events.length]) expect(await importInto(log, upTo(count))).toBe(0);
       const own = eventsIn(log).filter(({ channel }) => channel === "tapedeck");
       expect(own.map(({ ordinal }) => Number(ordinal))).toEqual(own.map((_, index) => index + 1));
@@ -342,12 +342,12 @@ describe("exactly once", () => {
         await importInto(log, upTo(5));
         await importInto(log, foreign, { cutAfter });
         await importInto(log, foreign);
-        const told = anywhere(ofSession(log, idOf(foreign.session)));
+        const reported = anywhere(ofSession(log, idOf(foreign.session)));
         expect(
-          told.filter((event) => expected.includes(event)),
+          reported.filter((event) => expected.includes(event)),
           `${cutAfter}`,
         ).toEqual(expected);
-        expect(told).toHaveLength(expected.length + 2);
+        expect(reported).toHaveLength(expected.length + 2);
       }
     });
 
@@ -430,9 +430,9 @@ describe("across workspaces", () => {
     await importInto(log, foreign);
     const added = await importInto(alone, foreign, { source: other });
     expect(await importInto(log, foreign, { source: other })).toBe(added);
-    const told = (from: FakeLog) =>
+    const reported = (from: FakeLog) =>
       eventsIn(from, other).map(({ channel, session, kind }) => `${session} ${channel} ${kind}`);
-    expect(told(log)).toEqual(told(alone));
+    expect(reported(log)).toEqual(reported(alone));
     const ids = [target, other].map((source) => new Set(eventsIn(log, source).map(({ session }) => session)));
     expect([...(ids[0] ?? [])].filter((id) => id !== "" && ids[1]?.has(id))).toEqual([]);
   });
@@ -490,7 +490,7 @@ describe("text that goes in time", () => {
     const log = fakeLog(well);
     await importInto(log, whole(), { textTtl: day });
     const going = log.stored.flatMap(({ written }) =>
-      written.ttlSeconds === undefined ? [] : [`${told(Event.decode(written.event))} ${written.ttlSeconds}`],
+      written.ttlSeconds === undefined ? [] : [`${reported(Event.decode(written.event))} ${written.ttlSeconds}`],
     );
     expect(going).toEqual([`logs 1 log.written ${day}`, `logs 2 log.written ${day}`]);
   });

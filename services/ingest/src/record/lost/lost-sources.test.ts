@@ -283,11 +283,11 @@ test("what another ingest records is lost when that one's tap is gone, and not w
   if (elsewhere === undefined) throw new Error("no store");
   await using stack = new AsyncDisposableStack();
   stack.use(elsewhere);
-  const looks: ("held" | "free")[] = [];
+  const observations: ("held" | "free")[] = [];
   const { leases } = elsewhere;
   const take: typeof leases.take = async (...wanted) => {
     const lease = await leases.take(...wanted);
-    looks.push(lease === undefined ? "held" : "free");
+    observations.push(lease === undefined ? "held" : "free");
     return lease;
   };
   const freed: typeof leases.freed = (...wanted) => leases.freed(...wanted);
@@ -298,9 +298,9 @@ test("what another ingest records is lost when that one's tap is gone, and not w
   const on = stack.use(
     new Recorder({ store: () => here, normalizers, logger: testLogger, lostAfterMs: never, noticeMs: 10 }),
   );
-  const oneMoreLook = async () => {
-    const { length } = looks;
-    await until(() => looks.length > length + 1, { message: "the source to be looked at again" });
+  const oneMoreObservation = async () => {
+    const { length } = observations;
+    await until(() => observations.length > length + 1, { message: "the source to be looked at again" });
   };
 
   const tap = tapped(there, "mia");
@@ -310,16 +310,16 @@ test("what another ingest records is lost when that one's tap is gone, and not w
   const other = tapped(on, "mia", { tap: "T2" });
   await other.kill();
   expect(other.failure()).toMatchObject({ code: "source_taken" });
-  await oneMoreLook();
+  await oneMoreObservation();
   const heard = timestampNow();
-  await oneMoreLook();
+  await oneMoreObservation();
   expect(kindsOf(await recorded("mia"))).not.toContain("upstream.lost");
   await tap.kill();
   await has("mia", "upstream.lost");
   const since = (await recorded("mia")).at(-1)?.not_before;
   expect(compareTimestamps(since ?? timestampOfMs(0), heard)).toBeGreaterThanOrEqual(0);
   // Its tap has the time to come back that any other has.
-  expect(looks.filter((look) => look === "free").length).toBeGreaterThan(1);
+  expect(observations.filter((observation) => observation === "free").length).toBeGreaterThan(1);
 });
 
 test("a tap that comes while its source is looked at is not turned away", async () => {

@@ -45,14 +45,14 @@ async function recorded(publishes: number): Promise<readonly string[]> {
   const steps = [
     ...dial(1_000, "C1"),
     () => tap.push(1_001, "C1", version),
-    () => tap.look(2_000, "C1", "jobs", list(over, running(ids.left), running(ids.shared))),
+    () => tap.observation(2_000, "C1", "jobs", list(over, running(ids.left), running(ids.shared))),
     () => streamed(2_001, { $case: "state", value: state }),
     () => streamed(2_002, { $case: "terminal", value: { events: [...lines(0, 3)], buffered: false } }),
     () => tap.lost(3_000, "C1"),
     ...dial(3_001, "C2"),
     () => tap.push(3_002, "C2", version),
-    () => tap.look(3_003, "C2", "jobs", list(running(ids.shared))),
-    () => tap.look(3_004, "C2", "jobs", list(running(ids.shared), job("later", { state: "QUEUED" }))),
+    () => tap.observation(3_003, "C2", "jobs", list(running(ids.shared))),
+    () => tap.observation(3_004, "C2", "jobs", list(running(ids.shared), job("later", { state: "QUEUED" }))),
   ];
   const left = steps.values();
   const go = async () => {
@@ -89,7 +89,7 @@ async function recorded(publishes: number): Promise<readonly string[]> {
 
 test("the same is told, once, and in the sessions that it belongs to, wherever the recorder is killed", async () => {
   const whole = await recorded(1_000);
-  expect(whole.filter((told) => /gap|lost|session\.(started|ended)/.test(told))).toEqual([
+  expect(whole.filter((reported) => /gap|lost|session\.(started|ended)/.test(reported))).toEqual([
     "1: session.started",
     "1: session.gap over from 0",
     "1: session.gap left from 3",

@@ -41,22 +41,22 @@ test("a look at another lifetime under the same name ends one session and begins
   await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(1_000, "C1", "h1");
   await tap.push(1_001, "C1", { $case: "described", value: { channel: "version", state: Buffer.from("v1") } });
-  await tap.look(1_010, "C1", "pods", "1:a");
+  await tap.observation(1_010, "C1", "pods", "1:a");
   await tap.lost(1_020, "C1");
   await tap.dial(1_030, "C2", "h1");
-  await tap.look(1_040, "C2", "pods", "2:a");
-  await tap.look(1_050, "C2", "pods", "2:b");
+  await tap.observation(1_040, "C2", "pods", "2:a");
+  await tap.observation(1_050, "C2", "pods", "2:b");
   await tap.settled();
 
-  const told = log.recorded().map(({ event }) => event);
-  const [first, second] = told.filter(({ kind }) => kind === "session.started");
+  const reported = log.recorded().map(({ event }) => event);
+  const [first, second] = reported.filter(({ kind }) => kind === "session.started");
   expect(first?.session).not.toBe(second?.session);
-  expect(wordsOf(told, first)).toEqual(["1:a"]);
-  expect(wordsOf(told, second)).toEqual(["2:a", "2:b"]);
-  const [end] = told.filter(({ kind }) => kind === "session.ended");
+  expect(wordsOf(reported, first)).toEqual(["1:a"]);
+  expect(wordsOf(reported, second)).toEqual(["2:a", "2:b"]);
+  const [end] = reported.filter(({ kind }) => kind === "session.ended");
   expect(end).toMatchObject({ session: first?.session, not_before: expect.anything() });
   // Both are known by the same name, and what the connection said of the upstream holds for the new one.
-  const ofSecond = told.filter(({ session }) => session === second?.session).map(({ kind }) => kind);
+  const ofSecond = reported.filter(({ session }) => session === second?.session).map(({ kind }) => kind);
   expect(ofSecond.slice(0, 3)).toEqual(["session.started", "session.identified", "session.described"]);
 });
 
@@ -64,50 +64,50 @@ test("the newer one of two of the same name is gone on with, also after a crash"
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(1_000, "C1", "h1");
-  await tap.look(1_010, "C1", "pods", "1:a");
+  await tap.observation(1_010, "C1", "pods", "1:a");
   await tap.lost(1_020, "C1");
   await tap.dial(1_030, "C2", "h1");
-  await tap.look(1_040, "C2", "pods", "2:a");
+  await tap.observation(1_040, "C2", "pods", "2:a");
   await tap.settled();
   // The tap pushes again the look that showed it.
   await tap.crash(7);
   await tap.lost(1_060, "C2");
   await tap.dial(1_070, "C3", "h1");
-  await tap.look(1_080, "C3", "pods", "2:c");
+  await tap.observation(1_080, "C3", "pods", "2:c");
   await tap.settled();
 
-  const told = log.recorded().map(({ event }) => event);
-  const sessions = told.filter(({ kind }) => kind === "session.started");
+  const reported = log.recorded().map(({ event }) => event);
+  const sessions = reported.filter(({ kind }) => kind === "session.started");
   expect(sessions).toHaveLength(2);
-  expect(wordsOf(told, sessions[1])).toEqual(["2:a", "2:c"]);
+  expect(wordsOf(reported, sessions[1])).toEqual(["2:a", "2:c"]);
 });
 
-function wordsOf(told: readonly Event[], of: Event | undefined): string[] {
-  return told.flatMap(({ session, channel, summary }) =>
+function wordsOf(reported: readonly Event[], of: Event | undefined): string[] {
+  return reported.flatMap(({ session, channel, summary }) =>
     session === of?.session && channel === "pods" ? [summary] : [],
   );
 }
 
 test("a watcher is told whether its recorder was replaced, while the tap looked on, or nobody looked", async () => {
-  const told: string[] = [];
+  const reported: string[] = [];
   const listening: Observing = {
     ...lives,
     watch(options) {
       const watcher = lives.watch(options);
-      const restarted = () => void told.push("restarted");
-      return { ...watcher, connected: () => void told.push("connected"), restarted };
+      const restarted = () => void reported.push("restarted");
+      return { ...watcher, connected: () => void reported.push("connected"), restarted };
     },
   };
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, { source, normalizer: { ...normalizer, observing: listening } });
   await tap.dial(1_000, "C1", "h1");
-  await tap.look(1_010, "C1", "pods", "1:a");
+  await tap.observation(1_010, "C1", "pods", "1:a");
   await tap.settled();
   await tap.crash();
-  await tap.look(1_020, "C1", "pods", "1:b");
+  await tap.observation(1_020, "C1", "pods", "1:b");
   await tap.lost(1_030, "C1");
   await tap.dial(1_040, "C2", "h1");
-  await tap.look(1_050, "C2", "pods", "1:c");
+  await tap.observation(1_050, "C2", "pods", "1:c");
   await tap.settled();
-  expect(told).toEqual(["connected", "restarted", "connected"]);
+  expect(reported).toEqual(["connected", "restarted", "connected"]);
 });

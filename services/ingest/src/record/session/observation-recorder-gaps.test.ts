@@ -18,8 +18,8 @@ const words: Observing = {
       resume() {},
       connected() {},
       observe(_, { result }, at) {
-        const told = result?.$case === "all" ? Buffer.from(result.value).toString().split(" ") : [];
-        return told.flatMap((word): ObservationOutcome[] => {
+        const reported = result?.$case === "all" ? Buffer.from(result.value).toString().split(" ") : [];
+        return reported.flatMap((word): ObservationOutcome[] => {
           if (word === "away") return [{ what: "gap", reason: word, after: undefined, until: at }];
           const [, index] = word.split(":");
           if (index === undefined) {
@@ -44,11 +44,11 @@ test("a look that is shown again after a crash tells no gap again that got into 
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, options);
   await tap.dial(1_000, "C1", "h1");
-  await tap.look(1_010, "C1", "pods", "a");
-  await tap.look(1_020, "C1", "pods", "away cut:7");
+  await tap.observation(1_010, "C1", "pods", "a");
+  await tap.observation(1_020, "C1", "pods", "away cut:7");
   await tap.settled();
   await tap.crash(4);
-  await tap.look(1_030, "C1", "pods", "away cut:9");
+  await tap.observation(1_030, "C1", "pods", "away cut:9");
   await tap.settled();
   expect(gaps(log)).toEqual(["away", "cut at 7", "away", "cut at 9"]);
 });
@@ -57,10 +57,10 @@ test("that output may be cut at a place is told once, by whatever recorder", asy
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, options);
   await tap.dial(1_000, "C1", "h1");
-  await tap.look(1_010, "C1", "pods", "a cut:7");
+  await tap.observation(1_010, "C1", "pods", "a cut:7");
   await tap.settled();
   await tap.crash();
-  await tap.look(1_020, "C1", "pods", "cut:7");
+  await tap.observation(1_020, "C1", "pods", "cut:7");
   await tap.settled();
   expect(gaps(log)).toEqual(["cut at 7"]);
 });

@@ -29,21 +29,21 @@ test("all that is gone after a reconnect is held back by a recorder too that sta
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
-  await tap.look(10, "C1", "pods", pods(one));
-  await tap.look(11, "C1", "images", images(image("sha512-1")));
+  await tap.observation(10, "C1", "pods", pods(one));
+  await tap.observation(11, "C1", "images", images(image("sha512-1")));
   await tap.lost(20, "C1");
   await tap.dial(30, "C2", "/one");
-  await tap.look(40, "C2", "pods", pods());
-  await tap.look(41, "C2", "images", images());
+  await tap.observation(40, "C2", "pods", pods());
+  await tap.observation(41, "C2", "images", images());
   await tap.settled();
   await tap.crash();
   for (const ms of [50, 60, 70]) {
-    await tap.look(ms, "C2", "pods", pods());
-    await tap.look(ms + 1, "C2", "images", images());
+    await tap.observation(ms, "C2", "pods", pods());
+    await tap.observation(ms + 1, "C2", "images", images());
   }
   await tap.settled();
   expect([...kinds(log, "pods"), ...kinds(log, "images")]).toEqual(["inventory.described", "inventory.described"]);
-  await tap.look(80, "C2", "pods", pods(one, two));
+  await tap.observation(80, "C2", "pods", pods(one, two));
   await tap.settled();
   expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
 });
@@ -63,10 +63,10 @@ test("a recorder continues from a description that an earlier version recorded",
     log.publish(source, writer, events.map(formerly), expected);
   await using tap = pollingTap({ ...log, publish }, options);
   await tap.dial(0, "C1", "/one");
-  await tap.look(10, "C1", "pods", pods(one));
+  await tap.observation(10, "C1", "pods", pods(one));
   await tap.settled();
   await tap.crash();
-  await tap.look(20, "C1", "pods", pods(one, two));
+  await tap.observation(20, "C1", "pods", pods(one, two));
   await tap.settled();
   expect(log.recorded().map(({ subject }) => subject)).toContain("tapedeck.v2.default.h1.host.rkt.pods.host");
   expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
@@ -76,14 +76,14 @@ test("what is the same as in a look that the tap had to drop says nothing", asyn
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
-  await tap.look(10, "C1", "pods", pods(one, two));
-  await tap.look(20, "C1", "pods", pods(two));
+  await tap.observation(10, "C1", "pods", pods(one, two));
+  await tap.observation(20, "C1", "pods", pods(two));
   // At 30 both were there.
   const dropped = { channel: "pods", count: 1n, bytes: 500n, reason: "spill_full" };
   await tap.push(30, "C1", { $case: "dropped", value: dropped });
   await tap.see(40, "C1", "pods", { $case: "same", value: true });
   await tap.see(50, "C1", "pods", { $case: "same", value: true });
-  await tap.look(60, "C1", "pods", pods(one, two));
+  await tap.observation(60, "C1", "pods", pods(one, two));
   await tap.settled();
   expect(kinds(log, "pods")).toEqual(["inventory.described"]);
 });
@@ -92,11 +92,11 @@ test("a look is recorded though the clock was set back after a recorder's start"
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
-  await tap.look(10_000, "C1", "pods", pods());
-  await tap.look(20_000, "C1", "pods", pods(pod("p1", { state: "PREPARED" })));
+  await tap.observation(10_000, "C1", "pods", pods());
+  await tap.observation(20_000, "C1", "pods", pods(pod("p1", { state: "PREPARED" })));
   await tap.settled();
   await tap.crash(4);
-  await tap.look(5_000, "C1", "pods", pods(one));
+  await tap.observation(5_000, "C1", "pods", pods(one));
   await tap.settled();
   expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
 });
@@ -152,13 +152,13 @@ test("output of a job that runs on is not recorded anew when the log has dropped
     return tap.see(ms, "C1", "jobs", { $case: "streamed", value: { job: "j", bytes, stream, before: 0n } });
   };
   await tap.dial(0, "C1", "127.0.0.1:1");
-  await tap.look(1_000, "C1", "jobs", list);
+  await tap.observation(1_000, "C1", "jobs", list);
   await prints(1_100, ulid(1_050), lines(0, 10));
   await tap.see(60_000, "C1", "jobs", { $case: "same", value: true });
   await tap.settled();
   hasExpired = true;
   await tap.crash();
-  await tap.look(200_000, "C1", "jobs", list);
+  await tap.observation(200_000, "C1", "jobs", list);
   await prints(200_100, ulid(200_050), lines(0, 12));
   await tap.settled();
   const written = log
@@ -183,13 +183,13 @@ test("a data directory that comes back is the same session, however long ago tha
   const log: FakeLog = { ...made, reader: { ...made.reader, firstSince } };
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
-  await tap.look(10, "C1", "pods", pods(one));
+  await tap.observation(10, "C1", "pods", pods(one));
   await tap.dial(20, "C2", "/two");
-  await tap.look(30, "C2", "pods", pods());
+  await tap.observation(30, "C2", "pods", pods());
   await tap.settled();
   await tap.crash();
   await tap.dial(40, "C3", "/one");
-  await tap.look(50, "C3", "pods", pods(one, two));
+  await tap.observation(50, "C3", "pods", pods(one, two));
   await tap.settled();
   expect(kinds(log, "tapedeck").filter((kind) => kind === "session.started")).toHaveLength(2);
   expect(kinds(log, "pods").slice(2)).toEqual(["pod.prepared", "pod.started", "app.started"]);

@@ -90,7 +90,7 @@ const words: Observing = {
 const normalizer: Normalizer = { ...plainNormalizer(), observing: words };
 
 const events = (log: FakeLog): Event[] => log.recorded().map(({ event }) => event);
-const told = (log: FakeLog) =>
+const reported = (log: FakeLog) =>
   events(log)
     .filter(({ channel }) => channel !== "tapedeck")
     .map(({ channel, ordinal, kind, subject }) => `${channel} ${ordinal} ${kind} ${subject}`.trim());
@@ -100,9 +100,9 @@ test("a session is what the upstream calls itself, and its first looks describe 
   const log = fakeLog(well);
   await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(0, "C1", "/var/lib/rkt");
-  await tap.look(10, "C1", "pods", "a SECRET");
-  await tap.look(11, "C1", "images", "i");
-  await tap.look(20, "C1", "pods", "a SECRET b");
+  await tap.observation(10, "C1", "pods", "a SECRET");
+  await tap.observation(11, "C1", "images", "i");
+  await tap.observation(20, "C1", "pods", "a SECRET b");
   await tap.settled();
   expect(events(log).flatMap(({ channel, kind }) => (channel === "tapedeck" ? [kind] : []))).toEqual([
     "source.added",
@@ -110,7 +110,7 @@ test("a session is what the upstream calls itself, and its first looks describe 
     "session.started",
     "session.identified",
   ]);
-  expect(told(log)).toEqual([
+  expect(reported(log)).toEqual([
     "pods 1 inventory.described",
     "pods 2 inventory.described",
     "images 1 inventory.described",
@@ -127,19 +127,19 @@ test("another connection to the same goes on with it; to another it is another s
   const log = fakeLog(well);
   await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(0, "C1", "/one");
-  await tap.look(1, "C1", "pods", "a b");
+  await tap.observation(1, "C1", "pods", "a b");
   await tap.lost(2, "C1");
   await tap.dial(3, "C2", "/one");
-  await tap.look(4, "C2", "pods", "a");
+  await tap.observation(4, "C2", "pods", "a");
   await tap.lost(5, "C2");
   await tap.dial(5, "C3", "/two");
-  await tap.look(6, "C3", "pods", "z");
+  await tap.observation(6, "C3", "pods", "z");
   await tap.lost(7, "C3");
   await tap.dial(7, "C4", "/one");
-  await tap.look(8, "C4", "pods", "a c");
+  await tap.observation(8, "C4", "pods", "a c");
   await tap.settled();
   expect(sessions(log).size).toBe(2);
-  expect(told(log)).toEqual([
+  expect(reported(log)).toEqual([
     "pods 1 inventory.described",
     "pods 2 inventory.described",
     "pods 3 pod.collected b",
@@ -154,21 +154,21 @@ test("another connection to the same goes on with it; to another it is another s
 });
 
 test("a recorder that starts again remembers from the log, whatever the tap pushes again", async () => {
-  const looks = ["a", "a b", "b", "b c", "b c d", "d"];
+  const observations = ["a", "a b", "b", "b c", "b c d", "d"];
   const play = async (crashes: (tap: PollingTap, index: number) => Promise<void>) => {
     const log = fakeLog(well);
     await using tap = pollingTap(log, { source, normalizer });
     await tap.dial(0, "C1", "/one");
-    for (const [i, all] of looks.entries()) {
-      await tap.look(10 * (i + 1), "C1", "pods", all);
+    for (const [i, all] of observations.entries()) {
+      await tap.observation(10 * (i + 1), "C1", "pods", all);
       await crashes(tap, i);
     }
     await tap.settled();
-    return told(log);
+    return reported(log);
   };
   const without = await play(async () => {});
   expect(without.filter((line) => line.includes("described")).length).toBeGreaterThan(2);
-  for (let crash = 0; crash < looks.length; crash++) {
+  for (let crash = 0; crash < observations.length; crash++) {
     for (let from = 1; from <= crash + 3; from++) {
       const log = await play(async (tap, i) => {
         if (i === crash) await tap.crash(from);
@@ -183,8 +183,8 @@ test("a description that a crash cut off does not count", async () => {
   {
     await using tap = pollingTap(log, { source, normalizer });
     await tap.dial(0, "C1", "/one");
-    await tap.look(1, "C1", "pods", "a b");
-    await tap.look(2, "C1", "pods", "a b c d");
+    await tap.observation(1, "C1", "pods", "a b");
+    await tap.observation(2, "C1", "pods", "a b c d");
     await tap.settled();
   }
   // c and d make four facts, so all was described again: cut in the middle.
@@ -196,16 +196,16 @@ test("a description that a crash cut off does not count", async () => {
   }
   await using again = pollingTap(cut, { source, normalizer });
   await again.dial(5, "C2", "/one");
-  await again.look(6, "C2", "pods", "a b c");
+  await again.observation(6, "C2", "pods", "a b c");
   await again.settled();
-  expect(told(cut).filter((line) => line.includes("collected"))).toEqual(["pods 9 pod.collected d"]);
+  expect(reported(cut).filter((line) => line.includes("collected"))).toEqual(["pods 9 pod.collected d"]);
 });
 
 test("a look that comes before its connection said whose it is, is refused", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, { source, normalizer });
   await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
-  await expect(tap.look(1, "C1", "pods", "a")).rejects.toThrow("an observation of pods came before identified");
+  await expect(tap.observation(1, "C1", "pods", "a")).rejects.toThrow("an observation of pods came before identified");
 });
 
 test("a look that is long to read leaves others their turn", async () => {
@@ -235,7 +235,7 @@ test("a look that is long to read leaves others their turn", async () => {
     turning = setImmediate(count);
   };
   let turning = setImmediate(count);
-  await tap.look(10, "C1", "pods", "");
+  await tap.observation(10, "C1", "pods", "");
   clearImmediate(turning);
   expect(turns).toBeGreaterThanOrEqual(3);
 });
@@ -271,12 +271,12 @@ test("others have their turn at the pauses of a look, and while what was told is
   const log = fakeLog(well);
   await using tap = pollingTap(log, { source, normalizer: { ...plainNormalizer(), observing: long } });
   await tap.dial(0, "C1", "h1");
-  await tap.look(10, "C1", "pods", "a");
+  await tap.observation(10, "C1", "pods", "a");
   await tap.settled();
   expect(new Set(seenBetween).size).toBe(4);
   await tap.crash();
   seenBetween.length = 0;
-  await tap.look(20, "C1", "pods", "b");
+  await tap.observation(20, "C1", "pods", "b");
   clearInterval(turning);
   // Each of the four that was recorded, and the four pauses.
   expect(seenBetween).toHaveLength(8);

@@ -36,17 +36,17 @@ const described = (state: string): What => ({
 /** `gate`: what a publish waits for. */
 async function stage(gate: () => Promise<void> = async () => {}) {
   const log = fakeLog(() => well, { onPublish: gate });
-  const told: { readonly observed: Observed; readonly inLog: number }[] = [];
+  const reported: { readonly observed: Observed; readonly inLog: number }[] = [];
   const recording = await openSessionRecorder({
     log: { writer: log, reader: log.reader },
     ...{ source, hello: { ...hello, first_index: 1n }, signal: new AbortController().signal },
     normalizer: plainNormalizer({ name: "a", replays: true }, { name: "b", replays: true }),
-    listener: { observed: (observed) => told.push({ observed, inLog: log.stored.length }) },
+    listener: { observed: (observed) => reported.push({ observed, inLog: log.stored.length }) },
   });
   let index = 0n;
   return {
     log,
-    told,
+    reported,
     recording,
     push: (ms: number, what: What) => recording.take({ index: ++index, connection: "C1", at: timestampOfMs(ms), what }),
     [Symbol.asyncDispose]: () => recording[Symbol.asyncDispose](),
@@ -61,8 +61,8 @@ test("tells every answer, also what is not recorded, with what came before it", 
   await on.push(250, described("names=x"));
   await on.push(300, frame("a", "3 three"));
   await on.push(600, described("names=x"));
-  await until(() => on.told.length === 2, { message: "both answers to be told" });
-  const [first, second] = on.told.map(({ observed }) => observed);
+  await until(() => on.reported.length === 2, { message: "both answers to be told" });
+  const [first, second] = on.reported.map(({ observed }) => observed);
   const session = on.log.recorded().at(-1)?.event.session;
   expect(first).toMatchObject({ source, session, channel: "a", observed_at: timestampOfMs(250) });
   expect(first?.state.toString()).toBe("names=x");
@@ -79,10 +79,10 @@ test("tells it when all before it is in the log, and keeps nothing waiting for t
   await on.push(10, frame("a", "1 one"));
   await on.push(300, described("names=x"));
   await on.push(310, frame("a", "2 two"));
-  expect(on.told).toEqual([]);
+  expect(on.reported).toEqual([]);
   blocked.resolve();
-  await until(() => on.told.length === 1, { message: "the answer to be told" });
-  const { observed, inLog } = on.told[0] ?? { observed: undefined, inLog: 0 };
+  await until(() => on.reported.length === 1, { message: "the answer to be told" });
+  const { observed, inLog } = on.reported[0] ?? { observed: undefined, inLog: 0 };
   expect(observed?.ordinals).toMatchObject({ a: 1n });
   const before = on.log.stored.findIndex(({ written }) => written.cursor.ordinals.a === 1);
   expect(inLog).toBeGreaterThan(before);
@@ -97,8 +97,8 @@ test("tells nothing of an answer that overtook frames which are held back", asyn
   await on.push(320, described("names=x"));
   await on.recording.advance(timestampOfMs(600));
   await on.push(700, described("names=y"));
-  await until(() => on.told.length === 1, { message: "the second answer to be told" });
-  expect(on.told[0]?.observed.state.toString()).toBe("names=y");
+  await until(() => on.reported.length === 1, { message: "the second answer to be told" });
+  expect(on.reported[0]?.observed.state.toString()).toBe("names=y");
 });
 
 test("publishes on the source's subject, and never throws", () => {

@@ -545,9 +545,9 @@ test("a crash between any two messages leaves nothing out and repeats nothing", 
     await tap.settled();
     return { log, tap };
   };
-  const told = (log: FakeLog) => ({ own: kinds(log), a: texts(log, "a"), b: texts(log, "b") });
+  const emitted = (log: FakeLog) => ({ own: kinds(log), a: texts(log, "a"), b: texts(log, "b") });
   const whole = await play();
-  const expected = told(whole.log);
+  const expected = emitted(whole.log);
   expect(expected.own.slice(-5)).toEqual([
     ...["upstream.lost", "session.gap", "session.labelled", "upstream.lost", "session.ended"],
   ]);
@@ -562,7 +562,7 @@ test("a crash between any two messages leaves nothing out and repeats nothing", 
     await tap.crash(1);
     await tap.advance(800);
     await tap.settled();
-    expect(told(log), `after ${kept} messages`).toEqual(expected);
+    expect(emitted(log), `after ${kept} messages`).toEqual(expected);
     await tap[Symbol.asyncDispose]();
   }
 });
@@ -914,8 +914,8 @@ describe("what a file has more than the streams gave", () => {
     expect(texts(log, "b")).toEqual(["2 two", "3 three"]);
     const last = ["upstream.lost", "session.gap", "session.gap_filled", "upstream.lost", "session.ended"];
     expect(kinds(log).slice(-5)).toEqual(last);
-    const told = events(log).find(({ kind }) => kind === "session.gap_filled");
-    expect(told).toMatchObject({ subject: "b", detail: { $case: "gap", value: { channel: "b" } } });
+    const emitted = events(log).find(({ kind }) => kind === "session.gap_filled");
+    expect(emitted).toMatchObject({ subject: "b", detail: { $case: "gap", value: { channel: "b" } } });
 
     await tap.crash(5);
     await tap.settled();

@@ -215,7 +215,7 @@ export class SessionRecorder implements PushedSession {
       case "described":
         return whenDecided(connection, () => {
           done(states.described(connection, what.value, at));
-          states.tell(connection, what.value, at);
+          states.report(connection, what.value, at);
         });
       case "labelled":
         return whenDecided(connection, () => done(recordLabels(this.#journal, connection, what.value, at)));

@@ -68,7 +68,7 @@ export class UpstreamStates {
   }
 
   /** Tells the listener of the answer. */
-  tell(connection: UpstreamConnection, { channel, state }: Described, at: Timestamp): void {
+  report(connection: UpstreamConnection, { channel, state }: Described, at: Timestamp): void {
     const { journal, normalizer, source, observed } = this.#options;
     const { numbers, writer } = journal;
     const { session } = connection;

@@ -43,7 +43,7 @@ export function pollingTap(log: FakeLog, { source, normalizer, textTtl }: Pollin
       await push(ms, connection, { $case: "dialled", value: { address: "h1:15441", channels: ["pods", "images"] } });
       await push(ms, connection, { $case: "identified", value: { identity, version: "1.30.0" } });
     },
-    look: (ms: number, connection: string, channel: string, all: Uint8Array | string) =>
+    observation: (ms: number, connection: string, channel: string, all: Uint8Array | string) =>
       see(ms, connection, channel, { $case: "all", value: Buffer.from(all) }),
     see,
     lost: (ms: number, connection: string) =>

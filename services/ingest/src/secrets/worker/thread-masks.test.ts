@@ -53,13 +53,13 @@ describe("what another thread masks", () => {
 
   it("is known for all entries of a look, so that none of them is masked here", async () => {
     const lines = Array.from({ length: 2_000 }, (_, n) => `line ${n} TOKEN=hunter${n}`);
-    const look = streamed(terminal(lines));
+    const observation = streamed(terminal(lines));
     const here: number[] = [];
     const mask = await maskEntriesInThread("vagrant", (type, bytes) => {
       here.push(bytes.byteLength);
       return masks.vagrant.mask(type, bytes);
-    })("jobs", look);
-    const entries = masks.vagrant.entriesOf?.("jobs", Observation.decode(look)) ?? [];
+    })("jobs", observation);
+    const entries = masks.vagrant.entriesOf?.("jobs", Observation.decode(observation)) ?? [];
     expect(entries).toHaveLength(lines.length);
     for (const { type, bytes } of entries) {
       const [expected, given] = [masks.vagrant.mask(type, bytes), mask(type, bytes)];

@@ -120,7 +120,7 @@ it("group and filter the figures, and stand in the lists, as of a position, too"
   const session = begun(script, "A");
   loop(session);
   const second = loop(session, "failed");
-  const told = session.labelled(fix, second);
+  const reported = session.labelled(fix, second);
   loop(session);
   const positions = await on.write(script.events);
   await using query = await on.startQuery();
@@ -141,7 +141,7 @@ it("group and filter the figures, and stand in the lists, as of a position, too"
     { session: "A", labels: main },
   ]);
 
-  const at = positions[script.events.indexOf(told)] ?? 0;
+  const at = positions[script.events.indexOf(reported)] ?? 0;
   const listed = await ask.listOperations({ sessions: ["A"], kinds: ["loop"] });
   const known = { labels: { ...main, ...fix }, labels_position: on.at(at) };
   expect(listed.items).toMatchObject([known, known, { labels: main, labels_position: "" }]);

@@ -11,9 +11,9 @@ const sessionLabels = table("session_labels", ["session", "at", "ns", "position"
 
 /** Writes the labels that the batch tells, and those of each loop that they change. `begun`: loops that begin in the batch. */
 export async function applyLabels(tx: Tx, batch: readonly RecordedEvent[], begun: readonly LoopKey[]): Promise<void> {
-  const told = batch.flatMap((recorded) => labelsIn(recorded) ?? []);
-  await upsert(tx, sessionLabels, told);
-  const earliest = new Map(told.toSorted((a, b) => (a.at < b.at ? 1 : -1)).map(({ session, at }) => [session, at]));
+  const labelled = batch.flatMap((recorded) => labelsIn(recorded) ?? []);
+  await upsert(tx, sessionLabels, labelled);
+  const earliest = new Map(labelled.toSorted((a, b) => (a.at < b.at ? 1 : -1)).map(({ session, at }) => [session, at]));
   if (earliest.size === 0 && begun.length === 0) return;
   const column = (name: keyof LoopKey) => begun.map((loop) => loop[name]);
   // The event may be recorded after the loop that it is about, and after loops that follow it.

@@ -165,22 +165,23 @@ const cases: {
 ];
 
 it.each(cases)("$title", ({ given, expected }) => {
-  const rows = evolve([], told(given)).sort(byPosition);
+  const rows = evolve([], reported(given)).sort(byPosition);
   expect(rows).toMatchObject(expected);
   expect(rows).toHaveLength(expected.length);
 });
 
 it.each(cases)("$title, also one event at a time", ({ given }) => {
   const rows = new Map<string, OperationRow>();
-  for (const recorded of told(given)) for (const row of evolve([...rows.values()], [recorded])) rows.set(row.id, row);
-  expect([...rows.values()].toSorted(byPosition)).toEqual(evolve([], told(given)).sort(byPosition));
+  for (const recorded of reported(given))
+    for (const row of evolve([...rows.values()], [recorded])) rows.set(row.id, row);
+  expect([...rows.values()].toSorted(byPosition)).toEqual(evolve([], reported(given)).sort(byPosition));
 });
 
 function byPosition(a: OperationRow, b: OperationRow): number {
   return a.start_position - b.start_position;
 }
 
-function told(given: (server: VagrantSession, script: Scenario) => void) {
+function reported(given: (server: VagrantSession, script: Scenario) => void) {
   const script = scenario(vagrantShop);
   given(vagrantSession("S", script), script);
   return script.events.map((event, index) => ({

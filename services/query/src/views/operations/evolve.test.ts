@@ -180,7 +180,7 @@ it.each(cases)("$title", ({ given, expected }) => {
 
 it.each(cases)("$title, also one event at a time", ({ given }) => {
   let rows: OperationRow[] = [];
-  for (const [index, event] of told(given).entries()) {
+  for (const [index, event] of reported(given).entries()) {
     const changed = new Map(evolve(rows, [recorded(event, index)]).map((row) => [row.id, row]));
     rows = [...new Map([...rows.map((row) => [row.id, row] as const), ...changed]).values()];
   }
@@ -282,7 +282,7 @@ it.each(ofHosts)("$title", ({ given, expected }) => {
 });
 
 it("nanoseconds count", () => {
-  const [start, end] = told((s) => {
+  const [start, end] = reported((s) => {
     s.build("web", "started");
     s.build("web", "succeeded");
   });
@@ -299,10 +299,10 @@ it("nanoseconds count", () => {
 });
 
 function afterAll(given: (session: SkaffoldSession) => void): OperationRow[] {
-  return evolve([], told(given).map(recorded)).sort((a, b) => a.start_position - b.start_position);
+  return evolve([], reported(given).map(recorded)).sort((a, b) => a.start_position - b.start_position);
 }
 
-function told(given: (session: SkaffoldSession) => void): Event[] {
+function reported(given: (session: SkaffoldSession) => void): Event[] {
   const script = scenario();
   given(script.session("S"));
   return script.events;

@@ -11,7 +11,7 @@ import { initialState, type RktState } from "./state.ts";
 const pod = uuid(1);
 const other = uuid(2);
 
-function told(given: (host: RktSession) => void): readonly Event[] {
+function reported(given: (host: RktSession) => void): readonly Event[] {
   const script = scenario(rktHost);
   given(rktSession("S", script));
   return script.events;
@@ -35,7 +35,7 @@ function odd(fields: Fields & { readonly kind: string }): Event {
 }
 
 it("keeps a pod as last listed, with its manifest, until it is removed", () => {
-  const events = told((host) => {
+  const events = reported((host) => {
     host.prepared(pod, ["web"]);
     host.started(pod);
     host.exited(pod, [7]);
@@ -45,13 +45,13 @@ it("keeps a pod as last listed, with its manifest, until it is removed", () => {
     { id: pod, state: PodState.POD_STATE_EXITED, apps: [{ name: "web", exit_code: 7 }], pid: 4_711 },
   ]);
   expect(pods(state)[0]?.manifest.toString()).toContain("PodManifest");
-  const removal = told((host) => host.removed(pod));
+  const removal = reported((host) => host.removed(pod));
   expect(fold(removal, state)).toEqual(initialState);
 });
 
 it("accepts a listed pod as the normalizer does: a reported exit code stays", () => {
   const state = fold(
-    told((host) => {
+    reported((host) => {
       host.prepared(pod, ["web"]);
       host.exited(pod, [7]);
       host.exited(pod, [0]);
@@ -65,7 +65,7 @@ it.each([
   ["vanished while it ran", true, false],
   ["was told to be collected before", true, true],
 ])("a pod that %s is gone when it is removed", (_title, isStarted, isMarked) => {
-  const events = told((host) => {
+  const events = reported((host) => {
     host.prepared(pod, ["web"]);
     if (isStarted) host.started(pod);
     if (isMarked) host.marked(pod);
@@ -77,7 +77,7 @@ it.each([
 
 it("a pod that is marked or being deleted is still on the host", () => {
   const state = fold(
-    told((host) => {
+    reported((host) => {
       host.prepared(pod, ["web"]);
       host.marked(pod);
       host.deleting(pod);
@@ -87,7 +87,7 @@ it("a pod that is marked or being deleted is still on the host", () => {
 });
 
 it("keeps images until they are removed, and the host's own information", () => {
-  const events = told((host) => {
+  const events = reported((host) => {
     host.began("/data");
     host.imported({ id: "sha512-a", name: "example.com/web" });
     host.imported({ id: "sha512-b", size: 5n });
@@ -103,13 +103,13 @@ it("keeps images until they are removed, and the host's own information", () => 
 });
 
 describe("a description", () => {
-  const three = told((host) => {
+  const three = reported((host) => {
     host.prepared(uuid(7), ["old"]);
     host.prepared(uuid(8), ["old"]);
     host.imported({ id: "sha512-a" });
   });
   const description = (parts: number, between: (host: RktSession) => void = () => {}) =>
-    told((host) => {
+    reported((host) => {
       for (const number of [1, 2, 3, 4, 5, 8]) host.prepared(uuid(number), [`app${number}`]);
       host.described("pods", parts, () => between(host));
     }).slice(6);
@@ -154,12 +154,12 @@ describe("a description", () => {
   });
 
   it("removes everything when the host is empty and its message has no bytes", () => {
-    const events = told((host) => host.described("pods"));
+    const events = reported((host) => host.described("pods"));
     expect(podIds(fold([...three, ...events]))).toEqual([]);
   });
 
   it("changes nothing when it lists what is known", () => {
-    const events = told((host) => {
+    const events = reported((host) => {
       host.prepared(pod, ["web"]);
       host.started(pod);
       host.described("pods");
@@ -170,7 +170,7 @@ describe("a description", () => {
 });
 
 describe("gives the very same object back for", () => {
-  const host = told((one) => {
+  const host = reported((one) => {
     one.began();
     one.prepared(pod, ["web", "api"]);
     one.started(pod);
@@ -183,9 +183,9 @@ describe("gives the very same object back for", () => {
     ["what it has", host.at(-1)],
     ["facts without a pod of their own", host.find(({ kind }) => kind === "app.started")],
     ["the same description of itself", host.find(({ kind }) => kind === "session.described")],
-    ["text", told((one) => one.text(pod, "x"))[0]],
-    ["a pod that is not there", told((one) => one.removed(other))[0]],
-    ["an image that is not there", told((one) => one.imageRemoved("sha512-z"))[0]],
+    ["text", reported((one) => one.text(pod, "x"))[0]],
+    ["a pod that is not there", reported((one) => one.removed(other))[0]],
+    ["an image that is not there", reported((one) => one.imageRemoved("sha512-z"))[0]],
     ["a pod that can't be read", odd({ kind: "pod.changed", original: { ...huge, bytes: Buffer.of(0xff), size: 1n } })],
     ["a pod too large for the log", odd({ kind: "pod.changed", original: huge })],
     ["a pod without an id", odd({ kind: "pod.changed", original: { ...huge, size: 0n } })],
@@ -201,13 +201,13 @@ describe("gives the very same object back for", () => {
 });
 
 it.each(["__proto__", "constructor", "a", "toString"])("a pod may have any id: %s", (id) => {
-  const state = fold(told((host) => host.prepared(id, ["web"])));
+  const state = fold(reported((host) => host.prepared(id, ["web"])));
   const stored = JSON.parse(JSON.stringify(state)) as RktState;
   expect(podIds(stored)).toEqual([id]);
   expect(
     podIds(
       fold(
-        told((host) => host.removed(id)),
+        reported((host) => host.removed(id)),
         stored,
       ),
     ),
@@ -216,7 +216,7 @@ it.each(["__proto__", "constructor", "a", "toString"])("a pod may have any id: %
 
 it("is plain JSON, also in the middle of a description", () => {
   const state = fold(
-    told((host) => {
+    reported((host) => {
       host.began();
       host.prepared(pod, ["web"]);
       host.described("pods", 2);
@@ -227,7 +227,7 @@ it("is plain JSON, also in the middle of a description", () => {
 });
 
 it("an event of a large host copies one bucket", () => {
-  const events = told((host) => {
+  const events = reported((host) => {
     for (let number = 1; number <= 2_000; number += 1) host.prepared(uuid(number), ["web"]);
     host.started(pod);
   });

@@ -11,11 +11,11 @@ import { rktOrder, rows } from "../../testing/tables.ts";
 import { rkt } from "./fold.ts";
 
 describe("whatever a host goes through", () => {
-  const told = testHistory({
+  const reported = testHistory({
     source: rktHost,
     order: rktOrder,
     spoiled: ["rkt_pods"],
-    tell(script, session, random) {
+    report(script, session, random) {
       const host = rktSession(session, script);
       host.began();
       randomHost(random, script, host, session === "first" ? 1_500 : 200);
@@ -24,7 +24,7 @@ describe("whatever a host goes through", () => {
   });
 
   it(`rows that are not gone are those of the state (seed ${searchSeed})`, async () => {
-    const { on, events } = told();
+    const { on, events } = reported();
     await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
     for (const session of ["first", "last"]) {
       const state = fold(events.filter((event) => event.session === session));
@@ -37,7 +37,7 @@ describe("whatever a host goes through", () => {
   });
 
   it(`runs of apps are listed with the codes that they ended with (seed ${searchSeed})`, async () => {
-    const history = told();
+    const history = reported();
     await using database = openDatabase({ url: history.on.databaseUrl, connections: 2 });
     const request = ListRequest.fromPartial({ workspace: "acme", kinds: ["app"], limit: 1_000 });
     const { items } = await listOperations(readDeps(history, database), request);
@@ -47,7 +47,7 @@ describe("whatever a host goes through", () => {
   });
 
   it(`state at any position is the fold of the session's events up to it (seed ${searchSeed})`, async () => {
-    const history = told();
+    const history = reported();
     await atAnyPosition(history, async (at, session, known, database) => {
       const state = fold(known.filter((event) => event.session === session));
       for (const [name, collection] of Object.entries(rkt.collections)) {

@@ -9,14 +9,14 @@ import { rktOrder } from "../../testing/tables.ts";
 const pod = uuid(1);
 
 /** The rows of every table after what a host tells. */
-async function told(given: (host: RktSession, script: Scenario) => void, batch = 1_000) {
+async function reported(given: (host: RktSession, script: Scenario) => void, batch = 1_000) {
   const script = scenario(rktHost);
   given(rktSession("S", script), script);
   return await tablesAfter(script, rktOrder, batch);
 }
 
 it("an image of impossible size and time has a row", async () => {
-  const { rkt_images } = await told((host) => {
+  const { rkt_images } = await reported((host) => {
     host.described("images");
     host.imported({ id: "sha512-a", size: -(2n ** 63n), import_timestamp: -(2n ** 63n) });
     host.imported({ id: "sha512-b", size: 2n ** 63n - 1n, import_timestamp: 2n ** 63n - 1n });
@@ -39,7 +39,7 @@ describe("a pod's life, in one batch and event by event", () => {
   };
 
   it.each([1_000, 1])("stays in the tables with what was known about it (batches of %i)", async (batch) => {
-    const found = await told(life, batch);
+    const found = await reported(life, batch);
     expect(found.rkt_pods).toEqual([
       {
         session: "S",
@@ -82,10 +82,10 @@ it("a pod that the host reports as running after its end runs again, and its lat
     host.exited(pod, [7], { at: 1_020 });
     host.contradicted(pod, { at: 2_000 });
   };
-  const { rkt_pods, rkt_apps } = await told(life);
+  const { rkt_pods, rkt_apps } = await reported(life);
   expect(rkt_pods).toMatchObject([{ pod, state: "RUNNING", gone: false }]);
   expect(rkt_apps).toMatchObject([{ app: "web", state: "RUNNING", exit_code: null }]);
-  const over = await told((host) => {
+  const over = await reported((host) => {
     life(host);
     host.exited(pod, [9], { at: 5_020 });
   });
@@ -97,7 +97,7 @@ it("a pod that the host reports as running after its end runs again, and its lat
 });
 
 it("a pod that was considered gone comes back", async () => {
-  const found = await told((host) => {
+  const found = await reported((host) => {
     host.prepared(pod, ["web"]);
     host.removed(pod);
     host.seen({ id: pod, cgroup: "/back", state: PodState.POD_STATE_RUNNING });
@@ -106,7 +106,7 @@ it("a pod that was considered gone comes back", async () => {
 });
 
 it("an app that is removed from a running pod is gone, and its pod is not", async () => {
-  const found = await told((host) => {
+  const found = await reported((host) => {
     host.prepared(pod, ["web", "api"]);
     host.started(pod);
     host.appRemoved(pod, "web");
@@ -119,7 +119,7 @@ it("an app that is removed from a running pod is gone, and its pod is not", asyn
 });
 
 it("an image that is gone keeps its row, and out-of-range numbers of an upstream are cut", async () => {
-  const found = await told((host) => {
+  const found = await reported((host) => {
     const labels = ["arm64", "amd64"].map((value) => ({ Key: "arch", value }));
     host.imported({ id: "sha512-a", name: "example.com/web\0", import_timestamp: 1_700_000_000n, size: 5n, labels });
     host.imported({ id: "sha512-b", import_timestamp: -(2n ** 63n), size: 2n ** 63n - 1n });
@@ -140,7 +140,7 @@ it("an image that is gone keeps its row, and out-of-range numbers of an upstream
 });
 
 it("what a description does not list is gone from then on", async () => {
-  const found = await told((host, script) => {
+  const found = await reported((host, script) => {
     host.prepared(pod, ["web"]);
     host.prepared(uuid(2), ["web"]);
     const empty = { type: "v1alpha.ListPodsResponse", bytes: Buffer.alloc(0), size: 0n };
@@ -152,7 +152,7 @@ it("what a description does not list is gone from then on", async () => {
 });
 
 it("an erased session leaves nothing", async () => {
-  const found = await told((host, script) => {
+  const found = await reported((host, script) => {
     host.prepared(pod, ["web"]);
     host.started(pod);
     host.imported({ id: "sha512-a" });

@@ -144,8 +144,8 @@ describe.each(recordingNames().map((name) => [name, recordedSession(name)] as co
     expect(adoptions).toBeLessThanOrEqual(session.states.length);
   });
 
-  function isTold({ api, seen: told }: { readonly api: Api; readonly seen: number }, seen: Record<Api, number>) {
-    return seen[api] === told;
+  function isTold({ api, seen: reported }: { readonly api: Api; readonly seen: number }, seen: Record<Api, number>) {
+    return seen[api] === reported;
   }
 
   /** Without an adoption the fold tells this answer too, at this very place. */

@@ -29,11 +29,11 @@ describe("v1, a new runner", () => {
   });
 
   it("has the artifacts that v2 reports for the same runner, earlier or later", () => {
-    const told = [runnerV2("a", "web", "api"), runnerV2("b", "web", "worker")];
+    const reported = [runnerV2("a", "web", "api"), runnerV2("b", "web", "worker")];
     const artifacts = { web: "Not Started", worker: "Not Started" };
-    expect(v1After(runner, runner, ...told)).toMatchObject({ buildState: { artifacts } });
-    expect(v1After(...told, runner, runner)).toMatchObject({ buildState: { artifacts } });
-    expect(v1After(...told, runner)).toMatchObject({
+    expect(v1After(runner, runner, ...reported)).toMatchObject({ buildState: { artifacts } });
+    expect(v1After(...reported, runner, runner)).toMatchObject({ buildState: { artifacts } });
+    expect(v1After(...reported, runner)).toMatchObject({
       buildState: { artifacts: { web: "Not Started", api: "Not Started" } },
     });
   });

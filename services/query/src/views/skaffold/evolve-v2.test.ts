@@ -50,10 +50,10 @@ describe("v2", () => {
   });
 
   it("lists a debugged container until it ends", () => {
-    const told = (podName: string, status: string) => v2({ debuggingContainerEvent: { status, podName } });
-    const started = [...built, told("p", "Started"), told("q", "Started")];
+    const reported = (podName: string, status: string) => v2({ debuggingContainerEvent: { status, podName } });
+    const started = [...built, reported("p", "Started"), reported("q", "Started")];
     expect(v2After(...started)).toMatchObject({ debuggingContainers: [{ podName: "p" }, { podName: "q" }] });
-    expect(v2After(...started, told("p", "Terminated"))).toMatchObject({ debuggingContainers: [{ podName: "q" }] });
+    expect(v2After(...started, reported("p", "Terminated"))).toMatchObject({ debuggingContainers: [{ podName: "q" }] });
   });
 
   it("is not restarted by an injected event", () => {

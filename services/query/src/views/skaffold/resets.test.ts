@@ -171,9 +171,9 @@ describe("v1, resets between loops", () => {
     const check = v1({ resourceStatusCheckEvent: { resource: "deployment/web", status: "Succeeded" } });
     const checked = v1({ statusCheckEvent: { status: "Succeeded" } });
     const debugged = v1({ debuggingContainerEvent: { status: "Started", podName: "p" } });
-    const told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Render")];
+    const reported = [...firstLoopV2, taskV2("DevLoop"), taskV2("Render")];
     expect(
-      v1After(...firstLoop, check, checked, debugged, loop("In Progress"), sync("Succeeded"), ...told),
+      v1After(...firstLoop, check, checked, debugged, loop("In Progress"), sync("Succeeded"), ...reported),
     ).toMatchObject({
       buildState: { artifacts: { web: "Complete", api: "Complete" } },
       testState: { status: "Complete" },
@@ -216,9 +216,9 @@ describe("v1, loops that nothing tells of", () => {
 
   it("are numbered apart from those that v2 reports", () => {
     const again = [...once, deploy("In Progress"), deploy("Complete"), deploy("In Progress")];
-    const told = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build")];
-    expect(v1After(...told, ...again)).toEqual(v1After(...firstLoopV2, ...again));
-    expect(v1After(...again, ...told)).toEqual(v1After(...firstLoopV2, ...again));
+    const reported = [...firstLoopV2, taskV2("DevLoop"), taskV2("Build")];
+    expect(v1After(...reported, ...again)).toEqual(v1After(...firstLoopV2, ...again));
+    expect(v1After(...again, ...reported)).toEqual(v1After(...firstLoopV2, ...again));
   });
 
   it("start where a deploy follows a deploy", () => {

@@ -8,7 +8,7 @@ import { evolve } from "./evolve.ts";
 import { vagrant } from "./fold.ts";
 import { initialState, type VagrantState } from "./state.ts";
 
-function told(given: (server: VagrantSession) => void): readonly Event[] {
+function reported(given: (server: VagrantSession) => void): readonly Event[] {
   const script = scenario(vagrantShop);
   given(vagrantSession("S", script));
   return script.events;
@@ -37,7 +37,7 @@ function describedAs(message: DeepPartial<Resources>, part = 0, parts = 1): Even
   return odd({ kind: "inventory.described", detail: { $case: "host", value: { part, parts, entries: 1 } }, original });
 }
 
-const described = told((server) => {
+const described = reported((server) => {
   server.there("project", "P", { name: "shop" });
   server.there("target", "T2", { name: "web2" });
   server.there("target", "T1", { name: "web1" });
@@ -52,9 +52,9 @@ it("a description sets the resources, in the order of the upstream's lists", () 
 });
 
 it("an added resource comes last, a changed one keeps its position, a removed one goes", () => {
-  const changes = told((server) => {
-    server.told("target", "T0", { name: "db" });
-    server.told("target", "T2", { name: "web2", provider: "virtualbox" });
+  const changes = reported((server) => {
+    server.reported("target", "T0", { name: "db" });
+    server.reported("target", "T2", { name: "web2", provider: "virtualbox" });
     server.removed("target", "T1");
     server.removed("project", "another");
   });
@@ -68,9 +68,9 @@ it("an added resource comes last, a changed one keeps its position, a removed on
 
 it("resources of different kinds may have the same id", () => {
   const state = fold(
-    told((server) => {
-      server.told("target", "same", { name: "web" });
-      server.told("box", "same", { name: "bionic64" });
+    reported((server) => {
+      server.reported("target", "same", { name: "web" });
+      server.reported("box", "same", { name: "bionic64" });
       server.removed("target", "same");
     }),
   );
@@ -79,9 +79,9 @@ it("resources of different kinds may have the same id", () => {
 
 it("a runner that left is removed: GetRunner has nothing to answer", () => {
   const state = fold(
-    told((server) => {
-      server.told("runner", "R1", { by_id_only: true });
-      server.told("runner", "R2", { by_id_only: true });
+    reported((server) => {
+      server.reported("runner", "R1", { by_id_only: true });
+      server.reported("runner", "R2", { by_id_only: true });
       server.removed("runner", "R1");
     }),
   );
@@ -89,7 +89,7 @@ it("a runner that left is removed: GetRunner has nothing to answer", () => {
 });
 
 it("the last part of a description removes what no part lists and sets the order", () => {
-  const parts = told((server) => {
+  const parts = reported((server) => {
     for (const id of ["T1", "T3", "T4"]) server.there("target", id, { name: id });
     server.described(3);
   });
@@ -101,9 +101,9 @@ it("the last part of a description removes what no part lists and sets the order
 });
 
 it("an interrupted description removes nothing", () => {
-  const parts = told((server) => {
+  const parts = reported((server) => {
     for (const id of ["T3", "T4", "T5"]) server.there("target", id, { name: id });
-    server.described(3, (part) => part === 0 && server.told("target", "T6", { name: "T6" }));
+    server.described(3, (part) => part === 0 && server.reported("target", "T6", { name: "T6" }));
   });
   expect(ids("targets", fold(parts, fold(described)))).toEqual(["T2", "T1", "T3", "T6", "T4", "T5"]);
 });
@@ -151,10 +151,10 @@ it("messages keep their recorded bytes, with unknown fields", () => {
 });
 
 it("returns the same object for an event that changes nothing", () => {
-  const state = fold([...described, ...told((server) => server.began())]);
+  const state = fold([...described, ...reported((server) => server.began())]);
   const repeated = [
     ...described,
-    ...told((server) => {
+    ...reported((server) => {
       server.began();
       server.queued(ulid(1));
       server.text(ulid(1), "==> web1: Booting VM...");
@@ -170,7 +170,7 @@ it("returns the same object for an event that changes nothing", () => {
 });
 
 it("the version is the last reported one", () => {
-  const state = fold([...told((server) => server.began("2.3.7")), ...told((server) => server.began("2.4.3"))]);
+  const state = fold([...reported((server) => server.began("2.3.7")), ...reported((server) => server.began("2.4.3"))]);
   const [item, ...others] = vagrant.collections.version?.(state) ?? [];
   expect(others).toEqual([]);
   expect([item?.key, Buffer.from(item?.bytes ?? []).includes("2.4.3")]).toEqual(["version", true]);
@@ -178,7 +178,7 @@ it("the version is the last reported one", () => {
 });
 
 it("is plain JSON at any position, also in the middle of a description", () => {
-  const events = told((server) => {
+  const events = reported((server) => {
     server.began();
     for (const id of ["T1", "__proto__", "5", "odd\0"]) server.there("target", id, { name: id });
     server.described(2);

@@ -11,11 +11,11 @@ import { vagrantSession, vagrantShop } from "../../testing/vagrant-scenario.ts";
 import { vagrant } from "./fold.ts";
 
 describe("whatever a server goes through", () => {
-  const told = testHistory({
+  const reported = testHistory({
     source: vagrantShop,
     order: vagrantOrder,
     spoiled: ["vagrant_targets", "vagrant_job_versions"],
-    tell(script, session, random) {
+    report(script, session, random) {
       const firstJob = { first: 0, erased: 1_000, last: 2_000 }[session];
       const server = vagrantSession(session, script);
       server.began();
@@ -25,7 +25,7 @@ describe("whatever a server goes through", () => {
   });
 
   it(`rows that are not gone are those of the state (seed ${searchSeed})`, async () => {
-    const { on, events } = told();
+    const { on, events } = reported();
     await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
     for (const session of ["first", "last"]) {
       const state = fold(events.filter((event) => event.session === session));
@@ -40,7 +40,7 @@ describe("whatever a server goes through", () => {
   });
 
   it(`state and jobs at any position follow from the events up to it (seed ${searchSeed})`, async () => {
-    const history = told();
+    const history = reported();
     await atAnyPosition(history, async (at, session, known, database) => {
       const read = (name: string, of: string) =>
         readRows(history, database, { source: vagrantShop, collection: `vagrant.${name}`, session: of, at });
@@ -62,8 +62,8 @@ function fold(events: readonly Event[]): unknown {
 
 /** What was answered last of each, in the order of their ids. */
 function newestJobs(events: readonly Event[]) {
-  const told = events.filter(({ original }) => original?.type === "hashicorp.vagrant.Job");
-  const newest = new Map(told.map(({ subject, original }) => [subject, original?.bytes]));
+  const reported = events.filter(({ original }) => original?.type === "hashicorp.vagrant.Job");
+  const newest = new Map(reported.map(({ subject, original }) => [subject, original?.bytes]));
   return [...newest].map(([id, bytes]) => ({ key: id, bytes })).sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 

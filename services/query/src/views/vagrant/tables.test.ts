@@ -8,7 +8,7 @@ import { vagrantOrder } from "../../testing/tables.ts";
 import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-scenario.ts";
 
 /** The rows of every table after what a server tells. */
-async function told(given: (server: VagrantSession, script: Scenario) => void, batch = 1_000) {
+async function reported(given: (server: VagrantSession, script: Scenario) => void, batch = 1_000) {
   const script = scenario(vagrantShop);
   given(vagrantSession("S", script), script);
   return await tablesAfter(script, { ...vagrantOrder, command_times: "start_position" }, batch);
@@ -36,20 +36,20 @@ describe("what a server has, in one batch and event by event", () => {
     });
     server.described();
     const target = { name: "web1", project: { resource_id: "P", name: "shop" }, provider: "virtualbox" };
-    server.told("target", "T", { ...target, state: Operation_PhysicalState.NOT_CREATED });
-    server.told("box", "X", {
+    server.reported("target", "T", { ...target, state: Operation_PhysicalState.NOT_CREATED });
+    server.reported("box", "X", {
       name: "hashicorp/bionic64",
       version: "1.0.282",
       provider: "virtualbox",
       directory: "/b",
     });
-    server.told("runner", "R", { by_id_only: true, components: [{ type: 1, name: "command" }] });
-    server.told("target", "T", { ...target, uuid: "u-1", state: Operation_PhysicalState.CREATED, record });
+    server.reported("runner", "R", { by_id_only: true, components: [{ type: 1, name: "command" }] });
+    server.reported("target", "T", { ...target, uuid: "u-1", state: Operation_PhysicalState.CREATED, record });
     server.removed("box", "X", { at: 5_000 });
   };
 
   it.each([1_000, 1])("stays in the tables with its messages (batches of %i)", async (batch) => {
-    const found = await told(life, batch);
+    const found = await reported(life, batch);
     const row = { session: "S", source: vagrantShop, gone: false, gone_at: null, message: expect.any(Buffer) };
     expect(found.vagrant_targets).toEqual([
       {
@@ -101,7 +101,7 @@ describe("a command's life, in one batch and event by event", () => {
   };
 
   it.each([1_000, 1])("is a row with its times and its end (batches of %i)", async (batch) => {
-    const found = await told(life, batch);
+    const found = await reported(life, batch);
     expect(found.vagrant_jobs).toEqual([
       {
         session: "S",
@@ -149,7 +149,7 @@ describe("a command's life, in one batch and event by event", () => {
 });
 
 it("a job that was canceled before it began, a lost job, and a job that outlived its session", async () => {
-  const found = await told((server) => {
+  const found = await reported((server) => {
     for (const number of [1, 2, 3]) server.queued(ulid(number), "up");
     server.canceled(ulid(1), { at: 1_000 });
     server.started(ulid(2));
@@ -165,7 +165,7 @@ it("a job that was canceled before it began, a lost job, and a job that outlived
 });
 
 it("an event with only a job's id keeps what was known about the job", async () => {
-  const found = await told((server, { add }) => {
+  const found = await reported((server, { add }) => {
     server.queued(ulid(1), "up", { at: 10 });
     const fact = { kind: "job.lost", subject: ulid(1), detail: { $case: "job" as const, value: { job: ulid(1) } } };
     add({ session: "S", channel: "jobs", ...fact });
@@ -178,7 +178,7 @@ it("an event with only a job's id keeps what was known about the job", async () 
 });
 
 it("a job whose message exceeds the log's limit has a row and no version", async () => {
-  const found = await told((_server, { add }) => {
+  const found = await reported((_server, { add }) => {
     const original = { type: "hashicorp.vagrant.Job", size: 8_000_000n };
     const detail = { $case: "job" as const, value: { operation: "command", command: "up", state: "SUCCESS" } };
     add({ session: "S", channel: "jobs", kind: "job.succeeded", subject: ulid(1), detail, original });
@@ -188,7 +188,7 @@ it("a job whose message exceeds the log's limit has a row and no version", async
 });
 
 it("an erased session leaves nothing", async () => {
-  const found = await told((server, script) => {
+  const found = await reported((server, script) => {
     server.there("basis", "B", { name: "default" });
     server.described();
     server.queued(ulid(1));

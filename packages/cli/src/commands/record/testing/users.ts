@@ -39,7 +39,7 @@ export function users() {
 }
 
 export const lines = ({ stdout }: RunningCli) => stdout().split("\n").slice(0, -1);
-export const tells = (cli: RunningCli, text: string) =>
+export const reports = (cli: RunningCli, text: string) =>
   until(() => lines(cli).some((line) => line.includes(text)), { message: `"${text}" to be told` });
 export const has = ({ items }: TestRecorder, channel: "v1" | "v2") =>
   until(() => framesOf(items, channel).length >= said(channel).length, { message: `all of ${channel}` });

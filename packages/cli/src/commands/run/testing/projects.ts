@@ -38,7 +38,7 @@ export type Told = {
   readonly signal?: string;
 };
 
-export const told = (text: string): Told[] =>
+export const reported = (text: string): Told[] =>
   text
     .split("\n")
     .filter((line) => line.startsWith("{"))

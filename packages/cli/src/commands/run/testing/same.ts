@@ -35,7 +35,7 @@ export type Case = {
 };
 
 /** Users' folders, and the recorder that they all have, for the tests of one file. */
-export class Desks {
+export class Harnesses {
   readonly #root = mkdtempSync(join(tmpdir(), "tapedeck-same-"));
   readonly #path = installSkaffold(join(this.#root, "bin"));
   #recorder: TestRecorder | undefined;
@@ -55,7 +55,7 @@ export class Desks {
   }
 
   /** A user's folder, with a spill and a record of what Skaffold has said. */
-  desk(env: Case["env"] = {}) {
+  harness(env: Case["env"] = {}) {
     const cwd = mkdtempSync(join(this.#root, "desk-"));
     writeFileSync(join(cwd, "skaffold.yaml"), `metadata:\n  name: ${cwd.split("-").at(-1)?.toLowerCase()}\n`);
     const inherited = Object.entries(process.env).filter(([name]) => !/^(TAPEDECK_|SKAFFOLD_|STAND_IN_)/.test(name));
@@ -70,9 +70,9 @@ export class Desks {
   }
 }
 
-type Desk = ReturnType<Desks["desk"]>;
+type Harness = ReturnType<Harnesses["harness"]>;
 
-function start(command: readonly string[], { cwd, env }: Desk): RunningCli {
+function start(command: readonly string[], { cwd, env }: Harness): RunningCli {
   const [program = "", ...args] = command;
   return collect(spawn(program, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"], detached: true }));
 }
@@ -80,7 +80,7 @@ function start(command: readonly string[], { cwd, env }: Desk): RunningCli {
 /** All that a user can see of it. */
 async function seen(
   command: readonly string[],
-  at: Desk,
+  at: Harness,
   { signal, isLate = false, written }: Pick<Case, "signal" | "isLate" | "written">,
 ) {
   if (written !== undefined) {
@@ -108,19 +108,19 @@ async function seen(
 }
 
 /** Tests that a user can see no difference, and that everything is recorded. */
-export function testSame(desks: Desks, cases: readonly Case[]): void {
-  test.each(cases)("is the same with and without recording: $title", async ({ env, recorded, ...told }) => {
+export function testSame(harnesses: Harnesses, cases: readonly Case[]): void {
+  test.each(cases)("is the same with and without recording: $title", async ({ env, recorded, ...reported }) => {
     // Without a port nothing is written to a file, whoever asks for it.
     const port = String(await ownPort());
-    const command = told.command.map((arg) => arg.replace("PORT", port));
-    const [without, with_] = [desks.desk(env), desks.desk(env)];
-    const plain = await seen(command, without, { ...told, isLate: false });
-    const project = `same-${desks.items.length}`;
-    const before = desks.items.length;
+    const command = reported.command.map((arg) => arg.replace("PORT", port));
+    const [without, with_] = [harnesses.harness(env), harnesses.harness(env)];
+    const plain = await seen(command, without, { ...reported, isLate: false });
+    const project = `same-${harnesses.items.length}`;
+    const before = harnesses.items.length;
     const recording = [process.execPath, main, "run", "--project", project, "--", ...command];
-    expect(await seen(recording, with_, told)).toEqual(plain);
+    expect(await seen(recording, with_, reported)).toEqual(plain);
 
-    const items = desks.items.slice(before);
+    const items = harnesses.items.slice(before);
     const said = existsSync(join(with_.cwd, "said"))
       ? readFileSync(join(with_.cwd, "said"), "utf8").trim().split("\n")
       : [];

@@ -52,7 +52,7 @@ export type Told = {
   readonly level?: string;
 };
 
-export const told = (text: string): Told[] =>
+export const reported = (text: string): Told[] =>
   text
     .trim()
     .split("\n")
@@ -109,7 +109,7 @@ export function testRecorded(project: Project, find: "sockets" | "log"): void {
     });
     expect(await cli.ended).toBe(code);
     expect(cli.stderr()).toBe(usual);
-    expect(told(cli.stdout())[0]).toEqual({
+    expect(reported(cli.stdout())[0]).toEqual({
       args: ["up", "--provision"],
       tty: false,
       ...(find === "log" && { level: "info" }),
@@ -162,7 +162,7 @@ export function testEnds(project: Project, find: "sockets" | "log"): void {
     await until(() => cli.stdout().includes('"port"'), { message: "the server to be looked at" });
     cli.child.kill("SIGINT");
     expect(await cli.ended).toBe(3);
-    expect(told(cli.stdout()).filter(({ signal }) => signal !== undefined)).toEqual([{ signal: "SIGINT" }]);
+    expect(reported(cli.stdout()).filter(({ signal }) => signal !== undefined)).toEqual([{ signal: "SIGINT" }]);
     expect(recorder.items.at(-1)?.what).toMatchObject({
       $case: "closed",
       value: { process_ended: true, exit_code: 3 },

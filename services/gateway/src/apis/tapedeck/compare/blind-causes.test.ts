@@ -82,7 +82,7 @@ const hana: Facts = {
   ...{ name: "hana/cluster", session: "S-hana", runner: 0, loop: 0, outcome: "succeeded", position: "412200-q1w2e3" },
   ...{ version: at("2.4.1"), command: at("up"), gaps: 0, failure: undefined },
   ...{ artifacts: undefined, ports: new Map(), debuggers: new Map() },
-  labels: named({ branch: "main", commit: "51ab90c2", host: "hana-nuc", user: "hana", desk: "3" }),
+  labels: named({ branch: "main", commit: "51ab90c2", host: "hana-nuc", user: "hana", harness: "3" }),
   settings: named({
     ...{ "box.ubuntu/jammy64.virtualbox": "20241002.0.0", "box.debian/bookworm64.virtualbox": "12.20240905.1" },
     ...{ "box.generic/alpine318.libvirt": "4.3.12" },
@@ -94,7 +94,7 @@ const hana: Facts = {
 const ivan: Facts = {
   ...hana,
   ...{ name: "ivan/cluster", session: "S-ivan", position: "412900-q1w2e3", steps: varied(hana.steps) },
-  labels: named({ branch: "calico", commit: "e2c8a7f1", host: "ivan-t14", user: "ivan", desk: "11" }),
+  labels: named({ branch: "calico", commit: "e2c8a7f1", host: "ivan-t14", user: "ivan", harness: "11" }),
   settings: withValues(hana.settings, { "box.generic/alpine318.libvirt": "4.3.8" }),
 };
 

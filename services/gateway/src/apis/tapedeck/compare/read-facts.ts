@@ -197,8 +197,8 @@ async function readConfigured(reading: Reading): Promise<string> {
 
 /** Resources with what their last events say, and where that is. The state may lack those that only events name. */
 function withTexts(known: Named, events: readonly EventJson[]): Named {
-  const told = events.filter(({ kind }) => kind.startsWith("resource."));
-  const last = new Map(told.map((event) => [event.subject ?? "", event]));
+  const resourceEvents = events.filter(({ kind }) => kind.startsWith("resource."));
+  const last = new Map(resourceEvents.map((event) => [event.subject ?? "", event]));
   const failed = [...last].filter(([name, { kind }]) => kind === "resource.failed" && !known.has(name));
   const all = [...known, ...failed.map(([name, { position }]) => [name, { value: "failed", position }] as const)];
   return new Map(

@@ -48,7 +48,7 @@ type Scenario = {
   readonly past?: () => readonly Fields[];
   /** Recorded after it. */
   readonly later?: () => readonly Fields[];
-  readonly told: readonly string[];
+  readonly reported: readonly string[];
   readonly end?: string;
   readonly session?: string;
   readonly graceMs?: number;
@@ -80,7 +80,7 @@ const scenarios: readonly Scenario[] = [
         job.isWhole(),
       ];
     },
-    told: [
+    reported: [
       "open",
       "UNKNOWN>QUEUED",
       "QUEUED>WAITING",
@@ -95,7 +95,7 @@ const scenarios: readonly Scenario[] = [
     title: "what was recorded, then what comes",
     past: () => ran(),
     later: () => [a().writes("three", 2), a().is("job.failed", ERROR), a().isWhole()],
-    told: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "live three", "RUNNING>ERROR", "complete"],
+    reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "live three", "RUNNING>ERROR", "complete"],
   },
   {
     title: "a job that was finished long ago",
@@ -112,7 +112,7 @@ const scenarios: readonly Scenario[] = [
         next.writes("of another"),
       ];
     },
-    told: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "buffered three", "complete"],
+    reported: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "buffered three", "complete"],
   },
   {
     title: "nothing of other jobs",
@@ -125,7 +125,7 @@ const scenarios: readonly Scenario[] = [
       const next = jobFacts(other, "01A");
       return [next.writes("other", 1), next.is("job.succeeded", SUCCESS), next.isWhole(), a().is("job.lost", RUNNING)];
     },
-    told: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"],
+    reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"],
     end: gone,
   },
   {
@@ -136,7 +136,7 @@ const scenarios: readonly Scenario[] = [
       a().is("job.canceled", ERROR, { cancel_time: { seconds: 1n } }),
       a().isWhole(),
     ],
-    told: [
+    reported: [
       "open",
       "UNKNOWN>RUNNING",
       "buffered one",
@@ -150,56 +150,56 @@ const scenarios: readonly Scenario[] = [
     title: "facts that one look told as one state",
     past: () => [a().is("job.queued", QUEUED)],
     later: () => [a().is("job.assigned", SUCCESS), a().also("job.started"), a().also("job.succeeded"), a().isWhole()],
-    told: ["open", "UNKNOWN>QUEUED", "QUEUED>SUCCESS", "complete"],
+    reported: ["open", "UNKNOWN>QUEUED", "QUEUED>SUCCESS", "complete"],
   },
   {
     title: "the end at once where the output could not be read again",
     past: () => ran(),
     later: () => [a().is("job.succeeded", SUCCESS), a().isCut()],
-    told: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "RUNNING>SUCCESS", "complete"],
+    reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "RUNNING>SUCCESS", "complete"],
   },
   {
     title: "what was recorded after that to whoever comes later",
     past: () => [...ran(), a().is("job.succeeded", SUCCESS), a().isCut(), a().writes("three", 2), a().isWhole()],
-    told: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "buffered three", "complete"],
+    reported: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "buffered three", "complete"],
   },
   {
     title: "the end at once of a job that was never started",
     past: () => [a().is("job.queued", QUEUED)],
     later: () => [a().is("job.canceled", ERROR, { ack_time: undefined, cancel_time: { seconds: 1n } })],
-    told: ["open", "UNKNOWN>QUEUED", "QUEUED>ERROR canceling", "complete"],
+    reported: ["open", "UNKNOWN>QUEUED", "QUEUED>ERROR canceling", "complete"],
   },
   {
     title: "the end after a while without any word of it",
     past: () => [...ran(), a().is("job.succeeded", SUCCESS)],
     later: () => [a().writes("three", 2)],
     graceMs: 4_000,
-    told: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "live three", "complete"],
+    reported: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "live three", "complete"],
   },
   {
     title: "the end of its session as the end of its output",
     past: () => [...ran(), a().is("job.succeeded", SUCCESS)],
     later: () => [a().writes("three", 2), ended("01A"), a().writes("late", 3)],
-    told: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "live three", "complete"],
+    reported: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "live three", "complete"],
   },
   {
     title: "that its server was gone",
     past: () => ran(),
     later: () => [a().writes("three", 2), ended("01A")],
-    told: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "live three"],
+    reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "live three"],
     end: gone,
   },
   {
     title: "that its server was gone long ago",
     past: () => [...ran(), ended("01A"), started("01B"), jobFacts(other, "01B").is("job.queued", QUEUED)],
-    told: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"],
+    reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"],
     end: gone,
   },
   {
     title: "how it went on in a session that found it again",
     past: () => [...ran(), ended("01A"), started("01B"), b().is("job.queued", RUNNING), b().also("job.started")],
     later: () => [b().is("job.canceled", ERROR), b().isWhole()],
-    told: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "RUNNING>ERROR", "complete"],
+    reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "RUNNING>ERROR", "complete"],
   },
   {
     title: "once what two sessions recorded of it",
@@ -215,12 +215,12 @@ const scenarios: readonly Scenario[] = [
         again.isWhole(),
       ];
     },
-    told: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "buffered three", "complete"],
+    reported: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "buffered three", "complete"],
   },
   {
     title: "one session where the call names one",
     past: () => [...ran(), ended("01A"), started("01B"), b().is("job.queued", RUNNING), b().is("job.failed", ERROR)],
-    told: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"],
+    reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two"],
     session: "01A",
     end: gone,
   },
@@ -228,13 +228,13 @@ const scenarios: readonly Scenario[] = [
     title: "of a session that is gone on with",
     past: () => [...ran(), ended("01A"), { kind: "upstream.restored", channel: "tapedeck", session: "01A" }],
     later: () => [a().is("job.succeeded", SUCCESS), a().isWhole()],
-    told: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "RUNNING>SUCCESS", "complete"],
+    reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "RUNNING>SUCCESS", "complete"],
   },
   {
     title: "messages that nobody knows, where they came",
     past: () => [...ran(), a().mirrors(Buffer.from("320100", "hex")), a().writes("three", 2)],
     later: () => [a().mirrors(Buffer.from("320101", "hex")), a().is("job.succeeded", SUCCESS), a().isWhole()],
-    told: [
+    reported: [
       ...["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "unknown 320100", "buffered three"],
       ...["unknown 320101", "RUNNING>SUCCESS", "complete"],
     ],
@@ -242,14 +242,14 @@ const scenarios: readonly Scenario[] = [
 ];
 
 describe("a stream tells", () => {
-  it.each(scenarios)("$title", async ({ past, later, told, session, graceMs = hour, end = "OK" }) => {
+  it.each(scenarios)("$title", async ({ past, later, reported, session, graceMs = hour, end = "OK" }) => {
     await on.add(...(past?.() ?? []));
     const stream = await open(session === undefined ? {} : { session }, id, { graceMs });
-    const before = told.filter((one) => !one.startsWith("live")).length;
+    const before = reported.filter((one) => !one.startsWith("live")).length;
     await until(() => flat(stream.got).length >= Math.min(2, before), { message: "the stream's beginning" });
     for (const fields of later?.() ?? []) await on.add(fields);
     expect(await stream.end).toBe(end);
-    expect(flat(stream.got)).toEqual(told);
+    expect(flat(stream.got)).toEqual(reported);
   });
 });
 

@@ -195,8 +195,12 @@ describe("what comes", () => {
     expect(named.lines()).toEqual(["one", "two", "three"]);
     await until(() => free.lines().length === 4, { message: "the next session's line" });
     expect(free.lines()).toEqual(["one", "two", "three", "four"]);
-    const told = free.got.map(({ deployment_id, instance_id, lines }) => [deployment_id, instance_id, lines.length]);
-    expect(told).toEqual([
+    const reported = free.got.map(({ deployment_id, instance_id, lines }) => [
+      deployment_id,
+      instance_id,
+      lines.length,
+    ]);
+    expect(reported).toEqual([
       ["J1", "01A", 1],
       ["J1", "01A", 1],
       ["J2", "01A", 1],

@@ -89,7 +89,7 @@ describe("images", () => {
     const answer = { $case: "one", value: { id: a.id, code: 0, message: "" } } as const;
     harness.images(11_000);
     const bytes = Buffer.concat([Buffer.from([0x0a, Image.encode(a).finish().length]), Image.encode(a).finish()]);
-    expect(harness.look("images", 11_001, { ...answer, value: { ...answer.value, bytes } })).toEqual([]);
+    expect(harness.observation("images", 11_001, { ...answer, value: { ...answer.value, bytes } })).toEqual([]);
     expect([harness.images(12_000), harness.images(13_000)]).toEqual([[], [frame(fact("image.removed", "sha512-a"))]]);
     expect(timesOf(harness, "image.removed")).toEqual([{ observed: 12_000, after: 11_000 }]);
   });

@@ -206,8 +206,8 @@ describe("a pod's change of state", () => {
     const { pods } = play();
     pods(1, ...listed(last));
     // What is doubtful at first is settled by the second look.
-    const looks = [pods(10_000, ...listed(now)), pods(11_000, ...listed(now))];
-    expect(looks.filter(({ length }) => length > 0)).toEqual(outcomes.length === 0 ? [] : [outcomes]);
+    const observations = [pods(10_000, ...listed(now)), pods(11_000, ...listed(now))];
+    expect(observations.filter(({ length }) => length > 0)).toEqual(outcomes.length === 0 ? [] : [outcomes]);
     // A host that insists on what can't be is believed the third time.
     expect(pods(12_000, ...listed(now))).toEqual(isImpossible(last, now) ? [frame(fact("pod.contradicted", "p"))] : []);
   });

@@ -18,12 +18,12 @@ const other = pod("other", { state: "PREPARED" });
 let harness: Play;
 
 /** A look at a host with another pod and `p` in this state (undefined: without it). */
-function sees(at: number, look?: PodFields): readonly ComparedOutcome[] {
-  return harness.pods(at, other, ...(look === undefined ? [] : [pod("p", look)]));
+function sees(at: number, observation?: PodFields): readonly ComparedOutcome[] {
+  return harness.pods(at, other, ...(observation === undefined ? [] : [pod("p", observation)]));
 }
 
-function inspected(at: number, look: PodFields): readonly ComparedOutcome[] {
-  return harness.inspected(at, pod("p", look));
+function inspected(at: number, observation: PodFields): readonly ComparedOutcome[] {
+  return harness.inspected(at, pod("p", observation));
 }
 
 beforeEach(() => {
@@ -158,9 +158,9 @@ describe("a host that contradicts the record", () => {
     ]);
     expect(timesOf(harness, "pod.contradicted")).toEqual([{ observed: 6_000, after: 3_000 }]);
     const last = harness.record.at(-1)?.seen;
-    const told = last?.what === "frame" ? last : expect.fail();
-    expect(Pod.decode(told.original?.bytes ?? Buffer.alloc(0)).state).toBe(PodState.POD_STATE_RUNNING);
-    expect(told.facts[0]).toMatchObject({
+    const reported = last?.what === "frame" ? last : expect.fail();
+    expect(Pod.decode(reported.original?.bytes ?? Buffer.alloc(0)).state).toBe(PodState.POD_STATE_RUNNING);
+    expect(reported.facts[0]).toMatchObject({
       subject: "p",
       summary: "pod p is RUNNING by the host's word, though it was EXITED",
       detail: { $case: "pod", value: { state: "RUNNING" } },
@@ -484,7 +484,7 @@ describe("exit codes", () => {
       [],
     ]);
     const unread: PodFields = { state: "EXITED", codes: { a: -1 } };
-    const q = (at: number, look: PodFields) => harness.pods(at, other, pod("q", look));
+    const q = (at: number, observation: PodFields) => harness.pods(at, other, pod("q", observation));
     q(6_000, { state: "RUNNING" });
     expect([q(7_000, unread), q(8_000, { state: "EXITED" })].at(-1)).toContainEqual(
       frame(fact("app.exited", "q/a", { exit_code: 0 }), fact("pod.exited", "q")),

@@ -35,8 +35,8 @@ export type PodFields = {
 };
 
 /** A pod as rkt answers it in a state: with what such a pod has, unless something else is said. */
-export function pod(id: string, look: PodFields): Pod {
-  const { state, codes = { a: 0 }, name, more } = look;
+export function pod(id: string, observation: PodFields): Pod {
+  const { state, codes = { a: 0 }, name, more } = observation;
   const hasRun = state === "RUNNING" || state === "EXITED" || state === "GARBAGE";
   const {
     created = hasRun || state === "PREPARED" ? 1_000 : 0,
@@ -44,7 +44,7 @@ export function pod(id: string, look: PodFields): Pod {
     marked = state === "GARBAGE" ? 3_000 : 0,
     pid = hasRun ? 77 : -1,
     appState = appStates[state] ?? AppState.APP_STATE_UNDEFINED,
-  } = look;
+  } = observation;
   return Pod.fromPartial({
     id,
     pid,
@@ -87,7 +87,7 @@ export type Play = {
   readonly watcher: Watcher<Observed>;
   /** Everything that was seen, by channel and in order. */
   readonly record: { readonly channel: InventoryKind; readonly seen: ObservationOutcome }[];
-  readonly look: (channel: InventoryKind, at: number, what: Observation["result"]) => readonly ComparedOutcome[];
+  readonly observation: (channel: InventoryKind, at: number, what: Observation["result"]) => readonly ComparedOutcome[];
   readonly pods: (at: number, ...listed: readonly Pod[]) => readonly ComparedOutcome[];
   readonly images: (at: number, ...listed: readonly Image[]) => readonly ComparedOutcome[];
   readonly same: (channel: InventoryKind, at: number) => readonly ComparedOutcome[];
@@ -116,7 +116,7 @@ export function play({
   watcher?: Watcher<Observed>;
 } = {}): Play {
   const record: Play["record"] = [];
-  const look: Play["look"] = (channel, at, what) => {
+  const observation: Play["observation"] = (channel, at, what) => {
     const seen = outcomesOf(watcher.observe(channel, { result: what }, timestampOfMs(at)));
     record.push(...seen.map((one) => ({ channel, seen: one })));
     return compared(seen, comparedFields);
@@ -128,16 +128,16 @@ export function play({
     answer: { bytes?: Uint8Array; code?: number; message?: string },
   ) => {
     const { bytes = Buffer.alloc(0), code = 0, message = "" } = answer;
-    return look(channel, at, { $case: "one", value: { id, bytes: Buffer.from(bytes), code, message } });
+    return observation(channel, at, { $case: "one", value: { id, bytes: Buffer.from(bytes), code, message } });
   };
   return {
     watcher,
     record,
-    look,
-    pods: (at, ...listed) => look("pods", at, { $case: "all", value: listOfPods(listed) }),
-    images: (at, ...listed) => look("images", at, { $case: "all", value: listOfImages(listed) }),
-    same: (channel, at) => look(channel, at, { $case: "same", value: true }),
-    failed: (channel, at, message = "no") => look(channel, at, { $case: "failed", value: { code: 2, message } }),
+    observation,
+    pods: (at, ...listed) => observation("pods", at, { $case: "all", value: listOfPods(listed) }),
+    images: (at, ...listed) => observation("images", at, { $case: "all", value: listOfImages(listed) }),
+    same: (channel, at) => observation(channel, at, { $case: "same", value: true }),
+    failed: (channel, at, message = "no") => observation(channel, at, { $case: "failed", value: { code: 2, message } }),
     inspected: (at, found) => one("pods", at, found.id, { bytes: listOfPods([found]) }),
     refused: (channel, at, id, message, code = 2) => one(channel, at, id, { code, message }),
   };

@@ -57,15 +57,15 @@ function watcher(options = {}) {
   const watching = new TextsWatcher({ ...plain, ...options });
   const all: ObservationOutcome[] = [];
   let count = 0;
-  const look = (given: Observation) => {
+  const observation = (given: Observation) => {
     const seen = outcomesOf(watching.observe("logs", given, second(count++)));
     all.push(...seen);
     return seen;
   };
   return {
     all,
-    printed: (given: Observation) => printed(look(given)),
-    see: look,
+    printed: (given: Observation) => printed(observation(given)),
+    see: observation,
     resume: (event: Event) => watching.resume(event),
     connected: () => watching.connected(),
     observe: (channel: string, given: Observation, at: Timestamp) => watching.observe(channel, given, at),
@@ -287,7 +287,7 @@ describe("what is odd", () => {
 
 /** A pod's journal, its streams as the tap gives them, and a recorder that crashes. */
 function worldOf(journal: readonly Entry[], describeEvery: number, masks: LineMasks = plain) {
-  type Item = { readonly look: Observation; readonly connected: boolean; readonly at: Timestamp };
+  type Item = { readonly observation: Observation; readonly connected: boolean; readonly at: Timestamp };
   const items: Item[] = [];
   let log: { readonly event: Event; readonly item: number }[] = [];
   let watching = watch();
@@ -331,8 +331,8 @@ function worldOf(journal: readonly Entry[], describeEvery: number, masks: LineMa
     stream.next = index + 1;
     const inSeconds = entry.time / 1_000_000_000n;
     if (inSeconds > stream.since) stream.since = inSeconds;
-    const look = text(entry.lines, { app: name, reopened: stream.reopened });
-    items.push({ look, connected, at: second(items.length) });
+    const observation = text(entry.lines, { app: name, reopened: stream.reopened });
+    items.push({ observation, connected, at: second(items.length) });
     stream.reopened = false;
     connected = false;
     take(items.length - 1);
@@ -344,7 +344,7 @@ function worldOf(journal: readonly Entry[], describeEvery: number, masks: LineMa
     if (taken === undefined) return;
     if (taken.connected) watching.connected();
     if (after !== undefined && taken.at.seconds < after.seconds) return;
-    const seen = outcomesOf(watching.observe("logs", taken.look, taken.at));
+    const seen = outcomesOf(watching.observe("logs", taken.observation, taken.at));
     log.push(...eventsOf(seen).map((event) => ({ event, item })));
   }
 

@@ -282,14 +282,14 @@ const lives: Readonly<Record<string, Life>> = {
 
 function live(life: Life): Play {
   const harness = play();
-  for (const [index, [look]] of life.entries()) harness.list((index + 1) * 1_000, job(id, look));
+  for (const [index, [observation]] of life.entries()) harness.list((index + 1) * 1_000, job(id, observation));
   return harness;
 }
 
 describe("a job", () => {
   it.each(Object.entries(lives))("%s", (_, life) => {
     const harness = play();
-    expect(life.map(([look], index) => harness.list((index + 1) * 1_000, job(id, look)))).toEqual(
+    expect(life.map(([observation], index) => harness.list((index + 1) * 1_000, job(id, observation)))).toEqual(
       life.map(([, outcomes]) => outcomes),
     );
     const last = life.at(-1)?.[0] ?? queued;

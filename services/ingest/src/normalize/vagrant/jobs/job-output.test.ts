@@ -304,9 +304,9 @@ describe("output that may be cut", () => {
     ["it could not be read twice", [13, 13]],
   ])("is a gap, told once: %s", (_, codes) => {
     const harness = over();
-    const told = codes.map((code, index) => harness.stream("j").ends(3_000 + index, code));
-    expect(told.at(-1)).toEqual(cut);
-    expect(told.slice(0, -1).flat()).toEqual([]);
+    const reported = codes.map((code, index) => harness.stream("j").ends(3_000 + index, code));
+    expect(reported.at(-1)).toEqual(cut);
+    expect(reported.slice(0, -1).flat()).toEqual([]);
     expect(harness.stream("j").ends(4_000, 14)).toEqual([]);
     // It can be read after all.
     const again = late(harness);
@@ -512,16 +512,21 @@ describe("a log that drops text after a while", () => {
     const stream = live(harness);
     stream.prints(2_000, lines(0, 10));
     stream.prints(40_000, lines(10, 12));
-    expect([51_999, 52_000, 60_000, 500_000].map((at) => harness.look(at, same))).toEqual([[], [described], [], []]);
+    expect([51_999, 52_000, 60_000, 500_000].map((at) => harness.observation(at, same))).toEqual([
+      [],
+      [described],
+      [],
+      [],
+    ]);
     stream.prints(600_000, lines(12, 13));
-    expect([649_999, 650_000].map((at) => harness.look(at, same))).toEqual([[], [described]]);
+    expect([649_999, 650_000].map((at) => harness.observation(at, same))).toEqual([[], [described]]);
   });
 
   it("has what a running job printed once, whoever goes on", () => {
     const harness = begun({ textTtl: 100 });
     const stream = live(harness);
     stream.prints(2_000, lines(0, 10));
-    harness.look(52_000, same);
+    harness.observation(52_000, same);
     stream.prints(60_000, lines(10, 12));
     const after = play({ textTtl: 100 });
     for (const event of eventsOf(harness.record)) {
@@ -533,7 +538,7 @@ describe("a log that drops text after a while", () => {
       ...written({ job: "j", index: 12n, next_index: 15n }),
     ]);
     // What was printed before that time began is not forgotten by who was resumed either.
-    expect([109_999, 110_000].map((at) => after.look(at, same))).toEqual([[], [described]]);
+    expect([109_999, 110_000].map((at) => after.observation(at, same))).toEqual([[], [described]]);
   });
 });
 

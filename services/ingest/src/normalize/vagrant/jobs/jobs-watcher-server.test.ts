@@ -49,29 +49,29 @@ describe("another server", () => {
   it("may have been preceded by jobs that nobody could list, which is a gap", () => {
     const failed = { $case: "failed", value: { code: 5, message: "record not found" } } as const;
     const harness = before();
-    expect(harness.look(1_500, failed)).toEqual([]);
+    expect(harness.observation(1_500, failed)).toEqual([]);
     harness.watcher.connected();
     // It is not known yet which server this one is.
-    expect(harness.look(1_900, { ...failed, value: { code: 5, message: "of the other one" } })).toEqual([]);
+    expect(harness.observation(1_900, { ...failed, value: { code: 5, message: "of the other one" } })).toEqual([]);
     harness.list(2_000);
     expect(harness.record.filter(({ what }) => what === "gap")[0]).toEqual({
       ...{ what: "gap", reason: "the jobs could not be listed: record not found" },
       ...{ after: timestampOfMs(1_000), until: timestampOfMs(2_000) },
     });
     const listed = before();
-    listed.look(1_500, failed);
+    listed.observation(1_500, failed);
     listed.list(1_600, job("01A", success), job("01B", success), job("01C", running), job("01D", { state: "QUEUED" }));
     listed.watcher.connected();
-    listed.look(1_900, failed);
+    listed.observation(1_900, failed);
     listed.list(2_000);
     expect(listed.record.filter((seen) => seen.what === "gap" && seen.output === undefined)).toEqual([]);
   });
 
   it("may be another one although its list is as before, so what could not be listed stays a gap", () => {
     const harness = before();
-    harness.look(1_500, { $case: "failed", value: { code: 5, message: "record not found" } });
+    harness.observation(1_500, { $case: "failed", value: { code: 5, message: "record not found" } });
     harness.watcher.connected();
-    expect(harness.look(1_900, { $case: "same", value: true })).toEqual([]);
+    expect(harness.observation(1_900, { $case: "same", value: true })).toEqual([]);
     harness.list(2_000);
     expect(harness.record.filter(({ what }) => what === "gap")[0]).toMatchObject({
       ...{ reason: "the jobs could not be listed: record not found", after: timestampOfMs(1_000) },
@@ -80,7 +80,7 @@ describe("another server", () => {
 
   it("is known by who was resumed from the log, too", () => {
     const after = resumed(before());
-    expect(after.look(2_000, { $case: "same", value: true })).toEqual([]);
+    expect(after.observation(2_000, { $case: "same", value: true })).toEqual([]);
     expect(after.list(2_000)).toEqual([
       outputGap({ job: "01A", index: 0n }),
       outputGap({ job: "01B", index: 0n }),

@@ -68,7 +68,7 @@ function historyOf(server: SimulatedServer, actions: readonly Action[]): readonl
     }
   }
   server.drain();
-  return server.looks;
+  return server.observations;
 }
 
 /** A recorder is stopped after this look. Of what is not certain to be in the log this much is not (both to a limit). */
@@ -81,31 +81,31 @@ const kill: fc.Arbitrary<Kill> = fc.record({
 });
 
 /** One event, or what is none. */
-type Logged = { readonly look: number; readonly seen: ObservationOutcome; readonly event?: Event };
+type Logged = { readonly observation: number; readonly seen: ObservationOutcome; readonly event?: Event };
 
 /** Everything that gets into the log, in its order, by recorders that are stopped as `kills` says. */
-function recorded(looks: readonly Shown[], kills: readonly Kill[], options: JobsOptions): readonly Logged[] {
+function recorded(observations: readonly Shown[], kills: readonly Kill[], options: JobsOptions): readonly Logged[] {
   let log: Logged[] = [];
   let watcher = new JobsWatcher({ mask: unmasked, settings: {} }, options);
   let committed = -1;
   let until = 0;
   const left = [...kills].sort((a, b) => a.after - b.after);
   watcher.connected();
-  for (let index = 0; index < looks.length; index++) {
-    const { at, seen: what } = looks[index] ?? { at: 0, seen: undefined };
+  for (let index = 0; index < observations.length; index++) {
+    const { at, seen: what } = observations[index] ?? { at: 0, seen: undefined };
     if (what === "connected") watcher.connected();
     else if (at >= until) {
       until = 0;
       for (const seen of outcomesOf(watcher.observe("jobs", { result: what }, timestampOfMs(at)))) {
         const events = eventsOf([seen]);
-        if (events.length === 0) log.push({ look: index, seen });
-        for (const event of events) log.push({ look: index, seen, event });
+        if (events.length === 0) log.push({ observation: index, seen });
+        for (const event of events) log.push({ observation: index, seen, event });
       }
     }
     while (left[0] !== undefined && left[0].after <= index) {
       const { looksLost, eventsLost } = left.shift() as Kill;
       committed = Math.max(committed, index - looksLost);
-      const certain = log.findLastIndex(({ look }) => look <= committed) + 1;
+      const certain = log.findLastIndex(({ observation }) => observation <= committed) + 1;
       log = log.slice(0, Math.max(certain, log.length - eventsLost));
       watcher = new JobsWatcher({ mask: unmasked, settings: {} }, options);
       for (const event of remembered(log)) {
@@ -148,7 +148,7 @@ function outputOf(log: readonly Logged[], id: string): readonly Output[] {
 }
 
 /** Facts, without their bytes. */
-function told(log: readonly Logged[]) {
+function reported(log: readonly Logged[]) {
   return log.flatMap(({ event }) => {
     if (event === undefined || event.kind === "inventory.described" || isWhole(event)) return [];
     return [Event.toJSON({ ...event, original: undefined, ordinal: 0n, part: 0 })];
@@ -175,8 +175,8 @@ describe("a watcher of jobs", () => {
           fc.constantFrom(5, 1_000),
           (actions, stops, describeEvery) => {
             const server = simulateServer(windowSize, String);
-            const looks = historyOf(server, actions);
-            const log = recorded(looks, stops, { windowSize, describeEvery });
+            const observations = historyOf(server, actions);
+            const log = recorded(observations, stops, { windowSize, describeEvery });
             for (const id of server.ids()) {
               let next = { index: 0, place: 0 };
               let gap = false;
@@ -214,10 +214,10 @@ describe("a watcher of jobs", () => {
         fc.constantFrom(5, 1_000),
         (actions, stops, describeEvery) => {
           const server = simulateServer(5_248, String);
-          const looks = historyOf(server, actions);
+          const observations = historyOf(server, actions);
           const options = { describeEvery };
-          const log = recorded(looks, stops, options);
-          expect(told(log)).toEqual(told(recorded(looks, [], options)));
+          const log = recorded(observations, stops, options);
+          expect(reported(log)).toEqual(reported(recorded(observations, [], options)));
           for (const id of server.ids()) {
             const output = outputOf(log, id).filter((one) => one.gap === undefined);
             expect(output).toEqual(server.printed(id).map((_, index) => ({ index, place: index })));
@@ -235,8 +235,8 @@ describe("a watcher of jobs", () => {
     fc.assert(
       fc.property(fc.array(actionOf(9), { maxLength: 40 }), kills, (actions, stops) => {
         const server = simulateServer(5_248, (index) => String(index % 2));
-        const looks = historyOf(server, actions);
-        const log = recorded(looks, stops, {});
+        const observations = historyOf(server, actions);
+        const log = recorded(observations, stops, {});
         for (const id of server.ids()) {
           const output = outputOf(log, id).filter((one) => one.gap === undefined);
           expect(output).toEqual(server.printed(id).map((_, index) => ({ index, place: index % 2 })));

@@ -24,12 +24,12 @@ function watched(name: string, without = "up-late") {
   const seen: ObservationOutcome[] = [];
   const jobs = new Map<string, string>();
   const given = new Map<string, number>();
-  const look = (at: number, what: Observation["result"]) =>
+  const observation = (at: number, what: Observation["result"]) =>
     seen.push(...outcomesOf(watcher.observe("jobs", { result: what }, timestampOfMs(start + at))));
   for (const row of recording.rows) {
     if (row.actor !== "recorder" || ("stream" in row && row.stream === without)) continue;
     if (row.kind === "unary" && row.rpc === "_ListJobs" && row.response)
-      look(row.atMs, { $case: "all", value: row.response });
+      observation(row.atMs, { $case: "all", value: row.response });
     if (row.kind === "stream-open" && row.rpc === "GetJobStream")
       jobs.set(row.stream, row.request.subarray(2).toString());
     const job = "stream" in row ? jobs.get(row.stream) : undefined;
@@ -37,12 +37,12 @@ function watched(name: string, without = "up-late") {
     const { stream } = row;
     if (row.kind === "stream-message") {
       const before = given.get(stream) ?? 0;
-      look(row.atMs, { $case: "streamed", value: { job, bytes: row.message, stream, before: BigInt(before) } });
+      observation(row.atMs, { $case: "streamed", value: { job, bytes: row.message, stream, before: BigInt(before) } });
       const message = streamMessageIn(row.message);
       given.set(stream, before + (message.what === "terminal" ? message.events.length : 0));
     } else if (row.kind === "stream-end") {
       const { code, details: message } = row.end;
-      look(row.atMs, { $case: "stream_ended", value: { job, stream, code, message } });
+      observation(row.atMs, { $case: "stream_ended", value: { job, stream, code, message } });
     }
   }
   const subjects = [...new Set(factsOf(seen).map(({ subject }) => subject))];

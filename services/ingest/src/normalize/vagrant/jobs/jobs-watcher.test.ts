@@ -36,7 +36,7 @@ describe("a list of jobs", () => {
       Buffer.from([0xf8, 0x3f, 0x05]),
     ]);
     const list = Buffer.concat([Buffer.from([0x0a, ...varint(bytes.length)]), bytes]);
-    harness.look(1_000, { $case: "all", value: list });
+    harness.observation(1_000, { $case: "all", value: list });
     const [seen] = harness.record;
     expect(seen?.what === "frame" && seen.original).toEqual({ type: "hashicorp.vagrant.Job", bytes, redacted: 0 });
     expect(comparedJobs(harness.record)).toEqual([frame(...startedFacts("j"))]);
@@ -46,8 +46,8 @@ describe("a list of jobs", () => {
     const harness = play();
     harness.list(1_000, job("j", running));
     expect(harness.list(2_000, job("j", running))).toEqual([]);
-    expect(harness.look(3_000, { $case: "same", value: true })).toEqual([]);
-    expect(harness.look(4_000, { $case: "failed", value: { code: 5, message: "no" } })).toEqual([]);
+    expect(harness.observation(3_000, { $case: "same", value: true })).toEqual([]);
+    expect(harness.observation(4_000, { $case: "failed", value: { code: 5, message: "no" } })).toEqual([]);
     expect(harness.list(5_000, job("j", success))).toEqual([frame(...succeededFacts("j"))]);
   });
 
@@ -138,9 +138,9 @@ describe("a list of jobs", () => {
     ],
     ["it is over", [success], []],
     ["nobody knows when", [{ state: "QUEUED", queued: undefined }], []],
-  ])("that is the first of a session tells which were left behind: %s", (_, looks, stale) => {
+  ])("that is the first of a session tells which were left behind: %s", (_, observations, stale) => {
     const harness = play();
-    const jobs = looks.map((look, index) => job(String(index), look));
+    const jobs = observations.map((observation, index) => job(String(index), observation));
     harness.list(100_000, ...jobs);
     const marked = factsOf(harness.record).filter(({ detail }) => detail?.$case === "job" && detail.value.stale);
     expect([...new Set(marked.map(({ subject }) => subject))]).toEqual(stale);
@@ -173,14 +173,17 @@ describe("what can't be read", () => {
   it("is told once: a list, a job, a message of a stream", () => {
     const harness = play();
     const broken = Buffer.from([0xff]);
-    expect(harness.look(1_000, { $case: "all", value: broken })).toEqual([unreadable]);
-    expect(harness.look(2_000, { $case: "all", value: broken })).toEqual([]);
+    expect(harness.observation(1_000, { $case: "all", value: broken })).toEqual([unreadable]);
+    expect(harness.observation(2_000, { $case: "all", value: broken })).toEqual([]);
     const list = Buffer.concat([
       Buffer.from([0x0a, 6, 0x0a, 1, 0x6a, 0x1a, 1, 0xff]),
       ListJobsResponse.encode({ jobs: [job("k", running)] }).finish(),
     ]);
-    expect(harness.look(3_000, { $case: "all", value: list })).toEqual([unreadable, frame(...startedFacts("k"))]);
-    expect(harness.look(4_000, { $case: "all", value: list })).toEqual([]);
+    expect(harness.observation(3_000, { $case: "all", value: list })).toEqual([
+      unreadable,
+      frame(...startedFacts("k")),
+    ]);
+    expect(harness.observation(4_000, { $case: "all", value: list })).toEqual([]);
     expect(harness.list(5_000, job("j", running), job("k", running))).toEqual([frame(...startedFacts("j"))]);
     expect(harness.list(5_000, job("", running), job("k", running), job("j", running))).toEqual([unreadable]);
     expect(harness.stream("k").bytes(6_000, broken)).toEqual([unreadable]);
@@ -336,8 +339,8 @@ describe("bytes of all kinds", () => {
         const changed = Buffer.from(bytes);
         changed[at] = byte;
         const value = { job: "j", bytes: changed, stream: "s", before: BigInt(at) };
-        const look = { result: { $case: "streamed", value } } as const;
-        expect(() => [...watcher.observe("jobs", look, timestampOfMs(at))]).not.toThrow();
+        const observation = { result: { $case: "streamed", value } } as const;
+        expect(() => [...watcher.observe("jobs", observation, timestampOfMs(at))]).not.toThrow();
       }
     }
   });
@@ -367,8 +370,8 @@ describe("bytes of all kinds", () => {
     const watcher = new JobsWatcher({ mask, settings: {} });
     const jobs = ["j1", "j2", "j3"].map((id) => job(id, { state: "QUEUED" }));
     const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());
-    const told = watcher.observe("jobs", { result: { $case: "all", value } }, timestampOfMs(1));
-    const before = Array.from(told, ({ what }) => (what === "yield" ? [] : [masked])).flat();
+    const reported = watcher.observe("jobs", { result: { $case: "all", value } }, timestampOfMs(1));
+    const before = Array.from(reported, ({ what }) => (what === "yield" ? [] : [masked])).flat();
     expect(before).toEqual([1, 2, 3]);
   });
 

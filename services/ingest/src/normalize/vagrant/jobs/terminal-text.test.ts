@@ -5,7 +5,7 @@ import { writtenFact } from "./terminal-text.ts";
 const at = { index: 7, stream: "s", offset: 3 };
 type Said = NonNullable<TerminalEvent["event"]>;
 
-function told(event: Said | undefined, more: Partial<TerminalEvent> = {}) {
+function reported(event: Said | undefined, more: Partial<TerminalEvent> = {}) {
   return writtenFact("j", TerminalEvent.encode(TerminalEvent.fromPartial({ event, ...more } as never)).finish(), at);
 }
 
@@ -43,16 +43,16 @@ describe("what a terminal event prints", () => {
     ["the begin of steps", { $case: "step_group", value: {} }, "", ""],
     ["a step", { $case: "step", value: { msg: "m", status: "ok", output: Buffer.from("out") } }, "m\nout", "ok"],
   ])("%s", (_, event, text, level) => {
-    const { detail, subject, kind } = told(event as Said);
+    const { detail, subject, kind } = reported(event as Said);
     expect({ kind, subject }).toEqual({ kind: "terminal.written", subject: "j" });
     const output = { job: "j", index: 7n, stream: "s", offset: 3n };
     expect(detail?.value).toMatchObject({ text, level, noise: text === "", output });
   });
 
   it("has the time that an event tells, if one does", () => {
-    expect(told(undefined)).not.toHaveProperty("occurredAt");
-    expect(told(undefined, { timestamp: { seconds: 5n, nanos: 6 } }).occurredAt).toEqual({ seconds: 5n, nanos: 6 });
-    expect(told(undefined, { timestamp: { seconds: -(1n << 60n), nanos: 6 } })).not.toHaveProperty("occurredAt");
+    expect(reported(undefined)).not.toHaveProperty("occurredAt");
+    expect(reported(undefined, { timestamp: { seconds: 5n, nanos: 6 } }).occurredAt).toEqual({ seconds: 5n, nanos: 6 });
+    expect(reported(undefined, { timestamp: { seconds: -(1n << 60n), nanos: 6 } })).not.toHaveProperty("occurredAt");
   });
 
   it("is nothing where an event can't be read or is not known", () => {
@@ -63,7 +63,7 @@ describe("what a terminal event prints", () => {
 
   it("is its first line in short, and all of it up to a limit", () => {
     const msg = `\u001b[32m\n  ${"x".repeat(300_000)}`;
-    const { summary, detail } = told({ $case: "line", value: { msg } } as Said);
+    const { summary, detail } = reported({ $case: "line", value: { msg } } as Said);
     expect(summary).toMatch(/^x{199}…$/);
     expect(detail?.$case === "text" && detail.value.text.length).toBe(100_000);
   });

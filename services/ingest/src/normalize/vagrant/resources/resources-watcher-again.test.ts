@@ -46,12 +46,12 @@ const gaps = (record: readonly ObservationOutcome[]) =>
 describe("a description", () => {
   it("names kinds of which there is nothing, and comes anew with a kind that is looked at for the first time", () => {
     const harness = playResources();
-    expect(harness.look(1_000, { target: [], project: [] })).toEqual([described]);
-    expect(harness.look(2_000, { target: [target("w1")], box: [box("x1"), box("x2")] })).toEqual([
+    expect(harness.observation(1_000, { target: [], project: [] })).toEqual([described]);
+    expect(harness.observation(2_000, { target: [target("w1")], box: [box("x1"), box("x2")] })).toEqual([
       frame(fact("target.added", "w1")),
       described,
     ]);
-    expect(harness.look(3_000, { project: [], box: [box("x2")] })).toEqual([frame(fact("box.removed", "x1"))]);
+    expect(harness.observation(3_000, { project: [], box: [box("x2")] })).toEqual([frame(fact("box.removed", "x1"))]);
     expect(descriptions(harness.record)).toMatchObject([
       { listed: ["target", "project"], entries: 0, parts: 1, after: undefined },
       { listed: ["target w1", "project", "box x1 x2"], entries: 3, parts: 1, after: 1_000 },
@@ -63,7 +63,7 @@ describe("a description", () => {
     const harness = playResources();
     const sized = (id: string, kib: number) => box(id, { directory: "x".repeat(kib * 1024) });
     const boxes = [sized("a", 200), sized("b", 300), sized("c", 20), sized("d", 600), sized("e", 1)];
-    harness.look(1_000, { ...everyKind, target: [target("w1")], box: boxes });
+    harness.observation(1_000, { ...everyKind, target: [target("w1")], box: boxes });
     expect(
       descriptions(harness.record).map(({ part, parts, entries, listed }) => [part, parts, entries, listed]),
     ).toEqual([
@@ -73,18 +73,18 @@ describe("a description", () => {
       [3, 4, 6, ["box e", "runner"]],
     ]);
     const later = resumed(harness.record);
-    expect(later.look(2_000, { ...everyKind, target: [target("w1")], box: boxes })).toEqual([gap]);
-    expect(later.look(3_000, { box: boxes.slice(1) })).toEqual([frame(fact("box.removed", "a"))]);
+    expect(later.observation(2_000, { ...everyKind, target: [target("w1")], box: boxes })).toEqual([gap]);
+    expect(later.observation(3_000, { box: boxes.slice(1) })).toEqual([frame(fact("box.removed", "a"))]);
   });
 
   it("comes again at the end of the look that reached so many events", () => {
     const harness = playResources({ describeAfter: 3 });
-    harness.look(1_000, { ...everyKind, basis: [basis("b1")] });
-    expect(harness.look(2_000, { target: [target("w1"), target("w2")] })).toEqual([
+    harness.observation(1_000, { ...everyKind, basis: [basis("b1")] });
+    expect(harness.observation(2_000, { target: [target("w1"), target("w2")] })).toEqual([
       frame(fact("target.added", "w1")),
       frame(fact("target.added", "w2")),
     ]);
-    expect(harness.look(3_000, { target: [target("w2"), target("w3")] })).toEqual([
+    expect(harness.observation(3_000, { target: [target("w2"), target("w3")] })).toEqual([
       frame(fact("target.removed", "w1")),
       frame(fact("target.added", "w3")),
       described,
@@ -95,7 +95,7 @@ describe("a description", () => {
       after: 1_000,
     });
     const later = resumed(harness.record, 3);
-    later.look(4_000, { ...everyKind, target: [target("w2"), target("w3")], runner: [runner("r1")] });
+    later.observation(4_000, { ...everyKind, target: [target("w2"), target("w3")], runner: [runner("r1")] });
     expect(comparedResources(later.record)).toEqual([
       gap,
       frame(fact("basis.removed", "b1")),
@@ -110,13 +110,13 @@ describe("a description", () => {
 
   it("counts what could not be read when it was made", () => {
     const harness = playResources({ describeAfter: 2 });
-    expect(harness.look(1_000, { target: [broken] })).toEqual([described, unreadable]);
-    expect(harness.look(2_000, { target: [broken, target("w2")] })).toEqual([
+    expect(harness.observation(1_000, { target: [broken] })).toEqual([described, unreadable]);
+    expect(harness.observation(2_000, { target: [broken, target("w2")] })).toEqual([
       frame(fact("target.added", "w2")),
       described,
     ]);
     const later = resumed(framesOf(harness.record).slice(0, 2), 2);
-    expect(later.look(2_000, { target: [broken, target("w2")] })).toEqual([
+    expect(later.observation(2_000, { target: [broken, target("w2")] })).toEqual([
       gap,
       frame(fact("target.added", "w2")),
       described,
@@ -127,7 +127,7 @@ describe("a description", () => {
 describe("a recorder that was killed", () => {
   const before = { ...everyKind, target: [target("w1"), target("w2")], box: [box("x1")] };
   const after = { target: [target("w2", { uuid: "u" }), target("w3")], box: [box("x1"), box("x2")] };
-  const tells = [
+  const reports = [
     frame(fact("target.removed", "w1")),
     frame(fact("target.changed", "w2", { changed: ["uuid"] })),
     frame(fact("target.added", "w3")),
@@ -136,37 +136,37 @@ describe("a recorder that was killed", () => {
 
   it.each([0, 1, 2, 3, 4])("tells the rest of a look of which %i events are in the log", (recorded) => {
     const harness = playResources();
-    harness.look(1_000, before);
-    harness.look(2_000, after);
+    harness.observation(1_000, before);
+    harness.observation(2_000, after);
     const later = resumed(harness.record.slice(0, 1 + recorded));
-    expect(later.look(2_000, after)).toEqual([gap, ...tells.slice(recorded)]);
-    expect(intervalsOf(later.record)).toEqual(tells.slice(recorded).map(() => [1_000, 2_000]));
-    expect(later.look(3_000, after)).toEqual([]);
+    expect(later.observation(2_000, after)).toEqual([gap, ...reports.slice(recorded)]);
+    expect(intervalsOf(later.record)).toEqual(reports.slice(recorded).map(() => [1_000, 2_000]));
+    expect(later.observation(3_000, after)).toEqual([]);
   });
 
   it("takes no part for the whole of a description", () => {
     const harness = playResources();
     const large = [box("a", { directory: "x".repeat(600_000) }), box("b", { directory: "x".repeat(600_000) })];
-    harness.look(1_000, { box: large });
+    harness.observation(1_000, { box: large });
     expect(framesOf(harness.record)).toHaveLength(2);
     // The reader of the log gives no description that is not complete.
-    expect(resumed([]).look(1_000, { box: large })).toEqual([described, described]);
+    expect(resumed([]).observation(1_000, { box: large })).toEqual([described, described]);
   });
 
   it("tells what can't be read once, also if it was so at first", () => {
     const harness = playResources();
-    const look = { target: [broken] };
-    expect(harness.look(1_000, look)).toEqual([described, unreadable]);
-    expect(resumed(harness.record.slice(0, 1)).look(1_000, look)).toEqual([gap, unreadable]);
-    expect(resumed(harness.record).look(1_000, look)).toEqual([gap]);
+    const observation = { target: [broken] };
+    expect(harness.observation(1_000, observation)).toEqual([described, unreadable]);
+    expect(resumed(harness.record.slice(0, 1)).observation(1_000, observation)).toEqual([gap, unreadable]);
+    expect(resumed(harness.record).observation(1_000, observation)).toEqual([gap]);
   });
 
   it("knows what a target replaces from the log", () => {
     const harness = playResources();
-    harness.look(1_000, { target: [target("1", { name: "web" })] });
-    harness.look(2_000, { target: [] });
+    harness.observation(1_000, { target: [target("1", { name: "web" })] });
+    harness.observation(2_000, { target: [] });
     const later = resumed(harness.record);
-    later.look(3_000, { target: [target("2", { name: "web" })] });
+    later.observation(3_000, { target: [target("2", { name: "web" })] });
     const [{ facts } = { facts: [undefined] }] = framesOf(later.record);
     expect(facts[0]?.detail).toMatchObject({ value: { id: "2", replaces: "1" } });
   });
@@ -176,11 +176,11 @@ describe("a time in which nobody looked", () => {
   it("is a gap until the next whole look of the connection, and `same` says nothing before that", () => {
     const harness = playResources();
     harness.watcher.connected();
-    harness.look(1_000, { ...everyKind, target: [target("w1")] });
-    harness.look(2_000, { target: "same" });
+    harness.observation(1_000, { ...everyKind, target: [target("w1")] });
+    harness.observation(2_000, { target: "same" });
     harness.watcher.connected();
-    expect(harness.look(3_000, { target: "same" })).toEqual([]);
-    expect(harness.look(4_000, { ...everyKind, target: [target("w2")] })).toEqual([
+    expect(harness.observation(3_000, { target: "same" })).toEqual([]);
+    expect(harness.observation(4_000, { ...everyKind, target: [target("w2")] })).toEqual([
       gap,
       frame(fact("target.removed", "w1")),
       frame(fact("target.added", "w2")),
@@ -190,21 +190,21 @@ describe("a time in which nobody looked", () => {
       [2_000, 4_000],
       [2_000, 4_000],
     ]);
-    expect(harness.look(5_000, { target: "same", box: "same" })).toEqual([]);
+    expect(harness.observation(5_000, { target: "same", box: "same" })).toEqual([]);
   });
 
   it("is a gap of the kind that the failure names, else of all", () => {
     const harness = playResources();
     expect(harness.failed(500, "box: no")).toEqual([]);
-    harness.look(1_000, everyKind);
-    harness.look(2_000, { target: [], box: [] });
+    harness.observation(1_000, everyKind);
+    harness.observation(2_000, { target: [], box: [] });
     expect(harness.failed(3_000, "box: deadline exceeded")).toEqual([]);
     expect(harness.failed(3_500, "box: again")).toEqual([]);
-    expect(harness.look(4_000, { target: [] })).toEqual([]);
-    expect(harness.look(5_000, { box: "same", target: "same" })).toEqual([gap]);
+    expect(harness.observation(4_000, { target: [] })).toEqual([]);
+    expect(harness.observation(5_000, { box: "same", target: "same" })).toEqual([gap]);
     expect(harness.failed(6_000, "")).toEqual([]);
-    expect(harness.look(7_000, { target: [] })).toEqual([gap]);
-    expect(harness.look(8_000, { ...everyKind, runner: [runner("r1")] })).toEqual([
+    expect(harness.observation(7_000, { target: [] })).toEqual([gap]);
+    expect(harness.observation(8_000, { ...everyKind, runner: [runner("r1")] })).toEqual([
       gap,
       frame(fact("runner.added", "r1")),
     ]);

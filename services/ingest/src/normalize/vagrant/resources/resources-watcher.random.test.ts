@@ -19,7 +19,7 @@ import {
 /** What happens to the resources until the next look, and how they are looked at. */
 type PollRound = {
   readonly moves: readonly Move[];
-  readonly look: "targets" | "boxes" | "both" | "failed" | "reconnect";
+  readonly observation: "targets" | "boxes" | "both" | "failed" | "reconnect";
 };
 type Move = {
   readonly what: "add" | "drop" | "change" | "break";
@@ -34,7 +34,7 @@ const move: fc.Arbitrary<Move> = fc.record({
 });
 const step: fc.Arbitrary<PollRound> = fc.record({
   moves: fc.array(move, { maxLength: 3 }),
-  look: fc.constantFrom("targets", "targets", "boxes", "both", "failed", "reconnect"),
+  observation: fc.constantFrom("targets", "targets", "boxes", "both", "failed", "reconnect"),
 });
 const history = fc.array(step, { minLength: 1, maxLength: 20 });
 
@@ -47,7 +47,7 @@ type ListedResource = {
 type Play = (harness: ResourcePlay) => void;
 
 /** The same looks for any number of watchers, as a tap gives them: `same` for what did not change on a connection. */
-function looksOf(steps: readonly PollRound[]): readonly Play[] {
+function observationsOf(steps: readonly PollRound[]): readonly Play[] {
   const listed: Record<Move["kind"], readonly ListedResource[]> = { target: [], box: [] };
   const last = new Map<string, string>();
   let made = 0;
@@ -58,26 +58,26 @@ function looksOf(steps: readonly PollRound[]): readonly Play[] {
     last.set(kind, text);
     return isSame ? ("same" as const) : entries;
   };
-  return steps.map(({ moves, look }, index) => {
+  return steps.map(({ moves, observation }, index) => {
     for (const { what, kind, which } of moves) {
       made += 1;
       listed[kind] = moved(listed[kind], what, which, `${kind}${made}`);
     }
     const at = 2_000 + index * 1_000;
-    if (look === "failed") return (harness) => harness.failed(at, "target: no");
-    if (look === "reconnect") {
+    if (observation === "failed") return (harness) => harness.failed(at, "target: no");
+    if (observation === "reconnect") {
       last.clear();
-      const looked = { ...everyKind, target: entriesOf("target"), box: entriesOf("box") };
+      const observed = { ...everyKind, target: entriesOf("target"), box: entriesOf("box") };
       return (harness) => {
         harness.watcher.connected();
-        harness.look(at, looked);
+        harness.observation(at, observed);
       };
     }
-    const looked = {
-      ...(look !== "boxes" && { target: entriesOf("target") }),
-      ...(look !== "targets" && { box: entriesOf("box") }),
+    const observed = {
+      ...(observation !== "boxes" && { target: entriesOf("target") }),
+      ...(observation !== "targets" && { box: entriesOf("box") }),
     };
-    return (harness) => harness.look(at, looked);
+    return (harness) => harness.observation(at, observed);
   });
 }
 
@@ -105,11 +105,11 @@ function entryOf(kind: Move["kind"], { id, name, version, isBroken }: ListedReso
 
 function started(describeAfter: number): ResourcePlay {
   const harness = playResources({ describeAfter });
-  harness.look(1_000, everyKind);
+  harness.observation(1_000, everyKind);
   return harness;
 }
 
-function told(record: readonly ObservationOutcome[], isComplete: boolean) {
+function reported(record: readonly ObservationOutcome[], isComplete: boolean) {
   return framesOf(record).map(({ facts: [{ notBefore: _, ...fact }], original }) => ({
     fact: isComplete ? fact : withoutReplaces(fact),
     original: Buffer.from(original?.bytes ?? []).toString("hex"),
@@ -135,24 +135,24 @@ describe("a watcher of Vagrant's resources", () => {
   ])("tells the same after it was resumed in the middle of any look ($describeAfter)", ({ describeAfter, given }) => {
     fc.assert(
       fc.property(given, fc.nat(19), fc.nat(5), (steps, where, published) => {
-        const looks = looksOf(steps);
-        const cut = Math.min(where, looks.length - 1);
+        const observations = observationsOf(steps);
+        const cut = Math.min(where, observations.length - 1);
         const one = started(describeAfter);
-        for (const look of looks.slice(0, cut)) look(one);
+        for (const observation of observations.slice(0, cut)) observation(one);
         const before = one.record.length;
-        looks[cut]?.(one);
+        observations[cut]?.(one);
         // Killed when so many of what that look tells were in the log; no part of a description is there alone.
         const inLog = Math.min(before + published, one.record.length);
         const other = playResources({ describeAfter });
         for (const event of readBack(one.record.slice(0, inLog))) other.watcher.resume(event);
         other.watcher.connected();
-        for (const [index, look] of looks.entries()) {
-          if (index > cut) look(one);
-          if (index >= cut) look(other);
+        for (const [index, observation] of observations.entries()) {
+          if (index > cut) observation(one);
+          if (index >= cut) observation(other);
         }
         const rest = one.record.slice(inLog);
         const isComplete = describeAfter === 1_000;
-        expect(told(other.record, isComplete)).toEqual(told(rest, isComplete));
+        expect(reported(other.record, isComplete)).toEqual(reported(rest, isComplete));
         const known = intervalsOf(rest);
         for (const [index, [after, until]] of intervalsOf(other.record).entries()) {
           const [narrow, same] = known[index] ?? [];
@@ -169,7 +169,7 @@ describe("a watcher of Vagrant's resources", () => {
     fc.assert(
       fc.property(history.map(readable), (steps) => {
         const harness = started(3);
-        for (const look of looksOf(steps)) look(harness);
+        for (const observation of observationsOf(steps)) observation(harness);
         let folded: Record<string, Map<string, string>> = {};
         for (const { facts, original } of framesOf(harness.record)) {
           const [{ kind, detail }] = facts;

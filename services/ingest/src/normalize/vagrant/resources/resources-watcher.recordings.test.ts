@@ -15,7 +15,7 @@ const runner = "01M7WSXQZS1K6ZCYSAATXY98MQ";
 const upJob = "01M7WSXR6NFM73VJ0F879K4ZNP";
 
 /** Looks at the jobs and all resources that the server has, as the tap does. */
-function lookingAt(fake: FakeVagrant): () => readonly ObservationOutcome[] {
+function observingAt(fake: FakeVagrant): () => readonly ObservationOutcome[] {
   const watcher = observing.watch({ mask: observing.mask, settings: {} });
   const call = (path: string, request: Buffer) => fake.call(path.split("/").at(-1) ?? "", request);
   let ms = 0;
@@ -42,11 +42,11 @@ describe("a `vagrant up` on a real server", () => {
   it("tells what happened to its resources, and which command did it", async () => {
     await using fake = await startFakeVagrant();
     const playback = fake.playSample(recording);
-    const look = lookingAt(fake);
+    const observation = observingAt(fake);
     // The runner says what it is, and then it can be looked at.
     playback.to(6);
-    const record = [...look()];
-    while (playback.next() !== undefined) record.push(...look());
+    const record = [...observation()];
+    while (playback.next() !== undefined) record.push(...observation());
     expect(summaries(record)).toEqual([
       "the server has 0 targets, 0 projects, 0 bases, 0 boxes, 1 runner",
       "basis default was added",
@@ -78,8 +78,8 @@ describe("a `vagrant up` on a real server", () => {
   it("tells that a target was scrubbed, and which one it was that comes in its place", async () => {
     await using fake = await startFakeVagrant();
     fake.playSample(recording).all();
-    const look = lookingAt(fake);
-    look();
+    const observation = observingAt(fake);
+    observation();
     const web2 = [...fake.database.targets.values()].find(({ name }) => name === "web2");
     const { resource_id, project } = web2 ?? {};
     const upsert = (more: Partial<Target>) => {
@@ -87,13 +87,13 @@ describe("a `vagrant up` on a real server", () => {
       fake.call("UpsertTarget", Buffer.from(UpsertTargetRequest.encode(request).finish()));
     };
     upsert({ resource_id: resource_id ?? "", state: Operation_PhysicalState.DESTROYED });
-    expect(summaries(look())).toEqual(["web2 is destroyed or powered off"]);
+    expect(summaries(observation())).toEqual(["web2 is destroyed or powered off"]);
     fake.scrub();
-    const scrubbed = look();
+    const scrubbed = observation();
     expect(summaries(scrubbed)).toEqual(["web2 was removed", "project shop changed: targets"]);
     expect(detailsOf(scrubbed)[0]).toMatchObject({ id: resource_id, state: "DESTROYED", scrubbed: true });
     upsert({});
-    const again = look();
+    const again = observation();
     expect(summaries(again)).toEqual(["web2 was added", "project shop changed: targets"]);
     expect(detailsOf(again)[0]).toMatchObject({ name: "web2", replaces: resource_id });
   });

@@ -24,20 +24,20 @@ const shop = { project: [project("p1")], basis: [basis("b1")], box: [box("x1")],
 const record = (value: string) => ({ record: { type_url: "type.googleapis.com/x", value: Buffer.from(value) } });
 
 describe("a later look", () => {
-  it.each<{ name: string; before: ListedResources; now: ListedResources; tells: readonly ComparedOutcome[] }>([
-    { name: "nothing", before: { target: [target("w1")] }, now: { target: [target("w1")] }, tells: [] },
-    { name: "a new target", before: {}, now: { target: [target("w1")] }, tells: [frame(fact("target.added", "w1"))] },
+  it.each<{ name: string; before: ListedResources; now: ListedResources; reports: readonly ComparedOutcome[] }>([
+    { name: "nothing", before: { target: [target("w1")] }, now: { target: [target("w1")] }, reports: [] },
+    { name: "a new target", before: {}, now: { target: [target("w1")] }, reports: [frame(fact("target.added", "w1"))] },
     {
       name: "one that is gone",
       before: { target: [target("w1")] },
       now: { target: [] },
-      tells: [frame(fact("target.removed", "w1"))],
+      reports: [frame(fact("target.removed", "w1"))],
     },
     {
       name: "what comes and goes at once, what is gone first",
       before: { box: [box("x1"), box("x2")] },
       now: { box: [box("x3"), box("x2", { directory: "/d" }), box("x4")] },
-      tells: [
+      reports: [
         frame(fact("box.removed", "x1")),
         frame(fact("box.added", "x3")),
         frame(fact("box.changed", "x2", { changed: ["directory"] })),
@@ -48,31 +48,31 @@ describe("a later look", () => {
       name: "a state",
       before: { target: [target("w1", { state: "NOT_CREATED" })] },
       now: { target: [target("w1", { state: "CREATED", ...record("a") })] },
-      tells: [frame(fact("target.changed", "w1", { changed: ["state", "record"] }))],
+      reports: [frame(fact("target.changed", "w1", { changed: ["state", "record"] }))],
     },
     {
       name: "that a target is its own parent",
       before: { target: [target("w1", { parent: undefined })] },
       now: { target: [target("w1")] },
-      tells: [],
+      reports: [],
     },
     {
       name: "a parent that is another's",
       before: { target: [target("w1")] },
       now: { target: [target("w1", { parent: { resource_id: "w2" } })] },
-      tells: [frame(fact("target.changed", "w1", { changed: ["parent"] }))],
+      reports: [frame(fact("target.changed", "w1", { changed: ["parent"] }))],
     },
     {
       name: "what else a reference says",
       before: { target: [target("w1")] },
       now: { target: [target("w1", { project: { resource_id: "p1", name: "shop2" } })] },
-      tells: [],
+      reports: [],
     },
     {
       name: "when a box was updated",
       before: { box: [box("x1")] },
       now: { box: [box("x1", { last_update: { seconds: 7n, nanos: 0 } })] },
-      tells: [],
+      reports: [],
     },
     {
       name: "a project's targets and configuration",
@@ -85,38 +85,38 @@ describe("a later look", () => {
           }),
         ],
       },
-      tells: [frame(fact("project.changed", "p1", { changed: ["targets", "configuration"] }))],
+      reports: [frame(fact("project.changed", "p1", { changed: ["targets", "configuration"] }))],
     },
     {
       name: "a basis and its projects",
       before: { basis: [basis("b1")] },
       now: { basis: [basis("b1", { remote_enabled: true }), basis("b2")] },
-      tells: [frame(fact("basis.changed", "b1", { changed: ["remote_enabled"] })), frame(fact("basis.added", "b2"))],
+      reports: [frame(fact("basis.changed", "b1", { changed: ["remote_enabled"] })), frame(fact("basis.added", "b2"))],
     },
     {
       name: "runners",
       before: { runner: [runner("r1"), runner("r2")] },
       now: { runner: [runner("r1", { by_id_only: false }), runner("r3")] },
       // Nobody has asked for r2.
-      tells: [frame(fact("runner.changed", "r1", { changed: ["by_id_only"] })), frame(fact("runner.added", "r3"))],
+      reports: [frame(fact("runner.changed", "r1", { changed: ["by_id_only"] })), frame(fact("runner.added", "r3"))],
     },
     {
       name: "a runner that was asked for, and which the server does not know any more",
       before: { runner: [runner("r1"), runner("r2")] },
       now: { runner: [runner("r1")], missing: ["r2", "never known"] },
-      tells: [frame(fact("runner.removed", "r2"))],
+      reports: [frame(fact("runner.removed", "r2"))],
     },
     {
       name: "several kinds at once",
       before: { ...shop },
       now: { target: [target("w1")], project: [], runner: "same" },
-      tells: [frame(fact("target.added", "w1")), frame(fact("project.removed", "p1"))],
+      reports: [frame(fact("target.added", "w1")), frame(fact("project.removed", "p1"))],
     },
-  ])("tells $name", ({ before, now, tells }) => {
+  ])("tells $name", ({ before, now, reports }) => {
     const harness = playResources();
-    expect(harness.look(1_000, { ...everyKind, ...before })).toEqual([described]);
-    expect(harness.look(2_000, now)).toEqual(tells);
-    expect(harness.look(3_000, now)).toEqual([]);
+    expect(harness.observation(1_000, { ...everyKind, ...before })).toEqual([described]);
+    expect(harness.observation(2_000, now)).toEqual(reports);
+    expect(harness.observation(3_000, now)).toEqual([]);
     const frames = framesOf(harness.record).slice(1);
     expect(intervalsOf(harness.record).slice(1)).toEqual(frames.map(() => [1_000, 2_000]));
     for (const { facts, original } of frames) {
@@ -129,17 +129,17 @@ describe("a later look", () => {
 
   it("keeps an entry's bytes as they came", () => {
     const harness = playResources();
-    harness.look(1_000, everyKind);
+    harness.observation(1_000, everyKind);
     const [id, bytes] = target("w1");
     const unusual = Buffer.concat([bytes, Buffer.from("d20302ffff", "hex"), bytes]);
-    harness.look(2_000, { target: [[id, unusual]] });
+    harness.observation(2_000, { target: [[id, unusual]] });
     expect(framesOf(harness.record).at(-1)?.original?.bytes).toEqual(unusual);
   });
 
   it("says what the resources are", () => {
     const harness = playResources();
-    harness.look(1_000, everyKind);
-    harness.look(2_000, { ...shop, target: [target("w1", { name: "web1", state: "NOT_CREATED" })] });
+    harness.observation(1_000, everyKind);
+    harness.observation(2_000, { ...shop, target: [target("w1", { name: "web1", state: "NOT_CREATED" })] });
     const [b, x, p, r, t] = ["basis", "box", "project", "runner", "target"].map((kind) =>
       detailsOf(harness.record).find((detail) => "kind" in detail && detail.kind === kind),
     );
@@ -176,8 +176,8 @@ describe("a target", () => {
   ] as const)("tells its state %s and the one before", (state, summary) => {
     const before = state === "PENDING" ? "CREATED" : "PENDING";
     const harness = playResources();
-    harness.look(1_000, { target: [target("w1", { state: before })] });
-    harness.look(2_000, { target: [target("w1", { state })] });
+    harness.observation(1_000, { target: [target("w1", { state: before })] });
+    harness.observation(2_000, { target: [target("w1", { state })] });
     expect(framesOf(harness.record)[1]?.facts[0].summary).toBe(summary);
     expect(detailsOf(harness.record)).toMatchObject([{ state, last_state: before, changed: ["state"] }]);
   });
@@ -186,9 +186,9 @@ describe("a target", () => {
     const harness = playResources();
     const odd = Target.fromPartial({ resource_id: "w1", name: "w1", provider: "virtualbox" });
     const [, bytes] = ["w1", Target.encode({ ...odd, state: 9 as Operation_PhysicalState }).finish()] as const;
-    harness.look(1_000, { target: [target("w1")] });
-    harness.look(2_000, { target: [["w1", bytes]] });
-    harness.look(3_000, {
+    harness.observation(1_000, { target: [target("w1")] });
+    harness.observation(2_000, { target: [["w1", bytes]] });
+    harness.observation(3_000, {
       target: [["w1", Target.encode({ ...odd, state: 9 as Operation_PhysicalState, uuid: "u" }).finish()]],
     });
     expect(framesOf(harness.record).map(({ facts: [{ summary }] }) => summary)).toEqual([
@@ -206,8 +206,8 @@ describe("a target", () => {
     { state: "UNKNOWN", scrubbed: false },
   ] as const)("was scrubbed if it was $state: $scrubbed", ({ state, scrubbed }) => {
     const harness = playResources();
-    harness.look(1_000, { target: [target("w1", { state })] });
-    harness.look(2_000, { target: [] });
+    harness.observation(1_000, { target: [target("w1", { state })] });
+    harness.observation(2_000, { target: [] });
     expect(framesOf(harness.record)[1]?.facts[0].summary).toBe("w1 was removed");
     const [detail] = detailsOf(harness.record);
     expect(detail).toEqual({
@@ -219,16 +219,16 @@ describe("a target", () => {
   it("replaces the one of the same project and name that was removed, once", () => {
     const harness = playResources();
     const web = (id: string, project = "p1") => target(id, { name: "web", project: { resource_id: project } });
-    harness.look(1_000, { ...everyKind, target: [web("1"), web("x", "p2")] });
-    expect(harness.look(2_000, { target: [web("2"), web("x", "p2")] })).toEqual([
+    harness.observation(1_000, { ...everyKind, target: [web("1"), web("x", "p2")] });
+    expect(harness.observation(2_000, { target: [web("2"), web("x", "p2")] })).toEqual([
       frame(fact("target.removed", "1")),
       frame(fact("target.added", "2")),
     ]);
-    harness.look(3_000, { target: [] });
-    harness.look(4_000, { target: [web("3"), web("y", "p3")] });
-    harness.look(5_000, { target: [web("3"), web("y", "p3"), target("db")] });
-    harness.look(6_000, { target: [web("3")] });
-    harness.look(7_000, { target: [web("3"), target("db"), web("z", "p2")] });
+    harness.observation(3_000, { target: [] });
+    harness.observation(4_000, { target: [web("3"), web("y", "p3")] });
+    harness.observation(5_000, { target: [web("3"), web("y", "p3"), target("db")] });
+    harness.observation(6_000, { target: [web("3")] });
+    harness.observation(7_000, { target: [web("3"), target("db"), web("z", "p2")] });
     const added = framesOf(harness.record).flatMap(({ facts: [{ kind, detail }] }) =>
       kind === "target.added" && detail?.$case === "thing" ? [[detail.value.id, detail.value.replaces]] : [],
     );
@@ -244,14 +244,14 @@ describe("a target", () => {
 
   it("replaces none that was replaced before, also when that one is called otherwise now", () => {
     const harness = playResources();
-    harness.look(1_000, { target: [target("1", { name: "web" })] });
-    harness.look(2_000, { target: [target("2", { name: "web" })] });
+    harness.observation(1_000, { target: [target("1", { name: "web" })] });
+    harness.observation(2_000, { target: [target("2", { name: "web" })] });
     const renamed = target("2", { name: "old" });
-    harness.look(3_000, { target: [renamed] });
+    harness.observation(3_000, { target: [renamed] });
     const later = playResources();
     for (const event of readBack(harness.record)) later.watcher.resume(event);
-    for (const { look, record } of [harness, later]) {
-      look(4_000, { target: [renamed, target("3", { name: "web" })] });
+    for (const { observation, record } of [harness, later]) {
+      observation(4_000, { target: [renamed, target("3", { name: "web" })] });
       expect(detailsOf(record).at(-1)).toMatchObject({ id: "3", name: "web" });
       expect(detailsOf(record).at(-1)).not.toHaveProperty("replaces");
     }
@@ -260,10 +260,10 @@ describe("a target", () => {
   it("names the command that runs on its project when it is seen, as its project does", () => {
     let running: string | undefined = "j1";
     const harness = playResources({ runningCommand: (of) => (of === "p1" ? running : undefined) });
-    harness.look(1_000, everyKind);
-    harness.look(2_000, { ...shop, target: [target("w1"), target("w2", { project: { resource_id: "p2" } })] });
+    harness.observation(1_000, everyKind);
+    harness.observation(2_000, { ...shop, target: [target("w1"), target("w2", { project: { resource_id: "p2" } })] });
     running = undefined;
-    harness.look(3_000, { target: [] });
+    harness.observation(3_000, { target: [] });
     expect(
       detailsOf(harness.record).flatMap((detail) =>
         "job" in detail && "id" in detail ? [[detail.id, detail.job]] : [],
@@ -280,11 +280,11 @@ describe("what can't be read", () => {
 
   it("is told once for the same bytes, and keeps what was known of it", () => {
     const harness = playResources();
-    expect(harness.look(1, { target: [target("w1"), broken("w2")] })).toEqual([described, unreadable]);
-    expect(harness.look(2, { target: [broken("w1"), broken("w2")] })).toEqual([]);
-    expect(harness.look(3, { target: [broken("w1", "more"), broken("w2")] })).toEqual([unreadable]);
-    expect(harness.look(4, { target: [target("w1"), broken("w2")] })).toEqual([]);
-    expect(harness.look(5, { target: [target("w1", { uuid: "u" }), target("w2")] })).toEqual([
+    expect(harness.observation(1, { target: [target("w1"), broken("w2")] })).toEqual([described, unreadable]);
+    expect(harness.observation(2, { target: [broken("w1"), broken("w2")] })).toEqual([]);
+    expect(harness.observation(3, { target: [broken("w1", "more"), broken("w2")] })).toEqual([unreadable]);
+    expect(harness.observation(4, { target: [target("w1"), broken("w2")] })).toEqual([]);
+    expect(harness.observation(5, { target: [target("w1", { uuid: "u" }), target("w2")] })).toEqual([
       frame(fact("target.changed", "w1", { changed: ["uuid"] })),
       frame(fact("target.added", "w2")),
     ]);
@@ -296,19 +296,19 @@ describe("what can't be read", () => {
   it("is an entry without an id, with a long one, or larger than the log takes", () => {
     const harness = playResources({ frameBytes: 16 * 1024 + 100 });
     const large = target("w3", { uuid: "u".repeat(200) });
-    expect(harness.look(1, { target: [target(""), target("i".repeat(201)), large, target("w1")] })).toEqual([
+    expect(harness.observation(1, { target: [target(""), target("i".repeat(201)), large, target("w1")] })).toEqual([
       described,
       unreadable,
       unreadable,
       unreadable,
     ]);
-    expect(harness.look(2, { target: [target("w1")] })).toEqual([]);
+    expect(harness.observation(2, { target: [target("w1")] })).toEqual([]);
   });
 
   it("is no kind that is not known", () => {
     const harness = playResources();
-    const look = { $case: "resources", value: Resources.fromPartial({ kinds: [{ kind: "gadget" }] }) } as const;
-    expect([...harness.watcher.observe("things", { result: look }, { seconds: 1n, nanos: 0 })]).toEqual([]);
+    const observation = { $case: "resources", value: Resources.fromPartial({ kinds: [{ kind: "gadget" }] }) } as const;
+    expect([...harness.watcher.observe("things", { result: observation }, { seconds: 1n, nanos: 0 })]).toEqual([]);
     expect([...harness.watcher.observe("things", { result: undefined }, { seconds: 2n, nanos: 0 })]).toEqual([]);
   });
 });
@@ -318,9 +318,9 @@ describe("secrets", () => {
     const harness = playResources({ mask });
     const withSecret = (secret: string, uuid = "") =>
       target("w1", { uuid, metadata: { metadata: { password: secret } } });
-    expect(harness.look(1, { target: [withSecret("hunter2")] })).toEqual([described]);
-    expect(harness.look(2, { target: [withSecret("hunter3")] })).toEqual([]);
-    expect(harness.look(3, { target: [withSecret("hunter4", "u")] })).toEqual([
+    expect(harness.observation(1, { target: [withSecret("hunter2")] })).toEqual([described]);
+    expect(harness.observation(2, { target: [withSecret("hunter3")] })).toEqual([]);
+    expect(harness.observation(3, { target: [withSecret("hunter4", "u")] })).toEqual([
       frame(fact("target.changed", "w1", { changed: ["uuid"] })),
     ]);
     for (const { original } of framesOf(harness.record)) {

@@ -44,8 +44,8 @@ export type JobFields = {
 };
 
 /** A job in this state, with those times alone that are given and that of queueing. */
-export function job(id: string, look: JobFields): Job {
-  const { state, command, project = "p1", result, error, more } = look;
+export function job(id: string, observation: JobFields): Job {
+  const { state, command, project = "p1", result, error, more } = observation;
   const time = (ms: number | undefined) => (ms === undefined ? undefined : timestampOfMs(ms));
   const operation =
     command === undefined
@@ -55,9 +55,13 @@ export function job(id: string, look: JobFields): Job {
     ...{ id, state: Job_State[state], operation, result, error },
     scope: { $case: "project", value: { resource_id: project, name: "shop", path: "/shop" } },
     target_runner: { target: { $case: "id", value: { id: "r1" } } },
-    queue_time: time("queued" in look ? look.queued : 1_000),
-    ...{ assign_time: time(look.assigned), ack_time: time(look.acked), complete_time: time(look.completed) },
-    ...{ cancel_time: time(look.canceled), expire_time: time(look.expires) },
+    queue_time: time("queued" in observation ? observation.queued : 1_000),
+    ...{
+      assign_time: time(observation.assigned),
+      ack_time: time(observation.acked),
+      complete_time: time(observation.completed),
+    },
+    ...{ cancel_time: time(observation.canceled), expire_time: time(observation.expires) },
     ...more,
   });
 }
@@ -66,7 +70,7 @@ export type Play = {
   readonly watcher: JobsWatcher;
   /** Everything that was seen, in order. */
   readonly record: ObservationOutcome[];
-  readonly look: (at: number, seen: Observation["result"]) => readonly ComparedOutcome[];
+  readonly observation: (at: number, seen: Observation["result"]) => readonly ComparedOutcome[];
   readonly list: (at: number, ...jobs: readonly Job[]) => readonly ComparedOutcome[];
   /** Asked for by its id; a number: refused with that code. */
   readonly one: (at: number, id: string, answer: Job | number, message?: string) => readonly ComparedOutcome[];
@@ -94,7 +98,7 @@ export function play(
 ): Play {
   const watcher = new JobsWatcher({ ...masks, settings: {}, textTtl }, options);
   const record: ObservationOutcome[] = [];
-  const look: Play["look"] = (at, what) => {
+  const observation: Play["observation"] = (at, what) => {
     // The observation is encoded and decoded, as on its way over the wire.
     const seen = outcomesOf(
       watcher.observe("jobs", Observation.decode(Observation.encode({ result: what }).finish()), timestampOfMs(at)),
@@ -105,22 +109,22 @@ export function play(
   return {
     watcher,
     record,
-    look,
+    observation,
     list: (at, ...jobs) =>
-      look(at, { $case: "all", value: Buffer.from(ListJobsResponse.encode({ jobs: [...jobs] }).finish()) }),
+      observation(at, { $case: "all", value: Buffer.from(ListJobsResponse.encode({ jobs: [...jobs] }).finish()) }),
     one(at, id, answer, message = "job not found") {
       const none = { id, bytes: Buffer.alloc(0), code: 0, message: "" };
       const value =
         typeof answer === "number"
           ? { ...none, code: answer, message }
           : { ...none, bytes: Buffer.from(Job.encode(answer).finish()) };
-      return look(at, { $case: "one", value });
+      return observation(at, { $case: "one", value });
     },
     stream(id, name = ulid(), given = 0) {
       let before = given;
       const bytes: StreamPlay["bytes"] = (at, message) => {
         const value = { job: id, bytes: Buffer.from(message), stream: name, before: BigInt(before) };
-        return look(at, { $case: "streamed", value });
+        return observation(at, { $case: "streamed", value });
       };
       const says: StreamPlay["says"] = (at, event) => bytes(at, GetJobStreamResponse.encode({ event }).finish());
       return {
@@ -130,13 +134,13 @@ export function play(
         state: (at, now) =>
           says(at, { $case: "state", value: { previous: 0, current: now.state, job: now, canceling: false } }),
         prints(at, events, buffered = false) {
-          const told = says(at, { $case: "terminal", value: { events: [...events], buffered } });
+          const reported = says(at, { $case: "terminal", value: { events: [...events], buffered } });
           before += events.length;
-          return told;
+          return reported;
         },
         complete: (at) => says(at, { $case: "complete", value: {} }),
         ends: (at, code = 0) =>
-          look(at, { $case: "stream_ended", value: { job: id, stream: name, code, message: "" } }),
+          observation(at, { $case: "stream_ended", value: { job: id, stream: name, code, message: "" } }),
       };
     },
   };

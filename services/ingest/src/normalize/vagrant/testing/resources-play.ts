@@ -28,11 +28,11 @@ type TargetFields = {
 };
 
 /** A target as a server answers it: as its own parent. */
-export function target(id: string, look: TargetFields = {}): Entry {
-  const { name = id, state = "CREATED", parent = { resource_id: id }, project, ...more } = look;
+export function target(id: string, observation: TargetFields = {}): Entry {
+  const { name = id, state = "CREATED", parent = { resource_id: id }, project, ...more } = observation;
   const message = Target.fromPartial({
     ...{ resource_id: id, name, provider: "virtualbox", state: Operation_PhysicalState[state], ...more },
-    ...("parent" in look && look.parent === undefined ? {} : { parent }),
+    ...("parent" in observation && observation.parent === undefined ? {} : { parent }),
     project: { name: "shop", path: "/home/dev/shop", ...(project ?? { resource_id: "p1" }) },
   });
   return [id, Target.encode(message).finish()];
@@ -68,7 +68,7 @@ export type ResourcePlay = {
   readonly watcher: ResourcesWatcher;
   /** Everything that was seen, in order. */
   readonly record: ObservationOutcome[];
-  readonly look: (at: number, looked: ListedResources) => readonly ComparedOutcome[];
+  readonly observation: (at: number, observed: ListedResources) => readonly ComparedOutcome[];
   readonly failed: (at: number, message: string, code?: number) => readonly ComparedOutcome[];
 };
 
@@ -89,7 +89,7 @@ export function playResources({
   const options = { mask, settings: {}, ...(frameBytes !== undefined && { frameBytes }) };
   const watcher = new ResourcesWatcher(options, runningCommand, { describeAfter });
   const record: ObservationOutcome[] = [];
-  const look = (at: number, seen: Observation["result"]) => {
+  const observation = (at: number, seen: Observation["result"]) => {
     const news = outcomesOf(watcher.observe("things", { result: seen }, timestampOfMs(at)));
     record.push(...news);
     return comparedResources(news);
@@ -97,8 +97,8 @@ export function playResources({
   return {
     watcher,
     record,
-    look: (at, looked) => look(at, { $case: "resources", value: lookAt(looked) }),
-    failed: (at, message, code = 4) => look(at, { $case: "failed", value: { code, message } }),
+    observation: (at, observed) => observation(at, { $case: "resources", value: lookAt(observed) }),
+    failed: (at, message, code = 4) => observation(at, { $case: "failed", value: { code, message } }),
   };
 }
 
@@ -110,9 +110,9 @@ export const everyKind: Readonly<Record<ResourceKind, readonly Entry[]>> = {
   runner: [],
 };
 
-function lookAt({ missing = [], ...looked }: ListedResources): Resources {
+function lookAt({ missing = [], ...observed }: ListedResources): Resources {
   return Resources.fromPartial({
-    kinds: Object.entries(looked).map(([kind, entries]) => ({
+    kinds: Object.entries(observed).map(([kind, entries]) => ({
       ...(entries === "same"
         ? { kind, same: true }
         : { kind, entries: entries.map(([id, bytes]) => ({ id, bytes: Buffer.from(bytes) })) }),

@@ -15,7 +15,7 @@ import { job, line } from "./jobs-play.ts";
 export type Shown = { readonly at: number; readonly seen: Observation["result"] | "connected" };
 
 export type SimulatedServer = {
-  readonly looks: Shown[];
+  readonly observations: Shown[];
   /** What the jobs have printed. */
   readonly printed: (id: string) => readonly TerminalEvent[];
   readonly queue: () => void;
@@ -49,7 +49,7 @@ export type JobAction =
 
 type Stream = {
   readonly name: string;
-  told?: string;
+  reported?: string;
   before: number;
   at?: number;
   replay: number;
@@ -68,14 +68,14 @@ type Simulated = {
 /** `textOf`: of the job's n-th terminal event. */
 export function simulateServer(windowSize: number, textOf: (index: number) => string): SimulatedServer {
   let now = 1_700_000_000_000;
-  const looks: Shown[] = [];
+  const observations: Shown[] = [];
   const jobs = new Map<string, Simulated>();
   const isOver = ({ job: { state } }: Simulated) => state === Job_State.SUCCESS || state === Job_State.ERROR;
   const some = (id: string | undefined) => jobs.get(id ?? "");
 
   function show(seen: Shown["seen"]): void {
     now += 7;
-    looks.push({ at: now, seen });
+    observations.push({ at: now, seen });
   }
 
   function change(of: Simulated, fields: Partial<Job>): void {
@@ -117,9 +117,9 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
     const { stream } = of;
     const canceling = of.job.cancel_time !== undefined;
     const state = `${of.job.state} ${canceling}`;
-    if (stream.told !== state) {
-      const previous = stream.told === undefined ? Job_State.UNKNOWN : Job_State.QUEUED;
-      stream.told = state;
+    if (stream.reported !== state) {
+      const previous = stream.reported === undefined ? Job_State.UNKNOWN : Job_State.QUEUED;
+      stream.reported = state;
       say(of, stream, { $case: "state", value: { previous, current: of.job.state, job: of.job, canceling } });
       return;
     }
@@ -182,7 +182,7 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
   }
 
   return {
-    looks,
+    observations,
     printed: (id) => jobs.get(id)?.output ?? [],
     ids: () => [...jobs.keys()],
     queue() {

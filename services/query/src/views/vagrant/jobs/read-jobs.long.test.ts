@@ -67,9 +67,9 @@ it("returns at most the newest 64 MiB", async () => {
     select '01C', ${bobs.source}, 'large' || lpad(n::text, 2, '0'), 200 - n, ${old}::bytea
     from generate_series(1, 24) as n`.execute(database.db);
   const large = { source: bobs.source, collection: "vagrant.jobs", key_prefix: "large" };
-  const { rows, positions: told } = await ask.readState(large);
+  const { rows, positions: reported } = await ask.readState(large);
   expect(rows.map(({ length }) => length)).toEqual(Array.from({ length: 21 }, () => bytes.length));
-  expect(told).toEqual(
+  expect(reported).toEqual(
     Array.from({ length: 21 }, (_, index) =>
       formatPosition({ epoch: on.log.epoch, offset: storedOffset(500 - 4 - index) }),
     ),
