@@ -13,7 +13,12 @@ import { bytesOf, framesOf, holes, openLogReader, skaffoldSource } from "./testi
 
 const main = fileURLToPath(new URL("main.ts", import.meta.url));
 
-type Harness = { readonly developer: string; readonly address: string; readonly natsUrl: string; readonly folder: string };
+type Harness = {
+  readonly developer: string;
+  readonly address: string;
+  readonly natsUrl: string;
+  readonly folder: string;
+};
 
 /** Ingest in a process of its own; resolves when it is ready. */
 async function forkIngest({ developer, address, natsUrl, folder }: Harness): Promise<ChildProcess> {
