@@ -1,89 +1,22 @@
-import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
-import { parsePosition } from "@tapedeck/shared/log/position";
+import { endOf, type Offset, offsetOf } from "@tapedeck/shared/log/offset";
 import { sourceName } from "@tapedeck/shared/source";
-import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { rebuildCall } from "../api/rebuild-call.ts";
 import { createLogin, dropLogin } from "../db/access/workspace-logins.ts";
 import { openDatabase } from "../db/database.ts";
-import { privateSchema } from "../db/private.ts";
 import { queryClient } from "../testing/client.ts";
-import { migrated } from "../testing/migrated.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
+import { schemas, written } from "../testing/rebuilt.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { scenario } from "../testing/scenario.ts";
-import { reaches, type Stage, stage } from "../testing/stage.ts";
+import { stage } from "../testing/stage.ts";
 import { contents } from "../testing/tables.ts";
 import { views } from "../views/views.ts";
 import { rebuild } from "./rebuild.ts";
 
 const all = views({ textRows: false });
-
-/** Writes events, some in each message; resolves with the sequence of the last one. */
-async function written(on: Stage, events: readonly Event[]): Promise<number> {
-  const offsets = await on.writeTogether(events, 5);
-  return sequenceOf(offsets.at(-1) ?? logStart);
-}
-
-it("builds the same tables from the log, beside a query that keeps following", async ({ signal }) => {
-  await using on = await stage();
-  const events = randomEvents(seeded(3), 3_000);
-  await written(on, events.slice(0, 2_000));
-  await using query = await on.startQuery();
-
-  const later = events.slice(2_000);
-  const rebuilt = rebuild({
-    databaseUrl: on.databaseUrl,
-    log: on.log.reader,
-    views: all,
-    limits: { events: 100, bytes: 1_000_000 },
-    signal,
-  });
-  using ask = queryClient(query.address);
-  const reported: number[] = [];
-  let end = 0;
-  while (later.length > 0) {
-    end = await written(on, later.splice(0, 50));
-    reported.push(parsePosition((await ask.position()).position)?.offset ?? -1);
-  }
-  await rebuilt;
-  expect(reported).toEqual(reported.toSorted((a, b) => a - b));
-  await reaches(query, end);
-
-  await using straight = await freshDatabase(migrated);
-  await projectUntil(straight.url, on.log.reader, end);
-  await projectUntil(on.databaseUrl, on.log.reader, end).catch(() => {}); // query holds the tables: it is there already
-  expect(comparable(await contents(on.databaseUrl))).toEqual(comparable(await contents(straight.url)));
-  expect(await schemas(on.databaseUrl)).toEqual(["tapedeck"]);
-  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
-  const { rows } = await sql<{ known: number }>`
-    select count(distinct tablename)::int as known from pg_stats where schemaname = 'tapedeck'
-      and tablename in ('events', 'operations', 'event_positions')`.execute(tables.db);
-  expect(rows).toEqual([{ known: 3 }]);
-});
-
-/**
- * A reader that follows the log live is not given events of a session that is erased meanwhile; a later one is, and removes
- * them. So groups and blocks, which count all that was given, are not compared; the positions that remain are.
- */
-function comparable({
-  event_groups: _,
-  event_blocks: __,
-  event_positions,
-  ...tables
-}: Awaited<ReturnType<typeof contents>>) {
-  const rows = event_positions as readonly PositionsRow[];
-  const positions = rows.flatMap(({ block, distances, ...row }) =>
-    distances.map((distance) => ({ ...row, first_position: 0, last_position: 0, position: Number(block) + distance })),
-  );
-  const texts = positions.map((row) => JSON.stringify(row)).sort();
-  return { ...tables, texts };
-}
-
-type PositionsRow = { readonly block: number; readonly distances: readonly number[] };
 
 it("continues an interrupted rebuild", async ({ signal }) => {
   await using on = await stage();
@@ -187,10 +120,4 @@ async function spoil(url: string): Promise<void> {
   await using database = openDatabase({ url, connections: 1 });
   await database.db.updateTable("operations").set({ outcome: "unknown" }).execute();
   await database.db.deleteFrom("events").execute();
-}
-
-async function schemas(url: string): Promise<string[]> {
-  await using database = openDatabase({ url, connections: 1 });
-  const found = await database.db.introspection.getSchemas();
-  return found.map(({ name }) => name).filter((name) => name.startsWith("tapedeck") && name !== privateSchema);
 }
