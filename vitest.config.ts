@@ -3,11 +3,11 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-// Tests start many processes of ours (services to be killed, the CLI, stand-ins), which inherit this: compiled once,
-// a service starts with half the work.
+// Tests start many of our processes (services to be killed, the CLI, stand-ins), which inherit this: compiled once, a
+// service starts with half the work.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/tapedeck", import.meta.url));
 
-/** Where it is not known yet how long files take, the largest run first. These are small and take long. */
+/** While the files' durations are unknown, the largest run first. These are small and take long. */
 const begin = ["test/bench/", "/recordings."];
 
 class LongestFirst extends BaseSequencer {
@@ -37,19 +37,19 @@ export default defineConfig(({ mode }) => {
       ],
       setupFiles: ["packages/shared/src/testing/property-tests.ts"],
       globalSetup: ["packages/shared/src/testing/servers.ts"],
-      // Tests wait most of the time, for other processes and for real times: three files more than there are cores keep
-      // them busy. The long ones start many processes themselves.
+      // Tests mostly wait, for other processes and for real times: three more files than cores keep the cores busy. The
+      // long ones start many processes themselves.
       maxWorkers: long ? Math.max(2, availableParallelism()) : availableParallelism() + 3,
       sequence: { sequencer: LongestFirst },
       // A worker runs many files one after the other, and loads the modules that they share once.
       isolate: false,
-      // What whoever runs the tests has logged in to is no matter of theirs.
+      // The login of the user who runs the tests must not affect them.
       env: { XDG_CONFIG_HOME: "/nonexistent", TAPEDECK_TEST_SEARCH: long ? "long" : "short" },
       // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
       testTimeout: long ? 600_000 : 120_000,
       hookTimeout: 120_000,
-      // The NATS client may write to a socket that it has discarded (see service/discarded-sockets.ts): nothing else
-      // that nobody caught is let through.
+      // The NATS client may write to a socket that it has discarded (see service/discarded-sockets.ts): no other
+      // uncaught error is ignored.
       onUnhandledError: ({ message, stack = "" }) =>
         !(message === "write after end" && stack.includes("node_transport")),
     },

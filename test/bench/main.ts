@@ -17,7 +17,8 @@ import { benchTable, flatnessTable, number, rowLine, short } from "./report/tabl
 const results = join(fileURLToPath(new URL("../../", import.meta.url)), ".tapedeck", "bench");
 const stamp = new Date().toISOString().replaceAll(/[:.]/g, "-");
 
-// As `tapedeck up` starts services. Without it each of them keeps the compiler that strips types, some 20 MiB.
+// The same cache as for services of `tapedeck up`. Otherwise each service keeps the type-stripping compiler in memory,
+// some 20 MiB.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("../../node_modules/.cache/tapedeck", import.meta.url));
 
 try {
@@ -74,13 +75,13 @@ function conclude(rows: readonly Row[], report: Report): void {
   );
 }
 
-/** A part that is measured at one size is known by its name. */
+/** The title of a part that is measured at one size is its name. */
 function titleOf({ name, size }: Run, runs: readonly Run[]): string {
   const isOnly = runs.filter((run) => run.name === name).length === 1;
   return isOnly ? name : `${name} (${short(size)})`;
 }
 
-/** Ratios bear some company, because both of a pair have it; times and absolute figures do not. */
+/** Ratios tolerate some load from other programs, because both of a pair bear it; times and absolute figures do not. */
 function notQuiet(othersCores: number): string {
   return othersCores > 0.1 ? ": do not take these figures for those of this machine" : "";
 }

@@ -9,11 +9,11 @@ export type Options = {
   readonly profile: boolean;
   /** For the part real-skaffold. */
   readonly skaffold: SkaffoldProject | undefined;
-  /** Where the JSON goes, and the Markdown beside it; undefined: into .tapedeck/bench. */
+  /** The path of the JSON file, with the Markdown beside it; undefined: into .tapedeck/bench. */
   readonly out: string | undefined;
 };
 
-/** The message is one sentence for people. */
+/** An error whose message is one sentence for people. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }

@@ -8,9 +8,9 @@ import { testParts } from "./testing/test-parts.ts";
 testParts(["views"]);
 
 const size = 200_000;
-/** A month of a year, with room for what else an answer is made of: a build that comes after, the loop of a time to green. */
+/** A month of a year, with room for the other rows of an answer: a later build, the loop of a time to green. */
 const most = (size / 12) * 2;
-/** A few rows, whatever there is. */
+/** A few rows at any size. */
 const fewest: Readonly<Record<string, number>> = {
   "time_to_green, red now": 200,
   "loops, newest failed": 1_000,
@@ -51,7 +51,7 @@ type Plan = {
   readonly Plans?: readonly Plan[];
 };
 
-/** The tables that a plan reads, with the rows that it reads, and whether it reads all of a large one. */
+/** The tables that a plan reads, with the number of rows read, and whether it reads all of a large one. */
 function scans(plan: Plan): readonly { readonly relation: string; readonly rows: number; readonly isWhole: boolean }[] {
   const relation = plan["Relation Name"];
   const rows = ((plan["Actual Rows"] ?? 0) + (plan["Rows Removed by Filter"] ?? 0)) * (plan["Actual Loops"] ?? 0);

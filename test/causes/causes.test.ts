@@ -12,7 +12,9 @@ type Comparison = { left: Side; right: Side | null; differences: Difference[] };
 
 let seeded: SeededStack;
 const goodUntil = new Map<string, string>();
-/** The first 24 were planted blind, before anybody compared them; the others after the ranking had been mended for those. */
+/**
+ * The first 24 were planted blind, before any comparison; the others after the ranking had been corrected for those.
+ */
 const causes = [
   ...[...skaffoldCauses, ...rktCauses, ...vagrantCauses],
   ...[...laterSkaffoldCauses, ...laterRktCauses, ...laterVagrantCauses],
@@ -40,7 +42,7 @@ it.each(causes)("$name", async ({ name, left, right, cause }) => {
   expect(rank, JSON.stringify(compared, undefined, 1)).toBe(1);
 });
 
-/** The whole error, and the lines that are shown with it, are a part of a failure. */
+/** A failure includes the whole error and the lines that are shown with it. */
 function isCause(difference: Difference, { left }: Comparison, { kinds, subject, text }: PlantedCause["cause"]) {
   if (!kinds.includes(difference.kind)) return false;
   const { error = "", log = [] } = (difference.kind === "failure" && left.failure) || {};

@@ -6,8 +6,8 @@ import { ulid } from "@tapedeck/query/testing/vagrant-scenario";
 import { sourceName } from "@tapedeck/shared/source";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 
-// The record of a source, written as ingest writes it: the upstream's own messages go through ingest's normalizers, so a
-// case has what the upstream says and nothing else.
+// The record of a source, written as ingest writes it: the upstream's own messages go through ingest's normalizers, so
+// a case contains only what the upstream emits.
 
 type Timestamp = ReturnType<typeof timestamp>;
 type Fact = ReturnType<ReturnType<(typeof normalizers.skaffold.channels)[number]["reader"]>["read"]>[number];
@@ -18,7 +18,7 @@ export type Recording = {
   readonly events: readonly Event[];
   /** Time passes. */
   pass(ms: number): void;
-  /** The time that it is now. */
+  /** The current time. */
   now(): Timestamp;
   begin(labels?: Readonly<Record<string, string>>, version?: string): RecordedSession;
 };
@@ -27,9 +27,9 @@ export type RecordedSession = {
   readonly session: string;
   /** A message of the upstream's own stream. */
   frame(channel: string, bytes: Uint8Array): void;
-  /** What a poll of the upstream gave. */
+  /** The result of a poll of the upstream. */
   observe(channel: string, result: NonNullable<Observation["result"]>): void;
-  /** The upstream's own answer about itself. */
+  /** The upstream's own description of itself. */
   described(state: string, bytes: Uint8Array): void;
   /** git's labels at the start of a loop, which was then. */
   labelled(labels: Readonly<Record<string, string>>, since: Timestamp): void;

@@ -2,7 +2,7 @@ import type { PlantedCause } from "./planted-cause.ts";
 import { type Recording, recording } from "./recording.ts";
 import { rktHost, type StoredImage } from "./rkt-host.ts";
 
-// What breaks pods on one host of two, or on the same host after a while.
+// Causes that break pods on one of two hosts, or on the same host after a while.
 
 type Host = ReturnType<typeof rktHost>;
 
@@ -25,7 +25,7 @@ function together(name: string, [left, right]: readonly Recording[], cause: Plan
   return { name, left: left.source, ...(right && { right: right.source }), events, cause };
 }
 
-/** A host with a store, where the api and its redis run. */
+/** A host with a store, running the api and its redis. */
 function goodHost(of: Recording, { version = "1.30.0", images = [api, redis] } = {}): Host {
   const host = rktHost(of, { version });
   host.poll();
@@ -326,7 +326,7 @@ function newDependency(): PlantedCause {
   });
 }
 
-/** The second and the third set: written when the ranking had been read and mended, and so not blind. */
+/** The second and the third set: written after the ranking had been read and corrected, and so not blind. */
 export const laterRktCauses: readonly PlantedCause[] = [
   missingVariable(),
   smallMemory(),

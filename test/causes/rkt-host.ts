@@ -15,7 +15,7 @@ import type { Recording } from "./recording.ts";
 export type StoredImage = {
   readonly name: string;
   readonly version: string;
-  /** What distinguishes its content from another image of this name and version. */
+  /** Distinguishes its content from another image of this name and version. */
   readonly content?: string;
   readonly arch?: string;
 };
@@ -24,7 +24,7 @@ export type PodSetup = {
   readonly apps: Readonly<Record<string, StoredImage>>;
   /** Name and address. */
   readonly network?: readonly [string, string];
-  /** Behind the name of each program. */
+  /** Appended to the name of each program. */
   readonly args?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   /** Such as "512M". */
@@ -84,7 +84,7 @@ export function rktHost(recording: Recording, { version = "1.30.0" } = {}) {
       const value = Buffer.from(ListImagesResponse.encode({ images: listed }).finish());
       session.observe("images", { $case: "all", value });
     },
-    /** `rkt prepare`; gives the pod's id. */
+    /** `rkt prepare`; returns the pod's id. */
     prepared({ apps, args = [], environment = {}, memory, volumes = [] }: PodSetup): string {
       pods += 1;
       const id = uuid(pods);
@@ -113,7 +113,7 @@ export function rktHost(recording: Recording, { version = "1.30.0" } = {}) {
       }));
       return id;
     },
-    /** The prepared pod runs; gives its id. */
+    /** Prepares and runs a pod; returns its id. */
     running(setup: PodSetup): string {
       const id = this.prepared(setup);
       const [name, ipv4] = setup.network ?? ["default", "172.16.28.7"];
@@ -125,7 +125,7 @@ export function rktHost(recording: Recording, { version = "1.30.0" } = {}) {
       }));
       return id;
     },
-    /** The pod ended: with these codes of its apps, 0 for the others. */
+    /** The pod ended: with these exit codes of its apps, 0 for the others. */
     exited(id: string, codes: Readonly<Record<string, number>> = {}) {
       change(id, ({ apps }) => ({
         ...{ state: PodState.POD_STATE_EXITED, cgroup: "" },
@@ -150,7 +150,7 @@ export function rktHost(recording: Recording, { version = "1.30.0" } = {}) {
   };
 }
 
-/** As long as a hash, and its own for each content. */
+/** Returns an id as long as a hash, unique for each content. */
 function idOf({ name, version, content = "" }: StoredImage): string {
   return `sha512-${Buffer.from(`${content}/${version}/${name}`).toString("hex").padEnd(64, "0").slice(0, 64)}`;
 }

@@ -2,7 +2,7 @@ import type { PlantedCause } from "./planted-cause.ts";
 import { type Recording, recording } from "./recording.ts";
 import { type Artifact, type SkaffoldSetup, skaffoldProcess } from "./skaffold-process.ts";
 
-// What breaks dev loops on Kubernetes. Each case says what its cause is; the rest that differs is what differs anyway.
+// Causes that break dev loops on Kubernetes. Each case names its cause; the other differences are ordinary ones.
 
 const alice = { user: "alice", host: "alice-desktop" };
 const bob = { user: "bob", host: "bob-laptop" };
@@ -13,7 +13,7 @@ const deployed = ["deployment/web", "deployment/api", "deployment/worker"];
 
 type Process = ReturnType<typeof skaffoldProcess>;
 
-/** A first loop that builds everything and is good. */
+/** A first loop that builds everything and succeeds. */
 function goodLoop(process: Process, names: readonly string[] = shop.map(({ name }) => name), ms = 8_000): void {
   process.loop();
   for (const [index, name] of names.entries()) process.build(name, { ms: ms + index * 700 });
@@ -462,7 +462,7 @@ function misspelledField(): PlantedCause {
   return together("a field of a manifest is misspelled", [alices], { kinds: ["failure"], text: /enviroment/ });
 }
 
-/** The second and the third set: written when the ranking had been read and mended, and so not blind. */
+/** The second and the third set: written after the ranking had been read and corrected, and so not blind. */
 export const laterSkaffoldCauses: readonly PlantedCause[] = [
   rateLimit(),
   missingPostgres(),

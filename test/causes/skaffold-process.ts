@@ -20,7 +20,7 @@ export type SkaffoldSetup = {
   readonly deployers?: readonly { readonly type: keyof typeof DeployerType; readonly count: number }[];
   readonly cluster?: keyof typeof ClusterType;
   readonly buildType?: keyof typeof BuildType;
-  /** Of the machine; builds are for it if nothing else is given. */
+  /** The machine's platform; the default target of builds. */
   readonly platform?: string;
   readonly targets?: string;
 };
@@ -29,7 +29,7 @@ type Problem = { readonly code: Code; readonly message: string; readonly suggest
 /** `log`: lines that the step prints. */
 type Step = { readonly ms?: number; readonly log?: readonly string[]; readonly fails?: Problem };
 
-/** A `skaffold dev` under `tapedeck run`: what it says on v1, v2 and in its applications' logs. */
+/** A `skaffold dev` under `tapedeck run`: what it emits on v1, v2 and in its applications' logs. */
 export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
   const { labels, version = "v2.14.2", platform = "linux/amd64", targets = platform } = setup;
   const session = recording.begin({ command: "skaffold dev", ...labels });
@@ -104,7 +104,7 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
   const loopEnded = (problem?: Problem) => {
     task("DevLoop", problem ? "Failed" : "Succeeded", problem);
     v1({ $case: "devLoopEvent", value: { iteration, status: problem ? "Failed" : "Succeeded", err: err(problem) } });
-    // Until somebody saves a file again.
+    // Until the next file is saved.
     recording.pass(90_000);
   };
 
@@ -118,7 +118,7 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
       v1({ $case: "metaEvent", value: described.v1 });
       v2({ $case: "metaEvent", value: described.v2 });
     },
-    /** `changed`: what git says now, where it is not the same as before. */
+    /** `changed`: git's labels that differ from before. */
     loop(changed?: Readonly<Record<string, string>>) {
       number += 1;
       iteration += 1;
@@ -133,7 +133,7 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
       const value = { id: artifact, task_id: `Build-${number}`, artifact, step: "Cache", status: "Succeeded" };
       v2({ $case: "buildSubtaskEvent", value: { ...value, hostPlatform: platform, targetPlatforms: targets } });
     },
-    /** Where it fails, so does the loop. */
+    /** If it fails, so does the loop. */
     build(artifact: string, { ms = 8_000, log = [], fails }: Step = {}) {
       const platforms = { hostPlatform: platform, targetPlatforms: targets };
       const value = { id: artifact, task_id: `Build-${number}`, artifact, step: "Build", ...platforms };

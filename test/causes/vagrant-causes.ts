@@ -2,7 +2,7 @@ import type { PlantedCause } from "./planted-cause.ts";
 import { type Recording, recording } from "./recording.ts";
 import { type MachineState, type VagrantSetup, vagrantCommand } from "./vagrant-command.ts";
 
-// What breaks machines.
+// Causes that break machines.
 
 const alice = { user: "alice", host: "alice-desktop" };
 const bob = { user: "bob", host: "bob-laptop" };
@@ -305,7 +305,7 @@ function noVirtualization(): PlantedCause {
   return together("a machine without virtualization", [bobs, alices], { kinds: ["failure"], text: /VT-x/ });
 }
 
-/** The second and the third set: written when the ranking had been read and mended, and so not blind. */
+/** The second and the third set: written after the ranking had been read and corrected, and so not blind. */
 export const laterVagrantCauses: readonly PlantedCause[] = [
   noNetwork(),
   bootTimeout(),

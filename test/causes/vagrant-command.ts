@@ -26,7 +26,7 @@ export type VagrantSetup = {
   readonly args?: readonly string[];
   readonly flags?: Readonly<Record<string, string | boolean>>;
   readonly boxes?: readonly { readonly name: string; readonly version: string; readonly provider?: string }[];
-  /** Each machine with its state when the command begins. */
+  /** Each machine's state when the command begins. */
   readonly machines: Readonly<Record<string, MachineState>>;
   readonly provider?: string;
 };
@@ -143,7 +143,7 @@ export function vagrantCommand(recording: Recording, setup: VagrantSetup) {
       resources();
     },
     succeeded: () => over({ run_result: true, exit_code: 0 }),
-    /** With what Ruby raised; its message for people. */
+    /** Ends with the error that Ruby raised; its message for people. */
     raised(message: string) {
       const value = Buffer.from(LocalizedMessage.encode({ locale: "en-US", message }).finish());
       const details = [{ type_url: "type.googleapis.com/google.rpc.LocalizedMessage", value }];

@@ -15,8 +15,8 @@ import { expect, it } from "vitest";
 import { browser, openInBrowser } from "./browser.ts";
 import { startLiveHarness } from "./live-harness.ts";
 
-// The client as it is built, in a real browser: on a page of another origin than the gateway's, with a token, through a
-// network that breaks and a gateway that is replaced. Needs a Chromium (Debian: apt-get install chromium).
+// The built client in a real browser: on a page of another origin than the gateway's, with a token, through a network
+// that breaks and a gateway that is replaced. Needs a Chromium (Debian: apt-get install chromium).
 
 /** What the page reports. */
 type Report =

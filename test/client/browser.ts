@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 
-/** Path of the program; undefined if this machine has none. */
+/** The program's name; undefined if this machine has none. */
 export const browser = ["chromium", "chromium-browser", "google-chrome"].find((name) => {
   try {
     execFileSync(name, ["--version"], { stdio: "ignore" });
@@ -20,7 +20,7 @@ export function openInBrowser(urls: readonly string[], profile: string): AsyncDi
   return {
     async [Symbol.asyncDispose]() {
       if (chromium.exitCode !== null || chromium.pid === undefined) return;
-      process.kill(-chromium.pid, "SIGKILL"); // with the processes it started
+      process.kill(-chromium.pid, "SIGKILL"); // includes the processes it started
       await once(chromium, "exit");
     },
   };

@@ -34,7 +34,7 @@ test("readers get each event once and in order, however often their connections 
     await harness.start();
     restarting = undefined;
   };
-  /** Each connection ends after a few bytes or many, for as long as there are cuts to make; `least` more than none. */
+  /** Cuts each connection after a few bytes or many, until all cuts are made; `least` is the minimum. */
   const client = async (Of: WebSocketClass, least: number) => {
     const proxy = await harness.cuttable();
     class Cut extends Of {
@@ -46,8 +46,8 @@ test("readers get each event once and in order, however often their connections 
     }
     return impatientClient({ url: `http://${proxy.address}`, WebSocket: Cut, mostWaiting: 100_000 });
   };
-  // The runtime's own takes the connection that `fetch` left, which was not to be cut: it is not cut in its handshake,
-  // so that nothing is fetched.
+  // The runtime's WebSocket reuses the connection that `fetch` left, which must not be cut: it is not cut during its
+  // handshake, so that nothing is fetched.
   const clients = await Promise.all([client(WebSocket as WebSocketClass, 400), client(WsWebSocket, 0)]);
 
   const read = (client: Client, { asked, wants }: Wanted, isSlow: boolean) => {

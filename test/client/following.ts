@@ -1,10 +1,10 @@
 import type { ConnectOptions } from "@tapedeck/client";
 import { patientClient } from "@tapedeck/client/client";
 
-/** The values of an iteration so far, read in the background as fast as they come. */
+/** The values of an iteration so far, read in the background as they come. */
 export type Following<T> = {
   readonly got: readonly T[];
-  /** Resolves with the end, rejects with the thrown error. */
+  /** Resolves at the end, rejects with the thrown error. */
   readonly ended: Promise<void>;
 };
 
@@ -14,7 +14,7 @@ export function following<T>(items: AsyncIterable<T>): Following<T> {
     for await (const item of items) got.push(item);
   };
   const ended = read();
-  ended.catch(() => {}); // whoever awaits it sees the error
+  ended.catch(() => {}); // the awaiting caller gets the error
   return { got, ended };
 }
 

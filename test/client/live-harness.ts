@@ -15,7 +15,7 @@ export type LiveHarness = AsyncDisposable & {
   readonly url: string;
   /** Another address of the gateway, whose connections can be cut. */
   cuttable(): Promise<CuttingProxy>;
-  /** A writer of builds of acme/<developer>/shop. */
+  /** Returns a writer of builds of acme/<developer>/shop. */
   writer(developer: string): ScenarioWriter;
   stop(): Promise<void>;
   start(): Promise<void>;

@@ -13,8 +13,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { browser, openInBrowser } from "./browser.ts";
 import { type LiveHarness, startLiveHarness } from "./live-harness.ts";
 
-// Pages of several origins in a real browser: refused, allowed by a pattern, and behind Vite's proxy as the client's
-// README has it. Needs a Chromium (Debian: apt-get install chromium).
+// Pages of several origins in a real browser: refused, allowed by a pattern, and behind Vite's proxy as in the client's
+// README. Needs a Chromium (Debian: apt-get install chromium).
 
 const packageFolder = fileURLToPath(new URL("../../packages/client", import.meta.url));
 

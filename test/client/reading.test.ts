@@ -170,7 +170,7 @@ it("a slow reader buffers little, does not slow down others, and gets every even
   const fast = following(tapedeck.events(asked));
   await until(() => notes.said.some(({ type }) => type === "unsubscribe"), { message: "it to be too much" });
   await until(() => fast.got.length === 400, { message: "the other to have it" });
-  // A reader that does not read gets nothing more.
+  // An iteration that is not read gets nothing more.
   const live = await writer.builds(5);
   await until(() => fast.got.length === 405, { message: "the other to go on" });
   const first = notes.said.filter(({ type }) => type === "subscribe");

@@ -94,7 +94,7 @@ it("a client over its token's connection limit gets an error", async () => {
   await expect(following(more.events(builds)).ended).rejects.toMatchObject({ code: "limit_exceeded" });
 });
 
-/** Clients, each with a socket of its own. */
+/** Opens clients, each with its own socket. */
 function stackOf(count: number, token: string) {
   const cleanup = new DisposableStack();
   const all = Array.from({ length: count }, () =>

@@ -7,10 +7,10 @@ import type { ServiceProcess } from "../faults/service-process.ts";
 
 const config = fileURLToPath(new URL("../../infra/haproxy/haproxy.cfg", import.meta.url));
 
-/** Where HAProxy listens, "host:port": known before it runs, because gateways are told of `query` and `ingest`. */
+/** HAProxy's addresses, "host:port": fixed before it runs, because gateways need `query` and `ingest`. */
 export type Frontends = Readonly<Record<"http" | "grpc" | "query" | "ingest", string>>;
 
-/** For clients the ports are as theirs expect them: gRPC one below HTTP. */
+/** The ports follow the clients' convention: gRPC one below HTTP. */
 export async function frontends(): Promise<Frontends> {
   const at = async () => `127.0.0.1:${await ownPort()}`;
   return { http: await at(), grpc: await at(), query: await at(), ingest: await at() };

@@ -19,7 +19,7 @@ test("a cluster is upgraded, and goes back, without a break", { timeout }, async
   await goesOnThrough(steps, before);
 });
 
-/** All of them, or those whose names match TAPEDECK_TEST_FAULT, such as "nothing|Postgres". */
+/** Returns all of them, or those whose names match TAPEDECK_TEST_FAULT, such as "nothing|Postgres". */
 function chosen(all: readonly Fault[]): readonly Fault[] {
   const names = new RegExp(process.env.TAPEDECK_TEST_FAULT ?? "");
   return all.filter(({ name }) => names.test(name));

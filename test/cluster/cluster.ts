@@ -15,7 +15,7 @@ import { NatsCluster } from "./nats-cluster.ts";
 import { PostgresPair } from "./postgres-pair.ts";
 import type { VersionBefore } from "./version-before.ts";
 
-/** An upstream that the ingests dial: whoever has its lease. */
+/** An upstream, dialled by the ingest that holds its lease. */
 export type ClusterSource = { readonly developer: string; readonly project: string; readonly address: string };
 
 type Services = Readonly<Record<ServiceName, readonly ServiceProcess[]>>;
@@ -32,12 +32,15 @@ type Parts = {
   readonly owned: AsyncDisposableStack;
 };
 
-/** A Tapedeck of several machines, on one machine by ports: see docs/cluster.md. On the disk, as it is synced to it. */
+/**
+ * A Tapedeck of several machines, on one machine by ports: see docs/cluster.md. Its data is on disk, to which it is
+ * synced.
+ */
 export class Cluster implements AsyncDisposable {
   readonly nats: NatsCluster;
   readonly postgres: PostgresPair;
   readonly services: Services;
-  /** Where clients and taps connect to. */
+  /** The addresses for clients and taps. */
   readonly balancer: Frontends;
   /** The test's own connection. */
   readonly log: ConnectedLog;
@@ -54,7 +57,7 @@ export class Cluster implements AsyncDisposable {
     this.#owned = owned;
   }
 
-  /** With `before`, its services are of that version, until they are upgraded. */
+  /** If `before` is given, its services are of that version, until they are upgraded. */
   static async start(sources: readonly ClusterSource[], before?: VersionBefore): Promise<Cluster> {
     await using stack = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), "tapedeck-cluster-"));
@@ -90,7 +93,7 @@ export class Cluster implements AsyncDisposable {
     return cluster;
   }
 
-  /** Resolves when every service says that it is ready, and every node of NATS has everything. */
+  /** Resolves when every service reports ready and every node of NATS is up to date. */
   async ready(): Promise<void> {
     const health = [
       ...this.services.gateway.map(({ addresses }) => addresses.http),
@@ -107,7 +110,7 @@ export class Cluster implements AsyncDisposable {
     await this.nats.whole();
   }
 
-  /** Stops each process of a service in an orderly way and starts it again, one after the other. */
+  /** Shuts down each process of a service cleanly and starts it again, one after the other. */
   async restart(name: ServiceName): Promise<void> {
     for (const service of this.services[name]) {
       await service.kill("SIGTERM");
@@ -115,7 +118,9 @@ export class Cluster implements AsyncDisposable {
     }
   }
 
-  /** The same, with the version before. Its query needs a database of its own, as this one knows tables that it does not. */
+  /**
+   * Restarts with the version before. Its query needs a database of its own, because this one has tables unknown to it.
+   */
   async downgrade(name: ServiceName): Promise<void> {
     if (this.#before === undefined) throw new Error("there is no version before");
     const database = await this.postgres.makeDatabase("before");
@@ -130,7 +135,7 @@ export class Cluster implements AsyncDisposable {
   }
 }
 
-/** A version that does not know of several servers is told one of each. */
+/** A version that does not support several servers gets one of each. */
 function checkoutOf({ folder }: VersionBefore, nats: NatsCluster, database: string): Checkout {
   return { folder, env: { TAPEDECK_NATS_URL: nats.url.split(",")[0] ?? "", TAPEDECK_POSTGRES_URL: database } };
 }

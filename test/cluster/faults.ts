@@ -1,15 +1,15 @@
 import type { Cluster } from "./cluster.ts";
 
-/** What happens to a cluster, and how it is made good again. The test looks at it in between and afterwards. */
+/** A fault in a cluster and its repair. The test checks the cluster in between and afterwards. */
 export type Fault = {
   readonly name: string;
-  /** Each step is followed by a look: everybody goes on, or the step has failed. */
+  /** Each step is followed by a check: everything continues, or the step has failed. */
   readonly steps: readonly ((cluster: Cluster) => Promise<void>)[];
 };
 
 const names = ["ingest", "query", "gateway"] as const;
 
-/** One that keeps in mind which node it has struck. */
+/** A fault that remembers its node for the repair. */
 function onNode(
   name: string,
   chosen: (cluster: Cluster) => Promise<string>,
@@ -32,7 +32,7 @@ function onNode(
 const leader = ({ nats }: Cluster) => nats.leader();
 const follower = ({ nats }: Cluster) => nats.follower();
 
-/** One process after the other is killed and, once the others have gone on without it, started again. */
+/** Kills one process after the other and restarts each once the others have continued without it. */
 function killedInTurn(name: (typeof names)[number], count: number): Fault {
   const steps = Array.from({ length: count }, (_, index) => [
     async ({ services }: Cluster) => services[name][index]?.kill(),
@@ -96,7 +96,7 @@ export const faults: readonly Fault[] = [
   },
 ];
 
-/** What reads what others store goes up first, and down last. */
+/** Readers of stored data are upgraded first and downgraded last. */
 const up: Fault["steps"] = [
   (cluster) => cluster.restart("query"),
   (cluster) => cluster.restart("gateway"),

@@ -24,13 +24,13 @@ import { longestDelivery, longestRecording, type Observed, type Span, tableOf } 
 import { Prober } from "./prober.ts";
 import type { VersionBefore } from "./version-before.ts";
 
-/** After a step everybody must have got on by so many frames. */
+/** After a step every source must advance by so many frames. */
 const framesAfterStep = 25;
 
 /**
- * Two Skaffolds that the ingests dial, one that a laptop pushes, subscribers and readers, all through HAProxy, while one
- * fault after the other happens. Then what each Skaffold has said is held to the log, and the log to the subscribers and the
- * tables. Prints how long each fault was felt.
+ * Runs two Skaffolds that the ingests dial, one that a laptop pushes, subscribers and readers, all through HAProxy,
+ * while one fault after the other happens. Then compares each Skaffold's frames with the log, and the log with the
+ * subscribers and the tables. Prints how long each fault had effects.
  */
 export async function goesOnThrough(faults: readonly Fault[], before?: VersionBefore): Promise<void> {
   if (faults.length === 0) return;
@@ -106,12 +106,12 @@ async function suffer(cluster: Cluster, loads: readonly Load[], { name, steps }:
   return { name, from, to: Date.now(), load: loadavg()[0] ?? 0 };
 }
 
-/** Resolves when what every upstream says is recorded again. */
+/** Resolves when the frames of every upstream are recorded again. */
 async function getOn({ log }: Cluster, loads: readonly Load[]): Promise<void> {
   await Promise.all(loads.map((load) => load.recorded(log.reader, framesAfterStep)));
 }
 
-/** The tables are those that an undisturbed query makes of the same log. */
+/** Checks that the tables equal those that an undisturbed query builds from the same log. */
 async function hasTables({ postgres, log }: Cluster): Promise<void> {
   const { lastOffset } = await log.reader.bounds();
   await using fresh = await freshDatabase();

@@ -18,10 +18,10 @@ type LoadChannel = (typeof channels)[number];
 const speed = 1;
 const pauseMs = 500;
 
-/** Only says when a broken cluster is given up: on a busy machine a fault may be felt for minutes. */
+/** Only determines when a broken cluster is given up: on a busy machine a fault may have effects for minutes. */
 const deadlineMs = 600_000;
 
-/** A Skaffold that goes on and on, one dev loop after the other, and what the log must have of it. */
+/** A Skaffold that runs one dev loop after the other, and the log's expected record of it. */
 export class Load implements AsyncDisposable {
   readonly developer: string;
   readonly source: SourceName;
@@ -35,12 +35,13 @@ export class Load implements AsyncDisposable {
 
   static async start(developer: string): Promise<Load> {
     const recording = loadRecording(join(recordings.skaffold, "01-dev-success-3-artifacts-5-iterations"));
-    // A reader that is killed in its replay would hang the real one: that is Skaffold's, and ends no test of Tapedeck.
+    // A reader that is killed during its replay would hang the real Skaffold. That is Skaffold's problem and must not
+    // end a test of Tapedeck.
     const fake = await startFakeSkaffold({ recording, speed, leavingInReplayHangs: false, loop: { pauseMs } });
     return new Load(developer, fake);
   }
 
-  /** Resolves when so many more frames were said and all that was said until then is in the log. */
+  /** Resolves when so many more frames were emitted and all frames emitted until then are in the log. */
   async recorded(log: LogReader, more: number): Promise<void> {
     const wanted = { v1: this.fake.played.v1, v2: this.fake.played.v2 + more };
     await until(() => this.fake.played.v2 >= wanted.v2, { message: `${this.developer} to have said more`, deadlineMs });
@@ -55,7 +56,7 @@ export class Load implements AsyncDisposable {
     await until(isThere, { message: `${this.developer}'s frames to be recorded`, deadlineMs });
   }
 
-  /** Each frame that was said is in the log once and in its order, and nothing is said to be missing. */
+  /** Checks that each emitted frame is in the log once and in order, and that no gap is recorded. */
   async isRecordedOnce(log: LogReader): Promise<readonly RecordedEvent[]> {
     await this.recorded(log, 0);
     const events = await sourceEvents(log, this.source)();
@@ -73,7 +74,7 @@ export class Load implements AsyncDisposable {
     await this.fake[Symbol.asyncDispose]();
   }
 
-  /** What Skaffold itself tells a new reader: all of it again. */
+  /** The frames that Skaffold itself sends a new reader: all of them again. */
   async #said(channel: LoadChannel): Promise<readonly string[]> {
     await using reader = eventsSubscriber(this.fake.address, services[channel].events.path, this.source, "");
     await until(() => reader.seen.length >= this.fake.played[channel], { message: "the replay" });

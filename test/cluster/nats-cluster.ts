@@ -8,7 +8,7 @@ import { connect, type NatsConnection } from "nats";
 import { inject } from "vitest";
 import { type FaultyNetwork, faultyNetwork } from "../faults/faulty-network.ts";
 
-/** What is kept on all nodes. */
+/** The streams that all nodes replicate. */
 const streams = ["TAPEDECK", "TAPEDECK_ENDS", "KV_TAPEDECK_OWNERS"];
 
 type NatsNode = {
@@ -16,16 +16,16 @@ type NatsNode = {
   readonly port: number;
   readonly routePort: number;
   readonly folder: string;
-  /** What clients are told to connect to, before this node alone. */
+  /** The network in front of this node alone, which is advertised to clients. */
   readonly forClients: FaultyNetwork;
 };
 
-/** A line from one node to another, which that node dials. */
+/** A connection from one node to another, dialled by the former. */
 type Route = { readonly from: string; readonly to: string; readonly network: FaultyNetwork };
 
 /**
- * Three nats-servers that keep a log together, on one machine by ports. Each dials each other one through a network of its
- * own, which the test may take away; so is each before its clients.
+ * Three nats-servers that replicate a log, on one machine by ports. Each dials each other one through a separate
+ * network, which the test may interrupt; another such network is in front of each for its clients.
  */
 export class NatsCluster implements AsyncDisposable {
   readonly #nodes: readonly NatsNode[];
@@ -54,7 +54,7 @@ export class NatsCluster implements AsyncDisposable {
     return this.#nodes.map(({ name }) => name);
   }
 
-  /** As `nats.url` has it. */
+  /** The value for `nats.url`. */
   get url(): string {
     return this.#nodes.map(({ forClients }) => `nats://127.0.0.1:${forClients.port}`).join(",");
   }
@@ -77,7 +77,7 @@ export class NatsCluster implements AsyncDisposable {
     this.#running.delete(name);
   }
 
-  /** A clean stop, after which the node passes on what it leads; resolves when it is gone. */
+  /** A clean stop, after which the node hands over its leadership; resolves when it is gone. */
   async stop(name: string): Promise<void> {
     await this.#running.get(name)?.stop();
     this.#running.delete(name);
@@ -87,7 +87,7 @@ export class NatsCluster implements AsyncDisposable {
     await this.#launch(this.#node(name));
   }
 
-  /** Between this node and the others all packets are lost; with `clients` those of its clients, too. */
+  /** Drops all packets between this node and the others; with `clients` also those of its clients. */
   cutOff(name: string, { clients }: { readonly clients: boolean }): void {
     for (const network of this.#networksOf(name, clients)) network.weather = "hole";
   }
@@ -105,7 +105,7 @@ export class NatsCluster implements AsyncDisposable {
     return this.#asked(ask, "the streams' replicas");
   }
 
-  /** Resolves when every node has all that it is to keep, by all nodes' words. */
+  /** Resolves when every node has all its replicas, as reported by all nodes. */
   async whole(): Promise<void> {
     for (const node of this.#nodes) {
       for (const stream of streams) {
@@ -167,7 +167,7 @@ cluster {
 `;
   }
 
-  /** Asks one node after the other until one gives an answer. */
+  /** Queries one node after the other until one answers. */
   #asked<T>(ask: (nats: NatsConnection) => Promise<T>, message: string, nodes = this.#nodes) {
     let turn = 0;
     const once = async () => {

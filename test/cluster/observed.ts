@@ -2,20 +2,20 @@ import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { ReceivedEvent } from "../faults/subscribers.ts";
 
-/** A fault's span of time, in ms since 1970, and the machine's load average of a minute at its end. */
+/** A fault's time span, in ms since 1970, and the machine's one-minute load average at its end. */
 export type Span = { readonly name: string; readonly from: number; readonly to: number; readonly load: number };
 
 /** The longest times in ms. */
 export type Observed = Span & {
-  /** From when the upstream said something until it was in the log. */
+  /** From an upstream's message until it was in the log. */
   readonly recording: number;
-  /** From there until a subscriber had it. */
+  /** From the log until a subscriber had it. */
   readonly live: number;
-  /** Between two answers of each prober, by its name. */
+  /** Between two answers to each prober, by its name. */
   readonly reads: Readonly<Record<string, number>>;
 };
 
-/** Of what an upstream said in the span: the longest time until it was in the log. */
+/** The longest time until an upstream's message of this span was in the log. */
 export function longestRecording(events: readonly RecordedEvent[], { from, to }: Span): number {
   const delays = events.flatMap(({ event, recordedAt }) => {
     const said = event.channel === "tapedeck" ? undefined : event.occurred_at && msOf(event.occurred_at);
@@ -24,7 +24,7 @@ export function longestRecording(events: readonly RecordedEvent[], { from, to }:
   return Math.max(0, ...delays);
 }
 
-/** Of what was recorded in the span: the longest time until the subscriber had it. */
+/** The longest time until the subscriber had an event that was recorded in this span. */
 export function longestDelivery(
   events: readonly RecordedEvent[],
   seen: readonly ReceivedEvent[],
@@ -39,7 +39,7 @@ export function longestDelivery(
   return Math.max(0, ...delays);
 }
 
-/** As Markdown, times in seconds. */
+/** Renders a Markdown table, times in seconds. */
 export function tableOf(rows: readonly Observed[]): string {
   const reads = Object.keys(rows[0]?.reads ?? {});
   const header = [

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 
 type Side = { readonly dataDir: string; readonly port: number };
 
-/** A primary and a replica that streams from it asynchronously. Who is which changes with a fail-over. */
+/** A primary and a replica that streams from it asynchronously. A fail-over swaps the roles. */
 export class PostgresPair implements AsyncDisposable {
   readonly #sides: readonly [Side, Side];
   readonly #running = new Map<Side, Postgres>();
@@ -31,7 +31,7 @@ export class PostgresPair implements AsyncDisposable {
     return pair;
   }
 
-  /** As `postgres.url` has it. */
+  /** The value for `postgres.url`. */
   get url(): string {
     return urlOf(this.#sides.map(({ port }) => `127.0.0.1:${port}`).join(","));
   }
@@ -40,13 +40,13 @@ export class PostgresPair implements AsyncDisposable {
     return urlOf(`127.0.0.1:${this.#primary.port}`);
   }
 
-  /** An empty database on the primary; its URL. */
+  /** Makes an empty database on the primary; returns its URL. */
   async makeDatabase(name: string): Promise<string> {
     await this.#running.get(this.#primary)?.ensureDatabase(name);
     return this.primaryUrl.replace(/[^/]*$/, name);
   }
 
-  /** SIGKILL of the primary; then the replica is promoted, and resolves when it takes writes. */
+  /** Kills the primary with SIGKILL, then promotes the replica; resolves when it takes writes. */
   async failOver(): Promise<void> {
     await this.#running.get(this.#primary)?.kill("SIGKILL");
     this.#running.delete(this.#primary);
@@ -54,7 +54,7 @@ export class PostgresPair implements AsyncDisposable {
     await asked(this.primaryUrl, "select pg_promote()");
   }
 
-  /** The side that is not the primary becomes a copy of it again, and follows it. */
+  /** Makes the other side a copy of the primary again; it then follows the primary. */
   async startReplica(): Promise<void> {
     const replica = this.#replica;
     await copy(this.#primary, replica, this.primaryUrl);
@@ -66,7 +66,7 @@ export class PostgresPair implements AsyncDisposable {
     );
   }
 
-  /** A clean stop and start of both, the replica first. */
+  /** Cleanly stops and starts both, the replica first. */
   async restart(): Promise<void> {
     for (const side of [this.#replica, this.#primary]) {
       await this.#running.get(side)?.stop();
@@ -87,14 +87,14 @@ export class PostgresPair implements AsyncDisposable {
   }
 }
 
-/** What pg_basebackup does. It is not among the programs that npm brings. */
+/** Works like pg_basebackup, which is not among the programs that npm installs. */
 async function copy(from: Side, to: Side, url: string): Promise<void> {
   await rm(to.dataDir, { recursive: true, force: true });
   const client = new Client(url);
   await client.connect();
   try {
     await client.query("select pg_backup_start('replica', true)");
-    // Files that come and go meanwhile are in the WAL.
+    // Files that appear or vanish meanwhile are in the WAL.
     await run("cp", ["-a", from.dataDir, to.dataDir]).catch((error: Error) => {
       if (!error.message.includes("No such file")) throw error;
     });

@@ -1,11 +1,11 @@
 import { delay } from "@tapedeck/shared/sync/delay";
 
-/** Between two questions. */
+/** The pause between two requests. */
 const pauseMs = 100;
-/** After this time a client gives up and asks again. */
+/** A client's timeout before it retries. */
 const patienceMs = 2_000;
 
-/** Asks the same question again and again, as a client that retries would, and remembers when it got answers. */
+/** Repeats the same request, as a client that retries would, and records when it got answers. */
 export class Prober implements AsyncDisposable {
   readonly name: string;
   readonly #answered: number[] = [];
@@ -35,7 +35,7 @@ export class Prober implements AsyncDisposable {
     while (!signal.aborted) {
       try {
         const answer = await fetch(url, {
-          // Each question may come to another gateway.
+          // Each request may reach another gateway.
           headers: { connection: "close" },
           signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
         });

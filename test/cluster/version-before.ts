@@ -8,14 +8,14 @@ const run = promisify(execFile);
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** What is stored: the messages of the log and the tables. */
+/** The definitions of stored data: the messages of the log and the tables. */
 const stored = ["services/query/src/db/migrations", "proto/tapedeck/v1/log.proto", "packages/shared/src/log/batch.ts"];
 
 export type VersionBefore = { readonly folder: string; readonly commit: string };
 
 /**
- * The newest Tapedeck that stored something else, from its commit (or that of TAPEDECK_TEST_BEFORE), with the packages that
- * are installed here. Rejects outside a git clone with history.
+ * The newest Tapedeck with another storage format, from its commit (or that of TAPEDECK_TEST_BEFORE), with the packages
+ * that are installed here. Rejects outside a git clone with history.
  */
 export async function versionBefore(folder: string): Promise<VersionBefore> {
   const named = process.env.TAPEDECK_TEST_BEFORE;
@@ -29,7 +29,7 @@ export async function versionBefore(folder: string): Promise<VersionBefore> {
   return { folder, commit };
 }
 
-/** Foreign packages are those of this checkout. Our own are links to folders beside, so they have to lie there themselves. */
+/** Third-party packages are those of this checkout. Our own are links to sibling folders, so they have to be copied. */
 async function installIn(folder: string): Promise<void> {
   const [from, to] = [join(root, "node_modules"), join(folder, "node_modules")];
   const own = ["@tapedeck", "tapedeck"];

@@ -12,16 +12,19 @@ type Reference = {
   readonly written: string;
   readonly path: string;
   readonly anchor: string;
-  /** Text that goes through one package names files by the end of their path: `record/journal/writer.ts`. */
+  /** Text about one package names files by the end of their path: `record/journal/writer.ts`. */
   readonly isTail?: boolean;
 };
 
-/** A file as a comment or a message names it: from the root, with an anchor if it is Markdown. */
+/** A file reference in a comment or a message: from the root, with an anchor if it is Markdown. */
 const inSource =
   /(?<![\w./@-])(?:docs|infra|packages|proto|services|test)\/[\w./*-]+\.(?:md|mjs|proto|ts)\b(?:#[\w-]+)?/g;
 const rootFolder = /^(?:docs|infra|packages|proto|services|test)\//;
 
-/** References in Markdown and in sources to files, and to headings of Markdown, that are not there; each as "where: what". */
+/**
+ * Returns references in Markdown and in sources to missing files and to missing headings of Markdown, each as "where:
+ * what".
+ */
 export function brokenReferences({ paths, read }: Repository): string[] {
   const folders = new Set(paths.flatMap(foldersAbove));
   const known = new Set(paths);
@@ -59,7 +62,7 @@ function referencesOfMarkdown(path: string, text: string): Reference[] {
     } else if (token.type === "codespan" && isPath(token.text)) {
       references.push(referenceOfCode(token.text));
     } else if (token.type === "text" && !("tokens" in token && token.tokens)) {
-      // A reference link without its definition is text to Markdown.
+      // Markdown treats a reference link without its definition as text.
       for (const [written] of token.raw.matchAll(/\[[^\]]+\]/g)) references.push({ written, path: "", anchor: "" });
     }
   }
@@ -69,7 +72,7 @@ function referencesOfMarkdown(path: string, text: string): Reference[] {
 /** All tokens, including nested ones. */
 function tokensOf(text: string): Token[] {
   const tokens: Token[] = [];
-  // It returns what its callback returns: nothing.
+  // It returns its callback's return value: nothing.
   void walkTokens(lexer(text), (token) => {
     tokens.push(token);
   });
@@ -84,7 +87,7 @@ function referenceOfCode(code: string): Reference {
     : { written, path: code, anchor: "", isTail: true };
 }
 
-/** Undefined for references that lead elsewhere. */
+/** Undefined for references outside the repository. */
 function referenceOfLink(from: string, href: string): Reference | undefined {
   if (/^[a-z][a-z+.-]*:|^\/\//i.test(href)) return undefined;
   const [target = "", anchor = ""] = href.split("#").map(decodeURIComponent);

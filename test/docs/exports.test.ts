@@ -8,10 +8,10 @@ const root = fileURLToPath(new URL("../..", import.meta.url));
 
 type Manifest = { readonly name: string; readonly exports?: Readonly<Record<string, string>> };
 
-/** Imported under a name that is only put together when it runs: `up` starts the services and the demo's fakes. */
+/** Imported under a name that is composed at run time: `up` starts the services and the demo's fakes. */
 const startedByName = /^\.\/(.+\/)?main$/;
 
-/** What a service exports for the CLI. */
+/** A service's exports for the CLI. */
 const forCli = /^\.\/for-cli\//;
 
 const files = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root })

@@ -12,7 +12,8 @@ import { kinds, settled, startRktHost } from "../rkt/host.ts";
 import { type Stack, startStack } from "../stack/stack.ts";
 import { questionsIn, tableOf, withAnswers } from "./sql-answers.ts";
 
-// The record behind the answers of docs/sql.md. After a change of queries or recordings: `npm run docs:answers` writes them anew.
+// The record behind the answers of docs/sql.md. After a change of queries or recordings: `npm run docs:answers`
+// regenerates them.
 
 const recordings = join(import.meta.dirname, "../../packages/fakes/recordings");
 const page = join(import.meta.dirname, "../../docs/sql.md");
@@ -56,7 +57,7 @@ beforeAll(async () => {
   await stack.drained(...skaffolds.map(({ fake }) => fake));
 });
 
-/** So many sources have an event of this kind. */
+/** The number of sources that have an event of this kind. */
 async function sourcesWith(kind: string): Promise<number> {
   const { body } = await stack.httpCall("GET", `/api/v1/events?after=start&limit=1000&kind=${kind}`);
   const { items } = JSON.parse(body) as { readonly items: readonly { readonly source: string }[] };

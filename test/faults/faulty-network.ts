@@ -11,7 +11,7 @@ export type Weather =
   | "deaf"
   /** The client's bytes are lost. */
   | "mute"
-  /** In small pieces, each of them late. */
+  /** Bytes arrive in small pieces, each of them late. */
   | "slow"
   /** New connections are closed at once. */
   | "refusing";
@@ -20,9 +20,9 @@ export type Weather =
 export type FaultyNetwork = AsyncDisposable & {
   readonly port: number;
   weather: Weather;
-  /** Ends every connection, in order. */
+  /** Ends every connection cleanly. */
   cut(): void;
-  /** Ends every connection with a reset, after a part of what was just on its way. */
+  /** Ends every connection with a reset, after a part of the data in flight. */
   reset(): void;
   /** Connections so far. */
   readonly connections: number;
@@ -43,7 +43,7 @@ export async function faultyNetwork(serverPort: number): Promise<FaultyNetwork> 
     while (isHeld()) await changed.promise;
   }
 
-  /** Reads only while it passes on: what is held fills the buffers of the system, and then the sender waits. */
+  /** Reads only while it forwards: held data fills the system's buffers, and then the sender waits. */
   async function carry(line: Line, from: Socket, to: Socket): Promise<void> {
     for await (const chunk of from as AsyncIterable<Buffer>) {
       await passes(to === line.server);
@@ -76,7 +76,7 @@ export async function faultyNetwork(serverPort: number): Promise<FaultyNetwork> 
       from.on("error", () => {});
       from.once("close", () => {
         lines.delete(line);
-        // The end is lost like all bytes: the other side does not learn of it.
+        // The end is lost like all bytes: the other side does not notice it.
         void passes(to === line.server).then(() => to.destroy());
       });
       carry(line, from, to).catch(() => {});

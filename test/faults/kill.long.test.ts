@@ -1,7 +1,7 @@
 import { describe, test } from "vitest";
 import { killsLeaveNoTrace } from "./kills.ts";
 
-/** All that speak v2 and can't be hung by it; several at once, so that one kill meets each in another moment. */
+/** All that speak v2 and can't be hung by it; several at once, so that one kill hits each at a different moment. */
 const rounds = [
   {
     recordings: [

@@ -35,8 +35,8 @@ type Playing = {
 };
 
 /**
- * Plays recordings twice through one Tapedeck: undisturbed as developer "calm", then as "wild" with kill -9 of its parts
- * at random moments. Holds what is left of the second to the first, and what subscribers saw to the log.
+ * Plays recordings twice through one Tapedeck: undisturbed as developer "calm", then as "wild" with kill -9 of its
+ * parts at random moments. Compares the second record with the first, and the subscribers' events with the log.
  */
 export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: KillsOptions): Promise<void> {
   const random = seeded("kills");
@@ -81,7 +81,7 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
   const restarted = new Map<Part, Promise<void>>();
   for (const [index, victim] of victims.entries()) {
     await until(() => frames() >= (moments[index] ?? 0), { message: `${moments[index]} of ${total} frames` });
-    // Others may still be on their way back: what dies together must come back together too.
+    // Other parts may still be restarting: parts that die together must come back together too.
     await restarted.get(victim);
     restarted.set(victim, stack.kill(victim));
   }
@@ -99,7 +99,7 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
   await until(() => events.seen.length >= recordedFrames.length, { message: "gRPC Events to have given all" });
   expect(events.differing).toEqual([]);
   expect(events.seen).toEqual(recordedFrames);
-  // They were cut indeed.
+  // Checks that they were in fact cut.
   for (const { connections } of [socket, events]) expect(connections()).toBeGreaterThan(killsOfEach);
   console.log(
     `kills: ${victims.length} (${victims.join(" ")}), ${total} frames, ${sequenceOf((await stack.log.bounds()).lastOffset)} events in the log, ` +
@@ -108,18 +108,18 @@ export async function killsLeaveNoTrace({ recordings, speed, killsOfEach }: Kill
 
   async function playing(developer: string, recording: RecordedUpstream, index: number, pace: number | "max") {
     const project = `tape-${index}`;
-    // The real one, and so the fake, may hang for ever when somebody leaves in its replay, as a killed ingest does. That
-    // is a fact about Skaffold; here it would end the test before it has said anything about Tapedeck.
+    // The real Skaffold, and so the fake, may hang for ever when a reader leaves during its replay, as a killed ingest
+    // does. That is a fact about Skaffold; here it would end the test before it has shown anything about Tapedeck.
     const fake = cleanup.use(await startFakeSkaffold({ recording, speed: pace, leavingInReplayHangs: false }));
     return { project, recording, source: skaffoldSource(developer, project), fake };
   }
 }
 
-/** A process whose end nobody hears has not ended, as far as anybody knows: one last kill, and all taps are waited for. */
+/** A process's end can't be noticed without a listening tap: kills once more, and waits for all taps. */
 async function listeningAgain({ log, services: { ingest } }: Processes, tapes: readonly Playing[]): Promise<void> {
   const connections = async ({ source }: Playing) =>
     kindsOf(await sourceEvents(log, source)()).filter((kind) => kind === "upstream.connected").length;
-  // The test's own connection to a log that was just killed comes back by itself.
+  // The test's own connection to a log that was just killed reconnects by itself.
   const asked = (tape: Playing) =>
     until(async () => ({ count: await connections(tape) }), { message: `the log of ${tape.source}` });
   await ingest.kill();
@@ -131,7 +131,10 @@ async function listeningAgain({ log, services: { ingest } }: Processes, tapes: r
   }
 }
 
-/** All that can't get lost is in the log; then the process ends, and the tables hold all of it too. */
+/**
+ * Waits until all that can't get lost is in the log; then ends the process, and waits until the tables hold all of it
+ * too.
+ */
 async function recordedToTheEnd(stack: Processes, tapes: readonly Playing[]): Promise<void> {
   for (const { source, recording, fake } of tapes) {
     const events = sourceEvents(stack.log, source);
@@ -144,7 +147,7 @@ async function recordedToTheEnd(stack: Processes, tapes: readonly Playing[]): Pr
       };
       await until(isThere, { message: `${channel} of ${source}`, deadlineMs: 60_000 });
     }
-    // Facts that only GetState has come a moment after a loop's end: some of them must have come.
+    // Facts that only GetState reports come a moment after a loop's end: some of them must have come.
     for (const api of new Set(recording.states.map((state) => state.api))) {
       const isDescribed = async () => describes(await events(), api);
       await until(isDescribed, { message: `GetState of ${api} of ${source}` });
@@ -181,8 +184,8 @@ async function compare(stack: Processes, recording: RecordedUpstream, calm: Play
   expect(kindsOf(after).filter((kind) => kind === "session.started")).toHaveLength(1);
   for (const channel of ["v1", "v2"]) expect(lasting(after, channel), name).toEqual(lasting(before, channel));
   const [said, kept] = [framesOf(before, "logs"), framesOf(after, "logs")];
-  // Skaffold forgets application logs at each loop's start: logs written during an outage may be lost, and the loss is recorded.
-  // Before the session was begun there was nobody who could have known of any.
+  // Skaffold forgets application logs at each loop's start: logs written during an outage may be lost, and the loss is
+  // recorded. Before the session's start no tap could have noticed any.
   const begun = kindsOf(after).indexOf("session.started");
   const isMetLate =
     kindsOf(after)
@@ -192,8 +195,8 @@ async function compare(stack: Processes, recording: RecordedUpstream, calm: Play
   expect(kept, name).toEqual(isLossy ? said.filter((frame) => kept.includes(frame)) : said);
   const aside = {
     ...(isLossy && { lossyChannel: "logs" }),
-    // What shows only in GetState (other clients' control calls, states that change without an event) is noticed when
-    // that is asked.
+    // Changes visible only in GetState (other clients' control calls, states that change without an event) are noticed
+    // when it is called.
     sampled: [
       ...(recording.calls.length > 0 ? ["auto_trigger"] : []),
       ...(isLossy ? ["gaps"] : []),
@@ -208,8 +211,8 @@ async function compare(stack: Processes, recording: RecordedUpstream, calm: Play
 }
 
 /**
- * Skaffold resets its state without an event when an old version begins a loop, and at an Execute that finds nothing to do:
- * after the last event it answers more than one state. Tapedeck adopts the answer that it is given, if there is time.
+ * Skaffold resets its state without an event when an old version begins a loop, and at an Execute that finds nothing to
+ * do: after the last event it may answer different states. Tapedeck adopts the answer that it gets, if there is time.
  */
 function changesSilently({ states, messages }: RecordedUpstream): boolean {
   return (["v1", "v2"] as const).some((api) => {

@@ -29,9 +29,9 @@ const aside: Readonly<Record<string, readonly string[]>> = {
 export type TableRows = Readonly<Record<string, readonly string[]>>;
 
 /**
- * What must be the same in the tables whatever was killed, for one source, as sorted texts. Sessions count only as the
- * how manieth; what Tapedeck itself says (channel "tapedeck") is left out, and so are a channel that may have gaps and
- * columns that are `sampled`: "column" in all tables, "table.column" in one.
+ * Returns the part of the tables that must be the same regardless of kills, for one source, as sorted texts. Sessions
+ * are replaced by their number; Tapedeck's own events (channel "tapedeck") are left out, and so are a channel that may
+ * have gaps and columns that are `sampled`: "column" in all tables, "table.column" in one.
  */
 export async function lastingTables(
   url: string,

@@ -4,11 +4,11 @@ import { type IngestBench, ingestBench, metric, sentFrames } from "../harness/in
 import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 import type { ServiceProcess } from "./service-process.ts";
 
-/** Has 577 frames, which need four times `spillMemoryBytes`. */
+/** A recording with 577 frames, which need four times `spillMemoryBytes`. */
 const folder = "05-control-api-auto-off";
 const spillMemoryBytes = 64 * 1024;
 
-/** Skaffold is dialled without a log and read to the end; then the log comes back. */
+/** Skaffold is dialled while the log is away and read to the end; then the log comes back. */
 export async function awayAtTheStart(whileAway: () => Promise<void> = async () => {}): Promise<void> {
   await using bench = await ingestBench(folder);
   const { fake, nats } = bench;

@@ -7,13 +7,13 @@ import { inject } from "vitest";
 export type OwnPostgres = AsyncDisposable & {
   /** Connection string of its database; stays the same over restarts. */
   readonly url: string;
-  /** SIGKILL of the server and so of all its processes; resolves when it is gone. */
+  /** Sends SIGKILL to the server and so to all its processes; resolves when it is gone. */
   kill(): Promise<void>;
-  /** On the same port and data; resolves when it accepts connections. */
+  /** Starts on the same port and data; resolves when it accepts connections. */
   start(): Promise<void>;
 };
 
-/** A Postgres as in production (fsync) that belongs to the caller alone. */
+/** Starts a Postgres as in production (fsync), used by the caller alone. */
 export async function startOwnPostgres(): Promise<OwnPostgres> {
   const dataDir = join(inject("serversFolder"), `postgres-${randomBytes(6).toString("hex")}`);
   let server: Postgres = await startPostgres({ dataDir, port: 0, persistent: false });

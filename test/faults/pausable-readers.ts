@@ -8,7 +8,7 @@ export type PausableReader = Disposable & {
   readonly got: readonly string[];
   pause(): void;
   resume(): void;
-  /** Why its connection is over; undefined while it lives. */
+  /** Why its connection ended; undefined while it is open. */
   readonly over: string | undefined;
 };
 
@@ -52,7 +52,7 @@ export const readers: Readonly<Record<string, OpenReader>> = {
       });
       opened.on("error", () => {});
       opened.on("close", (code) => {
-        // A client that does not answer a ping for 35 s is disconnected, which can hit this one on a busy machine.
+        // A client that does not answer a ping for 35 s is disconnected, which can affect this one on a busy machine.
         if (wasPaused && (code === 4408 || code === 1006)) socket = connect();
         else over = `closed with ${code}`;
       });

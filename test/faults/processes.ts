@@ -19,17 +19,17 @@ export type ProcessSource = {
   readonly standby?: boolean;
 };
 
-/** All of Tapedeck as it runs on one machine: five processes on ports that stay theirs. */
+/** All of Tapedeck as it runs on one machine: five processes on fixed ports. */
 export type Processes = AsyncDisposable & {
   /** Gateway, "host:port". */
   readonly grpc: string;
   readonly http: string;
-  /** Connection string. */
+  /** The database's connection string. */
   readonly database: string;
   readonly services: Readonly<Record<ServiceName, ServiceProcess>>;
   /** The test's own reader of the log. */
   readonly log: LogReader;
-  /** SIGKILL, and started again as a supervisor would; resolves when it is ready. */
+  /** Sends SIGKILL and restarts the part as a supervisor would; resolves when it is ready. */
   kill(part: Part): Promise<void>;
 };
 
@@ -81,12 +81,12 @@ export async function startProcesses(
   };
 }
 
-/** The spill folder of one ingest; it is removed with the run's servers. */
+/** Returns the spill folder of one ingest; it is removed with the run's servers. */
 export function spillFolder(): Promise<string> {
   return mkdtemp(join(inject("serversFolder"), "spill-"));
 }
 
-/** The log over a connection that lives through kills of the server. */
+/** Opens the log over a connection that survives kills of the server. */
 export async function openTestLog(url: string | string[]) {
   const nats = await connect({ servers: url, maxReconnectAttempts: -1, reconnectTimeWait: 50, reconnectJitter: 20 });
   const log = await openLog(nats, { syncKnown: true, timeoutMs: 20_000 });

@@ -62,7 +62,7 @@ test("events of a long network outage wait on the disk and not in memory", async
   console.log(
     `${lines} frames of 64 KiB: ${waiting >> 20} MiB on disk, ${memoryOf(wild.cli.child.pid) >> 10} MiB of memory at most, ${calm >> 10} before`,
   );
-  // The spill keeps 64 MiB of it in memory, and so much may be on its way from Skaffold and to the disk.
+  // The spill keeps 64 MiB of it in memory, and as much may be in flight from Skaffold and to the disk.
   expect(waiting).toBeGreaterThan(150 << 20);
   expect(memoryOf(wild.cli.child.pid) - calm).toBeLessThan(250 << 10);
   bench.network.weather = "fine";
@@ -74,7 +74,7 @@ test("events of a long network outage wait on the disk and not in memory", async
   expect(filesIn(wild.spill)).toBe(0);
 });
 
-/** With so much console output, all of it at once. */
+/** A recording with so much console output, all of it at once. */
 function talkative(lines: number, bytes: number): RecordedUpstream {
   const plain = recording("12-skaffold-build-one-shot");
   const at = plain.messages.v1[0]?.at ?? 0;
@@ -89,7 +89,7 @@ function talkative(lines: number, bytes: number): RecordedUpstream {
   return { ...plain, messages: { ...plain.messages, v2 } };
 }
 
-/** The most that a process has had, in KiB. */
+/** The peak memory of a process, in KiB. */
 function memoryOf(pid: number | undefined): number {
   return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]);
 }

@@ -25,11 +25,13 @@ import { type ServiceProcess, startServiceProcess } from "./service-process.ts";
 const fixtures = recordings.skaffold;
 const channels = ["v1", "v2", "logs"] as const;
 
-/** A team's Tapedeck, as far as recording needs it, with TLS and tokens; the network before it is the test's. */
+/**
+ * A team's Tapedeck, as far as recording needs it, with TLS and tokens; the test controls the network in front of it.
+ */
 export type PushBench = AsyncDisposable & {
   readonly network: FaultyNetwork;
   readonly services: Readonly<Record<"ingest" | "gateway", ServiceProcess>>;
-  /** A Skaffold, and a laptop's `tapedeck record` beside it, there or not there over the network. */
+  /** Starts a Skaffold, and a laptop's `tapedeck record` beside it, connected directly or over the network. */
   record(developer: string, options: RecordOver): Promise<RecordedOver>;
 };
 
@@ -123,19 +125,19 @@ export async function pushBench(): Promise<PushBench> {
 
 export type BadNetwork = {
   readonly recording: string;
-  /** How often something happens to the network. */
+  /** The number of network faults. */
   readonly faults: number;
-  /** How often ingest or the gateway is killed in between. */
+  /** The number of kills of ingest or the gateway in between. */
   readonly kills: number;
-  /** Whether another Skaffold that says the same is recorded over a good network, to compare all that is known of each event. */
+  /** Whether an identical Skaffold is recorded over a good network, to compare all fields of each event. */
   readonly isCompared: boolean;
 };
 
 const weathers: readonly Weather[] = ["hole", "hole", "deaf", "mute", "slow", "refusing"];
 
 /**
- * Records a Skaffold over a network that comes and goes. All that it said must be in the log, once, and it may never have
- * waited.
+ * Records a Skaffold over a network that comes and goes. All its frames must be in the log, once, and it must never
+ * have had to wait.
  */
 export async function comesAndGoes({ recording: folder, faults, kills, isCompared }: BadNetwork): Promise<void> {
   const random = seeded("push-network");
@@ -153,7 +155,7 @@ export async function comesAndGoes({ recording: folder, faults, kills, isCompare
     const victim = deaths.get(fault);
     await strike(network, random);
     const v1 = Math.floor((recording.messages.v1.length * (fault + 1)) / (faults + 1));
-    // Resolves only when the tap has taken it all.
+    // Resolves only when the tap has read everything.
     await wild.fake.playUntil({ v1 });
     expect([wild.fake.health.v1.stalled, wild.fake.health.v2.stalled]).toEqual([false, false]);
     if (victim !== undefined) {
@@ -186,7 +188,7 @@ export async function comesAndGoes({ recording: folder, faults, kills, isCompare
   );
 }
 
-/** Ctrl-C, when all is recorded. */
+/** Sends Ctrl-C when all is recorded. */
 export async function ended({ cli }: RecordedOver): Promise<void> {
   cli.child.kill("SIGINT");
   expect([await cli.ended, cli.stdout().split("\n").at(-2)]).toEqual([
@@ -202,7 +204,7 @@ async function strike(network: FaultyNetwork, random: Seeded): Promise<void> {
   else if (how === 1) network.reset();
   else {
     network.weather = weathers[random.below(weathers.length)] ?? "hole";
-    // Some of them while it is so, too.
+    // Some connections are cut during such a fault, too.
     if (how === 2) network.cut();
     await delay(random.below(150));
   }

@@ -7,7 +7,7 @@ import { type SourceName, sourceName } from "@tapedeck/shared/source";
 export const skaffoldSource = (developer: string, project = "shop"): SourceName =>
   sourceName({ workspace: "default", developer, project, upstream: "skaffold" });
 
-/** All that the log has of a source, read on from where the last question ended. Rejects while the log is away. */
+/** Returns all events of a source, reading on from the end of the last call. Rejects while the log is away. */
 export function sourceEvents(log: LogReader, source: SourceName): () => Promise<readonly RecordedEvent[]> {
   const seen: RecordedEvent[] = [];
   const subjects = [sourceFilter(source)];
@@ -22,7 +22,7 @@ export function sourceEvents(log: LogReader, source: SourceName): () => Promise<
   };
 }
 
-/** Sessions in their order, by id. */
+/** The ids of sessions in their order. */
 export function sessionsOf(events: readonly RecordedEvent[]): string[] {
   return events.flatMap(({ event }) => (event.kind === "session.started" ? [event.session] : []));
 }
@@ -37,8 +37,8 @@ export function framesOf(events: readonly RecordedEvent[], channel: string, sess
 }
 
 /**
- * What must be the same whatever was killed: every event of an upstream's own channel with all its fields. Aside: which
- * session (only the how manieth counts), when Tapedeck saw it, and where it stands in the log.
+ * Returns what must be the same regardless of kills: every event of an upstream's own channel with all its fields.
+ * Leaves out which session (only its number counts), when Tapedeck saw it, and its position in the log.
  */
 export function lasting(events: readonly RecordedEvent[], channel: string): readonly object[] {
   const sessions = sessionsOf(events);
@@ -50,7 +50,10 @@ export function lasting(events: readonly RecordedEvent[], channel: string): read
     }));
 }
 
-/** Ordinals of each session's channels (of "tapedeck": of the source) count 1, 2, 3 … without holes. */
+/**
+ * Returns the holes: ordinals of each session's channels (of "tapedeck": of the source) must count 1, 2, 3 … without
+ * any.
+ */
 export function holes(events: readonly RecordedEvent[]): string[] {
   const last = new Map<string, bigint>();
   return events.flatMap(({ event: { session, channel, ordinal, id } }) => {

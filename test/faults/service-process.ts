@@ -7,27 +7,27 @@ import { until } from "@tapedeck/shared/testing/until";
 
 export type ServiceName = "ingest" | "query" | "gateway";
 
-/** A service in a process of its own, to be killed and started again. */
+/** A service in a separate process, to be killed and restarted. */
 export type ServiceProcess = AsyncDisposable & {
   readonly pid: number;
   /** "host:port" by the name of the listener; the same after every start. */
   readonly addresses: Readonly<Record<string, string>>;
   /** Lines of its log so far, of all its lives. */
   readonly logged: readonly string[];
-  /** SIGKILL, unless another signal is named; resolves when it is gone. */
+  /** Sends SIGKILL or the given signal; resolves when it is gone. */
   kill(signal?: NodeJS.Signals): Promise<void>;
-  /** Starts it again on the ports that it had, of another checkout if one is named; resolves when it says that it is ready. */
+  /** Restarts it on its old ports, from another checkout if one is given; resolves when it reports ready. */
   start(other?: Checkout): Promise<void>;
-  /** The answer of what `execArgv` has loaded into the process. */
+  /** Returns the answer of the module that `execArgv` has loaded into the process. */
   ask(message: string): Promise<unknown>;
 };
 
-/** Another version of Tapedeck, with settings that it needs. */
+/** Another version of Tapedeck, with its settings. */
 export type Checkout = { readonly folder: string; readonly env: Readonly<Record<string, string>> };
 
 const { resolve } = createRequire(import.meta.url);
 
-/** By what `addresses` calls them. Each start listens on the same ones. */
+/** Named as in `addresses`. Each start listens on the same ones. */
 const ports: Readonly<Record<ServiceName, readonly string[]>> = {
   ingest: ["grpc", "health"],
   query: ["grpc", "health"],
@@ -98,7 +98,7 @@ export async function startServiceProcess(
     logged,
     kill,
     ask(message) {
-      // Answers do not say what they answer, so the next question waits for the last one's.
+      // Answers do not identify their requests, so the next request waits for the last one's answer.
       asked = asked.then(async () => {
         if (child === undefined) throw new Error(`${name} does not run`);
         const answer = once(child, "message");
@@ -108,7 +108,7 @@ export async function startServiceProcess(
       return asked;
     },
     async start(other) {
-      // Its dependencies may be away too, and its port may be in use for a moment: a supervisor would try again.
+      // Its dependencies may be away too, and its port may be in use for a moment: retries, as a supervisor would.
       const launched = () => launch(other).then(() => true);
       await until(launched, { message: `${name} to start again` });
     },
@@ -116,7 +116,7 @@ export async function startServiceProcess(
   };
 }
 
-/** Ports that nobody else gets while the service is gone. */
+/** Ports that no other process gets while the service is gone. */
 async function ownPorts(name: ServiceName): Promise<Record<string, string>> {
   const settings: Record<string, string> = {};
   for (const kind of ports[name]) settings[`TAPEDECK_${name}_${kind}_PORT`.toUpperCase()] = String(await ownPort());

@@ -69,7 +69,7 @@ test("two successive processes on one port are two sessions", async () => {
   expect(then.metadata.get("tapedeck-session-ended")).toEqual(["true"]);
 });
 
-/** A repeat is sorted as a whole, however slowly a busy machine takes it in. */
+/** A repeat is sorted as a whole, however slowly a busy machine processes it. */
 const sortedTogether = { silenceMs: 8_000, pieceMs: 600_000 };
 
 test.each([
@@ -80,13 +80,13 @@ test.each([
   "a process that is reconnected to and repeats itself $title adds nothing and stays one session",
   async ({ options, times }) => {
     const recording = recordingOf("05-control-api-auto-off");
-    // Cut wherever it is, also in a replay; that this could hang Skaffold is not the subject.
+    // Cut anywhere, also during a replay; that this could hang Skaffold is not the subject.
     await using wire = await skaffoldOnAWire({ recording, leavingInReplayHangs: false, ...options }, times);
     const { fake, stack } = wire;
     const rounds = 6;
     for (let round = 1; round <= rounds; round++) {
       const playing = fake.playUntil({ v1: Math.floor((recording.messages.v1.length * round) / rounds) });
-      // Every other time in the midst of it.
+      // Every other time in the middle of it.
       if (round % 2 === 0) await playing;
       const before = fake.peers.size;
       wire.cut();
@@ -206,7 +206,7 @@ test("a process that ends while ingest is away is recorded as ended once, as soo
   expect(ends).toEqual(["upstream.lost", "session.ended"]);
 });
 
-/** A Skaffold whose connections can be cut while it lives. */
+/** Starts a Skaffold whose connections can be cut while it runs. */
 async function skaffoldOnAWire(options: FakeSkaffoldOptions, times: RecordingTimes = {}) {
   await using cleanup = new AsyncDisposableStack();
   const fake = cleanup.use(await startFakeSkaffold(options));

@@ -12,14 +12,14 @@ import { type PausableReader, readers } from "./pausable-readers.ts";
 import { startProcesses } from "./processes.ts";
 import { framesOf, skaffoldSource, sourceEvents } from "./recorded-events.ts";
 
-/** More than the gateway's ring of the newest events holds, so that a reader that stops falls out of it. */
+/** More than the gateway's ring of the newest events holds, so that a stalled reader falls out of it. */
 const events = 5_000;
-/** Each of them. */
+/** The size of each event's text. */
 const textBytes = 4_000;
 const slowOfEach = 4;
 /**
- * What the slow ones don't read would be some 350 MB in the gateway if it kept it for them. It may keep 1 MiB for
- * each; the rest is the ring of the newest events and room for its garbage collector, which takes as much without them.
+ * If the gateway buffered what the slow readers don't read, it would hold some 350 MB. It may keep 1 MiB for each; the
+ * rest is the ring of the newest events and room for its garbage collector, which uses as much without them.
  */
 const mostGrowthMiB = 450;
 
@@ -49,7 +49,7 @@ test("a reader that stops reading delays no other reader, costs little memory, a
 
   const before = await residentMiB(stack.services.gateway.pid);
   let most = before;
-  // Resolves only if Skaffold has never had to wait for good.
+  // Resolves only if Skaffold never blocked for good.
   await fake.play();
   expect(fake.health.v2.stalled).toBe(false);
   const isRecorded = async () => framesOf(await all(), "v2").length === recording.messages.v2.length;
@@ -82,7 +82,7 @@ test("a reader that stops reading delays no other reader, costs little memory, a
   expect(most - before).toBeLessThan(mostGrowthMiB);
 }, 600_000);
 
-/** A recorded beginning, then a build that prints and prints. */
+/** A recorded beginning, then a build that prints continuously. */
 function flood(): RecordedUpstream {
   const recording = loadRecording(join(recordings.skaffold, "01-dev-success-3-artifacts-5-iterations"));
   const { v1, v2 } = recording.messages;

@@ -75,7 +75,7 @@ test("a second writer is refused, and recording continues after a foreign write 
   expect(kindsOf(events).filter((kind) => kind === "upstream.connected")).toHaveLength(1);
 });
 
-/** Writes until it has come first, as an ingest would that believes that the source is its own. */
+/** Writes until it has won once, like an ingest that believes it owns the source. */
 async function intrude(writer: LogWriter, source: SourceName): Promise<void> {
   await until(
     async () => {

@@ -16,15 +16,15 @@ export type ReceivedEvent = {
   readonly receivedAt?: number;
 };
 
-/** A reader that reconnects by itself after every cut, with its last position. */
+/** A reader that reconnects after every cut, from its last position. */
 export type Subscriber<T> = AsyncDisposable & {
-  /** In the order in which they came, over all its connections. */
+  /** In order of arrival, over all its connections. */
   readonly seen: readonly T[];
   /** Connections it has had so far. */
   readonly connections: () => number;
 };
 
-/** Once each, in order, all that the log has of the filter. */
+/** Checks that it received all matching events of the log, once each, in order. */
 export async function sawTheLog(log: LogReader, { seen }: Subscriber<ReceivedEvent>, filter: Filter): Promise<void> {
   const { lastOffset } = await log.bounds();
   const expected: { position: string; id: string }[] = [];
@@ -62,7 +62,7 @@ function keepUp<T>(seen: T[], connect: (signal: AbortSignal) => Promise<void>): 
   };
 }
 
-/** Over the WebSocket, from the log's start. */
+/** Subscribes over the WebSocket, from the log's start. */
 export function socketSubscriber(http: string, filter: Readonly<Record<string, readonly string[]>>) {
   const seen: ReceivedEvent[] = [];
   let after = "start";
@@ -77,7 +77,7 @@ export function socketSubscriber(http: string, filter: Readonly<Record<string, r
         seen.push({ position: message.position, event: message.event, receivedAt: Date.now() });
       }
       if (message.type === "event" || message.type === "bookmark") after = message.position;
-      // The subscription is over, though the socket may live.
+      // The subscription is over, though the socket may stay open.
       if (message.type === "error") socket.close();
     });
     const leave = () => socket.terminate();
@@ -88,7 +88,7 @@ export function socketSubscriber(http: string, filter: Readonly<Record<string, r
   });
 }
 
-/** Over server-sent events: EventSource comes back by itself, and gives up only at an answer that is an error. */
+/** Subscribes over server-sent events: EventSource reconnects by itself, and gives up only on an error response. */
 export function sseSubscriber(http: string, parameters: readonly (readonly [string, string])[]) {
   const seen: ReceivedEvent[] = [];
   let after = "start";
@@ -115,8 +115,8 @@ export function sseSubscriber(http: string, parameters: readonly (readonly [stri
 }
 
 /**
- * A client of Skaffold's own gRPC Events. It is told where its stream begins, not where each message stands, so it comes
- * back to its beginning and passes over what it has: that must be the same again, message for message.
+ * A client of Skaffold's own gRPC Events. It gets the position of its stream's beginning, not of each message, so it
+ * reconnects at the beginning and skips what it has: the repeated messages must be identical.
  */
 export function eventsSubscriber(grpc: string, method: string, source: string, after: string) {
   const seen: string[] = [];

@@ -20,7 +20,7 @@ const read = ({ headers, body }: HttpAnswer) => {
   const events = HTTP.toEvent({ headers: headers as Record<string, string>, body }) as CloudEventV1<unknown>[];
   return events.map((event) => new CloudEvent(event, true));
 };
-/** All pages, by the links that they give. */
+/** Reads all pages by following their links. */
 const readAll = async (first: string) => {
   const pages: CloudEvent<unknown>[][] = [];
   for (let path: string | undefined = first; path !== undefined; ) {

@@ -165,7 +165,7 @@ describe("Host and Origin", () => {
     ] as const;
     expect(changing.map(([method]) => method)).toEqual(expect.arrayContaining(["DELETE", "POST", "PUT", "GET"]));
     const refused = { status: 403, message: expect.stringContaining("own page") };
-    // It takes nothing but the token that it renews.
+    // It accepts only the token that it renews.
     const unproven = { status: 401, message: expect.stringContaining("a token is needed") };
     for (const [method, path] of changing) {
       const answer = await http(path, { origin: dashboard }, method);
@@ -176,7 +176,7 @@ describe("Host and Origin", () => {
     }
     const bound = await http("/v1/execute?source=alice/shop", { origin: dashboard }, "POST", "alice/shop http");
     expect(bound).toMatchObject({ status: 403, body: expect.stringContaining("own page") });
-    // Requests of an image or a link on such a page carry no Origin.
+    // Requests for an image or a link on such a page carry no Origin.
     for (const from of ["same-site", "cross-site"]) {
       const headers = { "sec-fetch-site": from, "sec-fetch-mode": "navigate" };
       expect(await http("/api/v1/backup", headers)).toMatchObject({ status: 403 });

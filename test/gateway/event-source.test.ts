@@ -42,7 +42,7 @@ async function addEvents(): Promise<void> {
   written = [...written, ...seqs.map((seq) => eventPosition(log.epoch, seq))];
 }
 
-/** Always at the same address, which the page knows. */
+/** Always uses the same address, which the page keeps. */
 async function start(settings: Readonly<Record<string, string>> = {}): Promise<void> {
   const config = readConfig({
     env: {
@@ -108,7 +108,7 @@ it("an EventSource resumes by itself after the gateway was away, without loss or
   await hasAll();
   expect(events).toEqual(written);
   expect(new Set(named)).toEqual(new Set(["caught_up"]));
-  // Else it would come again in the tests below, and be counted.
+  // Otherwise it would reconnect in the tests below, and be counted.
   source.close();
 });
 
@@ -152,7 +152,7 @@ it("an EventSource over its request rate comes back by itself; one without permi
   expect(late.source.readyState).not.toBe(EventSource.CLOSED);
 
   for (const one of pages) one.source.close();
-  // What coming again would not change keeps its status, which ends an EventSource.
+  // Errors that a retry would not fix keep their status, which ends an EventSource.
   const foreign = { accept: "text/event-stream", origin: "https://evil.example" };
   const { status, headers } = await httpCall(http, "GET", "/api/v1/stream", foreign);
   expect([status, headers["access-control-allow-origin"]]).toEqual([403, foreign.origin]);

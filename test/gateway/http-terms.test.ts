@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Item } from "../stack/api-harness.ts";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
-// Where reading begins and ends, in every form that HTTP has. What a stream gives is said of every transport in
-// transports/; what lists and pages hold in gateway-api.test.ts.
+// Where reading begins and ends, in every form that HTTP has. The content of streams is tested for every transport in
+// transports/, the content of lists and pages in gateway-api.test.ts.
 
 type Message = { readonly type: string; readonly position: string; readonly event?: Item; readonly error?: Item };
 
@@ -15,7 +15,7 @@ type Read = {
   readonly headers: Headers;
   /** Numbers of the events: 1 is the first. */
   readonly events: number[];
-  /** Types of all messages but events; of a page none. */
+  /** The types of all messages except events; empty for a page. */
   readonly marks: string[];
   readonly error: Item | undefined;
 };
@@ -33,7 +33,7 @@ const alice = scenario();
 const session = alice.session("01A1");
 const cleanup = new AsyncDisposableStack();
 let on: SeededStack;
-/** By their numbers, from 1: all that is in the log. */
+/** The times of all events in the log, by number from 1. */
 const recordedAt: string[] = [""];
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ beforeAll(async () => {
   session.loopStarted();
   session.build("web", "started");
   session.build("web", "succeeded");
-  // Each event has a time of its own, so that times distinguish them.
+  // Each event has a separate time, so that times distinguish them.
   for (const event of alice.events) {
     const before = Date.parse(recordedAt.at(-1) ?? "");
     await until(() => !(Date.now() <= before + 1), { message: "a later millisecond" });
@@ -55,7 +55,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-/** Reads to the end, or until caught_up on a stream without an end. */
+/** Reads to the end, or until caught_up on an endless stream. */
 async function read({ path, accept }: Form, query: string, more: Record<string, string> = {}): Promise<Read> {
   const over = new AbortController();
   const url = `http://${on.stack.http}/api/v1/${path}?${filledIn(query)}`;
@@ -122,7 +122,7 @@ describe.each(forms)("the range of $name", (form) => {
     const got = await read(form, query);
     expect({ events: got.events, position: got.headers.get("tapedeck-position") }).toEqual({
       events,
-      // A page has the position that it reflects, a stream the one after which it starts.
+      // A page returns the position that it reflects, a stream the one after which it starts.
       position: form === page ? on.endAt(last) : /P\d+$/.test(query) ? on.at(after) : on.endAt(after),
     });
     expect(got.marks).toEqual(form === page ? [] : [isStream ? "caught_up" : "complete"]);
@@ -297,7 +297,7 @@ describe("a moment", () => {
           inHeader
             ? get(path, { "tapedeck-min-position": on.endAt(seq) })
             : get(`${path}?min_position=${on.endAt(seq)}`);
-        // It may take longer than an answer waits: 503 means to try again.
+        // It may take longer than a request waits: 503 means to try again.
         let answer = await ask();
         while (answer.status === 503) answer = await ask();
         expect({ path, status: answer.status, position: answer.body.position }).toEqual({
@@ -352,7 +352,7 @@ describe("HEAD", () => {
 it("without the log every form is refused with the time to retry", async () => {
   await on.stack.parts.nats.stop();
   const [stream, ...refused] = await Promise.all(forms.toReversed().map((form) => read(form, "after=start")));
-  // EventSource hears it in its own words.
+  // EventSource gets the error as a message.
   expect(stream).toMatchObject({ status: 200, error: { code: "not_ready" } });
   for (const got of refused) {
     expect(got).toMatchObject({ status: 503, error: { code: "not_ready" } });

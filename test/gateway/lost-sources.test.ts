@@ -14,7 +14,8 @@ import { skaffoldClient } from "../skaffold/client.ts";
 import { expectIs } from "../stack/answer-schemas.ts";
 import { type Stack, startStack } from "../stack/stack.ts";
 
-// A tap that is killed while its upstream works, and an upstream that is gone: clients learn that the source is lost.
+// A tap that is killed while its upstream works, and an upstream that disappears: clients learn that the source is
+// lost.
 
 const folder = mkdtempSync(join(tmpdir(), "lost-sources-"));
 const cleanup = new AsyncDisposableStack();
@@ -49,7 +50,7 @@ async function get<Answer = { readonly items: readonly Item[] }>(path: string): 
   return answer as Answer;
 }
 
-/** Pushes the beginning of a build through the gateway, waits until it is in the log, and dies. */
+/** Pushes the beginning of a build through the gateway, waits until it is in the log, and breaks off. */
 async function killInMidBuild(developer: string): Promise<void> {
   const client = new RecorderClient(stack.grpc, credentials.createInsecure());
   const call = client.push();
@@ -112,10 +113,10 @@ it("a source whose tap was killed is reported as lost everywhere, and no end is 
     env: { TAPEDECK_URL: `http://${stack.http}`, TAPEDECK_DATA: folder, XDG_STATE_HOME: folder },
   });
   expect([await status.ended, status.stderr()]).toEqual([0, ""]);
-  // Its gap is counted in the last column.
+  // The last column counts its gap.
   expect(status.stdout()).toMatch(/^zoe\/shop\/skaffold +lost, last heard .* ago +127\.0\.0\.1:50051 .* 1$/m);
 
-  // The state at the beginning of the session, when the source was heard.
+  // The state at the beginning of the session, when the source was still heard.
   const started = (await session())?.startPosition;
   expect(await get<Item>(`state?source=zoe/shop&at=${started}`)).toMatchObject({ notHeardSince: null });
   expect(await get<Item>(`state?source=zoe/shop&at=${lastPosition}`)).toMatchObject({ notHeardSince });

@@ -6,10 +6,10 @@ import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, it, onTestFinished } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 
-// The times of this test are the real ones, which is why it takes so long.
+// This test uses the real timeouts, which is why it takes so long.
 
 const promisedMs = 30_000;
-/** For a machine that is busy. */
+/** Extra time for a busy machine. */
 const spareMs = 12_000;
 
 let stack: Stack;
@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack[Symbol.asyncDispose]());
 
-/** Pushes the beginning of a session through a network that then drops everything that the server sends. */
+/** Pushes the beginning of a session through a network that then drops all data from the server. */
 async function cutOff(address: string, developer: string): Promise<void> {
   const proxy = await lossyProxy(Number(address.split(":")[1]));
   onTestFinished(() => proxy[Symbol.asyncDispose]());

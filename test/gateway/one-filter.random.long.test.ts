@@ -26,8 +26,8 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
-// One filter means the same in a stream, in a page of history and in the lists, which Postgres answers: random filters,
-// written as people write them, on the random lives of sources of every upstream.
+// A filter means the same in a stream, in a page of history and in the lists, which Postgres answers: random filters,
+// written as people write them, on randomly generated sources of every upstream.
 
 const cleanup = new AsyncDisposableStack();
 let on: SeededStack;

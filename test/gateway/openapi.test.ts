@@ -262,7 +262,7 @@ function badValues({ items, anyOf, ...schema }: ParameterSchema): string[] {
   return schema.enum === undefined ? [] : ["fine"];
 }
 
-/** Every field set, lists and maps with an entry. */
+/** Sets every field; lists and maps get an entry. */
 function filled({ fields }: DescMessage): JsonObject {
   return Object.fromEntries(fields.map((field) => [field.jsonName, filledField(field)]));
 }

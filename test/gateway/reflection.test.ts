@@ -4,7 +4,7 @@ import { GrpcReflection } from "grpc-js-reflection-client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 
-// A client that knows nothing but the gateway's address can use Tapedeck.
+// A client that has only the gateway's address can use Tapedeck.
 
 const services = {
   "tapedeck.v1.Tapedeck": "GetState",
@@ -15,7 +15,7 @@ const services = {
   "hashicorp.vagrant.Vagrant": "GetJobStream",
 } as const;
 
-/** Messages of states, wherever they come from, and a field of each as this client calls it. */
+/** Messages of states, wherever they come from, and a field of each by this client's name for it. */
 const stateTypes = [
   ["proto.State", "buildState"],
   ["proto.v2.State", "buildState"],
@@ -49,7 +49,7 @@ beforeAll(async () => {
 afterAll(() => cleanup.disposeAsync());
 
 describe.each(["v1", "v1alpha"] as const)("reflection %s", (version) => {
-  // Its types are those of a grpc-js of its own.
+  // Its types come from its own grpc-js.
   const reflect = () => new GrpcReflection(on.stack.grpc, credentials.createInsecure() as never, {}, version);
 
   it("lists the services", async () => {

@@ -61,7 +61,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-/** Query may be behind by more than a question waits: `not_ready` means to try again. */
+/** Query may be behind by more than a request waits: `not_ready` means to try again. */
 const askWhenReady = (metadata: Record<string, string>) =>
   until(
     async () => {
@@ -71,7 +71,7 @@ const askWhenReady = (metadata: Record<string, string>) =>
     { message: "query to be ready" },
   );
 
-/** The same question over gRPC and over HTTP with headers must have the same answer, whatever it is. */
+/** The same request over gRPC and over HTTP with headers must have the same answer, whatever it is. */
 async function ask(metadata: Record<string, string> = {}) {
   const [grpc, http] = await Promise.all([
     client.unary(getState, new Uint8Array(), metadata),

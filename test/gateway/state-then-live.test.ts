@@ -56,7 +56,7 @@ function lives(random: Random): readonly Life[] {
     randomServer(random, server, vagrant, { size: 100, firstJob: session === "01R1" ? 1 : 500 });
     vagrant.ended();
   }
-  // An erased session is no more, also in the past.
+  // An erased session no longer exists, even in the past.
   const loops = randomEvents(random, 1_200).filter(({ source, kind }) => source === shop && kind !== "session.erased");
   return [loops, host.events, server.events].map((events) => {
     const source = events[0]?.source ?? "";
@@ -64,7 +64,7 @@ function lives(random: Random): readonly Life[] {
   });
 }
 
-/** The state of a session as its fold has it. */
+/** The state of a session in its fold. */
 type Folded = ReadonlyMap<string, unknown>;
 
 function fold({ upstream }: Life, before: Folded, events: readonly Event[]): Folded {
@@ -74,7 +74,7 @@ function fold({ upstream }: Life, before: Folded, events: readonly Event[]): Fol
   return states;
 }
 
-/** The part of such a state that the API returns; Vagrant's jobs are kept apart from it. */
+/** The part of such a state that the API returns; Vagrant's jobs are kept separately. */
 function rendered(
   { upstream }: Life,
   states: Folded,
@@ -112,7 +112,7 @@ function getState(request: DeepPartial<GetStateRequest>): Promise<GetStateRespon
   });
 }
 
-/** A reader that goes on until the test is over: its first state, and the events after it. */
+/** A reader that runs until the test is over: its first state, and the events after it. */
 type Reader = {
   readonly life: Life;
   readonly how: string;
@@ -149,7 +149,7 @@ async function events(reader: Reader, request: DeepPartial<EventsRequest>): Prom
   }
 }
 
-/** Messages of a stream that has begun. */
+/** Returns the messages of a stream that has begun. */
 async function opened(request: DeepPartial<EventsRequest>): Promise<AsyncIterable<EventsResponse>> {
   const call = client.events(EventsRequest.fromPartial(request));
   cleanup.defer(() => call.cancel());

@@ -256,7 +256,7 @@ describe("a client that leaves", () => {
         "/api/v1/stream",
         "/api/v1/stream?kind=build.failed&after=start",
       ]) {
-        // Uses a new connection: a pool may return one that a former reader is just leaving.
+        // Uses a new connection: a pool may return one that a former reader is just closing.
         const request = get(`http://${on.stack.http}${path}`, { agent: false }).on("error", () => {});
         leave.push(() => request.destroy());
       }
@@ -269,7 +269,7 @@ describe("a client that leaves", () => {
         });
       leave.push(() => socket.terminate());
     }
-    // WebSockets with two subscriptions each; state needs one source to be named, so one of them is refused.
+    // WebSockets with two subscriptions each; state requires one named source, so one of them is refused.
     await until(async () => expect(await subscriptions()).toBe(70) ?? true, { message: "all to follow" });
     for (const go of leave) go();
     await until(async () => (await subscriptions()) === 0 && (await streams()) <= 1, { message: "all to be gone" });

@@ -73,7 +73,7 @@ async function socket() {
 /** Query may be behind by more than a request for state waits: 503 means to try again. */
 const notReady = 503;
 
-/** Messages of /api/v1/stream until enough have come; without end it stays open. */
+/** Reads messages of /api/v1/stream until enough have come; an endless stream stays open. */
 function stream(query: string, accept = "application/x-ndjson") {
   const over = new AbortController();
   cleanup.defer(() => over.abort());
@@ -92,7 +92,7 @@ function stream(query: string, accept = "application/x-ndjson") {
       const data = isEventStream ? parts.flatMap((part) => (part.startsWith("data: ") ? [part.slice(6)] : [])) : parts;
       got.push(...data.map((part) => JSON.parse(part) as Message));
     }
-    // An EventSource is told to try again by an event, because it gives up at any status but 200.
+    // An EventSource learns from an event to try again, because it gives up at any status but 200.
     return response.status === notReady || (got.length === 1 && got[0]?.error?.code === "not_ready");
   };
   const read = async () => {

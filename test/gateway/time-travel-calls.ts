@@ -30,7 +30,7 @@ export type Method<Request, Response> = {
 };
 
 export const asIs = (bytes: Buffer) => bytes;
-/** The method of an API that has no types here. */
+/** A method of an API without types here. */
 export const method = <Request, Response>(
   path: string,
   request: { encode(request: Request): { finish(): Uint8Array } },

@@ -56,7 +56,7 @@ import {
 } from "./time-travel-calls.ts";
 import { chapters, job, pod } from "./time-travel-scenarios.ts";
 
-// Every call of every API that is about a state can be asked as of a moment, and means the same by it.
+// Every call of every API that returns a state accepts a time, with the same meaning.
 
 const cleanup = new AsyncDisposableStack();
 let on: SeededStack;

@@ -13,7 +13,7 @@ import { type ServiceProcess, startServiceProcess } from "../faults/service-proc
 
 const fixtures = recordings.skaffold;
 
-/** One fake Skaffold and a log of its own; ingest processes come and go. */
+/** One fake Skaffold with its own log; ingest processes come and go. */
 export type IngestBench = AsyncDisposable & {
   readonly nats: TestNats;
   readonly recording: RecordedUpstream;
@@ -88,7 +88,7 @@ export async function logs(service: ServiceProcess, text: string, times = 1): Pr
   await until(() => count() >= times, { message: `"${text}" to be logged` });
 }
 
-/** A value of a service's /metrics, summed over what matches; undefined if there is none. */
+/** Returns a value of a service's /metrics, summed over all matches; undefined if there is none. */
 export async function metric({ addresses }: ServiceProcess, name: string, labels = ""): Promise<number | undefined> {
   const text = await (await fetch(`http://${addresses.health}/metrics`)).text();
   const values = text

@@ -16,12 +16,12 @@ import { Observations } from "./rkt-looks.ts";
 
 export const kinds = ["pods", "images"] as const;
 
-/** Between two looks. */
+/** The delay between two polls. */
 const intervalMs = 20;
 /** The clocks of two processes differ by less, and polls are further apart. */
 const clockMs = 5;
 
-/** A fake rkt host that knows which of its recording's rows was the newest when. */
+/** A fake rkt host that records when each row of its recording was the newest. */
 export type Host = AsyncDisposable & {
   readonly name: string;
   readonly source: SourceName;
@@ -30,18 +30,18 @@ export type Host = AsyncDisposable & {
   readonly rows: { readonly [K in InventoryKind]: number };
   /** The rows of the pods. */
   readonly pods: readonly Poll<"pods">[];
-  /** Which rows of the pods were taken in by whom. */
+  /** The rows of the pods that each connection has read. */
   readonly observations: Observations;
   /**
-   * The row (from 1) that the last observation had been given at that moment; 0: none yet. A row that is given again
-   * stays the same.
+   * The row (from 1) that the last observation before that moment returned; 0: none yet. A repeated row keeps its
+   * number.
    */
   readonly rowAt: (kind: InventoryKind, at: Timestamp) => number;
-  /** Plays on until the row before this one was told, and no further (nor back). Past the last row: to the end. */
+  /** Plays on until the row before this one is reported, and no further (nor back). Past the last row: to the end. */
   readonly playTo: (kind: InventoryKind, row: number) => void;
-  /** It has come as far as it may, and the next look hangs (or the last row is told again and again). */
+  /** Whether it has played as far as allowed and the next poll hangs (or the last row is reported repeatedly). */
   readonly stands: () => boolean;
-  /** Called when something is asked about one pod or image; then not again. */
+  /** Called when one pod or image is inspected; then not again. */
   onInspect: (() => void) | undefined;
 };
 
@@ -102,11 +102,11 @@ export async function startHost(name: string, recording: RecordedUpstream, optio
   return host;
 }
 
-/** A log of its own; hosts and ingest processes come and go. */
+/** A separate log; hosts and ingest processes come and go. */
 export type RktBench = AsyncDisposable & {
   readonly nats: TestNats;
   readonly log: LogReader;
-  /** An ingest on these hosts. `settings` of the hosts as in tapedeck.yaml. */
+  /** Starts an ingest on these hosts. `settings` of the hosts as in tapedeck.yaml. */
   ingest(hosts: readonly Host[], settings?: HostSettings): Promise<ServiceProcess>;
   events(host: Host): Promise<readonly RecordedEvent[]>;
 };
@@ -144,19 +144,19 @@ export async function rktBench(): Promise<RktBench> {
   };
 }
 
-/** All that was seen is in the log. */
+/** Resolves when all observations are in the log. */
 export async function recorded(ingest: ServiceProcess): Promise<void> {
   const isEmpty = async () => (await metric(ingest, "tapedeck_ingest_spill_items")) === 0;
   await until(isEmpty, { message: "all that was seen to be in the log" });
 }
 
-/** So many polls later, whatever they were answered. */
+/** Waits for so many more polls, whatever their answers. */
 export async function pollsLater({ fake }: Host, polls = 3): Promise<void> {
   const goal = { pods: fake.polls.pods + polls, images: fake.polls.images + polls };
   await until(() => kinds.every((kind) => fake.polls[kind] >= goal[kind]), { message: `${polls} more polls` });
 }
 
-/** It has ended with exit code 7, which rkt is believed at once. */
+/** Returns the pod as ended with exit code 7, which is accepted from rkt at once. */
 export function failed(pod: Pod): Pod {
   const apps = pod.apps.map((app) => ({ ...app, state: AppState.APP_STATE_EXITED, exit_code: 7 }));
   return { ...pod, apps, state: PodState.POD_STATE_EXITED, cgroup: "" };

@@ -1,24 +1,27 @@
 type Life = {
   readonly connection: string;
-  /** Rows of the recording, in the order in which they were taken in. */
+  /** Rows of the recording, in the order in which they were read. */
   readonly rows: number[];
-  /** So many of them were taken in, and all that they gave was recorded. */
+  /** The number of rows that were read and whose events were all recorded. */
   recorded: number;
 };
 
 /**
- * Knows which rows of a kind each connection to a fake has taken in, and whether what they gave is recorded. An answer
- * is taken in when the same connection asks again: a process may be killed before it reads what it was answered.
+ * Tracks which rows of a kind each connection to a fake has read, and whether their events are recorded. An answer
+ * counts as read when the same connection sends the next request: a process may be killed before it reads an answer.
  */
 export class Observations {
   readonly #lives: Life[] = [];
   #answers = 0;
 
-  /** A connection asks for a list. `told`: the row that was told last; `answers`: how many were given to anybody so far. */
+  /**
+   * A connection requests a list. `reported`: the row that was reported last; `answers`: how many were given to all
+   * connections so far.
+   */
   asked(connection: string, { reported, answers }: { readonly reported: number; readonly answers: number }): void {
     const life = this.#lives.at(-1);
     if (life?.connection !== connection) this.#lives.push({ connection, rows: [], recorded: 0 });
-    // A call that the client gave up was not answered.
+    // A call that the client abandoned was not answered.
     else if (answers > this.#answers) life.rows.push(reported);
     this.#answers = answers;
   }
@@ -32,7 +35,7 @@ export class Observations {
     };
   }
 
-  /** Rows that one connection took in one after the other (the same row twice, perhaps), both of them recorded. */
+  /** Rows that one connection read one after the other (perhaps the same row twice), both of them recorded. */
   get recordedPairs(): readonly (readonly [number, number])[] {
     return this.#lives.flatMap(({ rows, recorded }) =>
       rows.slice(1, recorded).map((row, index) => [rows[index] ?? 0, row] as const),

@@ -17,7 +17,7 @@ import { type ServiceProcess, startServiceProcess } from "../faults/service-proc
 import { type VagrantClient, vagrantClient } from "../vagrant/client.ts";
 import { metric } from "./ingest-bench.ts";
 
-/** A fake Vagrant server that is recorded as that developer's. */
+/** A fake Vagrant server that is recorded as this developer's. */
 export type VagrantHost = {
   readonly name: string;
   readonly source: SourceName;
@@ -25,7 +25,7 @@ export type VagrantHost = {
   readonly events: () => Promise<readonly RecordedEvent[]>;
 };
 
-/** Fake servers, and all of Tapedeck on them as it runs on one machine: three processes that may be killed. */
+/** Fake servers, recorded by all of Tapedeck as it runs on one machine: three processes that may be killed. */
 export type VagrantBench = AsyncDisposable & {
   readonly nats: TestNats;
   readonly log: LogReader;
@@ -33,14 +33,14 @@ export type VagrantBench = AsyncDisposable & {
   readonly query: ServiceProcess;
   readonly gateway: ServiceProcess;
   readonly hosts: readonly VagrantHost[];
-  /** A client of the gateway, whose address stays. With several hosts a call has to name its source. */
+  /** A client of the gateway, whose address stays. With several hosts a call must name its source. */
   readonly client: VagrantClient;
-  /** All that the tap has seen is in the log. */
+  /** Resolves when everything that the tap has observed is in the log. */
   readonly recorded: () => Promise<void>;
 };
 
 export type BenchOptions = {
-  /** The taps live beside of ingest and push to it, as with `tapedeck run`: they outlive it. */
+  /** The taps run beside ingest and push to it, as with `tapedeck run`: they outlive it. */
   readonly tapsBeside?: boolean;
 };
 
@@ -94,7 +94,7 @@ export async function vagrantBench(
   };
 }
 
-/** Looks at the host from this process, and pushes what it sees to the gateway or to ingest, whoever is away. */
+/** Polls the host from this process, and pushes its observations to the gateway or to ingest, also during outages. */
 export async function tapBeside({ name, fake }: Pick<VagrantHost, "name" | "fake">, to: string) {
   await using cleanup = new AsyncDisposableStack();
   const over = new AbortController();
@@ -118,12 +118,12 @@ export function isPushed({ spill }: { readonly spill: Spill }): boolean {
   return committed === nextIndex - 1n;
 }
 
-/** The head of a call that means this host. */
+/** The metadata of a call to this host. */
 export function at({ source }: VagrantHost): Readonly<Record<string, string>> {
   return { "tapedeck-source": source };
 }
 
-/** What is there when the session begins has been told: what comes from now on is news. */
+/** Resolves when everything that existed at the session's start has been reported: what comes from now on is news. */
 async function described({ name, fake, events }: VagrantHost): Promise<void> {
   const isDescribed = async () =>
     (await events()).some(({ event }) => event.kind === "inventory.described" && event.channel === "things");

@@ -41,7 +41,7 @@ it("every metric and label in the alerts is one that the services serve", async 
   expect(alerts.length).toBeGreaterThan(10);
   expect(new Set(selectors.map(({ alert }) => alert)).size).toBe(alerts.length);
   expect(selectors.filter(({ metric }) => !served.has(metric) && metric !== ofPrometheus.metric)).toEqual([]);
-  // A metric that nothing has happened to yet has no labels to compare.
+  // A metric without any value yet has no labels to compare.
   const unknown = selectors.flatMap(({ alert, metric, labels: wanted }) =>
     wanted.filter((label) => labels.get(metric)?.has(label) === false).map((label) => ({ alert, metric, label })),
   );

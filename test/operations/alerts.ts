@@ -27,10 +27,10 @@ export async function readAlerts(): Promise<readonly Alert[]> {
 export type Selector = { readonly metric: string; readonly labels: readonly string[] };
 
 const words = /[a-zA-Z_]\w*/g;
-/** What of PromQL the alerts use. A word that is none of these is a metric. */
+/** The PromQL words in the alerts. Any other word is a metric. */
 const promQl = new Set(["sum", "by", "min", "max", "unless", "offset", "increase", "delta", "min_over_time", "time"]);
 
-/** The metrics that an expression selects, each with the labels that it names beside them. */
+/** Returns the metrics that an expression selects, each with the labels that it names with them. */
 export function selectorsIn(expression: string): readonly Selector[] {
   const grouping = /\bby\s*\(([^)]*)\)/g;
   const grouped = [...expression.matchAll(grouping)].flatMap(([, labels = ""]) => labels.match(words) ?? []);

@@ -26,7 +26,7 @@ afterAll(() => cleanup.disposeAsync());
 let servers: EncryptedServers;
 let stack: Stack;
 let env: Readonly<Record<string, string>>;
-/** An authority that signed nothing here. */
+/** An authority that signed no certificate here. */
 let stranger: string;
 
 beforeAll(async () => {

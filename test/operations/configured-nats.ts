@@ -7,23 +7,23 @@ import { inject } from "vitest";
 import { unpackStore } from "./releases.ts";
 
 export type ConfiguredNats = TestNats & {
-  /** What it has logged so far. */
+  /** Its log output so far. */
   logged(): Promise<string>;
-  /** Reads its configuration and the files that this names again, as `nats-server --signal reload` does. */
+  /** Rereads its configuration and the included files, as `nats-server --signal reload` does. */
   reload(): void;
 };
 
 export type ConfigureNats = {
-  /** In the syntax of nats-server's configuration, beside listen and jetstream. Read at every start. */
+  /** In the syntax of nats-server's configuration, besides listen and jetstream. Read at every start. */
   readonly configuration?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** A tar of the data that it begins with. */
+  /** A tar of its initial data. */
   readonly store?: string;
-  /** Files that the configuration includes, as texts by name. */
+  /** The configuration's included files, as texts by name. */
   readonly files?: Readonly<Record<string, string>>;
 };
 
-/** A nats-server with a configuration of the test's own, such as one that Tapedeck ships. */
+/** Starts a nats-server with the test's own configuration, such as one that Tapedeck ships. */
 export async function startConfiguredNats({
   configuration = "",
   env = {},

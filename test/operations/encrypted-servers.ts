@@ -6,16 +6,16 @@ import { Client } from "pg";
 import { inject } from "vitest";
 import { type ConfiguredNats, startConfiguredNats } from "./configured-nats.ts";
 
-/** A NATS and a Postgres that speak TLS, and certificates for services, all of one authority. */
+/** A NATS and a Postgres with TLS, and certificates for services, all from one authority. */
 export type EncryptedServers = AsyncDisposable & {
   readonly folder: string;
   readonly authority: TestAuthority;
   readonly nats: ConfiguredNats;
-  /** The connection string of a database; its certificate is checked against these authorities. */
+  /** Returns the connection string of a database; its certificate is checked against these authorities. */
   readonly database: (ca?: string) => string;
-  /** What query and ingest show. */
+  /** The certificate of query and ingest. */
   readonly services: TestCertificate;
-  /** Gives all of them another certificate of the same authority, as an operator does. */
+  /** Gives all of them another certificate from the same authority, as an operator does. */
   renew(): Promise<void>;
 };
 
@@ -54,7 +54,7 @@ export async function startEncryptedServers(): Promise<EncryptedServers> {
   };
 }
 
-/** Postgres takes a key only from a file of its own user, and reads renewed files when it reloads. */
+/** Postgres reads a key only from a file of its own user, and rereads renewed files when it reloads. */
 async function certify(postgres: Postgres, dataDir: string, { certFile, keyFile }: TestCertificate): Promise<void> {
   const { uid, gid } = await stat(dataDir);
   for (const [from, name] of [

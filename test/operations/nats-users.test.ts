@@ -26,7 +26,7 @@ let fake: FakeSkaffold;
 let stack: Stack;
 let token: string;
 
-/** All services with a user each, and a Skaffold that was recorded. */
+/** All services with a separate user each, and a recorded Skaffold. */
 beforeAll(async () => {
   nats = cleanup.use(await startNatsWithUsers());
   const { url: database } = cleanup.use(await freshDatabase(migrated));
@@ -129,7 +129,7 @@ const api = (what: string, stream = "TAPEDECK") => `$JS.API.STREAM.${what}.${str
 const tokens = "KV_TAPEDECK_TOKENS";
 const otherInboxes = (user: NatsUser) => natsUsers.filter((one) => one !== user).map((one) => `_INBOX.${one}.>`);
 
-/** What no service needs. */
+/** Rights that no service needs. */
 const nobody = {
   publish: [
     ...["anything", "$JS.API.INFO", "$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES", "$SYS.REQ.SERVER.PING"],

@@ -12,7 +12,7 @@ const usersFile = "tapedeck-users.conf";
 
 const passwordOf = (user: NatsUser) => `${user}-password`;
 
-/** A nats-server with the users that Tapedeck ships. */
+/** Starts a nats-server with the users that Tapedeck ships. */
 export async function startNatsWithUsers(more = ""): Promise<ConfiguredNats> {
   const text = await readFile(join(import.meta.dirname, "../../infra/nats", usersFile), "utf8");
   const passwords = natsUsers.map((user) => [`TAPEDECK_NATS_${user.toUpperCase()}_PASSWORD`, passwordOf(user)]);
@@ -23,17 +23,17 @@ export async function startNatsWithUsers(more = ""): Promise<ConfiguredNats> {
   });
 }
 
-/** The settings by which a service, or the command line, logs in. */
+/** Returns the login settings of a service, or of the command line. */
 export function loginOf(user: NatsUser): Readonly<Record<string, string>> {
   return { TAPEDECK_NATS_USER: user, TAPEDECK_NATS_PASSWORD: passwordOf(user) };
 }
 
-/** A connection as that service, or the command line, makes it. */
+/** Connects as that service, or the command line, does. */
 export function connectAs(user: NatsUser, { url }: Pick<ConfiguredNats, "url">): Promise<NatsConnection> {
   return connectNats(user, { url, user, password: passwordOf(user) }, silentLogger);
 }
 
-/** What the server has refused so far, such as `publish "tapedeck.v2.x" of ingest`. */
+/** The operations that the server has refused so far, such as `publish "tapedeck.v2.x" of ingest`. */
 export async function violations({ logged }: Pick<ConfiguredNats, "logged">): Promise<readonly string[]> {
   const found = (await logged()).matchAll(/user:(\w+)" - (\w+) Violation - Subject "([^"]+)"/g);
   return [...found].map(([, user, what = "", subject]) => `${what.toLowerCase()} "${subject}" of ${user}`);

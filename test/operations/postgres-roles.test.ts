@@ -11,7 +11,7 @@ import { Client } from "pg";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 
-// What readers of SQL may not do in detail: services/query/src/db/access/readers.test.ts.
+// The detailed rights of SQL readers are tested in services/query/src/db/access/readers.test.ts.
 
 const recording = loadRecording(
   join(import.meta.dirname, "../../packages/fakes/recordings/skaffold/04-deploy-failure-then-recovery"),
@@ -21,7 +21,7 @@ afterAll(() => cleanup.disposeAsync());
 let server: Postgres;
 let stack: Stack;
 
-/** Tapedeck's user owns its database and may create roles, as docs/team.md asks; it is no superuser. */
+/** Tapedeck's user owns its database and may create roles, as docs/team.md requires; it is no superuser. */
 beforeAll(async () => {
   const dataDir = join(inject("serversFolder"), `postgres-${randomBytes(6).toString("hex")}`);
   server = await startPostgres({ dataDir, port: 0, persistent: false, fsync: false });
@@ -53,7 +53,7 @@ function urlOf(user: string, password = "", database = "tapedeck"): string {
   return url.href;
 }
 
-/** Undefined when Postgres does it. */
+/** Undefined if Postgres executes it. */
 async function refusal(url: string, statement: string): Promise<string | undefined> {
   const client = new Client(url);
   try {

@@ -20,9 +20,9 @@ const recordings = join(import.meta.dirname, "../../packages/fakes/recordings");
 const wished = process.env.RELEASE_FIXTURE ?? "";
 
 /**
- * `npm run fixture -- <name>` before a release: records all upstreams with this version, and writes the data that upgrades from
- * it will find. `<name>@<migration>` writes the tables as that earlier migration would have them; several are separated by
- * commas.
+ * `npm run fixture -- <name>` before a release: records all upstreams with this version, and writes the data from which
+ * later versions upgrade. `<name>@<migration>` writes the tables as that earlier migration would have them; several are
+ * separated by commas.
  */
 it.runIf(wished !== "")("makes the fixture of a release", async () => {
   const nats = await startConfiguredNats({});

@@ -12,7 +12,7 @@ export const releasesFolder = join(import.meta.dirname, "../fixtures/releases");
 
 const [storeFile, tablesFile, recordFile] = ["nats-store.tar.gz", "tables.json.gz", "recorded.json.gz"];
 
-/** What the log of a fixture holds, as its version served it. */
+/** The contents of a fixture's log, as its version served them. */
 export type Recorded = {
   readonly version: string;
   readonly logFormat: string;
@@ -39,7 +39,7 @@ async function readRelease(name: string): Promise<Release> {
   return { name, store: at(storeFile), recorded, tables };
 }
 
-/** @throws Error if the release has a fixture: it is never made anew, because only its own version can */
+/** @throws Error if the release has a fixture: it is never regenerated, because only its own version can */
 export async function writeRelease(
   name: string,
   { storeDir, recorded, tables }: Omit<Release, "name" | "store"> & { readonly storeDir: string },

@@ -13,7 +13,7 @@ import { startEncryptedServers } from "./encrypted-servers.ts";
 const cleanup = new AsyncDisposableStack();
 afterAll(() => cleanup.disposeAsync());
 
-/** The certificate that a listener shows to those who connect now. */
+/** The certificate that a listener presents to new connections. */
 async function shown(address: string): Promise<string | undefined> {
   const [host = "", port = ""] = address.split(":");
   const socket: TLSSocket = connectTls({ host, port: Number(port), rejectUnauthorized: false, ALPNProtocols: ["h2"] });
@@ -52,10 +52,10 @@ it("renewed certificates are used without a restart of any service, and recordin
   expect(await Promise.all(addresses.map(shown))).toEqual([before, before]);
 
   await servers.renew();
-  // Services look for renewed files once a minute.
+  // Services check for renewed files once a minute.
   const areNew = async () => (await Promise.all(addresses.map(shown))).every((print) => print !== before);
   await until(areNew, { message: "query and ingest to show the renewed certificate", deadlineMs: 120_000 });
-  // A new connection of everybody to NATS and Postgres.
+  // Forces all services to reconnect to NATS and Postgres.
   await nats.restart();
   await fake.play();
   await stack.drained({ address: fake.address, said: fake.said });

@@ -17,7 +17,7 @@ beforeAll(async () => {
   sections = sectionsOf(page);
 });
 
-/** The sections of a page with what stands directly in each. */
+/** Returns the sections of a page with the text directly in each. */
 function sectionsOf(text: string): readonly Section[] {
   const found: { title: string; chapter: string; text: string }[] = [];
   let chapter = "";

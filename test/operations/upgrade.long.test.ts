@@ -31,7 +31,7 @@ const tablesIn = async (url: string) => ({
   ...(await contents(url, vagrantOrder)),
 });
 
-/** This version on the data, without sources. Ends when `use` does. */
+/** Starts this version on the data, without sources. Ends when `use` does. */
 async function opened(servers: StackServers): Promise<Recorded["events"]> {
   await using stack = await startStack({ servers });
   await stack.caughtUp();
@@ -81,7 +81,7 @@ describe.each(releases)("the data folder of $name", ({ store, recorded, tables }
     await using empty = await freshDatabase();
     await opened({ nats, database: empty.url });
     const expected = await tablesIn(empty.url);
-    // Rows of an older version may be made anew after the first answers.
+    // Rows of an older version may be rebuilt after the first answers.
     const differences = async () => differencesOf(await tablesIn(database.url), expected);
     await until(async () => (await differences()).length === 0, {
       message: "the same tables",

@@ -7,7 +7,7 @@ import { browser as program } from "../client/browser.ts";
 
 export { program as browserProgram };
 
-/** A browser for a file of tests; each context is a profile of its own. */
+/** A browser for a test file; each context is a separate profile. */
 export function launchBrowser(): Promise<Browser> {
   const paths = (process.env.PATH ?? "").split(delimiter).map((folder) => join(folder, program ?? ""));
   return chromium.launch({ executablePath: paths.find((path) => existsSync(path)) ?? "", args: ["--no-sandbox"] });
@@ -19,7 +19,10 @@ export type Opened = AsyncDisposable & {
   readonly problems: string[];
 };
 
-/** A page in a new profile. `problems`: what its scripts threw, and what the content security policy refused. */
+/**
+ * Opens a page in a new profile. `problems`: errors thrown by its scripts, and violations of the content security
+ * policy.
+ */
 export async function openPage(
   browser: Browser,
   url: string,
@@ -47,9 +50,9 @@ export async function screenshot(
   await page.screenshot({ path: join(folder, `${name}.png`), ...options });
 }
 
-/** What axe finds that is serious or critical, as "rule: element". */
+/** The serious and critical findings of axe, as "rule: element". */
 export async function faultsOf(page: Page): Promise<string[]> {
-  // By evaluation, as the page's content security policy lets no foreign script in.
+  // Injected by evaluation, because the page's content security policy blocks foreign scripts.
   await page.evaluate(axe.source);
   const found = await page.evaluate(() => (globalThis as unknown as { axe: typeof axe }).axe.run());
   return found.violations
@@ -57,7 +60,7 @@ export async function faultsOf(page: Page): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`));
 }
 
-/** A way to a server that can be interrupted: while it is, connections are cut and none is accepted. */
+/** A connection to a server that can be interrupted: connections are then cut and no new one is accepted. */
 export type Cable = AsyncDisposable & { readonly address: string; interrupt(): void; restore(): void };
 
 export async function cableTo(server: string): Promise<Cable> {

@@ -25,7 +25,7 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
     const { page, problems } = opened;
     const differences = page.getByLabel("What differs from the last good loop");
     const { differences: all } = await api(`compare?left=${session}.${runner}.${loop}`);
-    // That it failed, and how, stands above: the causes do not say it again.
+    // The failure itself is shown above: the causes do not repeat it.
     const expected = (all as Difference[]).filter(({ kind }) => kind !== "failure");
     expect(expected.length).toBeLessThan(all.length);
     await expect.poll(() => differences.locator("li").count(), patience).toBe(Math.min(5, expected.length));

@@ -8,7 +8,7 @@ import { launchBrowser } from "./browser.ts";
 
 const recordings = join(import.meta.dirname, "../../packages/fakes/recordings/skaffold");
 
-/** A browser and a stack that has recorded two developers whose loops differ, for the tests of one block. */
+/** A browser and a stack with two recorded developers whose loops differ, for the tests of one block. */
 export function compared() {
   const cleanup = new AsyncDisposableStack();
   let stack: Stack;

@@ -10,7 +10,7 @@ import { type Opened, openPage } from "./browser.ts";
 /** A folder for exported pages. */
 export type ExportedPages = Disposable & {
   path(name: string): string;
-  /** Runs the command on a Tapedeck, as its users do; `more`: variables. */
+  /** Runs the command on a Tapedeck, as its users do; `more`: environment variables. */
   tapedeck(
     on: Stack,
     more: Readonly<Record<string, string>>,
@@ -31,7 +31,7 @@ export function exportedPages(): ExportedPages {
   };
 }
 
-/** Opens a file from disk, without a network. `asked`: what the browser asked for beside it. */
+/** Opens a file from disk, without a network. `asked`: the browser's other requests. */
 export async function openFile(
   browser: Browser,
   path: string,
@@ -47,7 +47,7 @@ export async function openFile(
   return { ...opened, asked };
 }
 
-/** From the session to the first of its loops that failed. */
+/** Navigates from the session to the first of its failed loops. */
 export async function openFailedLoop(page: Page): Promise<void> {
   const failed = page
     .getByLabel("Loops")

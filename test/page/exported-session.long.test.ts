@@ -23,7 +23,9 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
   let browser: Browser;
   let pages: ExportedPages;
   let file = "";
-  /** Events in it, as the command says. What Skaffold tells of itself at rest may be recorded later. */
+  /**
+   * The number of events in it, as the command reports it. Skaffold's own description at rest may be recorded later.
+   */
   let exported = 0;
 
   const api = async (path: string) => JSON.parse((await stack.httpCall("GET", `/api/v1/${path}`)).body);
@@ -35,7 +37,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     stack = cleanup.use(await startStack({ skaffold: [{ developer: "bob", address: fake.address }] }));
     browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
     await stack.connected();
-    // The output of a loop comes before the next loop begins, as it did when this was recorded.
+    // The output of a loop comes before the next loop begins, as in the original run.
     await fake.playUntil({ v1: 17 });
     await stack.drained(fake);
     await fake.play();
@@ -95,7 +97,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     await page.getByRole("heading", { name: /deploy: unable to recognize "STDIN": no matches for kind/ }).waitFor();
     await page.locator(".log .error", { hasText: /no matches for kind "Deploymint"/ }).waitFor();
     await page.getByLabel("What differs from the last good loop").locator("ol, p").first().waitFor();
-    // What is not in the file is no link.
+    // Items that are not in the file are not links.
     expect(await page.getByRole("link", { name: "bob/shop" }).count()).toBe(0);
     for (const link of await page.getByRole("link").all()) expect(await link.getAttribute("href")).toMatch(/^#\//);
     await page.goBack();
@@ -200,7 +202,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     await page.getByLabel("60 events", { exact: true }).waitFor();
     const { items } = (await api("events?source=bob/shop&limit=1000")) as { items: Item[] };
     const own = items.filter(({ kind }) => kind !== "mirror.received").slice(-60);
-    // Where the state of a moment is not there, that of an earlier one is shown as such.
+    // If the state of a moment is missing, that of an earlier one is shown and labelled so.
     const slider = page.getByLabel("Moment of the session");
     const panel = page.getByLabel("State at this moment");
     const shown = new Set<string>();

@@ -5,11 +5,11 @@ export type Frames = {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly longestMs: number;
-  /** Stretches of script of over 50 ms. */
+  /** The number of script runs of over 50 ms. */
   readonly longTasks: number;
 };
 
-// Evaluated as text: this program has no types of browsers.
+// Evaluated as text: this program has no browser types.
 const watch = `(() => {
   const seen = { times: [], longTasks: 0, isOver: false };
   globalThis.frameTimes = seen;
@@ -23,7 +23,7 @@ const watch = `(() => {
   requestAnimationFrame((now) => { last = now; requestAnimationFrame(next); });
 })()`;
 
-/** How long frames took in the page while something was done. */
+/** Measures the page's frame times while `what` runs. */
 export async function framesDuring(page: Page, what: () => Promise<void>): Promise<Frames> {
   await page.evaluate(watch);
   await what();

@@ -7,7 +7,8 @@ import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import { browserProgram, launchBrowser, openPage, screenshot } from "./browser.ts";
 import { framesDuring } from "./frames.ts";
 
-// Prints how the page keeps up, for people to judge. What is expected holds on any machine: everything arrives and is shown.
+// Prints how well the page keeps up, for people to judge. The assertions hold on any machine: everything arrives and is
+// shown.
 
 const liveSeconds = 60;
 const eventsPerSecond = 200;
@@ -20,7 +21,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
   let seeded: SeededStack;
   let browser: Browser;
   let base = "";
-  /** The load says how busy the machine is with other things. */
+  /** The load shows how busy the machine is with other work. */
   const print = (what: string, figures: object) =>
     console.log(
       `${what}: ${JSON.stringify({ ...figures, cores: cpus().length, load: Math.round(loadavg()[0] ?? 0) })}`,
@@ -33,7 +34,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
   });
   afterAll(() => cleanup.disposeAsync());
 
-  /** A source of which a session runs now. */
+  /** A source with a running session. */
   function sourceNamed(name: string): Source {
     const own = scenario(
       sourceName({ workspace: "acme", developer: name.toLowerCase(), project: "shop", upstream: "skaffold" }),

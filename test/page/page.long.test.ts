@@ -9,7 +9,7 @@ import { browserProgram, type Cable, cableTo, faultsOf, launchBrowser, openPage,
 
 const recordings = join(import.meta.dirname, "../../packages/fakes/recordings/skaffold");
 
-/** Messages of the first API up to the end of the loop that fails first. */
+/** The messages of the first API up to the end of the first failed loop. */
 const untilFailure = { v1: 17 };
 
 type Item = { readonly position: string; readonly kind: string; readonly session: string };

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 import { browserProgram, faultsOf, launchBrowser, openPage, screenshot } from "./browser.ts";
 
-// The rest of what a browser sees is in page.long.test.ts.
+// The rest of the browser tests is in page.long.test.ts.
 
 const recordings = join(import.meta.dirname, "../../packages/fakes/recordings/skaffold");
 
@@ -33,7 +33,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     const { session, runner, loop } = items.at(-1);
     return `/loops/${session}.${runner}.${loop}`;
   };
-  /** The output of a loop comes before the next loop begins, as it did when this was recorded. */
+  /** The output of a loop comes before the next loop begins, as in the original run. */
   const playInOrder = async () => {
     const upstream = fake ?? expect.fail();
     await upstream.playUntil({ v1: 17 });
@@ -83,7 +83,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     const above = page.locator(".failure, .differences");
     const said = (await above.allTextContents()).join("\n");
     expect(said.split("Deploymint")).toHaveLength(2);
-    // The output below says it.
+    // The output below contains it.
     expect(said).not.toContain("kubectl apply: exit status 1");
     await page.locator(".log pre", { hasText: "kubectl apply: exit status 1" }).waitFor();
     expect(problems).toEqual([]);

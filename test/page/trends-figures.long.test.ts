@@ -26,7 +26,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
   });
   afterAll(() => cleanup.disposeAsync());
 
-  /** Dates as Postgres writes them: pg would make moments of them, in this machine's time zone. */
+  /** Keeps dates as Postgres writes them: pg would convert them to moments in this machine's time zone. */
   const getTypeParser = ((oid: number, format?: "text") =>
     oid === types.builtins.DATE ? String : types.getTypeParser(oid, format)) as typeof types.getTypeParser;
 
@@ -35,7 +35,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
   const shownSql = async (chart: Locator) => (await chart.locator(".sql pre").textContent()) ?? "";
   const panel = (page: Page, name: string) => page.locator(`[data-chart="${name}"]`);
 
-  /** The numbers of a chart by its bins, as the table beside it has them. */
+  /** Returns the numbers of a chart by its bins, as in the table beside it. */
   const numbersOf = async (chart: Locator, columns: readonly string[]) => {
     await chart.locator("table").first().waitFor({ state: "attached" });
     const rows = await chart.locator("tr[data-bin]").evaluateAll((found) =>

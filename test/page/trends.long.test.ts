@@ -31,7 +31,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     ["dark", 390],
   ] as const;
 
-  /** Every look of one address: no serious fault, nothing wider than the screen, no script that throws. */
+  /** Checks every view of one address: no serious fault, nothing wider than the screen, no script errors. */
   async function observed(name: string, url: string, text: string): Promise<void> {
     for (const [colorScheme, width] of designs) {
       const viewport = { width, height: width === 390 ? 844 : 900 };
@@ -93,14 +93,17 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     const cause = phone.page.getByLabel("Loops behind it").locator("td.what").first();
     const box = (await cause.boundingBox()) ?? expect.fail("no cause");
     expect([box.width > 300, box.x + box.width <= 390]).toEqual([true, true]);
-    // The visitor's other colours reach what is drawn.
+    // The visitor's other colours apply to everything drawn.
     await page.getByLabel(/^Colours: /).click();
     await page.getByLabel(/^Colours: /).click();
     await screenshot(page, "trends-turned-dark");
   });
 });
 
-/** Of two colours as "rgb(1, 2, 3)", as WCAG defines it: 1 for the same, 21 for black on white. */
+/**
+ * Returns the contrast of two colours given as "rgb(1, 2, 3)", as WCAG defines it: 1 for the same, 21 for black on
+ * white.
+ */
 function contrast(one: string, other: string): number {
   const [low = 0, high = 0] = [one, other].map(luminance).toSorted((a, b) => a - b);
   return (high + 0.05) / (low + 0.05);

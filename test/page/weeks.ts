@@ -6,14 +6,14 @@ import type { SeededStack } from "../stack/seeded-stack.ts";
 const hour = 3_600_000;
 const day = 24 * hour;
 
-/** The first and last day of what `writeWeeks` writes, in UTC. */
+/** The first and last day of the data from `writeWeeks`, in UTC. */
 export const weeks = { from: dayOf(0), to: dayOf(17) };
 
 function dayOf(index: number): string {
   return new Date(startedAt + index * day).toISOString().slice(0, 10);
 }
 
-/** More causes than a chart shows by name. */
+/** More causes than a chart names. */
 const codes = [
   "UNKNOWN",
   "PUSH_ACCESS_DENIED",
@@ -23,7 +23,7 @@ const codes = [
 ] as const;
 const more = ["REGISTRY_GET_DIGEST_ERR", "BUILDPACKS_ERR", "JIB_GRADLE_DEP_NOT_FOUND"] as const;
 
-/** Working days of three developers whose loops differ in length and luck, and of one with Vagrant. */
+/** Writes working days of three developers whose loops differ in length and success, and of one with Vagrant. */
 export async function writeWeeks(on: SeededStack): Promise<void> {
   const all = ["alice", "bob", "carol"].map((developer, index) => worked(developer, index));
   for (const { events } of [...all, vagrantWeeks()]) await writeTogether(on.log, events, 64);
@@ -39,7 +39,7 @@ function worked(developer: string, index: number): Scenario {
   } as const;
   const own = scenario(sourceName(upstream));
   for (let date = 0; date < 18; date++) {
-    // Friday is the first day; nobody works at weekends, and Carol not in the first week.
+    // Friday is the first day; there is no work at weekends, and none by Carol in the first week.
     if ([1, 2, 8, 9, 15, 16].includes(date) || (index === 2 && date < 5)) continue;
     const session = own.session(`0${developer.toUpperCase().replaceAll(/[ILOU]/g, "X")}${date}`);
     session.started({ branch: date % 3 === 0 ? "main" : "feature" }, date * day + index * 1_000);
@@ -74,7 +74,7 @@ function oneLoop(session: Session, began: number, date: number, nth: number, ind
   session.phase("check", isBadCheck ? "failed" : "succeeded", began + slow);
   session.loopEnded(isBadCheck ? "failed" : "succeeded", began + slow + 10);
   if (seed % 5 !== 0) return;
-  // Another change came before that was ready.
+  // Another change came before that loop was ready.
   session.loopStarted(began + slow + 100);
   session.build("web", "started", began + slow + 110);
   session.build("web", "succeeded", began + slow + 1_900);

@@ -17,20 +17,20 @@ import { skaffoldClient } from "../skaffold/client.ts";
 
 type Head = Readonly<Record<string, string>>;
 
-/** An answer as its message (images as rkt may list them: in any order), or what it was refused with. */
+/** An answer as its message (images as rkt may list them: in any order), or its refusal. */
 export type RktAnswer = { readonly result: unknown } | { readonly code: number; readonly message: string };
 
-/** Asks rkt's API on the gateway with bytes, as a client of rkt would. */
+/** Calls rkt's API on the gateway with bytes, as a client of rkt would. */
 export type RktClient = Disposable & {
   readonly unary: ReturnType<typeof skaffoldClient>["unary"];
   ask(rpc: UnaryRpc, request: Uint8Array, head?: Head): Promise<RktAnswer>;
-  /** And the position that the answer is about; "" with an error. */
+  /** Also returns the answer's position; "" with an error. */
   askWhere(rpc: UnaryRpc, request: Uint8Array, head?: Head): Promise<{ answer: RktAnswer; position: string }>;
   /** Follows until so many events have come. */
   events(count: number, filter?: Partial<EventFilter>): Promise<RktEvent[]>;
-  /** Messages of a stream until it has ended, or until it is enough. */
+  /** Reads a stream until it has ended, or until it is enough. */
   stream(rpc: string, request: Uint8Array, isEnough?: (messages: readonly Buffer[]) => boolean): Promise<Buffer[]>;
-  /** Without following. */
+  /** Reads without following. */
   logs(request: Partial<GetLogsRequest>): Promise<string[]>;
 };
 
@@ -50,7 +50,7 @@ export function rktClient(address: string): RktClient {
         if (isEnough(messages)) break;
       }
     }
-    call.on("error", () => {}).cancel(); // leaving the loop does not do it
+    call.on("error", () => {}).cancel(); // leaving the loop does not cancel the call
     return messages;
   }
 

@@ -9,8 +9,8 @@ import {
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
 
 /**
- * Recording 07 with the looks at its host that nobody made: it asks for one pod or image at a time. What they would have
- * told follows from its steps and answers. Without what a client could not ask: by TLS, or when its time was over.
+ * Recording 07 with added polls of its host: the original inspects one pod or image at a time. The answers of these
+ * polls follow from its steps and answers. Omits what a client could not ask: by TLS, or after its timeout.
  */
 export function errorsWithObservations(recording: RecordedUpstream): RecordedUpstream {
   const callOf = (n: number) => {
@@ -29,7 +29,7 @@ export function errorsWithObservations(recording: RecordedUpstream): RecordedUps
   const observations = [
     pods(7.5, new Uint8Array()),
     pods(13.5, ListPodsResponse.encode({ pods: [...prepared, ...second] }).finish()),
-    // One of them was renamed again: what is missing is gone when it is missed twice.
+    // One of them was renamed again: a missing item is gone when it is missed twice.
     pods(23.4, callOf(52).response),
     pods(23.5, callOf(52).response),
     images(24.5, ListImagesResponse.encode({ images: fetched }).finish()),

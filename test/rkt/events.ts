@@ -10,9 +10,9 @@ type Expected = {
   readonly from: string;
   /** Seconds since 1970. */
   readonly time: string;
-  /** Which of rkt's own timestamps `time` is, or "observed": nobody saw it before then. */
+  /** Which of rkt's own timestamps `time` is, or "observed": it was not observed before then. */
   readonly time_source: string;
-  /** When it was certain, and the last poll before that. */
+  /** When it became certain, and the last poll before that. */
   readonly observed_at: string;
   readonly previous_poll_at: string;
   readonly exit_code?: number;
@@ -21,10 +21,10 @@ type Expected = {
   readonly inferred?: boolean;
 };
 
-/** What an event says besides, as far as the expectations have it too. */
+/** An event's other fields that are also in the expectations. */
 const comparedKeys = ["exit_code", "phase", "version", "inferred"] as const;
 
-/** Kinds of facts that rkt has a type of event for. */
+/** The kinds of facts for which rkt has an event type. */
 export const rktKinds: ReadonlySet<string> = new Set([
   ...["pod.prepared", "pod.prepare_aborted", "pod.started", "pod.exited", "pod.collected"],
   ...["app.started", "app.exited", "image.imported", "image.removed"],
@@ -39,8 +39,8 @@ export function dataOf({ data }: Pick<RktEvent, "data"> = { data: [] }): Readonl
 }
 
 /**
- * In one line: type, pod (the ends of its id), pod and app, or image, when, data. When: a timestamp of rkt's, or the look (from 1, of
- * that kind) that showed it.
+ * Formats one line: type, pod (the ends of its id), pod and app, or image, when, data. When: a timestamp of rkt's, or
+ * the poll (from 1, of that kind) that showed it.
  */
 export function lineOf(event: RktEvent, host: RktHost): string {
   const { type, id, from, time } = event;
@@ -54,14 +54,14 @@ export function lineOf(event: RktEvent, host: RktHost): string {
   return [name, subject, when, ...more].join(" ");
 }
 
-/** The number (from 1) of the look at the pods, or images, that showed it first. */
+/** The number (from 1) of the poll of the pods, or images, that showed it first. */
 function observationOf(event: RktEvent, host: RktHost): number {
   return host.pollAt(kindOf(event), Date.parse(dataOf(event).observed_at ?? ""));
 }
 
 /**
- * The same events, in order: of the pods and of the images, which are looked at independently. What nobody saw has the
- * time of the look that showed it first; which look that was must be the same.
+ * Expects the same events, in order: of the pods and of the images, which are polled independently. An unobserved
+ * change has the time of the poll that showed it first; the number of that poll must be the same.
  */
 export function expectEvents(events: readonly RktEvent[], recording: RecordedUpstream, host: RktHost): void {
   const expected = recording.expectedEvents as unknown as readonly Expected[];
@@ -83,7 +83,7 @@ export function expectEvents(events: readonly RktEvent[], recording: RecordedUps
         expect(Number(event?.time), what).toBe(Math.floor((observed ?? 0) / 1_000));
       }
     }
-    // What was actual by one poll came from one look.
+    // Facts of one poll came from one observation.
     const poll = ({ time_source, time, observed_at }: Expected) =>
       `${observed_at} ${time_source === "observed" ? time : ""}`;
     const first = wanted.map((one) => wanted.findIndex((other) => poll(other) === poll(one)));

@@ -2,7 +2,7 @@ import type { RecordedUnary, RecordedUpstream } from "@tapedeck/fakes/rkt/record
 import { InspectImageRequest, InspectPodRequest, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { answerOf } from "./steps.ts";
 
-/** Why a call is answered otherwise than it was recorded, and how: as far as it is given here. */
+/** Why an answer differs from the recorded one, and how: as far as it is given here. */
 export type Exception = {
   readonly why: string;
   readonly answer: (recording: RecordedUpstream, call: RecordedUnary) => object;
@@ -57,12 +57,12 @@ export const exceptions: Readonly<Record<string, Readonly<Record<number, Excepti
   },
 };
 
-/** The recorded answer of that call. */
+/** Returns the recorded answer of that call. */
 function as(n: number): Exception["answer"] {
   return (recording) => answerOf(callOf(recording, n));
 }
 
-/** The requested item as that list had it. Lists have no manifests. */
+/** The requested item as in that list. Lists have no manifests. */
 function listedIn(n: number): Exception["answer"] {
   return (recording, { rpc, request }) => {
     const asked = (rpc === "InspectPod" ? InspectPodRequest : InspectImageRequest).decode(request).id;

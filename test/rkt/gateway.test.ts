@@ -27,10 +27,10 @@ const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "r
 describe("the output of a pod's apps", () => {
   const id = "91d2f685-a122-492d-8bbe-c843c3cdb304";
   const recording = loadRecording(join(fixtures, "08-logs-journal"));
-  // Nobody listed the pods of this recording.
+  // The pods of this recording were never listed.
   const pod: Pod = { ...runningPod(0), id, apps: ["web", "side"].map(appNamed) };
   const listed = hostOf([pod], [pod]);
-  /** Every line that it ever told of the pod; each begins with its app's name. */
+  /** All its log lines of the pod; each begins with its app's name. */
   const lines = [
     ...new Set(
       recording.rows
@@ -49,9 +49,9 @@ describe("the output of a pod's apps", () => {
     const { host, stack, client } = on;
     const heard = async (times: number) => {
       host.playTo("pods", times);
-      // A connection's end gives what the pod said apart from its apps: until then it is held back.
+      // The pod's own lines, apart from its apps, are held back until the connection ends.
       await until(() => host.fake.calls.GetLogs.made === 3 * times, { message: "the logs to be followed" });
-      // What was said comes before the answers to later calls.
+      // Log lines come before the answers to later calls.
       await moreObservations(host.fake);
       await host.fake.goAway();
       const lost = async () => (await stack.events()).filter(({ event }) => event.kind === "upstream.lost").length;
@@ -72,13 +72,13 @@ describe("the output of a pod's apps", () => {
   });
 });
 
-/** A host without images, which says so whenever it is asked. */
+/** A host without images, which it reports at every poll. */
 function hostOf(...pods: readonly (readonly Pod[])[]): RecordedUpstream {
   const made = madeUpRecording({ pods });
   return { ...made, rows: made.rows.filter((row) => row.kind !== "unary" || row.rpc !== "ListImages") };
 }
 
-/** Waits for more polls of a host without images, which the tap polls without end. */
+/** Waits for more polls of a host without images, which the tap polls repeatedly. */
 async function moreObservations(fake: FakeRkt): Promise<void> {
   const goal = fake.polls.images + 3;
   await until(() => fake.polls.images >= goal, { message: "more looks at the images" });
@@ -206,7 +206,7 @@ describe("a host that hangs", () => {
     host.playTo("pods", 1);
     await settled(host, stack, "pods");
     expect(host.fake.calls.ListPods.inFlight).toBe(1);
-    // Else the call would be given up after an hour.
+    // Otherwise the call would only time out after an hour.
     await stack.parts.ingest[Symbol.asyncDispose]();
     await until(() => host.fake.calls.ListPods.inFlight === 0, { message: "the call to be given up" });
   });

@@ -12,27 +12,27 @@ import type { Stack } from "../stack/stack.ts";
 
 export const kinds = ["pods", "images"] as const;
 
-/** A fake rkt host whose recording is played as far as a test wants, and stands still there. */
+/** A fake rkt host that plays its recording up to a point chosen by the test, and stops there. */
 export type RktHost = AsyncDisposable & {
   readonly fake: FakeRkt;
-  /** The regular looks that were recorded, in order. */
+  /** The regular polls in the recording, in order. */
   readonly polls: { readonly [K in InventoryKind]: readonly RecordedUnary[] };
-  /** Lets polls be answered until so many were; never less than before. */
+  /** Allows polls to be answered up to this number; never fewer than before. */
   readonly playTo: (kind: InventoryKind, polls: number) => void;
-  /** All that is allowed was answered, what it made doubtful was asked for, and the next poll hangs. */
+  /** Whether all allowed polls are answered, the resulting doubtful items are inspected, and the next poll hangs. */
   readonly stands: (kind: InventoryKind) => boolean;
-  /** The number (from 1) of the poll that a look was answered at that moment, in ms since 1970. */
+  /** The number (from 1) of the poll that answered an observation at that moment, in ms since 1970. */
   readonly pollAt: (kind: InventoryKind, ms: number) => number;
 };
 
-/** The clock of the tap and that of the fake differ by less, and looks are further apart. */
+/** The clocks of the tap and of the fake differ by less, and polls are further apart. */
 const clockMs = 5;
 
 const kindsOf: { readonly [R in Rpc]?: InventoryKind } = { ListPods: "pods", ListImages: "images" };
 
 /**
- * Stands before its first poll. After the last one nothing is answered any more: not even that one again. Of what was never
- * looked at it answers that there is none, as often as it is asked.
+ * Waits before its first poll. After the last one it answers no more, not even that one again. For a kind that was
+ * never polled it returns none, at every poll.
  */
 export async function startRktHost(
   recording: RecordedUpstream,
@@ -43,7 +43,7 @@ export async function startRktHost(
     const last = polls[kind].at(-1);
     return last === undefined ? [] : [{ ...last, n: Number.MAX_SAFE_INTEGER }];
   });
-  /** When a look was asked for, and how many polls had been answered by then. */
+  /** When each poll was requested, and how many polls had been answered by then. */
   const asked: { readonly [K in InventoryKind]: { readonly at: number; readonly answered: number }[] } = {
     pods: [],
     images: [],
@@ -79,7 +79,7 @@ export async function startRktHost(
   };
 }
 
-/** What the host was allowed to tell is recorded, and query has folded it. */
+/** Resolves when everything that the host was allowed to report is recorded, and query has folded it. */
 export async function settled(host: RktHost, stack: Stack, kind: InventoryKind): Promise<void> {
   await until(() => host.stands(kind), { message: `the host's ${kind} to stand` });
   const isRecorded = () => stack.parts.ingest.status().every(({ waiting }) => waiting === 0);

@@ -1,28 +1,29 @@
-/** A run of a pod as a person reads it from a recording: the looks at the host, and what was done to it. */
+/** A run of a pod as a person reads it from a recording: the polls of the host, and what was done to it. */
 export type LabelledRun = {
   /** First and last four digits of the pod's id. */
   readonly pod: string;
-  /** A code of 0 says nothing, because rkt also reports it of an app that was killed. Absent: it runs. */
+  /** A code of 0 means nothing, because rkt also reports it for an app that was killed. Absent: it runs. */
   readonly outcome?: "failed" | "unknown";
-  /** As in the last look that had it. */
+  /** The state in the last poll that had it. */
   readonly state: string;
   readonly gone?: true;
   readonly apps: number;
   readonly failedApps?: number;
-  /** Whether rkt says when it started. */
+  /** Whether rkt reports when it started. */
   readonly started?: false;
 };
 
 /**
- * By recording, in the order of the ids. Pods that nobody tried to run, and those that no look saw, have no run; nor have those
- * that were there when the recording began, until they end.
+ * By recording, in the order of the ids. Pods without an attempt to run them, and pods that no poll saw, have no run;
+ * pods that existed when the recording began have one only once they end.
  */
 export const labelledRuns: Readonly<Record<string, readonly LabelledRun[]>> = {
-  // The app batch ended with 7 while the two others went on. In the last looks rkt was deleting the pod.
+  // The app batch ended with 7 while the two others continued. In the last polls rkt was deleting the pod.
   "01-full-lifecycle": [
     { pod: "c6e2-ed83", outcome: "failed", state: "UNDEFINED", gone: true, apps: 3, failedApps: 1 },
   ],
-  // D was there between two looks; E was prepared and removed. The last look missed all others: one more would make it certain.
+  // D existed between two polls; E was prepared and removed. The last poll missed all others: one more would make it
+  // certain.
   "02-fast-and-skipped-states": [
     { pod: "07bf-d870", outcome: "unknown", state: "GARBAGE", apps: 1 },
     // Stopped: 15 is the number of the signal.
@@ -40,7 +41,7 @@ export const labelledRuns: Readonly<Record<string, readonly LabelledRun[]>> = {
     { pod: "a1c8-5666", outcome: "failed", state: "EXITED", apps: 1, failedApps: 1 },
     { pod: "bbcf-7077", outcome: "unknown", state: "EXITED", apps: 1 },
   ],
-  // All seven pods were there, and nothing was done to them.
+  // All seven pods existed before, and nothing was done to them.
   "06-filters": [],
   "07-errors": [],
   "10-blocking-start": [

@@ -9,18 +9,18 @@ import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import type { RktAnswer, RktClient } from "./client.ts";
 
-/** What was answered at a place of a log. */
+/** An answer at a position of a log. */
 export type PositionedAnswer = {
   readonly channel: InventoryKind;
   readonly rpc: UnaryRpc;
   readonly request: Uint8Array;
   readonly answer: RktAnswer;
-  /** The position as the answer gave it, and its sequence. */
+  /** The position in the answer, and its sequence. */
   readonly position: string;
   readonly offset: Offset;
 };
 
-/** Everything there is to ask about the pods, or about the images, of a host that only ever has one pod. */
+/** Sends all requests about the pods, or about the images, of a host that only ever has one pod. */
 export async function answersNow(
   channel: InventoryKind,
   client: RktClient,
@@ -34,7 +34,7 @@ export async function answersNow(
           ["InspectPod", InspectPodRequest.encode({ id: podOf(recording) }).finish()],
         ];
   const places: PositionedAnswer[] = [];
-  // An error has no position: it is that of the list before it.
+  // An error has no position: it takes that of the list before it.
   let position = "";
   for (const [rpc, request] of calls) {
     const { answer, position: own } = await client.askWhere(rpc, request);

@@ -16,14 +16,17 @@ import { ask, expectRuns } from "./tables.ts";
 export const recordingsFolder = join(import.meta.dirname, "../../packages/fakes/recordings", "rkt");
 
 export type Scenario = {
-  /** So many answers were compared with recorded ones. */
+  /** The number of answers compared with recorded ones. */
   readonly compared: Readonly<Record<string, number>>;
-  /** By hand, from what was done to the host (the steps): see `lineOf`. Absent: there is an expected-events.jsonl. */
+  /**
+   * Written by hand, from what was done to the host (the steps): see `lineOf`. Absent: there is an
+   * expected-events.jsonl.
+   */
   readonly events?: readonly string[];
-  /** Reasons of what Tapedeck could not see. */
+  /** The reasons of expected gaps. */
   readonly gaps?: readonly string[];
   readonly timeout?: string;
-  /** So many runs of pods and apps are in the operations. */
+  /** The number of runs of pods and apps in the operations. */
   readonly runs?: number;
 };
 
@@ -76,7 +79,7 @@ function testsOf(name: string, scenario: Scenario): void {
         if (name === "01-full-lifecycle") places.push(...(await answersNow(kind, client, recording)));
       }
     };
-    // The two are looked at independently. In turns, each poll would hang for longer, and the tap goes easy on slow hosts.
+    // The two are polled independently. In turns, each poll would hang for longer, and the tap polls slow hosts less.
     await Promise.all(kinds.map(play));
     expect(counts).toEqual(compared);
     expect(excepted.sort((a, b) => a - b)).toEqual(Object.keys(exceptions[name] ?? {}).map(Number));
@@ -98,7 +101,7 @@ function testsOf(name: string, scenario: Scenario): void {
       const log = await stack.events();
       for (const { rpc, request, answer, offset, position, channel } of places) {
         expect(await client.ask(rpc, request, { "tapedeck-at": position })).toEqual(answer);
-        // Looks are 10 ms apart, and a time means all that was recorded until then.
+        // Polls are 10 ms apart, and a time includes all that was recorded until then.
         const last = log.findLast((one) => one.offset <= offset && [channel, "tapedeck"].includes(one.event.channel));
         const at = new Date((last?.recordedAt.getTime() ?? 0) + 2).toISOString();
         expect(await client.ask(rpc, request, { "tapedeck-at": at }), at).toEqual(answer);

@@ -3,7 +3,7 @@ import { type StackHost, startStack } from "../stack/stack.ts";
 import { rktClient } from "./client.ts";
 import { kinds, settled, startRktHost } from "./host.ts";
 
-/** A host with all of Tapedeck on it. */
+/** Starts a host with all of Tapedeck on it. */
 export async function recordedHost(recording: RecordedUpstream, settings: Readonly<Record<string, string>> = {}) {
   await using cleanup = new AsyncDisposableStack();
   const host = cleanup.use(await startRktHost(recording));

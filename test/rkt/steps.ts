@@ -8,7 +8,7 @@ import {
 } from "@tapedeck/fakes/rkt/recording";
 import { messageOf, type RktAnswer } from "./client.ts";
 
-/** So many polls have been answered; then the calls are made that were made then. */
+/** After so many polls, makes the calls that were originally made then. */
 export type PollStep = { readonly polls: number; readonly calls: readonly RecordedUnary[] };
 
 const kindOf: { readonly [R in UnaryRpc]: InventoryKind } = {
@@ -20,9 +20,9 @@ const kindOf: { readonly [R in UnaryRpc]: InventoryKind } = {
 };
 
 /**
- * A recording in the order in which it was made, as far as it is about the pods or about the images. It stands still
- * where something was asked, at every poll that answered something new, and at the one after it: what has to be seen twice
- * is believed then. A poll is a call like any other; of those that answered the same the last one is asked again.
+ * A recording in its original order, as far as it concerns the pods or the images. It stops at every other call, at
+ * every poll with a new answer, and at the one after it: what has to be observed twice is accepted then. A poll is a
+ * call like any other; of those with the same answer the last one is repeated.
  */
 export function stepsOf(recording: RecordedUpstream, kind: InventoryKind): PollStep[] {
   const polls = pollRows(recording, kind);
@@ -44,7 +44,7 @@ export function stepsOf(recording: RecordedUpstream, kind: InventoryKind): PollS
   return steps;
 }
 
-/** What the real one answered. */
+/** The answer of the real rkt. */
 export function answerOf({ rpc, response, error }: RecordedUnary): RktAnswer {
   return error === undefined ? { result: messageOf(rpc, response) } : { code: error.code, message: error.details };
 }

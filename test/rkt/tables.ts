@@ -7,7 +7,7 @@ import { dataOf } from "./events.ts";
 /** A line of expected-events.jsonl about an end. */
 type Exit = { readonly type: string; readonly id: string; readonly from: string; readonly exit_code?: number };
 
-/** What analysts ask: one run for each pod and app that ended, from rkt's start until the look that missed it. */
+/** An analyst's query: one run for each pod and app that ended, from rkt's start until the poll that missed it. */
 export async function expectRuns(
   database: string,
   recording: RecordedUpstream,

@@ -13,7 +13,7 @@ import { bearing, type TestToken } from "../stack/token-stack.ts";
 import { ProviderBrowser } from "./provider-browser.ts";
 import { type ProviderStack, startProviderStack } from "./provider-stack.ts";
 
-// Who did what: recorded by the gateway and by commands, read by admins of the workspace alone, without secrets.
+// Who did what: recorded by the gateway and by commands, readable by admins of the workspace only, without secrets.
 
 const cleanup = new AsyncDisposableStack();
 afterAll(() => cleanup.disposeAsync());
@@ -45,7 +45,7 @@ async function entries(token = admin, query = ""): Promise<AuditEntry[]> {
   return lines.map(({ type: _, ...entry }) => entry);
 }
 
-/** Waits for an entry, because what is done does not wait for it. */
+/** Waits for an entry, because actions do not wait for theirs. */
 const recorded = (expected: object, token = admin) =>
   until(async () => (await entries(token)).find((entry) => matches(entry, expected)), {
     message: JSON.stringify(expected),

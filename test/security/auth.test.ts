@@ -298,7 +298,7 @@ describe("open streams", () => {
 
   it("end when the token expires", async () => {
     const said: string[] = [];
-    /** Undefined if the token was over before the socket was open. */
+    /** Undefined if the token expired before the socket was open. */
     const closed = async (lifetimeMs: number) => {
       const token = await harness.token("acme", ["viewer"], lifetimeMs);
       const socket = new WebSocket(`ws://${harness.on.stack.http}/api/v1/ws`, { headers: bearing(token.text) });

@@ -14,7 +14,7 @@ import { installSkaffold, recordingFolder } from "tapedeck/testing/skaffold-prog
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 
-// One login in place of variables: on a laptop, with a team's Tapedeck whose two ports are anywhere.
+// One login instead of variables: on a laptop, with a team's Tapedeck on any two ports.
 
 const folder = mkdtempSync(join(tmpdir(), "login-"));
 const cleanup = new AsyncDisposableStack();

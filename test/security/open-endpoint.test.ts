@@ -10,7 +10,7 @@ import { httpCall } from "../stack/http-call.ts";
 import { rawClient } from "../stack/raw-call.ts";
 import { bearing, startTokenStack, type TestToken, type TokenStack } from "../stack/token-stack.ts";
 
-// Endpoints for clients that can send no token, on a Tapedeck that requires one.
+// Endpoints for clients that can't send a token, on a Tapedeck that requires one.
 
 const cleanup = new AsyncDisposableStack();
 const open = "globex/eve/shop/skaffold";
@@ -136,7 +136,7 @@ describe("a token that is sent to it", () => {
     expect((await http("/v1/state", { "sec-websocket-protocol": `${bearerProtocol}tdk_guess` })).status).toBe(401);
     const refusal = skaffoldRefusal(await http("/v1/execute", bearing(viewer.text), "POST"));
     expect(refusal).toMatchObject({ code: 7 });
-    // The call is let through, although nothing records the source.
+    // The call is allowed, although the source is not recorded.
     expect(skaffoldRefusal(await http("/v1/execute", bearing(controller.text), "POST"))).toMatchObject({
       info: { reason: "upstream_away" },
     });

@@ -2,7 +2,7 @@
 export class ProviderBrowser {
   readonly #cookies = new Map<string, Map<string, string>>();
 
-  /** One request, without following redirects. */
+  /** Sends one request, without following redirects. */
   async ask(url: string, init: RequestInit = {}): Promise<Response> {
     const { host } = new URL(url);
     const answer = await fetch(url, {
@@ -29,7 +29,7 @@ export class ProviderBrowser {
     this.#cookies.delete(host);
   }
 
-  /** Logs in at the provider's own pages as a person; gives the address at which it answers, without asking it. */
+  /** Logs in at the provider's own pages as a person; returns the redirect address, without requesting it. */
   async logIn(from: string, login: string, callback: string): Promise<string> {
     let at = from;
     let answer = await this.ask(at);

@@ -7,7 +7,8 @@ import { bearing } from "../stack/token-stack.ts";
 import { ProviderBrowser } from "./provider-browser.ts";
 import { type ProviderStack, startProviderStack } from "./provider-stack.ts";
 
-// People of a real OpenID Connect provider (oidc-provider): on every transport with a JWT, and on the page with a session.
+// Users of a real OpenID Connect provider (oidc-provider): on every transport with a JWT, and on the page with a
+// session.
 
 const cleanup = new AsyncDisposableStack();
 afterAll(() => cleanup.disposeAsync());
@@ -150,7 +151,7 @@ describe("signing in on the page", () => {
       401,
       expect.not.stringContaining("=ey"),
     ]);
-    // The provider is not asked again.
+    // The provider is not called again.
     expect(replayed.body).toContain("was answered before");
   });
 

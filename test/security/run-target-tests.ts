@@ -4,10 +4,10 @@ import type { Env, Target } from "./run-target.ts";
 /** These tests check the answer, however slow the machine is. */
 export const patient = { TAPEDECK_ANSWER_WITHIN: "30s" };
 
-/** What is wrong with a laptop's settings, and what is said about it. */
+/** An error in a laptop's settings, and the resulting message. */
 export type Wrong = readonly [string, () => Promise<Env> | Env, RegExp];
 
-/** Tests that commands run unrecorded after one line that says why. */
+/** Tests that commands run unrecorded after one line with the reason. */
 export function testRefused(on: Target, wrong: readonly Wrong[]): void {
   it.each(wrong)("%s", async (_, settings, words) => {
     const { start, run, waiting } = on.laptop({ ...patient, ...(await settings()) });
@@ -18,7 +18,7 @@ export function testRefused(on: Target, wrong: readonly Wrong[]): void {
     expect(line).toMatch(/^tapedeck: this command is not recorded: /);
     expect(line).toMatch(words);
     expect(line).not.toContain("tdk_x");
-    // It is this very process, so its terminal, signals and exit code are the command's.
+    // The command replaces this very process, so the terminal, signals and exit code are the command's.
     expect(rest).toEqual([`running as ${ran.child.pid}`, ""]);
     const without = start("sh", ...command.slice(1));
     await without.ended;
@@ -27,7 +27,7 @@ export function testRefused(on: Target, wrong: readonly Wrong[]): void {
   });
 }
 
-/** What the target does so that nobody knows whether it takes the recording. */
+/** A behaviour of the target that leaves open whether it accepts the recording. */
 export type Undecided = readonly [string, () => Promise<Env>];
 
 /** Tests that commands are recorded on the disk. */

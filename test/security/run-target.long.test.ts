@@ -6,7 +6,7 @@ import { describe } from "vitest";
 import { Target } from "./run-target.ts";
 import { testRefused, testUndecided, type Undecided, type Wrong } from "./run-target-tests.ts";
 
-// Other answers to what `tapedeck run` asks a team's gateway before it starts a command.
+// Other answers of a team's gateway to the check of `tapedeck run` before a command.
 
 const on = new Target();
 const hour = 3_600_000;

@@ -9,7 +9,7 @@ import { describe, expect, it } from "vitest";
 import { portOf, Target } from "./run-target.ts";
 import { patient, testRefused, testUndecided, type Undecided, type Wrong } from "./run-target-tests.ts";
 
-// What `tapedeck run` asks a team's gateway before it starts a command. More answers in run-target.long.test.ts.
+// The check of `tapedeck run` with a team's gateway before a command. More answers in run-target.long.test.ts.
 
 const on = new Target();
 
@@ -41,7 +41,7 @@ const undecided: readonly Undecided[] = [
   ["is not there", async () => ({ TAPEDECK_URL: urlOf("127.0.0.1:9") })],
 ];
 
-/** The recorded frames of the project that these laptops record. */
+/** The recorded frames of these laptops' project. */
 async function framesInLog(): Promise<readonly Buffer[]> {
   const source = sourceName({ workspace: "acme", developer: "dora", project: "shop", upstream: "skaffold" });
   const subjects = [sourceFilter(source)];

@@ -35,7 +35,7 @@ const inherited = Object.fromEntries(
   ),
 );
 
-/** A team's gateway with TLS and tokens, and laptops whose `tapedeck run` asks it before it starts a command. */
+/** A team's gateway with TLS and tokens, and laptops whose `tapedeck run` checks with it before a command. */
 export class Target {
   readonly #cleanup = new AsyncDisposableStack();
   readonly #folder = mkdtempSync(join(tmpdir(), "run-target-"));
@@ -65,17 +65,17 @@ export class Target {
     return this.#now.stack;
   }
 
-  /** "https://localhost:…", where the gateway takes gRPC. */
+  /** The gateway's gRPC address, "https://localhost:…". */
   get to(): string {
     return `https://localhost:${portOf(this.stack.grpc)}`;
   }
 
-  /** Ends with the tests. */
+  /** Calls `end` after the tests. */
   defer(end: () => void): void {
     this.#cleanup.defer(end);
   }
 
-  /** Whether the gateway takes no recording with this token. */
+  /** Whether the gateway refuses recordings with this token. */
   async isRefused(text: string): Promise<boolean> {
     const client = new RecorderClient(
       `localhost:${portOf(this.stack.grpc)}`,
@@ -103,12 +103,12 @@ export class Target {
     return { text: made.text, revoke: () => this.#now.tokens.revoke(made.record.id) };
   }
 
-  /** The settings of a laptop whose token is accepted. */
+  /** The settings of a laptop with an accepted token. */
   async good(): Promise<Env> {
     return { TAPEDECK_TOKEN: (await this.token()).text };
   }
 
-  /** A listener that ends with the tests; gives its port. */
+  /** Starts a listener that ends with the tests; returns its port. */
   async listen(server: Server): Promise<number> {
     await once(server.listen(0, "127.0.0.1"), "listening");
     this.#cleanup.defer(() => void server.close());

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { startTokenStack, type TestToken, type TokenStack } from "../stack/token-stack.ts";
 
-// Signing in on the page: the cookie reads for this gateway's own page, and does nothing else for anybody.
+// Signing in on the page: the cookie grants read access to this gateway's own page, and nothing else to anyone.
 
 const cleanup = new AsyncDisposableStack();
 let tokens: TokenStack;
@@ -31,7 +31,7 @@ async function signedIn(token: string): Promise<string> {
   return `${headers["set-cookie"]}`.split(";")[0] ?? "";
 }
 
-/** What a browser adds to a request of the page itself. */
+/** A browser's headers on the page's own requests. */
 const ofPage = { "sec-fetch-site": "same-origin" };
 const read = "/api/v1/sources";
 

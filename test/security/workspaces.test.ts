@@ -20,17 +20,17 @@ import {
   workspaceScenario,
 } from "../stack/two-workspaces.ts";
 
-// Two workspaces have the same recordings. A token of one asks for the contents of the other, by every method and path,
+// Two workspaces have the same recordings. A token of one requests the contents of the other, by every method and path,
 // in every field that can hold a text.
 
 const [acme, globex] = [workspaceScenario("acme"), workspaceScenario("globex")];
 const cleanup = new AsyncDisposableStack();
 let harness: TokenStack;
 let grpc: RawClient;
-/** Tokens of globex with every role, and one of acme that shows that there is something to see. */
+/** Tokens of globex with every role, and one of acme that proves that data exists. */
 let hers: string;
 let theirs: string;
-/** Positions in the middle and at the end of acme's events, and what leads to a list's next page there. */
+/** Positions in the middle and at the end of acme's events, and the token of a list's next page there. */
 let middle: string;
 let last: string;
 let page: string;
@@ -62,7 +62,7 @@ const names = () => [
   ...[both.job, both.resource, only.acme.pod, only.acme.job],
 ];
 
-/** Fails if bytes contain data of the other workspace, or, unless the request named it, its name. */
+/** Fails if bytes contain data of the other workspace, or its name, unless the request named it. */
 function expectNothing(asked: string, answer: Uint8Array | string, said = ""): void {
   const found = holds(answer, acme.mark) || (!said.includes("acme") && Buffer.from(answer).includes("acme/"));
   expect(found ? `${asked} ${said}: ${Buffer.from(answer).toString("latin1")}` : "").toBe("");
@@ -122,7 +122,7 @@ describe("gRPC", () => {
   it("the other workspace's own token does see its data", async () => {
     const texts = ["", acme.mark, both.resource, only.acme.pod, only.acme.job, only.acme.image, only.acme.box];
     const seen = new Set<string | undefined>();
-    // Some of so many calls at once may be answered with "try again".
+    // Some of so many simultaneous calls may be answered with "try again".
     const areSeen = async () => {
       for (const { method, code, response } of (
         await Promise.all(texts.map((text) => askAll(theirs, {}, text)))
@@ -200,7 +200,7 @@ describe("HTTP", () => {
         expectNothing(path, (await http(path, hers, more)).body, "acme");
       }
     }
-    // How much all workspaces record is nothing for one of them.
+    // The total volume of all workspaces is not shown to one of them.
     expect(JSON.parse((await http("/api/v1/status", hers)).body)).toMatchObject({ log: null });
     const paths = [
       "sources",
@@ -217,7 +217,7 @@ describe("HTTP", () => {
   });
 });
 
-/** Streams of every kind, from the beginning; then both workspaces go on, the other one first. */
+/** Streams of every kind, from the beginning; then both workspaces continue, the other one first. */
 it("no stream reveals another workspace, neither its history nor its new events", async () => {
   const over = new AbortController();
   cleanup.defer(() => over.abort());
@@ -312,7 +312,7 @@ it("no stream reveals another workspace, neither its history nor its new events"
   }
   const jobs = read.filter(({ what }) => what.endsWith("GetJobStream"));
   await until(() => jobs.some(({ text }) => holds(text(), globex.mark)), { message: "a job's stream to begin" });
-  // By the time that who comes now has had all, whatever would have come to those before has.
+  // Once a late reader has everything, the earlier readers have received everything meant for them.
   subscribe("late", {});
   await until(() => holds(said.get("late") ?? "", next), { message: "a late reader to have all" });
   for (const { what, said, text } of read) expectNothing(what, text(), said);

@@ -17,7 +17,7 @@ import { httpCall } from "../stack/http-call.ts";
 import { startStack } from "../stack/stack.ts";
 import { startTwoShards, type TwoShards } from "./two-shards.ts";
 
-// One gateway serves two logs. `team-b` begins in the shard `two`, and everybody else in home.
+// One gateway serves two logs. `team-b` begins in the shard `two`, all others in home.
 
 const folder = mkdtempSync(join(tmpdir(), "shards-"));
 const cleanup = new AsyncDisposableStack();

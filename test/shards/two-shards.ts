@@ -9,20 +9,20 @@ import { makeToken, type Role } from "@tapedeck/shared/tokens/token";
 import { connect } from "nats";
 import { gatewayEnv, type Stack, startStack } from "../stack/stack.ts";
 
-/** A shard as the setting `shards` has it. */
+/** A shard as in the setting `shards`. */
 export type ShardSetting = { readonly workspaces?: readonly string[]; readonly newWorkspaces?: boolean };
 
-/** Two whole Tapedecks, of which the gateway of the first serves the log of the second as its shard `two`. */
+/** Two whole Tapedecks; the gateway of the first serves the log of the second as its shard `two`. */
 export type TwoShards = AsyncDisposable & {
   readonly home: Stack;
   readonly two: Stack;
-  /** A token's text. */
+  /** Returns a token's text. */
   token(workspace: string, ...roles: readonly Role[]): Promise<string>;
-  /** The token of an admin of all workspaces. */
+  /** Returns the token of an admin of all workspaces. */
   adminOfAll(): Promise<string>;
   /** Writes events to a shard's log, and waits until its query has folded them. */
   seed(shard: "home" | "two", events: readonly Event[]): Promise<void>;
-  /** A further gateway on home with other settings of the shards; "host:port" of its HTTP. */
+  /** Starts a further gateway on home with other settings of the shards; returns "host:port" of its HTTP. */
   gateway(shards: readonly (ShardSetting & { readonly name: string })[]): Promise<string>;
 };
 

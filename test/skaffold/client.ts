@@ -9,12 +9,12 @@ export type Answer = {
   readonly metadata: Metadata;
 };
 
-/** A gRPC client that knows no messages, only bytes: what it gets is what was sent. */
+/** A gRPC client that handles plain bytes and decodes no messages: it returns exactly what was sent. */
 export type SkaffoldClient = Disposable & {
   unary(method: string, request?: Uint8Array, metadata?: Record<string, string>): Promise<Answer>;
-  /** Every message until the count is reached, or the stream's end. */
+  /** Reads messages until the count is reached, or the stream ends. */
   take(method: string, count: number, metadata?: Record<string, string>): Promise<Buffer[]>;
-  /** All messages until the server ends the stream. */
+  /** Reads all messages until the server ends the stream. */
   all(method: string, metadata?: Record<string, string>): Promise<Buffer[]>;
 };
 
@@ -39,7 +39,7 @@ export function skaffoldClient(address: string): SkaffoldClient {
       messages.push(message);
       if (messages.length >= count) break;
     }
-    call.on("error", () => {}).cancel(); // leaving the loop does not do it
+    call.on("error", () => {}).cancel(); // leaving the loop does not cancel the call
     return messages;
   };
   return {

@@ -81,10 +81,10 @@ type Show = {
 };
 type Cast = { readonly name: string; readonly lie?: (api: Api, state: Buffer) => Buffer };
 
-/** An answer that came in silence is compared a second later. After this time none is any more. */
+/** An answer from a quiet moment is compared a second later. After this time no comparison follows. */
 const comparedWithinMs = 5_000;
 
-/** A fake Skaffold for each, all recorded by one Tapedeck. */
+/** Starts a fake Skaffold for each, all recorded by one Tapedeck. */
 async function theatre(cast: readonly Cast[]) {
   await using cleanup = new AsyncDisposableStack();
   const shows: Show[] = [];
@@ -112,14 +112,15 @@ async function theatre(cast: readonly Cast[]) {
   };
   return {
     ...{ shows, drifts, stack, count },
-    /** Plays up to there, where the tap looks at GetState, and waits until both answers are compared. */
+    /** Plays to the point where the tap calls GetState, and waits until both answers are compared. */
     async compareAt(rest: Rest, { recording, source, fake, wire }: Show): Promise<void> {
       const before = await count("checks", source);
       await fake.playUntil(rest);
       let observeAgainAt = performance.now() + comparedWithinMs;
       const areCompared = async () => {
         if ((await count("checks", source)) >= before + 2) return true;
-        // On a busy machine an answer may not come in silence, and is not compared. A tap that comes back looks again.
+        // On a busy machine an answer may not come in a quiet moment, and is not compared. A tap that reconnects calls
+        // again.
         if (performance.now() > observeAgainAt) {
           wire.cut();
           observeAgainAt = performance.now() + comparedWithinMs;

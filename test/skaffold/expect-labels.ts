@@ -2,7 +2,7 @@ import { Client } from "pg";
 import { expect } from "vitest";
 import type { LabelledLoop, LabelledRecording } from "./labelled-loops.ts";
 
-/** Compares what SQL says of a source with what a person read from its recording. Its session must be over. */
+/** Compares SQL results about a source with a person's reading of its recording. Its session must be over. */
 export async function expectLabels(database: string, labelled: LabelledRecording, source: string): Promise<void> {
   const client = new Client(database);
   await client.connect();
@@ -47,7 +47,7 @@ const red = `select (select loop from tapedeck.loop_times where id = loop_id) as
 const failures = `select phase, split_part(subject, ':', 1) as subject, error_code as code
   from tapedeck.failures where source = $1 order by position`;
 
-/** A failed loop has one cause; what followed from it is none. */
+/** A failed loop has one cause; consequential failures are none. */
 function failureRows({ loops, failedAlone = [] }: LabelledRecording) {
   const causes = [
     ...loops.flatMap(({ outcome, cause }) => (outcome === "failed" && cause ? [cause] : [])),
@@ -56,7 +56,7 @@ function failureRows({ loops, failedAlone = [] }: LabelledRecording) {
   return causes.map(([phase, subject, code]) => ({ phase, subject, code }));
 }
 
-/** All that was built in the source's project: one source's builds, of one day. */
+/** All builds in the source's project: one source's builds, of one day. */
 const slowest = `select artifact, builds::int, built_ms::int as "builtMs", p50_ms as p50, p90_ms as p90
   from tapedeck.slowest_artifacts where project = split_part($1, '/', 3) order by artifact`;
 

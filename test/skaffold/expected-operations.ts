@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** An operation as a recording's own JSON shows it; written against the JSON, not against the product's code. */
+/** An operation as a recording's own JSON shows it; derived from the JSON, not from the product's code. */
 export type ExpectedOperation = {
   readonly kind: "loop" | "build" | "test" | "deploy";
   readonly subject: string;
@@ -25,8 +25,8 @@ const outcomes: Readonly<Record<string, string>> = {
 export type InjectedEvent = { readonly body: unknown; readonly after: number };
 
 /**
- * Builds, tests, deploys and loops of v1, and the cache hits that only v2 tells. Events that Handle calls put into v1
- * (their bodies are given, in order) are no operations of Skaffold's.
+ * Returns builds, tests, deploys and loops of v1, and the cache hits that only v2 reports. Events that Handle calls put
+ * into v1 (their bodies are given, in order) are not Skaffold's operations.
  */
 export function expectedOperations(folder: string, injected: readonly InjectedEvent[] = []): ExpectedOperation[] {
   const pending = [...injected];
@@ -55,7 +55,7 @@ export function expectedOperations(folder: string, injected: readonly InjectedEv
     const outcome = outcomes[status];
     if (outcome === undefined) return;
     if (kind === "loop" && !open.has(key) && lastLoop.index !== undefined) {
-      // A sync that is tried again ends the same loop again: its last word counts.
+      // A retried sync ends the same loop again: its last status counts.
       const durationMs = millis(at - lastLoop.started);
       done[lastLoop.index] = { kind, subject, outcome, durationMs, cacheHit: false };
       return;
@@ -122,12 +122,12 @@ function nanos(timestamp: string): bigint {
   return BigInt(Date.parse(`${seconds}Z`)) * 1_000_000n + BigInt(fraction.padEnd(9, "0"));
 }
 
-/** To the nearest millisecond would invent; the product floors, as SQL's integer milliseconds do. */
+/** Rounding to the nearest millisecond would invent time; the product floors, as SQL's integer milliseconds do. */
 function millis(duration: bigint): number {
   return Number(duration / 1_000_000n);
 }
 
-/** A Handle body says less than the stream: everything that it says is in the event. */
+/** A Handle body has fewer fields than the stream: all its fields are in the event. */
 function isSameEvent(body: Json, event: Json): boolean {
   return (
     Object.entries(body).length > 0 &&

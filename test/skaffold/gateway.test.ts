@@ -49,7 +49,7 @@ const controls = async () =>
     detail?.$case === "control" ? [{ kind, ...detail.value }] : [],
   );
 
-/** All, when each that was requested was answered: an answer is recorded after it was given. */
+/** Resolves with all calls once each request has its answer: an answer is recorded after it was given. */
 const answeredControls = () =>
   until(
     async () => {
@@ -309,7 +309,7 @@ describe("without a receiver for a control call", () => {
     const since = performance.now();
     const overGrpc = await client.unary(v1("Execute"), intent({ build: true }));
     const overHttp = await stack.httpCall("POST", "/v2/execute", {}, '{"build":true,"deploy":true}');
-    expect(performance.now() - since).toBeLessThan(29_000); // not the half minute after which a call is given up
+    expect(performance.now() - since).toBeLessThan(29_000); // not the half-minute timeout of a call
     expect(overGrpc).toMatchObject({ code: 14, message: expect.stringMatching(words) });
     expect(infoOf(overGrpc)).toMatchObject({ reason: code });
     expect(overHttp.status).toBe(503);

@@ -1,20 +1,23 @@
-/** A dev loop as a person reads it from a recording's messages. Phases that are not named took 0 ms. */
+/** A dev loop as a person reads it from a recording's messages. Unnamed phases took 0 ms. */
 export type LabelledLoop = {
   readonly outcome: "succeeded" | "failed" | "unknown";
-  /** Whole milliseconds that were waited for each phase; they add up to the loop. Absent: its end was not recorded. */
+  /** Whole milliseconds spent waiting for each phase; they add up to the loop. Absent: its end was not recorded. */
   readonly waited?: Partial<Record<"sync" | "build" | "render" | "deploy" | "check" | "other", number>>;
-  /** What failed first: phase, artifact, error code. */
+  /** The first failure: phase, artifact, error code. */
   readonly cause?: readonly [phase: string, subject: string, code: string];
   readonly overtaken?: true;
 };
 
-/** From the end of a failed loop to that of the next good one, by their numbers; no good one and no time while red. */
+/**
+ * From the end of a failed loop to that of the next good one, by their numbers; `green` and `redMs` are absent while
+ * red.
+ */
 export type LabelledRed = { readonly failed: number; readonly green?: number; readonly redMs?: number };
 
 /** All builds of an artifact: each one's whole milliseconds, in order. */
 export type LabelledArtifact = {
   readonly builtMs: readonly number[];
-  /** How many of them failed, and of those how many the next build did not repeat. */
+  /** How many of them failed, and how many of these failures the next build did not repeat. */
   readonly failed?: number;
   readonly flakes?: number;
   readonly percentiles: { readonly p50: number; readonly p90: number };
@@ -23,7 +26,7 @@ export type LabelledArtifact = {
 export type LabelledRecording = {
   readonly loops: readonly LabelledLoop[];
   readonly red: readonly LabelledRed[];
-  /** What failed outside of loops: phase, subject, error code. */
+  /** Failures outside of loops: phase, subject, error code. */
   readonly failedAlone?: readonly (readonly [phase: string, subject: string, code: string])[];
   /** By name; absent: not labelled. */
   readonly artifacts?: Readonly<Record<string, LabelledArtifact>>;
@@ -39,11 +42,11 @@ const failed = (
 const noDevLoop: LabelledRecording = { loops: [], red: [] };
 
 /**
- * Every recording has an entry. Worked out by hand. Each message of v1, and those of v2 about the task Render, was written
- * down with its whole milliseconds since the loop's "In Progress"; a phase is the difference between its two messages. A status
- * check runs inside its deploy, whose time is the rest. Builds follow each other here, so all of them count. What is left of
- * the loop is "other". The loops of 15-* are all alike, and without v2 nothing tells of rendering: a script that knew nothing
- * but that list subtracted for them.
+ * Every recording has an entry. Worked out by hand. Each message of v1, and those of v2 about the task Render, was
+ * written down with its whole milliseconds since the loop's "In Progress"; a phase is the difference between its two
+ * messages. A status check runs inside its deploy, whose time is the rest. Builds are sequential here, so all of them
+ * count. The rest of the loop is "other". The loops of 15-* are all alike, and without v2 no message reports rendering:
+ * a script whose only input was that list did the subtractions for them.
  */
 export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
   "01-dev-success-3-artifacts-5-iterations": {
@@ -72,7 +75,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 150, render: 1, deploy: 68, other: 5 }),
       failed(["deploy", "", "DEPLOY_KUBECTL_USER_ERR"], { build: 41, render: 1, deploy: 60, other: 4 }),
       ready({ build: 53, render: 2, deploy: 76, other: 1 }),
-      // The manifest is not YAML: nothing but rendering says so.
+      // The manifest is not YAML: only rendering reports it.
       failed(["render", "", "UNKNOWN_ERROR"], {}),
     ],
     red: [{ failed: 2, green: 3, redMs: 1_859 }, { failed: 4 }],
@@ -111,7 +114,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
     ],
     red: [],
   },
-  // Its port was taken: it said nothing but on its console, and ended.
+  // Its port was taken: it printed only to its console, and ended.
   "07-two-processes-same-port/process-c-collides-while-a-runs": noDevLoop,
   "08-handle-custom-events": {
     loops: [
@@ -321,7 +324,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
   "17-invalid-utf8-in-build-output": {
     loops: [
       ready({ build: 153, render: 2, deploy: 73, other: 4 }),
-      // The stream of v2, which tells of rendering, had broken.
+      // The stream of v2, which reports rendering, had broken.
       ready({ build: 56, deploy: 86, other: 3 }),
       ready({ build: 47, deploy: 63, other: 3 }),
       { outcome: "unknown" },

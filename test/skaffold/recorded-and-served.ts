@@ -18,13 +18,13 @@ import { labelledLoops } from "./labelled-loops.ts";
 
 const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "skaffold");
 
-/** Recorded states that Tapedeck answers otherwise, by name, with the reason. */
+/** Recorded states that Tapedeck answers differently, by name, with the reason. */
 const otherStates: Readonly<Record<string, string>> = {
   "05-control-api-auto-off/v2-state-07-after-v2-execute.json": "v2 control calls are not repeated: they act here",
   "05-control-api-auto-off/v2-state-08-after-v2-auto-build-on.json": "v2 control calls are not repeated: they act here",
 };
 
-/** Recorded calls that are answered otherwise, by label, with the reason. */
+/** Recorded calls that are answered differently, by label, with the reason. */
 const otherAnswers: Readonly<Record<string, { readonly status: number; readonly why: string }>> = {
   "Origin header (CORS?)": { status: 403, why: "pages from elsewhere are refused" },
   "Host header of another name": { status: 403, why: "foreign Host names are refused" },
@@ -152,7 +152,7 @@ function testsOf(scenario: string): void {
     }
   });
 
-  /** Sends the later intents of one call when the loop of the intent before has ended. */
+  /** Sends the later intents of one call when the loop of the previous intent has ended. */
   async function laterSteps({ t, path, method, requestBody, status }: RecordedHttpCall, { v1 }: ReplayStep["counts"]) {
     if (method !== "POST" || path !== "/v1/execute" || status !== 200) return;
     const intents = Object.entries(parsed(requestBody ?? "") ?? {}).filter(([, wanted]) => wanted === true);
@@ -191,7 +191,8 @@ function testsOf(scenario: string): void {
     };
     const reason = otherStates[name];
     if (reason === undefined) {
-      // At rest: what no event tells (flags, which fields a version has) comes with the tap's next look at GetState.
+      // At rest: facts that no event reports (flags, the fields of a version) come with the tap's next call of
+      // GetState.
       const isRight = async () => expect(await answer()).toEqual(expected) ?? true;
       await until(isRight, { message: name }).catch(({ cause }) => Promise.reject(cause));
     } else expect(await answer(), reason).not.toEqual(expected);
@@ -267,7 +268,7 @@ function stepsOf(scenario: string, recording: RecordedUpstream): ReplayStep[] {
   return [...states, ...calls].sort((a, b) => a.at - b.at);
 }
 
-/** The recorder of 12c opened v2 only when all was over: the events' own times tell what had happened when. */
+/** The recorder of 12c opened v2 only when all was over: the events' own times show what had happened when. */
 function isLateReader({ name }: RecordedUpstream): boolean {
   return name === "12c-wait-for-connection";
 }
@@ -283,7 +284,7 @@ function happenedAt(
 }
 
 /**
- * Calls that say nothing about Tapedeck: GetState is compared from its own files; the HTTP server of 0.40 had other
+ * Calls that are irrelevant to Tapedeck: GetState is compared from its own files; the HTTP server of 0.40 had other
  * bodies and paths for errors than every later one; 12b's call found the port closed.
  */
 function isElsewhere({ generation, name }: RecordedUpstream, { path, method, status }: RecordedHttpCall): boolean {
@@ -302,7 +303,10 @@ function callsOf(folder: string): RecordedHttpCall[] {
   }
 }
 
-/** What Handle calls put into v1, and after how many events: those are marked injected, and no operations of Skaffold's. */
+/**
+ * Events that Handle calls put into v1, and after how many events: they are marked injected, and are not Skaffold's
+ * operations.
+ */
 function injectedBy(folder: string): InjectedEvent[] {
   return callsOf(folder)
     .filter(({ path, status }) => path === "/v1/events/handle" && status === 200)

@@ -1,8 +1,8 @@
 import { recordedAndServed } from "./recorded-and-served.ts";
 
 /**
- * With those of `recordings.test.ts`: every recording that is one process from its start (15-* and 16 are experiments on
- * the server).
+ * Together with those of `recordings.test.ts`: every recording that is one process from its start (15-* and 16 are
+ * experiments on the server).
  */
 const recordings = [
   "01-dev-success-3-artifacts-5-iterations",

@@ -59,7 +59,7 @@ export function expectIs(schema: string, value: unknown): void {
   expect({ schema, value, wrong: wrong.slice(0, 5) }).toEqual({ schema, value, wrong: [] });
 }
 
-/** The name of the schema that the document gives for an answer; of a stream: for each of its messages. */
+/** Returns the name of the document's schema for an answer; for a stream: for each of its messages. */
 export function schemaOf(path: string, status: number, type: string, method = "get"): string {
   const { schema, "x-itemSchema": item } =
     document.paths[path]?.[method]?.responses[status]?.content?.[type] ?? ({ schema: {} } as MediaType);

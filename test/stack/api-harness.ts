@@ -8,7 +8,7 @@ const sourceOf = (name: string) => {
   const [workspace = "", developer = "", project = ""] = name.split("/");
   return sourceName({ workspace, developer, project, upstream: "skaffold" });
 };
-/** A scenario's milliseconds, as the API writes times. */
+/** Formats a scenario's milliseconds as the API writes times. */
 export const time = (ms: number) => new Date(startedAt + ms).toISOString().replace(".000Z", "Z");
 
 /** Alice builds in two sessions, on two days; Bob's first build runs; Carol is in another workspace. */

@@ -121,7 +121,7 @@ it("shell completion knows commands, flags and source names", async () => {
     (await tapedeck("complete", "--", ...line)).out.split("\n").map((row) => row.split("\t")[0]);
   expect(await words("sta")).toEqual(expect.arrayContaining(["status", "state", "stats"]));
   expect(await words("tail", "--si")).toContain("--since");
-  // A shell waits half a second for names, which a busy machine may need for the question alone.
+  // A shell waits half a second for names, which a busy machine may need for the request alone.
   const named = async () => (await words("logs", "-s", "")).includes("alice/shop");
   await until(named, { message: "the name of the source" });
   for (const shell of ["bash", "zsh", "fish"]) expect((await tapedeck("completion", shell)).out).toContain("tapedeck");

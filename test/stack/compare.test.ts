@@ -10,7 +10,7 @@ import { recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "./stack.ts";
 
-// Why a loop failed, and what differs from another one, of what real Skaffolds did.
+// Why a loop failed, and how it differs from another one, in the work of real Skaffolds.
 
 type Item = Readonly<Record<string, string>> & { readonly runner: number; readonly loop: number };
 type Failure = {
@@ -186,7 +186,7 @@ it("is the same over gRPC", async () => {
 });
 
 it("is the same with the client", async () => {
-  // What Skaffold tells of itself at rest may be recorded between two questions.
+  // Skaffold's own description at rest may be recorded between two requests.
   const position = expect.any(String);
   using tapedeck = connect({ url: `http://${stack.http}` });
   expect(await tapedeck.compare("bob/shop")).toEqual({ ...(await compare("left=bob/shop")), position });
@@ -251,7 +251,7 @@ it("answers the same each time, and tells how long that takes", async () => {
     answers.push(await compare("left=bob/shop&right=alice/shop"));
     times.push(Math.round(performance.now() - begun));
   }
-  // A busy machine says nothing of the bound of one second.
+  // A busy machine proves nothing about the bound of one second.
   console.log(`compare: ${times.join(", ")} ms`);
   for (const answer of answers) expect(answer).toEqual(answers[0]);
 });

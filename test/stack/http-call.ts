@@ -2,7 +2,7 @@ import { type IncomingHttpHeaders, request } from "node:http";
 
 export type HttpAnswer = { readonly status: number; readonly body: string; readonly headers: IncomingHttpHeaders };
 
-/** One request as given: fetch would not let a test choose Host, or send a body with any method. */
+/** Sends one request as given: fetch does not let a test choose Host, or send a body with any method. */
 export function httpCall(
   address: string,
   method: string,

@@ -46,7 +46,7 @@ export class Maintained {
     return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
   }
 
-  /** The line that a command prints first. */
+  /** The first line that a command prints. */
   at(command: string, context = ""): string {
     return `tapedeck: ${command} at http://${this.harness.on.stack.http}${context}\n`;
   }

@@ -11,7 +11,7 @@ export type RawCall = {
   readonly write: (message: Uint8Array) => void;
   readonly end: () => void;
   readonly cancel: () => void;
-  /** Resolves when the server has ended the call, or the client has left (code 1). */
+  /** Resolves when the server has ended the call, or the client has cancelled it (code 1). */
   readonly over: Promise<StatusObject>;
   /** Resolves with the first message, or with the end of a call without one. */
   readonly answer: Promise<Buffer | StatusObject>;
@@ -21,9 +21,9 @@ export type RawCall = {
 
 export type RawClient = Disposable & {
   readonly open: (path: string, metadata?: Readonly<Record<string, string>>) => RawCall;
-  /** One request; the first message or how it ended. */
+  /** Sends one request; resolves with the first message or the call's status. */
   readonly ask: Asks<Buffer | StatusObject>;
-  /** One request; 0 when it is answered, or a stream has begun. */
+  /** Sends one request; resolves with 0 when it is answered, or a stream has begun. */
   readonly code: Asks<number>;
 };
 
@@ -53,7 +53,7 @@ export function rawClient(address: string, channel: ChannelCredentials = credent
       messages.push(message);
       first.resolve(message);
     });
-    // The status can overtake messages that wait to be taken.
+    // The status can overtake messages that are not read yet.
     const taken = new Promise((resolve) => call.on("end", resolve));
     const ended = Promise.all([over, taken]).then(([status]) => status);
     return {

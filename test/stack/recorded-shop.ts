@@ -8,7 +8,7 @@ import { recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll } from "vitest";
 import { type Stack, startStack } from "./stack.ts";
 
-/** A stack that records alice/shop, whose Skaffold is to be played, and commands as people and scripts type them. */
+/** A stack that records alice/shop, whose Skaffold the test plays, and commands as people and scripts type them. */
 export function recordedShop() {
   const folder = mkdtempSync(join(tmpdir(), "commands-"));
   const cleanup = new AsyncDisposableStack();

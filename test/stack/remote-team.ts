@@ -114,7 +114,7 @@ export class Team {
     return JSON.parse(text) as Answer;
   }
 
-  /** A control call as an IDE makes it, without knowledge of taps. */
+  /** Sends a control call as an IDE does, unaware of taps. */
   execute(bearer: string, source: string): Promise<{ readonly code: number; readonly details: string }> {
     const client = new Client(this.to.replace("https://", ""), credentials.createSsl(readFileSync(this.#now.caFile)));
     const metadata = new Metadata();

@@ -139,7 +139,7 @@ beforeAll(async () => {
     await exportTo(origin, from, fileOf(move));
     const [developer = "", project = ""] = to.split("/");
     if (move === "skaffold") await importPart(target, fileOf(move), { developer, project });
-    // A rkt host keeps its name without being asked to.
+    // A rkt host keeps its name by default.
     const summary = await importFile(target, fileOf(move), move === "rkt" ? {} : { developer, project });
     expect(summary).toMatch(
       new RegExp(
@@ -423,7 +423,7 @@ it("an event log of Skaffold is imported with progress, under the name that is r
     said.mockRestore();
     vi.unstubAllEnvs();
   });
-  // Event logs are compared with what is there over HTTP first.
+  // Event logs are first compared with the existing events over HTTP.
   const options = { url: `http://${target.http}`, redact: "on", developer: "Erin B", project: "Log" } as const;
   await importFiles([file], options, progress);
   expect(said.mock.calls.join("\n")).toMatch(

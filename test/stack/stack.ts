@@ -40,24 +40,24 @@ export type StackOptions = {
   readonly env?: Readonly<Record<string, string>>;
   /** Settings of one service alone. */
   readonly envOf?: Partial<Readonly<Record<"ingest" | "query" | "gateway", Readonly<Record<string, string>>>>>;
-  /** The connection of the stack's own reader of the log, where NATS does not let everybody in. */
+  /** The connection of the stack's own reader of the log, if NATS restricts access. */
   readonly connect?: () => Promise<NatsConnection>;
   /** Ingest's times; longer than by default where a test is not about them. */
   readonly times?: RecordingTimes;
-  /** By default the stack starts its own, which end with it. */
+  /** By default the stack starts its own servers, which end with it. */
   readonly servers?: StackServers;
 };
 
 /** Servers that outlive the services, so that services can be restarted on the same data. */
 export type StackServers = {
   readonly nats: TestNats;
-  /** Connection string. */
+  /** The database's connection string. */
   readonly database: string;
 };
 
 export type FrameCounts = { readonly v1?: number; readonly v2?: number; readonly logs?: number };
 
-/** An upstream at its address, and what it has said to whoever is connected. */
+/** An upstream's address, and what it has sent to its connected readers. */
 export type Told = { readonly address: string; readonly said: FrameCounts };
 
 /** All of Tapedeck in one process, on a NATS and a database of its own, with every port chosen by the kernel. */
@@ -73,24 +73,27 @@ export type Stack = AsyncDisposable & {
     readonly query: Query;
     readonly gateway: Gateway;
   };
-  /** Connection string. */
+  /** The database's connection string. */
   readonly database: string;
   readonly log: LogReader;
-  /** Where query and ingest serve their health and metrics, "host:port". */
+  /** The health and metrics addresses of query and ingest, "host:port". */
   readonly queryHealth: string;
   readonly ingestHealth: string;
-  /** The first source's upstream is connected. */
+  /** Resolves when the first source's upstream is connected. */
   connected(): Promise<void>;
-  /** The newest session of the first source holds that many frames of each channel, and query has folded them. */
+  /**
+   * Resolves when the newest session of the first source holds that many frames of each channel, and query has folded
+   * them.
+   */
   recorded(frames: FrameCounts): Promise<void>;
-  /** The descriptions of a rkt host's pods and images are in the log, and query has folded them. */
+  /** Resolves when the descriptions of a rkt host's pods and images are in the log, and query has folded them. */
   described(): Promise<void>;
   /**
-   * Everything that the taps have emitted is in the log, and query has folded it. What an upstream has sent may still be
-   * on its way to the tap: of those that are given, all of it is waited for.
+   * Resolves when everything that the taps have emitted is in the log, and query has folded it. An upstream's messages
+   * may still be in flight to the tap: waits for all messages of the given upstreams.
    */
   drained(...reported: readonly Told[]): Promise<void>;
-  /** Query has folded all that is in the log. */
+  /** Resolves when query has folded the whole log. */
   caughtUp(): Promise<void>;
   sessionEnded(): Promise<void>;
   events(): Promise<RecordedEvent[]>;
@@ -110,7 +113,7 @@ export async function startStack(options: StackOptions): Promise<Stack> {
   const database = options.servers?.database ?? cleanup.use(await freshDatabase(migrated)).url;
   const sources = [
     ...skaffold.map((source) => ({ developer: "alice", project: "shop", upstream: "skaffold", ...source })),
-    // A fake host has nothing else to do, and a recording is played as fast as it is asked for.
+    // A fake host has no other work, and a recording plays as fast as it is polled.
     ...rkt.map((host) => ({ developer: "h1", project: "host", upstream: "rkt", load: "100", ...host })),
     ...vagrant.map((source) => ({ developer: "alice", project: "shop", upstream: "vagrant", ...source })),
   ];

@@ -106,8 +106,8 @@ export function holds(bytes: Uint8Array | string, text: string): boolean {
 }
 
 /**
- * An encoded request with this text in every field that can hold it; of each `oneof` the member that `pick` counts to.
- * Without a text it is empty.
+ * An encoded request with this text in every field that can hold it; for each `oneof` the member that `pick` selects.
+ * It is empty without a text.
  */
 export function filled(desc: DescMessage, text: string, pick: number, depth = 0): Uint8Array {
   const writer = new BinaryWriter();

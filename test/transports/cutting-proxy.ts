@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** Stands between readers and a server that may come and go: a stable address, and cuts in the middle of anything. */
+/**
+ * A proxy between readers and a server that may come and go: has a stable address, and cuts connections at any point.
+ */
 export type CuttingProxy = AsyncDisposable & {
   /** "host:port" */
   readonly address: string;
@@ -9,7 +11,7 @@ export type CuttingProxy = AsyncDisposable & {
   cutAfter: number | undefined;
 };
 
-/** `server`: "host:port" of the moment. */
+/** `server`: the current "host:port". */
 export async function cuttingProxy(server: () => string): Promise<CuttingProxy> {
   const sockets = new Set<Socket>();
   const keep = (socket: Socket) => {

@@ -96,7 +96,7 @@ describe("in trouble", () => {
     await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq: 5 });
     await connection.close();
     const expected = { code: "out_of_range", field: "after", earliest: on.endAt(4) };
-    // Bob's state at 3 is known still, but not all that came after it.
+    // Bob's state at 3 is still known, but not everything after it.
     const asked = [{ after: on.at(1) }, { after: on.at(3), state: true, filter: { sources: ["bob/shop"] } }];
     for (const transport of transports) {
       for (const one of asked) {

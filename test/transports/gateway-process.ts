@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 
-/** A gateway in a process of its own, which reports its memory. */
+/** A gateway in a separate process, which reports its memory. */
 export type GatewayProcess = AsyncDisposable & {
   readonly grpc: string;
   readonly http: string;

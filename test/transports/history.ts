@@ -1,13 +1,13 @@
 import { seqIn } from "@tapedeck/shared/testing/positions";
 import type { Message } from "./transport.ts";
 
-/** An event that a reader has to get. */
+/** An event that a reader must get. */
 export type Due = { readonly seq: number; readonly id: string };
 
 /**
- * What is wrong with what one reader received over all its connections, in the order in which it came: nothing, if it
- * got what was due, in order, once each, and nothing else, and no mark (bookmark, caught_up …) promised an event that
- * came only later.
+ * Returns the errors in the messages of one reader over all its connections, in order of arrival: none if it got all
+ * due events, in order, once each, and nothing else, and no mark (bookmark, caught_up …) promised an event that came
+ * only later.
  */
 export function wrongWith(received: readonly Message[], due: readonly Due[]): string[] {
   const wrong: string[] = [];

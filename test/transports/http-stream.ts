@@ -10,7 +10,7 @@ export const serverSentEvents: Transport = httpStream("server-sent events", "tex
   const parser = createParser({
     onEvent: ({ event, id, data }) => {
       const message = JSON.parse(data) as Message;
-      // The fields that EventSource reads have to agree with the message.
+      // The fields that EventSource reads must agree with the message.
       if (event === "error") throw refused(message);
       if (id !== message.position) throw new Error(`id ${id} of a message at ${message.position}`);
       if ((event ?? "event") !== message.type) throw new Error(`event: ${event} of a message ${message.type}`);
@@ -65,7 +65,7 @@ async function open(
   const query = new URLSearchParams();
   for (const [field, values] of Object.entries(filter))
     for (const value of values) query.append(field.slice(0, -1), value);
-  // EventSource sends its last position in a header; the URL that it repeats begins earlier, and must not count.
+  // EventSource sends its last position in a header; the URL that it repeats begins earlier, and must be ignored.
   const resumes = accept === "text/event-stream" && after?.includes("-") === true && !after.includes(":");
   if (after !== undefined) query.set("after", resumes ? "start" : after);
   if (until !== undefined) query.set("until", until);
@@ -88,7 +88,7 @@ async function open(
   throw refused(JSON.parse(text), response.statusCode);
 }
 
-/** A code is the system's or Node's; ours have none. */
+/** Only errors of the system or Node have a code; ours have none. */
 function isBroken(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause;
 }

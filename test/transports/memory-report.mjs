@@ -1,7 +1,7 @@
-// Loaded before a service that was started with --expose-gc: answers "memory" with the bytes that are in use.
+// Loaded before a service that is started with --expose-gc: answers "memory" with the bytes in use.
 process.on("message", (message) => {
   if (message !== "memory") return;
-  // Twice: what the first has finalized is garbage for the second.
+  // Runs twice: the second run collects what the first has finalized.
   globalThis.gc();
   globalThis.gc();
   const { heapUsed, external } = process.memoryUsage();

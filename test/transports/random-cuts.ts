@@ -42,9 +42,9 @@ export type CutsResult = {
 };
 
 /**
- * Readers with filters of their own follow a log that is being written. Each connection is cut at a random place: its
+ * Readers with different filters follow a log that is being written. Each connection is cut at a random point: its
  * reader leaves in the middle, the network breaks between two bytes, or the gateway is stopped and another one started.
- * The next one resumes after the last position, on any transport. In the end every reader has to have its history.
+ * The next connection resumes after the last position, on any transport. In the end every reader must have its history.
  */
 export async function randomCuts(cuts: number): Promise<CutsResult> {
   const random = seeded("random cuts of subscriptions");
@@ -68,7 +68,7 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
     },
   );
 
-  // When nothing more is written, a reader that waits for its cut would wait for ever.
+  // Once writing stops, a reader that waits for its cut would wait for ever.
   const silent = new AbortController();
   void writing.finally(() => silent.abort());
 
@@ -175,7 +175,7 @@ async function write(
   }
 }
 
-/** Gateways of the stack's log and query, one after the other. */
+/** Runs gateways on the stack's log and query, one after the other. */
 function restartable({ stack }: SeededStack) {
   let gateway: Gateway | undefined;
   let addresses = { grpc: "127.0.0.1:1", http: "127.0.0.1:1" };

@@ -49,7 +49,7 @@ beforeAll(async () => {
     session.build("api", "started");
   }
   await addEvents();
-  // More than a subscription passes over without a word.
+  // More than a subscription skips without a message.
   for (let line = 0; line < 2_500; line++) sessions.bob.text(`line ${line}`);
   await addEvents();
   sessions.alice.build("api", "succeeded");
@@ -80,7 +80,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
       }
       return idsOf(soFar).length === expected.length + 2;
     });
-    // A reader may have it before its writer knows.
+    // A reader may get the events before their write resolves.
     await adding;
     const now = ids((event) => isQuiet(event) && event.source === alice.source);
     expect(idsOf(messages)).toEqual(now.slice(0, expected.length + 2));

@@ -10,13 +10,13 @@ import { startGatewayProcess } from "./gateway-process.ts";
 import { type Due, wrongWith } from "./history.ts";
 import { type AskedFilter, ConnectionLost, type Message, type Transport } from "./transport.ts";
 
-/** Others of each transport that want all, and that follow the builds only. */
+/** Other readers of each transport: of all events, and of builds only. */
 const others = { all: 5, builds: 45 } as const;
 const stalledOfEach = 3;
-/** Half of them carry text of this size. */
+/** Half of the events carry text of this size. */
 const textBytes = 4_000;
 const events = 4_000;
-/** More than the gateway keeps of the newest events for everybody. */
+/** More than the newest events that the gateway keeps for all readers. */
 const before = 4_500;
 const batch = 100;
 const mostBehind = 1_000;
@@ -64,7 +64,7 @@ test("a reader that stops reading costs little, slows down nobody, and gets ever
   await until(() => fast.every(({ received }) => received.length > 0), { message: "the others to be there" });
   const canaries = transports.flatMap(({ name }) => fast.find((one) => one.name === name) ?? []);
   let behind = 0;
-  /** Writes at the pace of one reader of each transport; all others have to keep up with it. */
+  /** Writes at the pace of one reader of each transport; all others must keep up with it. */
   const flood = async (count: number) => {
     for (let done = 0; done < count; done += batch) {
       await write(batch);
@@ -83,7 +83,7 @@ test("a reader that stops reading costs little, slows down nobody, and gets ever
   const heldBack = stalled.map(({ received }) => received.length / events);
 
   for (const one of stalled) one.goOn();
-  // One that failed is named below.
+  // A failed one is reported below.
   await until(() => [...fast, ...stalled].every(({ seq, failure }) => seq() >= tail || failure() !== undefined), {
     message: "everybody to have everything",
     deadlineMs: 300_000,
@@ -130,7 +130,8 @@ function reader(
   };
   const run = () =>
     readOn().catch((error: unknown) => {
-      // A WebSocket that does not answer pings for 34 s, which a slow machine may take here, is closed: it goes on where it was.
+      // A WebSocket that does not answer pings for 34 s, which can happen here on a slow machine, is closed: it resumes
+      // at its last position.
       if (!mayBeClosed || !(error instanceof ConnectionLost)) throw error;
       return readOn(received.at(-1)?.position);
     });

@@ -3,7 +3,7 @@ import type { Info } from "../stack/error-info.ts";
 /** One message of a subscription: the same on every transport. */
 export type Message = {
   readonly type: "event" | "caught_up" | "bookmark" | "complete" | "state";
-  /** Where the reader is when it has this message. */
+  /** The reader's position after this message. */
   readonly position: string;
   /** The message, if it is an event. */
   readonly event?: ReceivedEvent;
@@ -20,7 +20,7 @@ export type Asked = {
   readonly state?: boolean;
 };
 
-/** Fields of the one filter, plural. */
+/** The fields of the one filter, in the plural. */
 export type AskedFilter = Readonly<
   Partial<
     Record<
@@ -30,21 +30,21 @@ export type AskedFilter = Readonly<
   >
 >;
 
-/** Where a gateway listens ("host:port" each), and with which token it is called. */
+/** A gateway's addresses ("host:port" each), and the token for calls. */
 export type Endpoint = { readonly grpc: string; readonly http: string; readonly token?: string };
 
-/** A way to read a subscription, with the client that people would take for it. */
+/** A way to read a subscription, with the client that people would use for it. */
 export type Transport = {
   readonly name: string;
   /**
-   * Opens a subscription on a connection of its own. While nobody asks for the next message the connection is not read:
-   * what is under way waits in the kernel and then at the gateway. Ends when the server ends it.
+   * Opens a subscription on a separate connection. The connection is read only while the caller waits for the next
+   * message: otherwise data in flight waits in the kernel and then at the gateway. Ends when the server ends it.
    * @throws Refused for an error of the gateway; ConnectionLost for anything else, the signal included
    */
   read(endpoint: Endpoint, asked: Asked, signal: AbortSignal): AsyncGenerator<Message, void>;
 };
 
-/** The gateway's own error, by the one table. */
+/** The gateway's own error, from the shared error table. */
 export class Refused extends Error {
   override name = "Refused";
   readonly body: ErrorBody;
@@ -70,14 +70,14 @@ export class ConnectionLost extends Error {
   override name = "ConnectionLost";
 }
 
-/** An error body of HTTP and WebSocket, or a connection that broke in the middle of one. */
+/** Converts an error body of HTTP or WebSocket; a body that breaks off is a lost connection. */
 export function refused(body: unknown, status?: number): Refused | ConnectionLost {
   const error = (body as { error?: ErrorBody } | undefined)?.error;
   if (error?.code === undefined) return new ConnectionLost(`an answer ${status} without an error`);
   return new Refused({ ...error, ...(status !== undefined && { status }) });
 }
 
-/** The same from google.rpc.ErrorInfo. */
+/** Converts google.rpc.ErrorInfo likewise. */
 export function refusedBy({ reason, metadata }: Info, message: string, status: number): Refused {
   const { choices, ...texts } = metadata;
   return new Refused({

@@ -4,7 +4,7 @@ import { ConnectionLost, type Message, refused, type Transport } from "./transpo
 
 type ServerMessage = Message & { readonly error?: unknown };
 
-/** Messages that may wait here before the socket is read no more. */
+/** The number of messages that may wait here before the socket is paused. */
 const mostWaiting = 16;
 
 export const websocket: Transport = {

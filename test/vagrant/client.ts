@@ -9,23 +9,23 @@ export type VagrantAnswer = {
   readonly code: number;
   readonly message: string;
   readonly bytes: Buffer;
-  /** What the answer is about; "" with an error, and of a write. */
+  /** The answer's position; "" with an error, and for a write. */
   readonly position: string;
   /** The reason of Tapedeck's own refusals: "refused_dangerous". */
   readonly reason: string;
 };
 
-/** A stream on its way, or over. */
+/** A running or finished stream. */
 export type Following = {
-  /** Encoded, as they came so far. */
+  /** The encoded messages so far. */
   readonly messages: readonly Buffer[];
-  /** Resolves when the server has ended it, or the client has left (code 1). */
+  /** Resolves when the server has ended it, or the client has cancelled it (code 1). */
   readonly end: Promise<{ readonly code: number; readonly details: string }>;
   readonly isOver: () => boolean;
   readonly cancel: () => void;
 };
 
-/** Asks Vagrant's API on the gateway with bytes, as any client of Vagrant would. */
+/** Calls Vagrant's API on the gateway with bytes, as any client of Vagrant would. */
 export type VagrantClient = Disposable & {
   /** By the name on the wire: "_ListJobs". */
   readonly ask: (rpc: string, request?: Uint8Array, head?: Head) => Promise<VagrantAnswer>;
@@ -67,7 +67,7 @@ export function vagrantClient(address: string): VagrantClient {
     const ended = new Promise<{ readonly code: number; readonly details: string }>((resolve) =>
       call.on("status", ({ code, details }) => resolve({ code, details })),
     );
-    // The status can overtake messages that wait to be taken.
+    // The status can overtake messages that are not read yet.
     const taken = new Promise((resolve) => call.on("end", resolve));
     const end = Promise.all([ended, taken]).then(([{ code, details }]) => {
       isOver = true;

@@ -1,6 +1,6 @@
 import { status } from "@grpc/grpc-js";
 
-/** Why a call is answered otherwise than it was recorded, and how. */
+/** Why an answer differs from the recorded one, and how. */
 export type Exception = { readonly why: string; readonly answer: object };
 
 /** By the number of the row, which the two samples have in common. All others are answered exactly as recorded. */
@@ -16,8 +16,8 @@ export const exceptions: Readonly<Record<number, Exception>> = {
 };
 
 /**
- * Answers with jobs in them, whose fields are compared in the order of their definition: the server that is recorded here
- * writes a job's fields in another order than the real one, and bytes are passed on as they come. (They are compared with
- * its own as they are.)
+ * Answers that contain jobs, whose fields are compared in the order of their definition: the server recorded here
+ * writes a job's fields in another order than the real one, and bytes are passed on as they come. (They are compared
+ * with its own bytes unchanged.)
  */
 export const reordered: ReadonlySet<string> = new Set(["_ListJobs", "GetJob"]);

@@ -13,7 +13,7 @@ import { outputOf } from "./output.ts";
 
 const times = ["queue_time", "assign_time", "ack_time", "cancel_time", "complete_time"] as const;
 
-/** Holds what was told of a sample to what was done in it, while all of it was seen as it happened. */
+/** Compares the recorded facts of a sample with what was done in it, when all of it was observed as it happened. */
 export function expectFacts(events: readonly Event[], recording: RecordedUpstream): void {
   const jobs = reportedOf(events, "jobs");
   expect(jobs.map((event) => lineOf(event, recording))).toEqual([
@@ -28,7 +28,7 @@ export function expectFacts(events: readonly Event[], recording: RecordedUpstrea
   expectResources(reportedOf(events, "things"));
   const targets = statesOfTargets(events);
   expect(targets.map(([first]) => first?.state)).toEqual(["UNKNOWN", "UNKNOWN"]);
-  // What was seen when the command was over was done by nobody that runs.
+  // Changes observed after the command's end belong to no running job.
   const during = targets.flat().flatMap(({ job }) => (job === "" ? [] : [job]));
   expect(new Set(during)).toEqual(new Set([jobsIn(recording).up.id]));
   const own = reportedOf(events, "tapedeck").map(({ kind }) => kind);
@@ -37,8 +37,8 @@ export function expectFacts(events: readonly Event[], recording: RecordedUpstrea
 }
 
 /**
- * The same where nobody looked for a while, or the recorder was killed. What happened meanwhile is told by what is found
- * afterwards: all that happened to a job, and all its output, each in order. But a job's end may come before its output.
+ * The same if polling paused for a while, or the recorder was killed. Later observations report what happened
+ * meanwhile: all that happened to a job, and all its output, each in order. But a job's end may come before its output.
  */
 export function expectLastingFacts(events: readonly Event[], recording: RecordedUpstream): void {
   const jobs = reportedOf(events, "jobs");
@@ -98,7 +98,7 @@ function expectDetails(jobs: readonly Event[], up: string): void {
   expect(started?.detail).toMatchObject({ value: detail });
 }
 
-/** What came and went between two looks nobody saw, so only the beginning and the end are certain. */
+/** Changes between two polls are not observed, so only the beginning and the end are certain. */
 function expectResources(resources: readonly Event[]): void {
   const bySubject = Map.groupBy(resources, ({ subject }) => subject);
   const begun = [...bySubject.values()].flatMap(([first]) => (first === undefined ? [] : [first]));
@@ -140,7 +140,7 @@ function resourceOf({ detail }: Event): VagrantResourceDetail | undefined {
   return detail?.$case === "thing" ? detail.value : undefined;
 }
 
-/** In one line: kind, job, which of the job's times it has, outcome; of output its place and text. */
+/** Formats one line: kind, job, which of the job's times it has, outcome; for output its position and text. */
 function lineOf(event: Event, recording: RecordedUpstream): string {
   const [name = "?", job] = Object.entries(jobsIn(recording)).find(([, { id }]) => id === event.subject) ?? [];
   const { kind, detail, outcome } = event;
@@ -165,7 +165,7 @@ function outputLines(recording: RecordedUpstream, name: string): string[] {
   });
 }
 
-/** The two jobs of a sample, as they were in the end. */
+/** The two jobs of a sample, in their final state. */
 export function jobsIn({ rows }: RecordedUpstream): { readonly init: Job; readonly up: Job } {
   const jobs = new Map<string, Job>();
   for (const row of rows) {

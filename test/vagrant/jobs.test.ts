@@ -8,7 +8,7 @@ import { outputOf, streamItemsIn } from "./output.ts";
 import { jobRequest, kindsOf, lines, startVagrantStack, type VagrantStack } from "./stack.ts";
 import { operations } from "./tables.ts";
 
-// What happens to the jobs of a server, each seen while it happens.
+// The jobs of a server, each step observed as it happens.
 let on: VagrantStack;
 let shop: Shop;
 beforeAll(async () => {
@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => on[Symbol.asyncDispose]());
 
-/** A job that is queued, and followed by the tap and by a client. */
+/** Queues a job that the tap and a client follow. */
 async function queued(expiresIn = ""): Promise<{ readonly job: string; readonly following: Following }> {
   const before = on.fake.calls("GetJobStream").made;
   const job = shop.queue({}, expiresIn);
@@ -33,7 +33,7 @@ function run(job: string): void {
   on.fake.jobs.ack(job);
 }
 
-/** "QUEUED>WAITING"; with "!" where somebody has asked for its end. */
+/** "QUEUED>WAITING"; with "!" if its end was requested. */
 function statesOf({ messages }: Following): readonly string[] {
   return streamItemsIn(messages).flatMap((one) =>
     one.is === "state" ? [`${one.step}${one.isCanceling ? "!" : ""}`] : [],

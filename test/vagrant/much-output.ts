@@ -6,13 +6,16 @@ import { expect } from "vitest";
 import { largestBatch, outputOf } from "./output.ts";
 import { startVagrantStack } from "./stack.ts";
 
-/** The server keeps no more than 5,248 for a reader that is slower. */
+/** The server keeps at most 5,248 for a slower reader. */
 const step = 2_000;
 
 /** A job with 100,000 pieces is a minute's work on a quiet machine. */
 const deadlineMs = 500_000;
 
-/** A job with so many pieces of output is recorded whole and served whole, in order: to who follows it, and afterwards. */
+/**
+ * Checks that a job with so many pieces of output is recorded and served whole, in order: to a live reader, and
+ * afterwards.
+ */
 export async function muchOutputIsWhole(count: number): Promise<void> {
   await using on = await startVagrantStack();
   const { fake } = on;

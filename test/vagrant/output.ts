@@ -6,7 +6,9 @@ import {
   VagrantService,
 } from "@tapedeck/proto/vagrant/vagrant";
 
-/** What a message of a job's stream says; output by its events, as how many of them go together is the server's affair. */
+/**
+ * The content of a message of a job's stream; output is split into events, because their grouping is up to the server.
+ */
 export type StreamItem =
   | { readonly is: "open" }
   | { readonly is: "state"; readonly step: string; readonly isCanceling: boolean; readonly job: string }
@@ -54,7 +56,7 @@ export function largestBatch(messages: readonly Buffer[]): number {
 export function canonical(rpc: string, bytes: Buffer): string {
   const method = Object.values(VagrantService).find(({ path }) => path.endsWith(`/${rpc}`));
   if (method === undefined) throw new Error(`there is no ${rpc}`);
-  // Each of the methods has messages of its own, which only their union knows.
+  // Each method has its own messages, which only their union covers.
   const { responseSerialize, responseDeserialize } = method as Method;
   return responseSerialize(responseDeserialize(bytes)).toString("base64");
 }

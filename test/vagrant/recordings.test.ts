@@ -14,9 +14,9 @@ import { commandTimes, expectTables, labelledCommands } from "./tables.ts";
 const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "vagrant", "samples");
 
 type Sample = {
-  /** So many answers were compared with recorded ones. */
+  /** The number of answers compared with recorded ones. */
   readonly compared: Readonly<Record<string, number>>;
-  /** From this row on all that was asked is about the end. */
+  /** From this row on all requests are about the end. */
   readonly end: number;
 };
 
@@ -27,7 +27,7 @@ const samples: Readonly<Record<string, Sample>> = {
   "up-shipped-cli": { compared: { ...both, ...atTheEnd }, end: 57 },
 };
 
-/** What was answered at a place of the log. */
+/** An answer at a position of the log. */
 type Place = { readonly row: RecordedUnary; readonly answer: VagrantAnswer };
 
 describe.each(Object.entries(samples))("%s, recorded and served again", (name, sample) => {
@@ -49,7 +49,7 @@ describe.each(Object.entries(samples))("%s, recorded and served again", (name, s
       playback.to(row.n - 1);
       if (row.kind === "stream-open" && row.rpc === "GetJobStream") {
         const job = GetJobStreamRequest.decode(row.request).job_id;
-        // By then the tap must have found the job, and listens to it itself.
+        // By then the tap must have found the job, and follows it itself.
         await until(async () => (await client.ask("GetJob", row.request)).code === 0, { message: `job ${job}` });
         await until(() => fake.calls("GetJobStream").made > 0, { message: `the tap to follow ${job}` });
         await on.stack.drained();
@@ -76,7 +76,7 @@ describe.each(Object.entries(samples))("%s, recorded and served again", (name, s
         if (exception !== undefined) excepted.push(row.n);
         else counts[row.rpc] = (counts[row.rpc] ?? 0) + 1;
         if (answer.code === 0) places.push({ row, answer });
-        // The bytes that the server gave, whatever their order.
+        // Compares the server's bytes, whatever their order.
         if (answer.code === 0 && reordered.has(row.rpc)) expect(answer.bytes).toEqual(fake.call(row.rpc, row.request));
       }
     }
@@ -134,7 +134,7 @@ describe.each(Object.entries(samples))("%s, recorded and served again", (name, s
   });
 });
 
-/** Whether a call only reads: a recorder's polls, and what the command line asks before it changes anything. */
+/** Whether a call only reads: a recorder's polls, and the command line's requests before it changes anything. */
 function isRead({ actor, rpc }: RecordedUnary): boolean {
   return actor === "recorder" || rpc === "GetVersionInfo" || rpc.startsWith("Find");
 }
@@ -146,20 +146,20 @@ function expectAnswer(answer: VagrantAnswer, { n, rpc, response, error }: Record
   expect(code === 0 ? { code, bytes: text(bytes) } : { code, message }, `row ${n}, ${rpc}`).toEqual(expected);
 }
 
-/** The last row of a message that went to two listeners, whose order differs each time. */
+/** The last row of a message that was sent to two listeners, whose order differs each time. */
 function together({ rows }: RecordedUpstream, row: Row): number {
   const next = rows.find(({ n }) => n === row.n + 1);
   const isMessage = row.kind === "stream-message" && next?.kind === "stream-message";
   return isMessage && next.stream !== row.stream && next.message.equals(row.message) ? next.n : row.n;
 }
 
-/** What was told next came in the same moment, as far as there is any. */
+/** Later items came at the same moment, if there are any. */
 function expectSoFar(items: readonly StreamItem[], expected: readonly StreamItem[]): true {
   expect(items.slice(0, expected.length)).toEqual(expected);
   return true;
 }
 
-/** What a stream told up to a row. */
+/** Returns a stream's items up to a row. */
 function recordedItems({ rows }: RecordedUpstream, stream: string, last = Number.POSITIVE_INFINITY): StreamItem[] {
   return streamItemsIn(
     rows.flatMap((row) =>
@@ -173,7 +173,7 @@ function jobOf({ rows }: RecordedUpstream, stream: string): string {
   return row?.kind === "stream-open" ? GetJobStreamRequest.decode(row.request).job_id : "";
 }
 
-/** What is told of a job that is over, by what was told of it while it ran. */
+/** Returns the stream of a finished job, given its stream while it ran. */
 function replayOf(items: readonly StreamItem[]): StreamItem[] {
   const last = items.findLast((one) => one.is === "state");
   return [

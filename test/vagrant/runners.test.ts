@@ -50,7 +50,7 @@ async function connectRunner(components: readonly Partial<Component>[]) {
   };
 }
 
-/** A command that a runner runs: only a job's name for its runner shows Tapedeck that there is one. */
+/** Starts a command on a runner: Tapedeck discovers a runner only through a job that names it. */
 async function startCommand(runner: string): Promise<string> {
   const target_runner = Ref_Runner.fromPartial({ target: { $case: "id", value: { id: runner } } });
   const job = shop.run({ target_runner });
@@ -70,7 +70,7 @@ async function askServer(runner: string) {
   return await client.raw("GetRunner", request(runner));
 }
 
-/** What both answer, which is the same. */
+/** Returns the answer of both, which must be the same. */
 async function sameAnswer(runner: string) {
   const direct = await askServer(runner);
   expect((await askGateway(runner)).answer).toEqual(direct);
@@ -92,7 +92,7 @@ it("GetRunner answers as the server for runners that come and leave", async () =
   }
   const before = await askGateway(leaving.id);
 
-  // As a command ends: its job is over, then its runner leaves.
+  // Ends like a command: its job is over, then its runner leaves.
   for (const job of jobs) on.fake.jobs.complete(job, commandResult({ run_result: true }));
   await Promise.all([leaving.leave(), staying.leave()]);
   for (const job of jobs) await on.waitForState(job, Job_State.SUCCESS);
@@ -103,7 +103,7 @@ it("GetRunner answers as the server for runners that come and leave", async () =
   expect(await sameAnswer(leaving.id)).toMatchObject(unknown);
   expect(await sameAnswer(staying.id)).toMatchObject({ code: status.OK });
 
-  // The past has it still, and so have the tables.
+  // Past states still contain it, and so do the tables.
   const then = await askGateway(leaving.id, { "tapedeck-at": before.position });
   expect(then).toEqual(before);
   await on.stack.drained();

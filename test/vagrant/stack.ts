@@ -18,18 +18,18 @@ import { type VagrantClient, vagrantClient } from "./client.ts";
 /** A fake Vagrant server with all of Tapedeck on it. */
 export type VagrantStack = AsyncDisposable & {
   readonly fake: FakeVagrant;
-  /** Those of now. */
+  /** The current stack and client. */
   readonly stack: Stack;
   readonly client: VagrantClient;
-  /** Ends all services, and starts them anew on what they left; `meanwhile` happens in between. */
+  /** Ends all services, and restarts them on their data; `meanwhile` runs in between. */
   readonly restart: (meanwhile?: () => Promise<void>) => Promise<void>;
   /** Events of a channel, in order. */
   readonly eventsOf: (channel: "jobs" | "things" | "tapedeck") => Promise<readonly Event[]>;
-  /** Waits for an event of this kind, about this. */
+  /** Waits for an event of this kind and subject. */
   readonly waitForEvent: (kind: string, subject?: string) => Promise<Event>;
-  /** Waits until the API gives the job in this state; gives it. */
+  /** Waits until the API returns the job in this state; resolves with it. */
   readonly waitForState: (job: string, state: Job_State, deadlineMs?: number) => Promise<Job>;
-  /** The server has told so many terminal events of this job, and they are recorded. */
+  /** Waits until the server has sent so many terminal events of this job, and they are recorded. */
   readonly waitForOutput: (job: string, events: number) => Promise<void>;
 };
 
@@ -121,7 +121,7 @@ export function lines(prefix: string, count: number, from = 0): TerminalEvent[] 
   return Array.from({ length: count }, (_, index) => line(`${prefix}${from + index}`));
 }
 
-/** The kinds of what is told of a job besides its output (and that this is over), in order. */
+/** The kinds of a job's events in order, except its output (and its end). */
 export function kindsOf(events: readonly Event[], job: string): string[] {
   return events.flatMap(({ kind, subject }) =>
     subject === job && kind !== "terminal.written" && kind !== "mirror.received" ? [kind] : [],

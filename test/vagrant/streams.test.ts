@@ -10,7 +10,7 @@ import { lines, startVagrantStack, type VagrantStack } from "./stack.ts";
 const encoded = (events: readonly TerminalEvent[]) => events.map((event) => base64(TerminalEvent, event));
 const outputIn = ({ messages }: Following) => encoded(outputOf(messages));
 
-/** Every kind of event, and what nobody has seen yet. */
+/** Every kind of event, and an unknown one. */
 const odd: readonly TerminalEvent[] = [
   line("==> web1: Booting VM...\n    web1: over several lines\r"),
   ...[{ status: "" }, { status: "running", msg: "half done", step: true }].map((status) =>
@@ -64,7 +64,7 @@ describe("the output of a job", () => {
     await until(() => outputIn(joined).length === odd.length, { message: "the replay to a reader that joins" });
     on.fake.jobs.write(job, lines("more ", 300));
     await on.waitForOutput(job, odd.length + 300);
-    // The last of it may reach nobody before the job is over.
+    // The last lines may reach no reader before the job is over.
     const release = on.fake.holdStreams("output");
     on.fake.jobs.write(job, lines("last ", 20));
     on.fake.jobs.complete(job, commandResult({ run_result: true }));
@@ -87,7 +87,7 @@ describe("the output of a job", () => {
     expect(buffered(live)).toBe(0);
     expect(buffered(joined)).toBe(odd.length);
     expect(buffered(late)).toBe(expected.length);
-    // What the server told of its output at last came after the end, to whoever was there before it.
+    // The server's last output came after the end, to readers that were connected before it.
     expect(orderOf(live)).toMatch(/^open (state ){3}output state (output )?complete$/);
     expect(orderOf(joined)).toMatch(/^open state output state (output )?complete$/);
     expect(orderOf(late)).toBe("open state output complete");
@@ -121,7 +121,7 @@ describe("the output of a job", () => {
     expect(written.map(({ original }) => original?.bytes.toString("base64"))).toEqual(expected);
     const details = written.map(({ detail }) => (detail?.$case === "text" ? detail.value : undefined));
     expect(details.map((detail) => detail?.output?.index)).toEqual(expected.map((_, index) => BigInt(index)));
-    // An empty status, the beginning and end of a group, what nobody has seen yet, a time alone.
+    // An empty status, the beginning and end of a group, an unknown event, a time alone.
     const noise = details.flatMap((detail, index) => (detail?.noise ? [index] : []));
     expect(noise).toEqual([1, 7, 9, 10, 11]);
   });
@@ -148,7 +148,7 @@ function buffered({ messages }: Following): number {
   return streamItemsIn(messages).filter((one) => one.is === "output" && one.isBuffered).length;
 }
 
-/** "open state output state complete": what follows what, output as one. */
+/** "open state output state complete": the order of the items, with consecutive output as one. */
 function orderOf({ messages }: Following): string {
   const kinds = streamItemsIn(messages).map((one: StreamItem) => one.is);
   return kinds.filter((kind, index) => kind !== "output" || kinds[index - 1] !== "output").join(" ");

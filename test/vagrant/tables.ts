@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { ask } from "../rkt/tables.ts";
 import { jobsIn } from "./facts.ts";
 
-/** What analysts ask of a sample, in which a command failed and its job did not. */
+/** An analyst's queries of a sample in which a command failed and its job did not. */
 export async function expectTables(database: string, recording: RecordedUpstream): Promise<void> {
   const { init, up } = jobsIn(recording);
   const lasted = (from: Timestamp | undefined, to: Timestamp | undefined) =>
@@ -18,7 +18,7 @@ export async function expectTables(database: string, recording: RecordedUpstream
       ...{ outcome: "succeeded", duration_ms: lasted(init.ack_time, init.complete_time) },
     },
     { kind: "job", subject: up.id, instance: "", exit_code: null, ...failed },
-    // What it was answered with is 0, which says nothing of a command that failed.
+    // The answered exit code is 0, which means nothing for a failed command.
     { kind: "command", subject: "up", instance: up.id, exit_code: null, ...failed },
   ]);
   const columns = "job, operation, command, scope_name, state, outcome, exit_code, error_code";
@@ -69,7 +69,7 @@ export function commandTimes(database: string): Promise<readonly object[]> {
   );
 }
 
-/** Those of jobs and commands, in the order of their starts. */
+/** The operations of jobs and commands, in the order of their starts. */
 export function operations(database: string): Promise<readonly object[]> {
   const columns = "kind, subject, instance, outcome, duration_ms::text, exit_code, error_code, error";
   return ask(

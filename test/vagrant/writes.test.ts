@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(() => on[Symbol.asyncDispose]());
 
 const writes = ["QueueJob", "CancelJob", "ValidateJob", "PruneOldJobs"];
-/** What reached the server of all that changes something. */
+/** The calls that reached the server and change something. */
 const reached = () => on.fake.newestCalls.filter(({ rpc }) => writes.includes(rpc) || /^(Upsert|Delete)/.test(rpc));
 
 describe("a write", () => {

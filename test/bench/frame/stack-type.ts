@@ -3,7 +3,7 @@ import type { NatsConnection } from "nats";
 import type { ServiceName, ServiceProcess } from "../../faults/service-process.ts";
 import type { Processes } from "./processor-time.ts";
 
-/** What NATS asks of whoever connects. */
+/** The credentials that NATS requires of a client. */
 export type NatsLogin = { readonly user?: string; readonly pass?: string };
 
 /** Servers as in production (every message and every commit on disk), and the services that a part needs. */
@@ -16,10 +16,12 @@ export type Stack = AsyncDisposable & {
   /** Gateway, "host:port". */
   readonly grpc: string;
   readonly http: string;
-  /** Ids of all that is Tapedeck's: services and servers. */
+  /** The process ids of all of Tapedeck: services and servers. */
   readonly processes: Processes;
   /** A Node process that does nothing. */
   readonly idlePid: number;
-  /** The longest time in ms that each service's event loop was held since the last call, and that of an idle process. */
+  /**
+   * The longest time in ms that each service's event loop was blocked since the last call, and that of an idle process.
+   */
   readonly loopHolds: () => Promise<Readonly<Record<string, number>>>;
 };

@@ -16,9 +16,9 @@ export type StackOptions = {
   readonly services: readonly ServiceName[];
   readonly sources?: readonly StackSource[];
   readonly env?: Readonly<Record<string, string>>;
-  /** A server for several stacks, each with an account of its own. Default: a server of the stack's own. */
+  /** A server shared by several stacks, each with its own account. Default: the stack's own server. */
   readonly nats?: NatsLogin;
-  /** Nothing is loaded into the services, so that their idle time is their own; `loopHolds` can't be asked. */
+  /** Loads nothing into the services, so that their idle time is their own; `loopHolds` is then unavailable. */
   readonly bare?: boolean;
 };
 
@@ -34,7 +34,7 @@ const loopReport = new URL("loop-report.mjs", import.meta.url).href;
 /** How durable the stack's servers are, for the table. */
 export const durability = "NATS sync_interval: always; Postgres fsync: on, synchronous_commit: on";
 
-/** On free ports and with a fresh data folder. Services start in the order in which they need each other. */
+/** Uses free ports and a fresh data folder. Services start in the order of their dependencies. */
 export async function startStack(bench: Bench, options: StackOptions): Promise<Stack> {
   const { readers } = bench.options;
   if (readers !== undefined && options.services.join() === "query,gateway") {
@@ -109,7 +109,7 @@ async function startServices(
       ...(bare ? [] : ["--import", loopReport]),
       ...profile,
     ]);
-    // Node writes a profile only when it ends in an orderly way.
+    // Node writes a profile only on an orderly exit.
     cleanup.adopt(service, (each) => each.kill(profileFolder === undefined ? "SIGKILL" : "SIGTERM"));
     services[name] = service;
   };

@@ -11,11 +11,11 @@ import type * as skaffold from "../workers/skaffold.ts";
 import type { Bench } from "./bench.ts";
 import { startWorker } from "./worker.ts";
 
-/** What ingest made of a recorded Skaffold session: whole dev loops, and what came before them. */
+/** The events that ingest made of a recorded Skaffold session: whole dev loops, and what came before them. */
 export type Templates = { readonly opening: readonly Event[]; readonly frames: readonly Event[] };
 
 const frames = 341;
-/** What else a connection brings depends on how fast its answers come. */
+/** The other events of a new connection depend on how fast its answers come. */
 const openingKinds = ["source.added", "session.started", "upstream.connected"];
 let made: Promise<Templates> | undefined;
 

@@ -1,11 +1,11 @@
 import { createConnection, type Socket } from "node:net";
 
-/** A message of a WebSocket, whole, as bytes. */
+/** Receives a whole WebSocket message, as bytes. */
 export type OnMessage = (payload: Buffer) => void;
 
 /**
- * A WebSocket client that does nothing but count: it reads frames from the TCP connection and hands over their payload
- * unparsed, so that a thousand of them in one process cost less than the server that they measure.
+ * A WebSocket client that only counts: it reads frames from the TCP connection and hands over their payloads unparsed,
+ * so that a thousand of them in one process cost less than the server that they measure.
  */
 export async function openWebSocket(http: string, path: string, onMessage: OnMessage, send?: string): Promise<Socket> {
   const [host = "127.0.0.1", port] = http.split(":");
@@ -74,7 +74,7 @@ function readFrames(socket: Socket, bytes: Buffer, onMessage: OnMessage): Buffer
     else if (opcode <= 2) onMessage(payload);
     at = end;
   }
-  // A part of a large chunk would keep all of it.
+  // A slice of a large chunk would keep the whole chunk alive.
   return at === bytes.length ? Buffer.alloc(0) : at === 0 ? bytes : Buffer.from(bytes.subarray(at));
 }
 

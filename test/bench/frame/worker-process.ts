@@ -1,7 +1,7 @@
 import { flushCompileCache } from "node:module";
 import type { Answer } from "./worker.ts";
 
-/** The program of a worker: loads one module and calls its functions as the parent asks. */
+/** The worker's program: loads one module and calls its functions at the parent's request. */
 type Call = { readonly id: number; readonly name: string; readonly given: readonly unknown[] };
 
 const module: Record<string, (...given: readonly unknown[]) => unknown> = await import(process.argv[2] ?? "");

@@ -6,7 +6,7 @@ type Functions = Readonly<Record<string, unknown>>;
 type Parameters_<F> = F extends (...given: infer Given) => unknown ? Given : never;
 type Result<F> = F extends (...given: never[]) => infer Returned ? Awaited<Returned> : never;
 
-/** A process of its own that runs the exported functions of one module: a generator, a client or a calibration. */
+/** A separate process that runs the exported functions of one module: a generator, a client or a calibration. */
 export type Worker<Module> = AsyncDisposable & {
   readonly pid: number;
   call<Name extends keyof Module & string>(
@@ -23,7 +23,10 @@ export type Answer =
 type Profiles = { readonly folder: string; readonly part: string };
 let profiles: Profiles | undefined;
 
-/** From now on each worker leaves a .cpuprofile of its whole life. For the process, because only its main program knows. */
+/**
+ * From now on each worker leaves a .cpuprofile of its whole life. Set per process, because only its main program has
+ * the setting.
+ */
 export function profileWorkers(into: Profiles | undefined): void {
   profiles = into;
 }
@@ -70,16 +73,16 @@ export async function startWorker<Module extends Functions>(module: URL, cores?:
 function profiling(module: string): string[] {
   if (profiles === undefined) return [];
   const name = `${profiles.part}-worker-${module.replace(".ts", "")}`;
-  // Node puts the process id where the pattern says: a part may start the same module twice.
+  // Node replaces the pattern with the process id: a part may start the same module twice.
   return ["--cpu-prof", `--cpu-prof-dir=${profiles.folder}`, `--cpu-prof-name=${name}-\${pid}.cpuprofile`];
 }
 
-/** Binds a process that runs already, with all its threads. */
+/** Binds a running process, with all its threads. */
 export function pin(pid: number, cores: string): void {
   spawnSync("taskset", ["-a", "-c", "-p", cores, String(pid)]);
 }
 
-/** Linux's taskset becomes the program that it starts, so the process id and the channel to the parent stay. */
+/** Linux's taskset execs the program, so the process id and the channel to the parent stay. */
 function pinnedTo(cores: string, execArgv: readonly string[]) {
   return { execPath: "taskset", execArgv: ["-c", cores, process.execPath, ...execArgv] };
 }
@@ -87,7 +90,7 @@ function pinnedTo(cores: string, execArgv: readonly string[]) {
 async function end(child: ChildProcess, isProfiled: boolean): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, "exit");
-  // Node writes a profile only when it ends in an orderly way, as a worker does when its parent lets go of it.
+  // Node writes a profile only on an orderly exit, such as a worker's when its parent disconnects.
   if (isProfiled) child.disconnect();
   else child.kill("SIGKILL");
   await exited;

@@ -14,7 +14,7 @@ import { state } from "./state.ts";
 import { stats } from "./stats.ts";
 import { views } from "./views.ts";
 
-/** The parts by the names with which they are chosen. */
+/** The parts by their names on the command line. */
 export const parts = {
   ...{ ingest, replay, fanout, state, projection, history, stats, live, idle, harm, peers, views, shards },
   "real-skaffold": realSkaffold,
@@ -24,16 +24,16 @@ export type PartName = keyof typeof parts;
 export const partNames = Object.keys(parts) as readonly PartName[];
 const unusual: ReadonlySet<PartName> = new Set(["views", "shards", "real-skaffold"]);
 /**
- * Those of a run that names none. The views say something only at millions of operations, shards only on many cores, and
- * the real Skaffold needs a project.
+ * The parts of a run that names none. The views are meaningful only at millions of operations, shards only on many
+ * cores, and the real Skaffold needs a project.
  */
 export const usualParts = partNames.filter((name) => !unusual.has(name));
 
-/** What a part's figures have to do with the size of the log (or the tables). */
+/** How a part's figures depend on the size of the log (or the tables). */
 type SizeMatters =
-  /** Answers should take the same time whatever there is: measured at each size. */
+  /** Answers should take the same time at any size: measured at each size. */
   | "yes"
-  /** A rate: its runs take as long as the size says. Measured at one size, unless several are asked for. */
+  /** A rate: the size determines how long its runs take. Measured at one size, unless several are requested. */
   | "duration"
   /** Measured once. */
   | "no";
@@ -47,10 +47,10 @@ const sizeMatters: Readonly<Record<PartName, SizeMatters>> = {
 /** One run of a part. */
 export type Run = { readonly name: PartName; readonly size: number };
 
-/** How large a log has to be so that the rate of a full run says something. */
+/** The log size from which the rate of a full run is meaningful. */
 const rateSize = 100_000;
 
-/** All runs of these parts. `asked`: sizes that the caller wants; undefined: those of a full run or of a quick one. */
+/** Returns all runs of these parts. `asked`: the caller's sizes; undefined: those of a full run or of a quick one. */
 export function runsOf(names: readonly PartName[], asked: readonly number[] | undefined, quick: boolean): Run[] {
   const sizes = asked ?? (quick ? [10_000] : [10_000, 1_000_000]);
   const rateSizes = asked ?? [quick ? 10_000 : rateSize];

@@ -9,7 +9,7 @@ import { startWorker } from "../frame/worker.ts";
 import type * as bareWebSocket from "../workers/bare-web-socket.ts";
 import type * as sockets from "../workers/sockets.ts";
 
-/** Every event goes to each of 1,000 sockets, as fast as the gateway delivers. */
+/** Sends every event to each of 1,000 sockets, as fast as the gateway delivers. */
 export async function fanout(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const subscribers = bench.scaled(1_000, 20);
@@ -19,7 +19,7 @@ export async function fanout(bench: Bench): Promise<void> {
   const { source } = await seeder.write(400);
   await tablesCaughtUp(stack);
   const worker = () => startWorker<typeof sockets>(new URL("../workers/sockets.ts", import.meta.url));
-  // Two clients, so that the calibration's sockets do not wait in the same process as the figure's.
+  // Two clients, so that the calibration's sockets and the figure's do not wait in the same process.
   const [clients, bareClients] = [cleanup.use(await worker()), cleanup.use(await worker())];
   const bare = cleanup.use(
     await startWorker<typeof bareWebSocket>(new URL("../workers/bare-web-socket.ts", import.meta.url)),

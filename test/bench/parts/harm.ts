@@ -13,17 +13,17 @@ import type { Loop } from "../workers/skaffold.ts";
 import type * as sockets from "../workers/sockets.ts";
 import { opening, recordedTo, settle, sourcesOf, startObserver, startUpstreams } from "./upstreams.ts";
 
-/** What a dev loop takes longer because it is recorded and read, whoever reads and however slowly. */
+/** Measures how much recording and reading slow down a dev loop, for any number of readers at any speed. */
 export async function harm(bench: Bench): Promise<void> {
   await loops(bench, false);
-  // On one core everybody takes time from everybody, and there is nothing to tell apart.
+  // On one core all processes compete for time, so their effects can't be separated.
   if (availableParallelism() > 1 && !bench.isTiny) await loops(bench, true);
 }
 
 /** Work before each frame. */
 const busyMs = 2;
 
-/** Who reads while a loop runs. */
+/** The readers during a loop. */
 export type Readers = { readonly name: string; readonly count: number; readonly stalled?: boolean };
 
 export const readersOf = (bench: Bench): readonly Readers[] => [
@@ -46,7 +46,7 @@ async function loops(bench: Bench, pinned: boolean): Promise<void> {
   await alone.call("start", 1, needed);
   const rounds = await alone.call("roundsIn", busyMs);
   const stack = cleanup.use(await startStack(bench, { services: ["ingest", "query", "gateway"], sources }));
-  // More than the kernel takes for a socket that is not read.
+  // More than the kernel buffers for a socket that is not read.
   await seed(bench, stack.log, bench.part, bench.scaled(20_000, 200));
   await tablesCaughtUp(stack);
   if (pinned) for (const pid of Object.values(stack.processes).flatMap(treeOf)) pin(pid, others);
@@ -59,7 +59,7 @@ async function loops(bench: Bench, pinned: boolean): Promise<void> {
   for (const group of groups) await measure(bench, stack, scene, group);
 }
 
-/** All cores but that of the upstream. */
+/** All cores except the upstream's. */
 export const others = `1-${availableParallelism() - 1}`;
 
 type Scene = {
@@ -97,7 +97,7 @@ async function measure(
       sampled({ ...stack.processes, upstream: upstreams.pid, readers: readers.pid }, async () => {
         await readers.call("reset");
         const done = await upstreams.call("loop", frames, rounds);
-        // What one loop has left to do must not slow the next one.
+        // The remaining work of one loop must not slow the next one.
         await recordedTo(stack, await upstreams.call("saidSoFar"));
         if (count > 0 && !stalled) await readers.call("arrived", frames * count);
         return ran(done);

@@ -4,7 +4,7 @@ import { RequestTimes } from "../frame/requests.ts";
 import { seed } from "../frame/seed.ts";
 import { startStack } from "../frame/stack.ts";
 
-/** The newest events that match, out of a log with as many as the size says, of ten sources. */
+/** Queries the newest matching events in a log of the given size, from ten sources. */
 export async function history(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));
@@ -24,7 +24,7 @@ export async function history(bench: Bench): Promise<void> {
   times.report("history");
 }
 
-/** The questions mean something: the first matches as many as are asked for, the last none. */
+/** Checks that the queries are meaningful: the first matches as many events as requested, the last none. */
 async function checkAnswers(times: RequestTimes): Promise<void> {
   const found = async (filter = "") => {
     const { items } = await times.body<{ items: readonly unknown[] }>(`/api/v1/events?last=50${filter}`);
@@ -34,7 +34,7 @@ async function checkAnswers(times: RequestTimes): Promise<void> {
   if (all !== 50 || some !== 50) throw new Error(`${all} and ${some} events were found, not 50 each`);
 }
 
-/** From those that match much to those that match nothing. */
+/** From filters that match much to filters that match nothing. */
 const filters: Readonly<Record<string, string>> = {
   "no filter": "",
   "a kind that is frequent": "&kind=log.written",

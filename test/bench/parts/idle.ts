@@ -12,7 +12,7 @@ import { connected, sourcesOf, startUpstreams } from "./upstreams.ts";
 
 const mostMiB = { ingest: 100, query: 95, gateway: 110 } as const;
 
-/** What Tapedeck takes while nothing happens. */
+/** Measures what Tapedeck uses while nothing happens. */
 export async function idle(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const upstreams = cleanup.use(await startUpstreams());
@@ -59,7 +59,9 @@ async function oneSource(bench: Bench, stack: Stack): Promise<void> {
   });
 }
 
-/** Memory that a subscriber takes who waits for what does not come. Each run has a process of its own, as good as new. */
+/**
+ * Measures the memory of a subscriber that waits for events that never come. Each run has a fresh process of its own.
+ */
 async function subscribers(bench: Bench, stack: Stack): Promise<void> {
   const count = bench.scaled(5_000, 50);
   const grown = async (pid: number, open: () => Promise<void>): Promise<Sample> => {
@@ -90,7 +92,7 @@ async function subscribers(bench: Bench, stack: Stack): Promise<void> {
       );
       const clients = cleanup.use(await clientsOf());
       const http = gateway.addresses.http ?? "";
-      // The first connection loads what all need.
+      // The first connection loads what all connections need.
       await clients.call("subscribe", { http, count: 1, messages: [message] });
       return await grown(gateway.pid, () => clients.call("subscribe", { http, count, messages: [message] }));
     },
@@ -113,7 +115,7 @@ async function subscribers(bench: Bench, stack: Stack): Promise<void> {
   });
 }
 
-/** What starting has left to do is done: for half a second all processes together take next to nothing. */
+/** Resolves when startup work is done: for half a second all processes together use next to no processor time. */
 async function quiet({ processes }: Stack): Promise<void> {
   const isQuiet = async () => {
     const before = readProcessorTimes(processes);

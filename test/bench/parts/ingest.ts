@@ -25,7 +25,7 @@ export async function ingest(bench: Bench): Promise<void> {
   await paced(bench, { sources: bench.scaled(200, 4), perSecond: bench.scaled(2_000, 40), subscribers: 0 });
 }
 
-/** One Skaffold says as fast as it is read. */
+/** One Skaffold emits as fast as it is read. */
 async function catchUp(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const { runs, warmUps, size } = bench.options;
@@ -79,7 +79,7 @@ async function catchUp(bench: Bench): Promise<void> {
 
 type Pace = { readonly sources: number; readonly perSecond: number; readonly subscribers: number };
 
-/** Latencies at a rate that is far from the limit. */
+/** Measures latencies at a rate far from the limit. */
 async function paced(bench: Bench, { sources, perSecond: rate, subscribers }: Pace): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const { runs, warmUps } = bench.options;

@@ -13,7 +13,7 @@ import type * as skaffold from "../workers/skaffold.ts";
 import type * as sockets from "../workers/sockets.ts";
 import { opening, settle, sourcesOf, startObserver, startRaw, startUpstreams } from "./upstreams.ts";
 
-/** From the upstream's word to the subscriber's socket. */
+/** Measures the way from the upstream's message to the subscriber's socket. */
 export async function live(bench: Bench): Promise<void> {
   if (!bench.isTiny) await all(bench, bench.scaled(50, 5));
   await some(bench);
@@ -21,7 +21,7 @@ export async function live(bench: Bench): Promise<void> {
 
 type Group = {
   readonly subscribers: number;
-  /** Each subscriber wants one of so many sources. */
+  /** Each subscriber reads one of so many sources. */
   readonly sources: number;
   readonly targets: Readonly<Record<"p50" | "p99", readonly Target[]>>;
 };
@@ -29,7 +29,7 @@ type Group = {
 const rate = 1_000;
 const none = { p50: [], p99: [] };
 
-/** Few subscribers who want everything. */
+/** A few subscribers to everything. */
 async function all(bench: Bench, subscribers: number): Promise<void> {
   await using scene = await Scene.begin(bench, 1, 1);
   const targets = { p50: atMost(8), p99: atMost(50) };
@@ -37,7 +37,7 @@ async function all(bench: Bench, subscribers: number): Promise<void> {
   scene.report(`${subscribers} subscribers of everything`);
 }
 
-/** Many subscribers who want one source of fifty. */
+/** Many subscribers to one source of fifty each. */
 async function some(bench: Bench): Promise<void> {
   const sources = bench.isTiny ? 5 : 50;
   const groups = [100, 1_000, 5_000].slice(0, bench.isTiny ? 1 : 3).map((count) => bench.scaled(count, 10));
@@ -145,7 +145,7 @@ class Scene implements AsyncDisposable {
   }
 }
 
-/** How long deliveries may still come after the last event. */
+/** How long to wait for deliveries after the last event. */
 const patienceMs = 10_000;
 const secondsOf = (bench: Bench): number => bench.scaled(2_000, 200) / 1_000;
 

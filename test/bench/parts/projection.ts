@@ -7,10 +7,10 @@ import { startWorker, type Worker } from "../frame/worker.ts";
 import type * as projecting from "../workers/projection.ts";
 import type * as tableCopy from "../workers/table-copy.ts";
 
-/** As many as query puts into one transaction. */
+/** The size of query's transactions. */
 const batch = 1_000;
 
-/** The log becomes tables: from nothing, and beside tables that are there. */
+/** Projects the log into tables: from nothing, and beside existing tables. */
 export async function projection(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack(bench, { services: [] }));
@@ -115,7 +115,7 @@ async function anew(bench: Bench, stack: Stack, projector: Projector, { events, 
   });
 }
 
-/** A database of that name, empty or as a copy; one that is there goes. */
+/** Makes a database of that name, empty or as a copy; drops an existing one. */
 async function newDatabase({ database }: Stack, name: string, template?: string): Promise<string> {
   const url = new URL(database);
   // Other stacks may be on the same server.

@@ -12,7 +12,7 @@ import { pin, startWorker, type Worker } from "../frame/worker.ts";
 import type * as sockets from "../workers/sockets.ts";
 import { others, type Readers, readersOf } from "./harm.ts";
 
-/** What a dev loop of the real Skaffold takes longer because it is recorded and read. It has a core of its own. */
+/** Measures how much recording and reading slow down a dev loop of the real Skaffold. It has a core of its own. */
 export async function realSkaffold(bench: Bench): Promise<void> {
   const { skaffold: project } = bench.options;
   if (project === undefined) throw new Error("a real Skaffold is measured in a project: --project FOLDER --touch FILE");
@@ -23,7 +23,7 @@ export async function realSkaffold(bench: Bench): Promise<void> {
   const [recorded, alone] = [await start("recorded"), await start("alone")];
   const sources = [{ developer: "dev-0", address: recorded.address }];
   const stack = cleanup.use(await startStack(bench, { services: ["ingest", "query", "gateway"], sources }));
-  // More than the kernel takes for a socket that is not read.
+  // More than the kernel buffers for a socket that is not read.
   await seed(bench, stack.log, bench.part, 20_000);
   await tablesCaughtUp(stack);
   for (const pid of Object.values(stack.processes).flatMap(treeOf)) pin(pid, others);
@@ -69,10 +69,10 @@ async function loopOf(skaffold: SkaffoldDev): Promise<Ran> {
   return { count: 1, wallMs };
 }
 
-/** A loop that has not ended by then is stopped, not slow. */
+/** A loop that has not ended by then counts as stopped, not slow. */
 const stoppedMs = 30_000;
 
-/** Without Tapedeck: one client of Skaffold's own API that stops reading. */
+/** Runs without Tapedeck: one client of Skaffold's own API stops reading. */
 async function withStalledReader(bench: Bench, beside: SkaffoldDev, skaffold: SkaffoldDev): Promise<void> {
   await skaffold.readAndStall();
   const [loops, calibrations]: [number[], number[]] = [[], []];

@@ -17,7 +17,7 @@ type Load = {
   readonly seconds: number;
 };
 
-/** Many sources that say a little each: over four shards, and beside it on one log. */
+/** Many sources that emit a little each: over four shards, and for comparison on one log. */
 export async function shards(bench: Bench): Promise<void> {
   const load = { sources: bench.scaled(1_000, 8), rate: bench.scaled(5_000, 40), seconds: bench.isTiny ? 1 : 10 };
   const samples = await measure(bench, 4, load);
@@ -59,7 +59,7 @@ async function measure(bench: Bench, count: number, { sources, rate, seconds }: 
       const wallMs = performance.now() - start;
       const took = latencies(emitted, await observer.call("take"));
       if (took.length !== count) throw new Error(`${took.length} of ${count} frames were recorded`);
-      // What query has still to do belongs to these events, too.
+      // The remaining work of query belongs to these events, too.
       for (const stack of stacks) await tablesCaughtUp(stack);
       return { count, wallMs, values: percentiles(took) };
     });
@@ -70,7 +70,7 @@ async function measure(bench: Bench, count: number, { sources, rate, seconds }: 
 
 type Sources = ReturnType<typeof sourcesOf>;
 
-/** The last one is home, with the gateway. */
+/** The last shard is home, with the gateway. */
 async function startShards(cleanup: AsyncDisposableStack, bench: Bench, count: number, sources: Sources) {
   const folder = await bench.newFolder("servers");
   await chmod(folder, 0o711); // started by root, Postgres runs as another user

@@ -8,7 +8,7 @@ import type * as grpcStream from "../workers/grpc-stream.ts";
 
 const getState = "/proto.SkaffoldService/GetState";
 
-/** State of a session with as many events as the size says: now, and at random positions. */
+/** Queries the state of a session with as many events as the given size: now, and at random positions. */
 export async function state(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));
@@ -25,7 +25,7 @@ export async function state(bench: Bench): Promise<void> {
   const path = (more: Readonly<Record<string, string>>) => `/api/v1/state?${new URLSearchParams({ source, ...more })}`;
   const positions = Array.from({ length: 500 }, (_, index) => positionAt(spreadOver(index)));
   const heads = positions.map((at) => ({ "tapedeck-source": source, "tapedeck-at": at }));
-  // A service that runs for a day is warm: compiling what a call needs goes on for some two thousand of them.
+  // A service that runs for a day is warm: the code of a call is still being compiled for some two thousand calls.
   const now = { count: bench.scaled(300, 5), warmUps: bench.isTiny ? 1 : 7, atMost: 3 };
   const past = { count: bench.scaled(60, 3), atMost: 30 };
 
@@ -37,7 +37,9 @@ export async function state(bench: Bench): Promise<void> {
   times.report("state");
 }
 
-/** Evenly spread and in no order: the fractional parts of multiples of the golden ratio. Never the very beginning. */
+/**
+ * Spreads evenly, in no order: the fractional parts of multiples of the golden ratio. Never returns the very beginning.
+ */
 function spreadOver(index: number): number {
   return 0.01 + 0.99 * ((index * 0.618_033_988_75) % 1);
 }

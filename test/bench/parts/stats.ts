@@ -7,7 +7,7 @@ import { startStack } from "../frame/stack.ts";
 
 const bound = 100;
 
-/** Questions about as many builds as the size says, of 50 developers over a year. */
+/** Queries statistics of as many builds as the given size, of 50 developers over a year. */
 export async function stats(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));
@@ -44,8 +44,8 @@ const statements: Readonly<Record<string, string>> = {
 };
 
 /**
- * Writes rows as the projection does, with one loop to every ten builds. By SQL, because a log with these events would take
- * an hour to fill and has no part in the answers.
+ * Writes rows as the projection does, with one loop to every ten builds. Uses SQL, because a log with these events
+ * would take an hour to fill and does not affect the answers.
  */
 async function insertBuilds(url: string, builds: number): Promise<void> {
   const client = new Client(url);
@@ -59,7 +59,7 @@ async function insertBuilds(url: string, builds: number): Promise<void> {
 
 type Counts = { readonly count: number; readonly cached: number; readonly canceled: number; readonly unknown: number };
 
-/** What was inserted is what the API counts. */
+/** Checks that the API counts exactly the inserted builds. */
 async function checkCounts(times: RequestTimes, url: string): Promise<void> {
   const client = new Client(url);
   await client.connect();

@@ -7,16 +7,16 @@ import type * as logObserver from "../workers/log-observer.ts";
 import type * as rawLog from "../workers/raw-log.ts";
 import type * as skaffold from "../workers/skaffold.ts";
 
-/** What the parts with upstreams share: fakes, an observer of the log, and raw publishes as their calibration. */
+/** Shared by the parts with upstreams: fakes, an observer of the log, and raw publishes as their calibration. */
 
 type Upstreams = Worker<typeof skaffold>;
 type Observer = Worker<typeof logObserver>;
 type Raw = Worker<typeof rawLog>;
 
-/** Frames that a connection begins with: after them each frame is recorded at once, and no longer held for sorting. */
+/** The first frames of a connection: later frames are recorded at once and no longer held for sorting. */
 export const opening = 50;
 
-/** `cores`: those on which it has to stay. */
+/** `cores`: the cores to pin it to. */
 export const startUpstreams = (cores?: string): Promise<Upstreams> =>
   startWorker<typeof skaffold>(new URL("../workers/skaffold.ts", import.meta.url), cores);
 
@@ -32,7 +32,7 @@ export async function startObserver({ nats }: Pick<Stack, "nats">): Promise<Obse
 export const sourcesOf = (addresses: readonly string[]) =>
   addresses.map((address, index) => ({ developer: `dev-${index}`, address }));
 
-/** Every source is connected, and its opening is in the log. */
+/** Resolves when every source is connected and its opening is in the log. */
 export async function settle(upstreams: Upstreams, observer: Observer, sources: number): Promise<void> {
   await connected(upstreams, sources);
   await upstreams.call("playTo", opening);
@@ -46,8 +46,8 @@ export async function connected(upstreams: Upstreams, sources: number): Promise<
 }
 
 /**
- * Resolves with the number of events when exactly so many frames of the first source are in the log. Asks the log for its
- * last message only, because a reader of all events would take time from what is measured.
+ * Resolves with the number of events when exactly so many frames of the first source are in the log. Reads only the
+ * log's last message, because a reader of all events would take time from what is measured.
  */
 export async function recordedTo({ log }: Stack, frames: number): Promise<{ readonly events: number }> {
   const source = sourceName({ workspace: "default", developer: "dev-0", project: "shop", upstream: "skaffold" });

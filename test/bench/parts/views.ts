@@ -8,7 +8,10 @@ import { startStack } from "../frame/stack.ts";
 /** The bound for 10 million operations. */
 const bound = 1_000;
 
-/** A dashboard's question to each view, of as many operations as the size says. To fill 10 million takes half an hour. */
+/**
+ * Runs a dashboard's query on each view, over as many operations as the given size. To fill 10 million takes half an
+ * hour.
+ */
 export async function views(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));

@@ -4,7 +4,7 @@ import { machineMs, ownMs } from "../frame/processor-time.ts";
 import type { Row } from "../frame/row.ts";
 import { markdownFlatness, markdownTable, number } from "./table.ts";
 
-/** What does not change during a bench. */
+/** The constants of a bench. */
 export type Conditions = {
   readonly machine: { readonly cores: number; readonly model: string; readonly kernel: string; readonly node: string };
   readonly durability: string;
@@ -49,7 +49,7 @@ export class Report {
     );
   }
 
-  /** `µs` needs a word where the table stands alone. */
+  /** Explains `µs`, because the table stands alone. */
   #about(): string {
     const { machine, durability, scale } = this.#conditions;
     return [

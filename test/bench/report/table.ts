@@ -11,7 +11,7 @@ const columns: readonly Column[] = [
   { title: "" },
 ];
 
-/** The lines of a bench for people; below them what they need to know about single lines. */
+/** Renders the lines of a bench for people, and notes on single lines below them. */
 export function benchTable(rows: readonly Row[]): string {
   const notes: string[] = [];
   const mark = (row: Row): string => {
@@ -44,7 +44,7 @@ export function rowLine(row: Row): string {
   return `${figure}: ${number(spread(row.runs).median)} ${unit}, × ${number(spread(row.ratios).median)}${outcome}`;
 }
 
-/** The same lines for a document, with medians only. */
+/** Renders the same lines for a document, with medians only. */
 export function markdownTable(rows: readonly Row[]): string {
   const cells = rows.map((row) => [
     nameAmong(rows, row),
@@ -64,7 +64,7 @@ const flatnessColumns: readonly Column[] = [
 
 type Flatness = { readonly figure: string; readonly from: Row; readonly to: Row; readonly factor: number };
 
-/** Figures that were measured at several sizes should not depend on them: the largest against the smallest. */
+/** Figures measured at several sizes should not depend on the size: compares the largest with the smallest. */
 function flatnesses(rows: readonly Row[]): readonly Flatness[] {
   const measured = rows.filter(({ error }) => error === undefined);
   return [...Map.groupBy(measured, ({ figure }) => figure)].flatMap(([figure, some]) => {
@@ -107,13 +107,13 @@ function markdown(titles: readonly string[], rows: readonly (readonly string[])[
   return [line(titles), `|${titles.map(() => "---|").join("")}`, ...rows.map(line)].join("\n");
 }
 
-/** With its size if some other line has the same name. */
+/** Appends the size if another line has the same name. */
 function nameAmong(rows: readonly Row[], { figure, size }: Row): string {
   const isOnly = rows.every((other) => other.figure !== figure || other.size === size);
   return isOnly ? figure : `${figure} (${short(size)})`;
 }
 
-/** `unit`: what absolute bounds are in; empty where another column says it. */
+/** `unit`: the unit of absolute bounds; empty if another column has it. */
 function targetText(targets: readonly Target[], unit: string): string {
   return targets
     .map(({ of, atLeast, atMost }) => {

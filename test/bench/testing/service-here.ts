@@ -24,7 +24,7 @@ const anyPorts = {
   ...anyPort("GATEWAY", ["GRPC", "HTTP"]),
 };
 
-/** A service in the test's own process, which starts in a tenth of the processor time that a process of its own takes. */
+/** Runs a service in the test's own process, whose start takes a tenth of the processor time of a separate process. */
 export async function startServiceHere(name: ServiceName, env: Env): Promise<ServiceProcess> {
   const holds = monitorEventLoopDelay({ resolution: 5 });
   holds.enable();
@@ -39,7 +39,7 @@ export async function startServiceHere(name: ServiceName, env: Env): Promise<Ser
     logged: [],
     kill: stop,
     start: () => Promise.reject(new Error("it is started once")),
-    // As loop-report.mjs does in a process of its own.
+    // Works like loop-report.mjs in a separate process.
     async ask() {
       const held = holds.max / 1_000_000;
       holds.reset();

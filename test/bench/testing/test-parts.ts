@@ -7,10 +7,10 @@ import { startStack } from "../frame/stack.ts";
 import { type PartName, parts } from "../parts/all.ts";
 
 const size = 400;
-/** What is in the log of a source beside its frames: it was added, connected, and its session began. */
+/** A source's events in the log besides its frames: it was added, it connected, and its session began. */
 const own = 3;
 
-/** What the client has counted in the only run, by how the figure's name begins. */
+/** The client's count in the only run, by the start of the figure's name. */
 const exactCounts: Readonly<Partial<Record<PartName, Readonly<Record<string, number>>>>> = {
   ingest: { "ingest, catch-up": size, "ingest at 1000/s": 200 },
   replay: {
@@ -34,10 +34,10 @@ const exactCounts: Readonly<Partial<Record<PartName, Readonly<Record<string, num
   },
 };
 
-/** The processor's time is counted in steps of 10 ms and memory in pages: of so little they may be nothing. */
+/** Processor time is counted in steps of 10 ms and memory in pages: small amounts may read as zero. */
 const mayBeNothing: ReadonlySet<string> = new Set(["cores", "µs", "% of a core", "% of the loop", "KiB"]);
 
-/** Tests that these parts measure what they say, at a tiny size. Times are not asserted. */
+/** Tests at a tiny size that these parts measure what they claim. Times are not asserted. */
 export function testParts(names: readonly PartName[], more: Pick<BenchOptions, "startService"> = {}): void {
   // One Postgres for all parts, and one stack for those that need no upstream.
   const shared = new AsyncDisposableStack();
@@ -71,7 +71,7 @@ export function testParts(names: readonly PartName[], more: Pick<BenchOptions, "
 }
 
 function wrongNumbers({ figure, unit, runs, calibrationRuns }: Row): readonly object[] {
-  // Parts that share a stack take its loops' holds from each other.
+  // Parts that share a stack consume each other's event loop measurements.
   const mayBeZero = mayBeNothing.has(unit) || figure.startsWith("longest hold");
   const isRight = (value: number) => (mayBeZero ? Number.isFinite(value) : value > 0);
   const areRight = runs.length > 0 && runs.length === calibrationRuns.length;

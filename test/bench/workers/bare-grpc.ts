@@ -1,6 +1,6 @@
 import { Server, ServerCredentials, type ServerWritableStream } from "@grpc/grpc-js";
 
-/** A server of grpc-js with nothing of Tapedeck in it: it streams ready bytes and waits when the client does not read. */
+/** A grpc-js server without Tapedeck code: it streams ready bytes and waits when the client does not read. */
 
 const asIs = (bytes: Buffer) => bytes;
 let messages: readonly Buffer[] = [];

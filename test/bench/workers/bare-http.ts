@@ -1,7 +1,9 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 
-/** Answers any request with ready objects, each rendered by JSON.stringify and written to the bare socket by itself. */
+/**
+ * Answers any request with ready objects, each rendered by JSON.stringify and written to the bare socket separately.
+ */
 
 let server: Server | undefined;
 let objects: readonly object[] = [];

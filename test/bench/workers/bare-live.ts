@@ -5,7 +5,7 @@ import { eventsIn } from "@tapedeck/shared/log/batch";
 import { connect } from "nats";
 import { type WebSocket, WebSocketServer } from "ws";
 
-/** A consumer of raw record batches that sends each event on over bare ws: what a live delivery costs at the least. */
+/** A consumer of raw record batches that sends each event on over bare ws: the minimum cost of a live delivery. */
 
 let server: WebSocketServer;
 /** Each event goes to one group of sockets, in turns. */
@@ -27,7 +27,7 @@ export async function start(url: string): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** From now on one of so many sockets gets each event: all that are connected are put into groups. */
+/** Divides all connected sockets into so many groups; from now on each event goes to one group. */
 export function deliverToOneOf(count: number): void {
   const sockets = [...server.clients];
   groups = Array.from({ length: count }, (_, group) => sockets.filter((_socket, index) => index % count === group));

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { type WebSocket, WebSocketServer } from "ws";
 
-/** A server of the package ws with nothing of Tapedeck in it. */
+/** A server of the package ws without Tapedeck code. */
 
 let server: WebSocketServer | undefined;
 
@@ -13,7 +13,7 @@ export async function start(): Promise<string> {
   return `127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-/** The next client gets so many events: each is rendered by JSON.stringify from a ready object and sent by itself. */
+/** The next client gets so many events: each is rendered by JSON.stringify from a ready object and sent separately. */
 export async function stringifyToNext(texts: readonly string[], count: number): Promise<void> {
   const objects = texts.map((text) => JSON.parse(text) as object);
   (server as WebSocketServer).once("connection", (socket) => {
@@ -21,20 +21,20 @@ export async function stringifyToNext(texts: readonly string[], count: number): 
   });
 }
 
-/** Sends each event to all who are connected; each is one buffer that all sockets share. */
+/** Sends each event to all connected clients, in one buffer that all sockets share. */
 export async function broadcast(texts: readonly string[], count: number): Promise<void> {
   const payloads = texts.map((text) => Buffer.from(text));
   for (let index = 0; index < count; index++) {
     const payload = payloads[index % payloads.length] as Buffer;
     for (const socket of (server as WebSocketServer).clients) socket.send(payload, { binary: false });
-    // A turn for each event, so that sockets can write; nobody is far behind.
+    // One event loop turn per event, so that sockets can write and no client falls far behind.
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
 export const connected = (): number => server?.clients.size ?? 0;
 
-/** Resident memory in MiB, after what is garbage has gone. */
+/** Resident memory in MiB, after garbage collection. */
 export function memory(): number {
   globalThis.gc?.();
   return process.memoryUsage().rss / 1024 / 1024;

@@ -8,7 +8,7 @@ let stream = "";
 let events: readonly { readonly type: string; readonly data: Record<string, unknown> }[] = [];
 let version = 0n;
 
-/** From now on this stream, and these events, each of them JSON. Makes the tables. */
+/** Uses this stream from now on, and these events, each of them JSON. Makes the tables. */
 export async function open(url: string, name: string, texts: readonly string[]): Promise<void> {
   store = getPostgreSQLEventStore(url);
   await store.schema.migrate();
@@ -17,13 +17,13 @@ export async function open(url: string, name: string, texts: readonly string[]):
   events = all.map((data) => ({ type: String(data.kind), data }));
 }
 
-/** Before its Postgres goes: a connection that breaks would end this process. */
+/** Called before its Postgres stops: a broken connection would end this process. */
 export async function close(): Promise<void> {
   await store?.close();
   store = undefined;
 }
 
-/** As fast as it goes, in transactions of a thousand. Resolves with the number of events. */
+/** Appends as fast as possible, in transactions of a thousand. Resolves with the number of events. */
 export async function append(count: number): Promise<number> {
   for (let sent = 0; sent < count; sent += batch) {
     const some = Array.from({ length: Math.min(batch, count - sent) }, (_, index) => eventAt(sent + index));
@@ -41,7 +41,7 @@ function opened(): PostgresEventStore {
 
 const eventAt = (index: number) => events[index % events.length] as (typeof events)[number];
 
-/** The first so many events of the stream, page by page. */
+/** Reads the first so many events of the stream, page by page. */
 export async function read(count: number): Promise<number> {
   let found = 0;
   while (found < count) {

@@ -1,7 +1,7 @@
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import { now } from "../frame/arrivals.ts";
 
-/** A gRPC client that knows no messages, only bytes. */
+/** A gRPC client that handles plain bytes and decodes no messages. */
 
 const asIs = (bytes: Buffer) => bytes;
 const keptMessages = 2_000;
@@ -10,7 +10,7 @@ let first: Buffer[] = [];
 /** Some messages of the last `read`, for a calibration. */
 export const firstMessages = (): readonly Buffer[] => first;
 
-/** Reads until so many messages have come, and leaves. */
+/** Reads until so many messages have come, and disconnects. */
 export async function read(address: string, path: string, head: Readonly<Record<string, string>>, count: number) {
   const client = new Client(address, credentials.createInsecure(), {
     "grpc.max_receive_message_length": -1,
@@ -41,7 +41,7 @@ export async function read(address: string, path: string, head: Readonly<Record<
 
 let unary: Client | undefined;
 
-/** One call after the other on one connection. Resolves with the time of each in ms, ascending. */
+/** Makes one call after the other on one connection. Resolves with the time of each in ms, ascending. */
 export async function unaryTimes(
   address: string,
   path: string,

@@ -5,7 +5,7 @@ import { now } from "../frame/arrivals.ts";
 
 const newline = 0x0a;
 
-/** Reads until so many events have come, and leaves. */
+/** Reads until so many events have come, and disconnects. */
 export function read(
   url: string,
   accept: string,

@@ -7,7 +7,7 @@ import { now, SightingLog, type Sightings } from "../frame/arrivals.ts";
 const log = new SightingLog();
 let wanted = { count: 0, reached: () => {} };
 
-/** From now on; of several logs when it is called several times. Resolves when the live end is reached. */
+/** Observes a log from now on; repeated calls add logs. Resolves when the live end is reached. */
 export async function observe(
   url: string,
   login: { readonly user?: string; readonly pass?: string } = {},

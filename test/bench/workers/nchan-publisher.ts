@@ -4,12 +4,12 @@ import { now, SightingLog, type Sightings } from "../frame/arrivals.ts";
 
 /** Publishes over HTTP, as nchan's publishers do. */
 
-/** Several at a time, so that no answer holds up what comes next. */
+/** Several at a time, so that no answer delays the next request. */
 const connections = 16;
 const agent = new Agent({ keepAlive: true, maxSockets: connections });
 let paced = 0;
 
-/** As fast as they are answered. */
+/** Publishes as fast as the server answers. */
 export async function broadcast(url: string, texts: readonly string[], count: number): Promise<void> {
   let next = 0;
   const connection = async () => {
@@ -18,7 +18,10 @@ export async function broadcast(url: string, texts: readonly string[], count: nu
   await Promise.all(Array.from({ length: connections }, connection));
 }
 
-/** At a rate. `text`: an event; each that is published is numbered as a frame of an upstream. Resolves when all are answered. */
+/**
+ * Publishes at a fixed rate. `text`: an event; each published copy is numbered as a frame of an upstream. Resolves when
+ * all are answered.
+ */
 export async function pace(url: string, text: string, perSecond: number, seconds: number): Promise<Sightings> {
   const due = new SightingLog();
   const [head, tail] = numbered(text);
@@ -38,7 +41,7 @@ export async function pace(url: string, text: string, perSecond: number, seconds
   return due.take();
 }
 
-/** The message around the number by which its reader knows it. */
+/** The message around the number by which its reader identifies it. */
 function numbered(text: string): readonly [string, string] {
   const mark = "<number>";
   const { event, ...message } = JSON.parse(text) as { readonly event: object };

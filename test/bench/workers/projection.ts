@@ -6,7 +6,7 @@ import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { connect, type NatsConnection } from "nats";
 
-/** Query's projection without its service: what turns the log into tables, and what only reads the log. */
+/** Query's projection without its service: turns the log into tables, or only reads the log. */
 
 let nats: NatsConnection;
 let log: Awaited<ReturnType<typeof openLog>>;
@@ -17,7 +17,7 @@ export async function open(url: string): Promise<number> {
   return sequenceOf((await log.reader.bounds()).lastOffset);
 }
 
-/** Makes the tables, so that a run does not begin with that. */
+/** Makes the tables in advance, so that a run does not include it. */
 export async function prepare(database: string): Promise<void> {
   await using opened = openDatabase({ url: database, connections: 2 });
   await migrate(opened);
@@ -28,7 +28,7 @@ export async function project(database: string, until: number): Promise<void> {
   await projectUntil(database, log.reader, until);
 }
 
-/** Builds the tables anew beside those that are there, and swaps them in. */
+/** Builds the tables anew beside the existing ones, and swaps them in. */
 export async function rebuildAll(database: string): Promise<void> {
   const { signal } = new AbortController();
   const done = await rebuild({ databaseUrl: database, log: log.reader, textRows: false, signal });

@@ -5,8 +5,8 @@ import { connect, headers, type NatsConnection } from "nats";
 import { now, SightingLog, type Sightings } from "../frame/arrivals.ts";
 
 /**
- * What the log's server gives when nothing of Tapedeck is in between: record batches of up to 64 KiB, one plain publish in
- * flight, fenced by the expected last sequence of the subject.
+ * The log's server without Tapedeck in between: record batches of up to 64 KiB, one plain publish in flight, fenced by
+ * the expected last sequence of the subject.
  */
 
 const packBytes = 64 * 1024;
@@ -17,7 +17,7 @@ let lastSeq = 0;
 /** Events of all paces so far: each has a number of its own. */
 let paced = 0;
 
-/** Takes the bytes of this many events from the log. */
+/** Reads the bytes of this many events from the log. */
 export async function load(url: string, count: number): Promise<number> {
   nats = await connect({ servers: url });
   const log = await openLog(nats, { create: false, syncKnown: true });
@@ -32,7 +32,7 @@ export async function load(url: string, count: number): Promise<number> {
   return bodies.length;
 }
 
-/** As fast as it goes. Resolves with the number of events that were acknowledged. */
+/** Publishes as fast as possible. Resolves with the number of acknowledged events. */
 export async function publish(count: number): Promise<number> {
   let sent = 0;
   while (sent < count) {
@@ -43,7 +43,10 @@ export async function publish(count: number): Promise<number> {
   return sent;
 }
 
-/** At a rate: what gathered during one publish is the next batch. Resolves with the time from due to acknowledged. */
+/**
+ * Publishes at a fixed rate: the events that gather during one publish are the next batch. Resolves with the time from
+ * due to acknowledged.
+ */
 export async function pace(perSecond: number, seconds: number): Promise<{ due: Sightings; acknowledged: Sightings }> {
   const due = new SightingLog();
   const acknowledged = new SightingLog();

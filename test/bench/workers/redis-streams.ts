@@ -1,7 +1,7 @@
 import { createClient, RESP_TYPES } from "@redis/client";
 import { now, SightingLog, type Sightings } from "../frame/arrivals.ts";
 
-/** Redis Streams through their usual client: one stream, which some append to and others read. */
+/** Redis Streams through their usual client: one stream, with writers and readers. */
 
 const batchBytes = 64 * 1024;
 const pageSize = 1_000;
@@ -19,7 +19,7 @@ async function connected(port: number) {
   return client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer });
 }
 
-/** From now on this stream, and the bytes of these events. */
+/** Uses this stream from now on, and the bytes of these events. */
 export async function open(port: number, stream: string, events: readonly Uint8Array[]): Promise<void> {
   publisher ??= await connected(port);
   key = stream;
@@ -29,7 +29,10 @@ export async function open(port: number, stream: string, events: readonly Uint8A
 const add = (number: number): Promise<unknown> =>
   publisher.xAdd(key, "*", { n: String(number), event: bodies[number % bodies.length] as Buffer });
 
-/** As fast as it goes: a pipeline of so many bytes as a record batch has, then the next. Resolves with their number. */
+/**
+ * Appends as fast as possible: a pipeline of as many bytes as a record batch, then the next. Resolves with their
+ * number.
+ */
 export async function append(count: number): Promise<number> {
   for (let sent = 0; sent < count; ) {
     const batch: Promise<unknown>[] = [];
@@ -42,7 +45,7 @@ export async function append(count: number): Promise<number> {
   return count;
 }
 
-/** At a rate, each by itself. The client sends without waiting for the answers before. */
+/** Appends at a fixed rate, each entry separately. The client sends without waiting for earlier answers. */
 export async function pace(perSecond: number, seconds: number): Promise<{ due: Sightings; acknowledged: Sightings }> {
   const [due, acknowledged] = [new SightingLog(), new SightingLog()];
   const total = Math.round(perSecond * seconds);
@@ -62,7 +65,7 @@ export async function pace(perSecond: number, seconds: number): Promise<{ due: S
   return { due: due.take(), acknowledged: acknowledged.take() };
 }
 
-/** The first so many entries of the stream, page by page. */
+/** Reads the first so many entries of the stream, page by page. */
 export async function read(count: number): Promise<{ count: number; bytes: number }> {
   let [found, bytes, from] = [0, 0, "-"];
   while (found < count) {
@@ -76,7 +79,7 @@ export async function read(count: number): Promise<{ count: number; bytes: numbe
   return { count: found, bytes };
 }
 
-/** So many readers of all that comes from now on, each on its own connection. */
+/** Starts so many readers of all new entries, each on its own connection. */
 export async function listen(port: number, stream: string, readers: number): Promise<void> {
   for (let index = 0; index < readers; index++) {
     const client = await connected(port);
@@ -93,7 +96,7 @@ export async function listen(port: number, stream: string, readers: number): Pro
   }
 }
 
-/** Waits for so many entries at all readers together, and gives up after a time. */
+/** Waits until all readers together have so many entries, and gives up after a timeout. */
 export async function cameWithin(count: number, ms: number): Promise<Sightings> {
   const end = now() + ms;
   while (arrived.count < count && now() < end) await new Promise((resolve) => setTimeout(resolve, 5));

@@ -2,7 +2,7 @@ import { Agent, get } from "node:http";
 import { Client } from "pg";
 import { now } from "../frame/arrivals.ts";
 
-/** One request after the other, each on the same connection. */
+/** Sends one request after the other, all on the same connection. */
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 const databases = new Map<string, Client>();
@@ -21,7 +21,7 @@ export async function httpTimes(urls: readonly string[], count: number): Promise
 /** The body of one answer. */
 export const httpText = (url: string): Promise<string> => answer(url);
 
-/** A statement again and again. */
+/** Runs a statement repeatedly. */
 export async function sqlTimes(url: string, statement: string, count: number): Promise<Float64Array> {
   const client = databases.get(url) ?? new Client(url);
   if (!databases.has(url)) {

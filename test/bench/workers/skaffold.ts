@@ -7,7 +7,7 @@ import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/s
 import { loopPasses } from "@tapedeck/fakes/skaffold/timed";
 import { now, SightingLog, type Sightings } from "../frame/arrivals.ts";
 
-/** Fake Skaffolds in a process of their own: each says the dev loops of a recording, one after the other. */
+/** Fake Skaffolds in a separate process: each emits the dev loops of a recording, one after the other. */
 
 type Frame = { readonly channel: "v1" | "v2"; readonly at: number; readonly bytes: Buffer };
 
@@ -15,12 +15,14 @@ const fakes: FakeSkaffold[] = [];
 let frames: readonly Frame[] = [];
 /** `counts[i]`: how many frames of each channel are among the first i. */
 let counts: readonly { readonly v1: number; readonly v2: number }[] = [];
-/** How many frames each fake has said. All are ahead by the same number, but for the last round of a pace. */
+/** How many frames each fake has emitted. All are ahead by the same number, except in the last round of a pace. */
 let said: number[] = [];
 
 export type Emitted = { readonly emitted: Sightings; readonly count: number; readonly wallMs: number };
 
-/** Starts so many fakes with so many frames each. The frames are made beforehand, so that saying them costs little. */
+/**
+ * Starts so many fakes with so many frames each. The frames are made beforehand, so that emitting them costs little.
+ */
 export async function start(sources: number, framesOfEach: number): Promise<string[]> {
   const recording = loadRecording(join(recordings.skaffold, "01-dev-success-3-artifacts-5-iterations"));
   frames = framesOf(recording, framesOfEach);
@@ -37,13 +39,13 @@ export async function start(sources: number, framesOfEach: number): Promise<stri
   return fakes.map(({ address }) => address);
 }
 
-/** As fast as the readers take it. Resolves when the last frame is handed over. */
+/** Emits as fast as the readers read. Resolves when the last frame is handed over. */
 export async function playTo(index: number): Promise<{ readonly v1: number; readonly v2: number }> {
   await Promise.all(fakes.map((fake, of) => say(fake, of, index)));
   return counts[index] ?? { v1: 0, v2: 0 };
 }
 
-/** So many frames a second from all fakes together, in turns and evenly spread. A pace that can't be kept is made up for. */
+/** Emits so many frames a second from all fakes together, in turns and evenly spread. Catches up if it falls behind. */
 export async function pace(perSecond: number, seconds: number): Promise<Emitted> {
   const log = new SightingLog();
   const total = Math.round(perSecond * seconds);
@@ -63,7 +65,10 @@ export async function pace(perSecond: number, seconds: number): Promise<Emitted>
   return { emitted: log.take(), count: total, wallMs: now() - start };
 }
 
-/** `waitedMs`: the part of it in which the process neither worked nor waited for a core, so it waited for its readers. */
+/**
+ * `waitedMs`: the part of `wallMs` in which the process neither worked nor waited for a core, so it waited for its
+ * readers.
+ */
 export type Loop = { readonly count: number; readonly wallMs: number; readonly waitedMs: number };
 
 /** A dev loop: before each frame the process works, as a build does between two messages. `rounds`: see roundsIn. */
@@ -73,7 +78,7 @@ export async function loop(count: number, rounds: number): Promise<Loop> {
   for (let done = 0; done < count; done++) {
     work(rounds);
     await say(fake, 0, (said[0] ?? 0) + 1);
-    // Sockets are written to and read from between two frames.
+    // Sockets are written and read between two frames.
     await new Promise((resolve) => setImmediate(resolve));
   }
   const wallMs = now() - before.at;
@@ -82,17 +87,17 @@ export async function loop(count: number, rounds: number): Promise<Loop> {
 
 const block = Buffer.alloc(4_096);
 
-/** A fixed amount of work, and not a fixed time: it takes longer when others take the core. */
+/** A fixed amount of work, not a fixed time: it takes longer when other processes use the core. */
 export function work(times: number): void {
   for (let round = 0; round < times; round++) createHash("sha256").update(block).digest();
 }
 
-/** How many rounds of work take so many ms of a core. Asked once for all whose loops are to be compared. */
+/** How many rounds of work take so many ms of a core. Called once for all loops that are to be compared. */
 export function roundsIn(ms: number): number {
   work(1_000);
   const { on } = mainThreadMs();
   let [rounds, tookMs] = [0, 0];
-  // The kernel counts in steps of some ms: less than one of them would be nothing.
+  // The kernel counts in steps of some ms: a shorter time would read as zero.
   while (tookMs < 20) {
     work(1_000);
     rounds += 1_000;
@@ -124,7 +129,7 @@ export const developerOf = (index: number): string => `dev-${index}`;
 async function say(fake: FakeSkaffold, of: number, index: number): Promise<void> {
   said[of] = index;
   const { v1, v2 } = counts[index] ?? { v1: 0, v2: 0 };
-  // A count of 0 would be reached before anything is said.
+  // A count of 0 would be reached before anything is emitted.
   await fake.playUntil({ v1, v2, logs: 0 });
 }
 

@@ -8,9 +8,9 @@ export type Subscription = {
   readonly http: string;
   readonly path?: string;
   readonly count: number;
-  /** What the sockets say first, in turns; none: they only listen. */
+  /** The first messages of the sockets, in turns; none: they only listen. */
   readonly messages?: readonly string[];
-  /** Note when each frame of the upstream arrives at each socket. */
+  /** Record when each frame of the upstream arrives at each socket. */
   readonly timed?: boolean;
 };
 
@@ -64,7 +64,7 @@ export async function arrived(count: number): Promise<{ count: number; bytes: nu
   return { count: events, bytes };
 }
 
-/** Waits for so many frames that are timed, and gives up after a time: resolves with how many have come. */
+/** Waits for so many timed frames, and gives up after a timeout: resolves with how many have come. */
 export async function framesWithin(count: number, ms: number): Promise<number> {
   const end = now() + ms;
   while (log.count < count && now() < end) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -82,7 +82,7 @@ export const sightings = (): Sightings => log.take();
 /** The first events since `reset`, as text. */
 export const firstEvents = (): readonly string[] => samples;
 
-/** Sockets that ask for everything there is and read nothing of it. */
+/** Opens sockets that subscribe to the whole log and read nothing. */
 export async function subscribeAndStall(http: string, count: number, message: string): Promise<void> {
   for (let index = 0; index < count; index++) {
     const socket = await openWebSocket(http, "/api/v1/ws", () => {}, message);

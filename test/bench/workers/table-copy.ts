@@ -1,6 +1,6 @@
 import { Client } from "pg";
 
-/** Writes the rows of ready tables again: arrays of columns, unnest, one transaction per batch. Nothing is computed. */
+/** Writes the rows of ready tables again: arrays of columns, unnest, one transaction per batch. Computes nothing. */
 
 type Copied = { readonly insert: string; readonly columns: readonly (readonly unknown[])[]; readonly rows: number };
 
@@ -32,7 +32,7 @@ export async function empty(): Promise<void> {
   await client.query(`truncate ${names.map((name) => `"${name}"`).join(", ")}`);
 }
 
-/** Resolves with the number of rows that are there now. */
+/** Resolves with the number of rows now in the tables. */
 export async function write(batches: number): Promise<number> {
   let written = 0;
   for (let batch = 0; batch < batches; batch++) {

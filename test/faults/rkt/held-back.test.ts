@@ -39,14 +39,14 @@ function fact(kind: string, what: string, detail: Partial<PodDetail>, inferred =
   return one;
 }
 
-/** What one connection after the other took in, and how many of these rows were recorded when it was killed. */
+/** The rows read by each connection in turn, and how many of them were recorded when it was killed. */
 type Life = { readonly rows: readonly number[]; readonly recorded: number };
 
 function knowable(lives: readonly Life[], wild: readonly RecordedFact[] = onlyRemoved) {
   const observations = new Observations();
   let answers = 0;
   for (const [index, { rows, recorded }] of lives.entries()) {
-    // A row is taken in when the next call comes.
+    // A row counts as read when the next call comes.
     for (const [before, reported] of [0, ...rows].entries()) {
       observations.asked(`connection ${index}`, { reported, answers: answers++ });
       if (before === recorded) observations.takenIn()();

@@ -6,11 +6,11 @@ import type { RecordedFact } from "./recorded-facts.ts";
 type ObservedAt = Pick<Host, "name" | "pods" | "observations">;
 
 /**
- * What has to be recorded of a host while ingest is killed, by what was recorded undisturbed. One answer does not prove
- * that a preparation was given up, so ingest holds it back until the next one, and loses it when it is killed
- * (docs/decisions/0006-facts-are-concluded-from-observations.md). If every ingest was killed before the answer that would
- * have proved it to this one was recorded, the pod was being prepared, and then it was gone: that is all that can be known,
- * and its removal is inferred. Any other fact is proved by an answer that the next ingest is told again.
+ * Returns what must be recorded of a host while ingest is killed, given the undisturbed record. One answer does not
+ * prove that a preparation was given up, so ingest holds it back until the next one, and loses it when it is killed
+ * (docs/decisions/0006-facts-are-concluded-from-observations.md). If every ingest was killed before recording the
+ * answer that would have proved it, the pod was being prepared, and then it was gone: no more can be known, and its
+ * removal is inferred. Any other fact is proved by an answer that the next ingest gets again.
  */
 export function knowableFacts(
   calm: readonly RecordedFact[],
@@ -27,7 +27,10 @@ export function knowableFacts(
   });
 }
 
-/** The same ingest was told that the preparation was given up and then, recorded too, that it still is or that the pod is gone. */
+/**
+ * The same ingest observed that the preparation was given up and then, recorded too, that it still is or that the pod
+ * is gone.
+ */
 function wasProved(pod: string, host: ObservedAt): boolean {
   return host.observations.recordedPairs.some(([one, next]) => {
     const after = stateIn(host, next, pod);
@@ -47,7 +50,7 @@ function isAbort(kind: Event["kind"]): boolean {
   return kind === "pod.prepare_aborted";
 }
 
-/** A pod's removal, where nothing but its preparation is known. */
+/** Returns the removal of a pod of which only the preparation is known. */
 function withoutAbort(fact: RecordedFact): RecordedFact {
   const { lasting } = fact;
   if (lasting.kind !== "pod.collected" || lasting.detail?.$case !== "pod") return fact;

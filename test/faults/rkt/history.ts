@@ -6,12 +6,12 @@ import { knowableFacts } from "./held-back.ts";
 import { type History, type RecordedFact, recordedFacts } from "./recorded-facts.ts";
 
 /**
- * Holds what was recorded of a host while ingest was killed to what was recorded undisturbed, for each pod and each image,
- * as far as an ingest could know it (see `knowableFacts`).
- * Aside: when it was observed and recorded, where the interval may only be wider; counted in rows of the recording, since
- * the two runs had different times. And in the order of a channel only what was listed, and seen in the same row: what one
- * answer alone does not prove is told with the next one, which is a later one if the recorder was killed with the first
- * (a disappearance that nobody could ask about, a preparation that seems given up).
+ * Compares the record of a host while ingest was killed with the undisturbed one, for each pod and each image, as far
+ * as an ingest could know it (see `knowableFacts`). Ignores when it was observed and recorded, except that the interval
+ * may only be wider; it is counted in rows of the recording, since the two runs had different times. The order in a
+ * channel counts only for resources listed and seen in the same row: a fact that one answer alone does not prove is
+ * recorded with the next one, which is a later one if the recorder was killed with the first (a disappearance that
+ * could not be inspected, a preparation that seems given up).
  */
 export function sameHistory(calm: History, wild: History): void {
   const { name } = wild.host;
@@ -58,7 +58,7 @@ function isObservedAlike([one, other]: readonly [RecordedFact, RecordedFact]): b
   return one.isListed && one.seen === other.seen;
 }
 
-/** Sorted by the resources' names, so that only the order within each one counts. */
+/** Sorts by the resources' names, so that only the order within each one counts. */
 function itemsOf(facts: readonly RecordedFact[]): readonly (readonly [string, readonly object[]])[] {
   const by = Map.groupBy(facts, ({ item }) => item);
   return [...by.entries()]

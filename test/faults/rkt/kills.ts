@@ -20,19 +20,19 @@ import type { History } from "./recorded-facts.ts";
 const fixtures = recordings.rkt;
 
 /**
- * What is done to ingest, each time on all hosts at once:
+ * The faults of ingest, each on all hosts at once:
  *
  * - hanging: killed while its polls hang, with everything observed in the log;
  * - answered: killed when the first hosts have answered one more row, with its events perhaps in the log, perhaps not;
- * - asked: killed when it asks about one pod or image, as it does after some rows;
+ * - asked: killed when it inspects one pod or image, as it does after some rows;
  * - stopped: ended by SIGTERM when the first hosts have answered one more row;
- * - log: NATS is killed, and comes back; ingest lives on;
+ * - log: NATS is killed, and comes back; ingest keeps running;
  * - both: NATS is killed, one more row is answered, and ingest is killed before NATS is back.
  */
 export const faults = ["hanging", "answered", "asked", "stopped", "log", "both"] as const;
 export type Fault = (typeof faults)[number];
 
-/** All are played at once, each by a host of its own. */
+/** All are played at once, each by its own host. */
 const scenarios = [
   "01-full-lifecycle",
   "02-fast-and-skipped-states",
@@ -49,15 +49,15 @@ export type Kills = {
   readonly folders?: readonly string[];
 };
 
-/** A call of ListPods that rkt never answers is among the recorded ones: this long it is waited for. */
+/** The recording includes a ListPods call that rkt never answers: this is its timeout. */
 const patience: Readonly<Record<string, string>> = { "10-blocking-start": "5s" };
 
 /**
- * Plays scenarios twice: undisturbed, and with faults at random rows of them. Holds what is left of the second to the
- * first, and the tables that were made meanwhile to those made anew.
+ * Plays scenarios twice: undisturbed, and with faults at random rows of them. Compares the second record with the
+ * first, and the tables built meanwhile with rebuilt ones.
  *
- * A host does not change while nobody looks (`repeatOnReconnect`): what came and went meanwhile nobody can know. For the
- * same reason no more than one row may be told that is not in the log when ingest is killed; but what ingest has held back
+ * A host does not change while it is not polled (`repeatOnReconnect`): changes in between could not be known. For the
+ * same reason at most one reported row may be missing in the log when ingest is killed; but what ingest has held back
  * of the row before is lost with it (see `knowableFacts`).
  */
 export async function rktKillsLeaveNoTrace({ faults, folders = scenarios }: Kills): Promise<void> {
@@ -134,7 +134,7 @@ async function strike(fault: Fault, { bench, ingest, hosts, random }: Struck): P
       const asked = Promise.withResolvers<void>();
       for (const host of hosts) {
         host.onInspect = () => {
-          // At once: by the next turn it is answered.
+          // Kills at once: the call is answered by the next turn.
           process.kill(ingest.pid, "SIGKILL");
           for (const other of hosts) other.onInspect = undefined;
           asked.resolve();
@@ -169,7 +169,10 @@ async function reportOneMore(hosts: readonly Host[], count: number): Promise<voi
   await until(() => moved() >= Math.min(count, movable), { message: `${count} hosts to tell one row more` });
 }
 
-/** The row before which the kill of each round and kind happens: half of them where something was seen undisturbed. */
+/**
+ * The row before which the kill of each round and kind happens: half of them at rows with events in the undisturbed
+ * run.
+ */
 function rowsOf({ host, events }: History, rounds: number, random: Seeded) {
   const some = (kind: InventoryKind) => {
     const eventful = events.flatMap(({ event: { channel, observed_at } }) => {
@@ -198,7 +201,7 @@ async function playedToTheEnd(ingest: ServiceProcess, hosts: readonly Host[]): P
   await allRecorded(ingest, hosts);
 }
 
-/** All that the hosts have told ingest so far is in the log, but for what it holds back. */
+/** Resolves when all that the hosts have reported to ingest so far is in the log, except what it holds back. */
 async function allRecorded(ingest: ServiceProcess, hosts: readonly Host[]): Promise<void> {
   const marks = hosts.map(({ observations }) => observations.takenIn());
   await recorded(ingest);
@@ -214,7 +217,7 @@ function queryConfig({ nats }: RktBench, database: string) {
   });
 }
 
-/** The tables as built event by event, and as rebuilt at once. */
+/** Compares the tables built event by event with those rebuilt at once. */
 async function sameTables({ log }: RktBench, url: string, lastSeq: number): Promise<void> {
   await using anew = await freshDatabase(migrated);
   await projectUntil(anew.url, log, lastSeq);

@@ -13,7 +13,7 @@ const [first, second] = [runningPod(0), runningPod(1)];
 const images = ["sha512-1", "sha512-2"].map((id) => Image.fromPartial({ id, name: "sim.example/worker" }));
 const dir = "/var/lib/rkt";
 
-/** A host that is looked at; its first pod has failed in the second row, which is held until `goOn`. */
+/** Starts a polled host; its first pod has failed in the second row, which is held until `goOn`. */
 async function lookedAt(settings: Readonly<Record<string, string>> = {}) {
   await using cleanup = new AsyncDisposableStack();
   const recording = madeUpRecording({
@@ -48,7 +48,7 @@ async function pollsLater(fake: FakeRkt, polls = 4): Promise<void> {
   await until(() => fake.polls.images >= goal, { message: `${polls} more polls` });
 }
 
-/** The events of pods and images. */
+/** Returns the events of pods and images. */
 async function inventoryEvents(stack: Stack): Promise<readonly Event[]> {
   return (await stack.events()).flatMap(({ event }) => (event.channel === "tapedeck" ? [] : [event]));
 }

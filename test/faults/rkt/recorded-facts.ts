@@ -18,7 +18,7 @@ export type RecordedFact = {
 
 export type History = { readonly events: readonly RecordedEvent[]; readonly host: Host };
 
-/** What was recorded of the pods, or of the images. */
+/** Returns the recorded facts of the pods, or of the images. */
 export function recordedFacts(
   { events, host }: Pick<History, "events"> & { readonly host: Pick<Host, "rowAt"> },
   kind: InventoryKind,
@@ -52,7 +52,7 @@ function lastingOf(event: Event) {
   };
 }
 
-/** A description that a kill cut off comes to nothing: all of it is given again. */
+/** Ignores a description that a kill cut off: it is recorded again in full. */
 function wholeDescriptions(events: readonly Event[]): readonly Event[] {
   const torn = new Set<Event>();
   let parts: Event[] = [];

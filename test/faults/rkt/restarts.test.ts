@@ -89,7 +89,7 @@ test("a large host is described in parts and again after a thousand events, so a
 
 test("a first description that a kill cut off is ignored and written again in full", async () => {
   await using bench = await rktBench();
-  // This is more than one message holds.
+  // More than one message holds.
   const pods = all.slice(0, 50).map((pod) => ({ ...pod, manifest: Buffer.alloc(250_000, pod.id) }));
   await using host = await startHost("heavy", madeUpRecording({ pods: [pods, pods.map(failed)] }));
   host.playTo("pods", 1);
@@ -113,7 +113,7 @@ test("a first description that a kill cut off is ignored and written again in fu
   await recorded(ingest);
   const parts = (await described(bench, host))[0]?.length ?? 0;
   expect(parts).toBeGreaterThan(20);
-  // How far it came is not for us to say.
+  // The test can't determine how far it came.
   expect(await eventsOf(bench, host, "pods")).toHaveLength(cut === parts ? parts : cut + parts);
 
   host.playTo("pods", 3);
@@ -170,7 +170,7 @@ async function kinds(bench: RktBench, host: Host): Promise<readonly string[]> {
   return (await eventsOf(bench, host, "pods")).map(({ event }) => event.kind);
 }
 
-/** Descriptions of the pods that are complete, by their parts. */
+/** Returns the complete descriptions of the pods, by their parts. */
 async function described(bench: RktBench, host: Host): Promise<readonly (readonly RecordedEvent[])[]> {
   const whole: (readonly RecordedEvent[])[] = [];
   let parts: RecordedEvent[] = [];

@@ -12,8 +12,8 @@ import { type Fault, strike } from "./strike.ts";
 export type FlowOptions = BenchOptions & { readonly faults: readonly Fault[]; readonly lines: number };
 
 /**
- * A job writes lines "0", "1" … without a pause, whatever is killed or away meanwhile. Of each line is known where it
- * must stand: all that is recorded stands there, once, and what is missing is a gap that says so.
+ * Checks the output of a job that writes lines "0", "1" … without a pause, through all kills and outages. The position
+ * of each line is known: every recorded line is at its position, once, and missing lines are a recorded gap.
  */
 export async function outputKeepsItsPosition({ faults, lines, ...options }: FlowOptions): Promise<void> {
   const random = seeded("vagrant flow");
@@ -38,8 +38,8 @@ export async function outputKeepsItsPosition({ faults, lines, ...options }: Flow
   for (const [round, fault] of faults.entries()) {
     do await writeOn();
     while (total < (places[round] ?? 0));
-    // What is written when nobody is there fits in what is left of the server's 5,248 lines, or it does not. A second
-    // beginning could not be told from the first, so not all is left to chance.
+    // Output written during an outage may or may not fit in the rest of the server's 5,248 lines. A second beginning
+    // could not be distinguished from the first, so not everything is random.
     const isMuch = random.below(3) === 0;
     if (isMuch) await settled();
     await strike(fault, bench, () => write(isMuch ? 4_800 : 1 + random.below(2_000)));
@@ -71,7 +71,7 @@ export async function outputKeepsItsPosition({ faults, lines, ...options }: Flow
   expect(texts).toEqual(written.map(({ index }) => String(index)));
   console.log(`vagrant flow: ${faults.join(" ")}; ${written.length} of ${total} lines, ${gaps.length} gaps`);
 
-  /** All that was written is recorded, but for so many lines. */
+  /** Resolves when everything written is recorded, except for so many lines. */
   async function settled(behind = 0): Promise<void> {
     if (host === undefined) return;
     const isThere = async () => ((await pieces(host, job)).written.at(-1)?.index ?? -1) >= total - 1 - behind;
@@ -84,7 +84,7 @@ export async function outputKeepsItsPosition({ faults, lines, ...options }: Flow
   }
 }
 
-/** The recorded output of a job. */
+/** Returns the recorded output of a job. */
 async function pieces({ events }: VagrantHost, job: string) {
   const all = (await events()).map(({ event }: RecordedEvent) => event);
   const about = all.filter(({ subject }) => subject === job);

@@ -25,7 +25,7 @@ type Playing = {
   readonly host: VagrantHost;
   readonly recording: RecordedUpstream;
   readonly playback: Playback;
-  /** How many steps are done when the faults strike. */
+  /** The numbers of completed steps at which the faults strike. */
   readonly places: readonly number[];
 };
 
@@ -52,7 +52,7 @@ export async function vagrantKillsLeaveNoTrace({ faults, ...options }: KillsOpti
         if (random.below(3) > 0) await turn();
       }
     }
-    // Half of the faults come when everything so far is recorded.
+    // Half of the faults strike when everything so far is recorded.
     if (random.below(2) === 0) await bench.recorded();
     await strike(fault, bench, () => {
       for (const { playback } of playings) for (let count = 1 + random.below(4); count > 0; count--) playback.next();
@@ -74,7 +74,7 @@ export async function vagrantKillsLeaveNoTrace({ faults, ...options }: KillsOpti
   );
 }
 
-/** Both jobs are over, all of their output is recorded, and so is what the targets are in the end. */
+/** Resolves when both jobs are over, and all of their output and the final state of the targets are recorded. */
 async function recordedToTheEnd(bench: VagrantBench, { host, recording }: Playing): Promise<void> {
   for (const { id } of Object.values(jobsIn(recording))) {
     const over = async () => {
@@ -103,11 +103,11 @@ async function recordedToTheEnd(bench: VagrantBench, { host, recording }: Playin
 const againMs = 25;
 
 type Reading = AsyncDisposable & {
-  /** Waits until the stream has been read to its end; every opening gave the same, as far as it came. */
+  /** Waits until the stream has been read to its end, and checks that every opening got the same, as far as it came. */
   readonly expectWhole: () => Promise<void>;
 };
 
-/** A client of the command's job that comes back whenever its stream was cut, from the job's first moment on. */
+/** A client of the command's job that reconnects whenever its stream was cut, from the job's start. */
 function readAgainAndAgain({ client }: VagrantBench, { host, recording }: Playing): Reading {
   const { up } = jobsIn(recording);
   const over = new AbortController();
@@ -140,7 +140,7 @@ function readAgainAndAgain({ client }: VagrantBench, { host, recording }: Playin
         const given = outputOf(messages);
         expect(given, host.name).toEqual(expected.slice(0, given.length));
       }
-      // A reader is not kept waiting for output that may never come.
+      // A reader does not wait for output that may never come.
       const isCut = isInDoubt(
         (await host.events()).map(({ event }) => event),
         up.id,

@@ -9,10 +9,10 @@ import { kindsOf, lines, startVagrantStack, type VagrantStack } from "../../vagr
 import { operations } from "../../vagrant/tables.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
 
-/** So many events the server keeps: then it begins anew. */
+/** The server keeps so many events, then it begins anew. */
 const window = 5_248;
 
-/** A server with a job that runs, and has written as many lines "a0", "a1" … as are recorded. */
+/** Starts a server with a running job that has written lines "a0", "a1" …, as many as are recorded. */
 async function running(written = 0, options: Parameters<typeof startVagrantStack>[0] = {}) {
   await using cleanup = new AsyncDisposableStack();
   const on = cleanup.use(await startVagrantStack(options));
@@ -26,14 +26,14 @@ async function running(written = 0, options: Parameters<typeof startVagrantStack
   return { on, shop, job, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** The network comes back, and the tap with it. */
+/** Restores the network and waits for the tap. */
 async function mended({ fake }: VagrantStack): Promise<void> {
   const before = fake.calls("GetJobStream").made;
   await fake.mend();
   await until(() => fake.calls("GetJobStream").made > before, { message: "the tap to follow again" });
 }
 
-/** Recorded output of a job by its places: "0-99 a0-a99". */
+/** Returns the recorded output of a job by positions: "0-99 a0-a99". */
 async function written(on: VagrantStack, job: string): Promise<readonly string[]> {
   const pieces = (await on.eventsOf("jobs")).flatMap(({ kind, subject, detail }) =>
     kind === "terminal.written" && subject === job && detail?.$case === "text"
@@ -44,7 +44,7 @@ async function written(on: VagrantStack, job: string): Promise<readonly string[]
   return runsOf(pieces.map(({ text }) => text)).map(({ first, last, text }) => `${from(first)}-${from(last)} ${text}`);
 }
 
-/** Lines that count on by one as one: from the line at `first` to that at `last`. */
+/** Merges lines that count up by one: from the line at `first` to that at `last`. */
 function runsOf(texts: readonly string[]) {
   const runs: { first: number; last: number; text: string }[] = [];
   for (const [index, text] of texts.entries()) {
@@ -64,7 +64,7 @@ async function outputGaps(on: VagrantStack) {
   );
 }
 
-/** The output that a client reads of a finished job: "a0-a99". */
+/** Returns the output of a finished job as a client reads it: "a0-a99". */
 async function readWhole(on: VagrantStack, job: string): Promise<readonly string[]> {
   const { end, messages } = on.client.job(job);
   expect(await end).toMatchObject({ code: 0 });

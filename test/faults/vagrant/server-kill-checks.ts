@@ -11,17 +11,17 @@ export type Deed = {
   readonly process: number;
   /** Its output: encoded GetJobStreamResponse.Terminal.Events. */
   readonly written: readonly Buffer[];
-  /** It was over before its process was. */
+  /** Whether it ended before its process did. */
   readonly isOver: boolean;
 };
 
 export type Deeds = {
   readonly jobs: ReadonlyMap<string, Deed>;
-  /** The jobs as the database has them in the end. */
+  /** The final rows of the jobs in the database. */
   readonly rows: ReadonlyMap<string, Job>;
-  /** The process that lives in the end: 1 where the first was killed, else 0. */
+  /** The process that runs at the end: 1 if the first was killed, else 0. */
   readonly last: number;
-  /** How often the recorder was killed: it may say of the same output more than once that it may be cut. */
+  /** How often the recorder was killed: it may report more than once that the same output may be cut. */
   readonly recorderKills: number;
 };
 
@@ -33,19 +33,19 @@ export type Figures = {
 };
 
 /**
- * Holds what is recorded of a host to what was done there, when all that its server knows in the end is in the log.
+ * Compares the record of a host with what was done there, when all that its server finally knows is in the log.
  *
- * A process that lives knows all of its jobs, and all that they have written. So all of that is recorded, each piece of
- * output at its place, once, and that the output is whole.
+ * A running process has all of its jobs, and all their output. So all of that is recorded, each piece of output at its
+ * position, once, and that the output is whole.
  *
- * With a process goes what its jobs have written, and which of them were over. What was told of that before stands in
- * the record like all else: each step once, and the beginning of the output. That the rest of it is unknown is recorded
- * of each job that was recorded to have begun, unless its output was read to its end in time. That a job is lost is
- * recorded where it was not recorded to be over. A job that nobody was told of has never been.
+ * A process takes with it the output of its jobs, and which of them were over. What it reported before is recorded as
+ * usual: each step once, and the beginning of the output. For each job whose start was recorded, a gap records that the
+ * rest of its output is unknown, unless the output was read to its end in time. A job without a recorded end is
+ * recorded as lost. A job that was never reported is not recorded at all.
  *
- * The next process knows the jobs that were not over, as running and without their output: their ends are recorded, and
- * that output may be missing. It is another session if it is seen not to know a job that was recorded to be over; nothing
- * else tells it from the process before it.
+ * The next process has the unfinished jobs, as running and without their output: their ends are recorded, and that
+ * output may be missing. It is another session if it turns out not to have a job whose end was recorded; nothing else
+ * distinguishes it from the process before it.
  */
 export function expectRecord(events: readonly RecordedEvent[], deeds: Deeds): Figures {
   const { jobs, last } = deeds;
@@ -85,8 +85,8 @@ type JobInSession = {
   /** What really happened to the job, observed or not. */
   readonly steps: readonly string[];
   /**
-   * Whether the process that ran it lives when the session ends, was killed, or left it to the next one in this session;
-   * `foreign`: no process of the session has known it.
+   * Whether the process that ran it is running when the session ends, was killed, or left it to the next one in this
+   * session; `foreign`: no process of the session had it.
    */
   readonly fate: "living" | "inherited" | "dying" | "foreign";
   readonly recorderKills: number;
@@ -134,7 +134,7 @@ function stepsOf(row: Job | undefined): readonly string[] {
   ];
 }
 
-/** Each step once, in order. */
+/** Checks that each step is recorded once, in order. */
 function expectSteps(sessionEvents: readonly Event[], { id, deed, steps, fate }: JobInSession): void {
   const kinds = kindsOf(sessionEvents, id).filter((kind) => kind !== "job.requeued");
   if (fate === "foreign") expect(kinds, `${id} of another server`).toEqual([]);
@@ -143,7 +143,7 @@ function expectSteps(sessionEvents: readonly Event[], { id, deed, steps, fate }:
   else expect(kinds, `${id}, ${fate}`).toEqual(steps);
 }
 
-/** The events before the kill of its process, and those that follow from the kill. */
+/** The events before the kill of its process, and those that result from the kill. */
 function stepsUntilDeath(kinds: readonly string[], steps: readonly string[], { isOver }: Deed): readonly string[] {
   const end = steps.findIndex(isEnd);
   const differs = kinds.findIndex((kind, index) => kind !== steps[index]);

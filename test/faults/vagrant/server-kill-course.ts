@@ -21,14 +21,16 @@ export type Course = {
   /** Plays up to the position of the kill. */
   readonly begin: () => Promise<void>;
   readonly strike: () => Promise<void>;
-  /** The sample is done to its end, or as a whole by the next process; all that is known in the end is recorded. */
+  /**
+   * Plays the sample to its end, or all of it in the next process; resolves when all that is then known is recorded.
+   */
   readonly end: () => Promise<void>;
   readonly expectRecord: (recorderKills: number) => Promise<Figures>;
-  /** A job runs, and nothing of it is kept back. */
+  /** A job runs, and none of its data is held back. */
   readonly isHeard: () => boolean;
-  /** So many lines more, by the job that runs. */
+  /** Writes so many more lines in the running job. */
   readonly write: (lines: number) => void;
-  /** So many of these are recorded. */
+  /** The number of these lines that are recorded. */
   readonly recordedLines: () => Promise<number>;
 };
 
@@ -46,7 +48,7 @@ export function startCourse(
   const jobs = new Map<string, Doing>();
   const releases: (() => void)[] = [];
   const steps = runSteps(recording, "failing");
-  /** Now, as the courses come to it in any order. */
+  /** Drawn now, because the courses reach these points in any order. */
   const chance = {
     /** Some states are observed one by one, others pass before they can be observed. */
     isTurn: steps.map(() => random.below(3) > 0),
@@ -93,7 +95,7 @@ export function startCourse(
     }
   }
 
-  /** All is recorded that the process knows which runs now. */
+  /** Resolves when all that the current process knows is recorded. */
   async function heard(): Promise<void> {
     const message = `what is known to be recorded: ${JSON.stringify(kill)}, then step ${playback.done()}`;
     await until(async () => expectHeard(await events()), { message });
@@ -119,7 +121,7 @@ export function startCourse(
     current = 1;
   }
 
-  /** The stale jobs of the killed process, whose runners are gone or never come. */
+  /** Ends the stale jobs of the killed process, whose runners are gone or never come. */
   function endLeft(): void {
     for (const [id, { process: own, isOver }] of jobs) {
       if (own === current || isOver) continue;
@@ -181,7 +183,7 @@ export function startCourse(
       const left = steps.length - playback.done();
       await playTo(playback.done() + Math.floor(left * chance.heardAgain));
       await heard();
-      // A stream never sends what it holds back until its job has ended, so another stream has to.
+      // A stream never sends what it holds back until its job has ended, so another stream must send it.
       const release = chance.isLate ? fake.holdStreams("output") : () => {};
       await playTo(steps.length);
       release();

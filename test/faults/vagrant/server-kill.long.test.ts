@@ -4,10 +4,10 @@ import { fates, sampleNames } from "./server-kill.ts";
 import type { KillsOptions } from "./server-kills.ts";
 import { killAt, killPoints, serverKillsLoseNothing } from "./server-kills.ts";
 
-/** So many servers are recorded by one ingest. */
+/** The number of servers that one ingest records at once. */
 const atOnce = 15;
 
-/** In turns: ingest lives, is killed with its taps, or beside them. */
+/** In turns: ingest keeps running, is killed with its taps, or beside them. */
 const recorders: readonly KillsOptions[] = [{}, { recorder: "killed" }, { recorder: "killed beside its taps" }];
 
 test.each(fates)(

@@ -2,14 +2,14 @@ export const sampleNames = ["up", "up-shipped-cli"] as const;
 export type SampleName = (typeof sampleNames)[number];
 
 /**
- * What happens to a server in the middle of a sample:
+ * The faults of a server in the middle of a sample:
  *
  * - killed: its process ends at once, and a new one starts;
- * - crashed: the same by a request that ends it;
- * - left: the same by its own will, as a vagrant command ends;
+ * - crashed: the same, caused by a request that ends it;
+ * - left: the same, but it exits by itself, as a vagrant command does;
  * - cut off: the network is away for some steps, and then the process is killed;
- * - cut: the network is away for some steps, and the process lives on;
- * - late: the process lives on, and so does the network; the server sends what it held back some steps later.
+ * - cut: the network is away for some steps, and the process keeps running;
+ * - late: the process and the network keep running; the server sends what it held back some steps later.
  */
 export const fates = ["killed", "crashed", "left", "cut off", "cut", "late"] as const;
 export type Fate = (typeof fates)[number];
@@ -17,11 +17,11 @@ export type Fate = (typeof fates)[number];
 export type Kill = {
   readonly sample: SampleName;
   readonly fate: Fate;
-  /** So many steps are done by then. */
+  /** The number of steps done before it. */
   readonly place: number;
-  /** After so many steps it is waited until all is recorded that is known by then; no more than `place`. */
+  /** After so many steps, waits until all that is then known is recorded; at most `place`. */
   readonly heard: number;
-  /** After so many steps the server keeps this back: not before `heard`. */
+  /** After so many steps the server holds this back: at least `heard`. */
   readonly mute: number;
   readonly muted: readonly Muted[];
 };

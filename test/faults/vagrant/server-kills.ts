@@ -22,14 +22,14 @@ function sample(name: SampleName): RecordedUpstream {
   return loadRecording(join(samples, `${name}.jsonl`));
 }
 
-/** Places in a sample, by how many of its steps are done: all, and those right after the end of a job. */
+/** Places in a sample, by the number of completed steps: all, and those right after the end of a job. */
 export function killPoints(name: SampleName): { readonly all: readonly number[]; readonly ends: readonly number[] } {
   const steps = runSteps(sample(name), "failing");
   const ends = steps.flatMap(({ kind }, index) => (kind === "complete" ? [index + 1] : []));
   return { all: [0, ...steps.map((_, index) => index + 1)], ends };
 }
 
-/** Such a kill at this place, where all else is left to chance. */
+/** Returns such a kill at this place, with everything else random. */
 export function killAt(random: Seeded, sample: SampleName, fate: Fate, place: number): Kill {
   const heard = Math.max(0, place - random.below(8));
   const some = random.below(2) === 0 ? [] : muted.filter(() => random.below(2) === 0);
@@ -38,13 +38,16 @@ export function killAt(random: Seeded, sample: SampleName, fate: Fate, place: nu
 
 export type KillsOptions = {
   /**
-   * Ingest is killed as well, while jobs write and write: before some of the servers, after others. `beside`: the taps
-   * live on, and push again what it may have recorded.
+   * Kills ingest as well, while jobs write continuously: before some of the servers, after others. `beside`: the taps
+   * keep running, and push again what it may have recorded.
    */
   readonly recorder?: "killed" | "killed beside its taps";
 };
 
-/** Each kill on a server of its own, all of them recorded by one ingest; then the sample is done to its end, or again. */
+/**
+ * Runs each kill on a server of its own, all of them recorded by one ingest; then plays the sample to its end, or
+ * again.
+ */
 export async function serverKillsLoseNothing(
   kills: readonly Kill[],
   random: Seeded,
@@ -81,13 +84,13 @@ export async function serverKillsLoseNothing(
   };
 }
 
-/** Lines of one message of a stream, as long as there are more. */
+/** The number of lines in one stream message while more are pending. */
 const mostEvents = 64;
 const linesAtOnce = 500;
-/** With those of the sample fewer than the server keeps. */
+/** Fewer than the server keeps, including those of the sample. */
 const mostLines = 4_500;
 
-/** Ingest is killed when of a message of a stream some lines are recorded, and the rest is not: it will come again. */
+/** Kills ingest when only some lines of a stream message are recorded: the message will come again. */
 async function killWhileWriting({ pid, kill }: ServiceProcess, courses: readonly Course[]): Promise<void> {
   const writing = courses.filter((course) => course.isHeard());
   let written = 0;
@@ -107,7 +110,7 @@ async function killWhileWriting({ pid, kill }: ServiceProcess, courses: readonly
   await kill();
 }
 
-/** Fake servers, and an ingest in a process of its own that records them. */
+/** Starts fake servers, and an ingest in a separate process that records them. */
 async function startBench(count: number, tapsBeside: boolean) {
   await using cleanup = new AsyncDisposableStack();
   const nats = cleanup.use(await startTestNats({ syncAlways: true }));

@@ -1,7 +1,7 @@
 import type { VagrantBench } from "../../harness/vagrant-bench.ts";
 
 /**
- * What is done while something happens on fake servers, each on all of them at once; `steps` lets more happen:
+ * The faults, each on all fake servers at once; `steps` makes more happen in between:
  *
  * - answered: ingest is killed right after some steps, with their events perhaps in the log, perhaps not;
  * - hanging: ingest is killed when all that happened is in the log;

@@ -14,7 +14,7 @@ import { Missing } from "./servers.ts";
 
 const rate = 1_000;
 
-/** From what an upstream says to what is on disk, beside those who are given ready events. */
+/** Measures from the upstream's message to the disk, beside peers that are given ready events. */
 export async function appends(bench: Bench, { redis, emmett }: Peers): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const { runs, warmUps, size } = bench.options;

@@ -17,10 +17,10 @@ import { loggedFrames } from "./logged.ts";
 import { Missing, type PeerServer } from "./servers.ts";
 
 const rate = 1_000;
-/** How long deliveries may still come after the last event. */
+/** How long to wait for deliveries after the last event. */
 const patienceMs = 10_000;
 
-/** What comes to many readers as it happens. */
+/** Measures live delivery to many readers. */
 export async function deliveries(bench: Bench, { redis, nchan }: Peers): Promise<void> {
   await using scene = await Scene.begin(bench);
   const { many, few } = scene;
@@ -127,7 +127,7 @@ class Scene implements AsyncDisposable {
     );
   }
 
-  /** In place of those who are there, so many sockets on each side. */
+  /** Replaces the open sockets with so many on each side. */
   async #fanOut(
     figure: Figure,
     http: string,
@@ -157,7 +157,7 @@ class Scene implements AsyncDisposable {
     });
   }
 
-  /** From the upstream's word to each reader. */
+  /** Measures from the upstream's message to each reader. */
   #live(): Promise<Sample> {
     const processes = { ...this.#stack.processes, generator: this.#upstreams.pid, readers: this.#readers.pid };
     return sampled(processes, async () => {
@@ -176,7 +176,7 @@ class Scene implements AsyncDisposable {
     return Math.round(rate * secondsOf(this.#bench)) * this.few;
   }
 
-  /** What a peer's readers get: the same events in the same message. */
+  /** The messages for a peer's readers: the same events in the same form. */
   async #texts(): Promise<readonly string[]> {
     return (await loggedFrames(this.#stack)).map(({ json }) => `{"type":"event","event":${json}}`);
   }

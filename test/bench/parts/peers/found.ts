@@ -3,7 +3,7 @@ import type * as emmett from "../../workers/emmett.ts";
 import type * as redisStreams from "../../workers/redis-streams.ts";
 import { Missing, type PeerServer, startRedis } from "./servers.ts";
 
-/** The peers that this machine has. */
+/** The peers that are installed on this machine. */
 export type Peers = {
   readonly redis: RedisPeer | Missing;
   readonly emmett: Worker<typeof emmett>;

@@ -5,15 +5,15 @@ import type { Stack } from "../../frame/stack.ts";
 
 /** An event that Tapedeck has recorded. */
 export type Logged = {
-  /** As the log holds it. */
+  /** The event's bytes in the log. */
   readonly bytes: Uint8Array;
-  /** As subscribers get it. */
+  /** The event's JSON for subscribers. */
   readonly json: string;
-  /** The same with the upstream's own bytes. */
+  /** The same JSON with the upstream's own bytes. */
   readonly fullJson: string;
 };
 
-/** What peers are given is repeated from these. */
+/** The input of peers repeats these events. */
 const enough = 2_000;
 
 /** The first frames in the log of a stack. */

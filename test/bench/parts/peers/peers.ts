@@ -9,8 +9,8 @@ import { replays } from "./replays.ts";
 import { startNchan } from "./servers.ts";
 
 /**
- * What others have for parts of Tapedeck's work, on the same machine with the same events. Each line is Tapedeck's figure;
- * its calibration is the peer's.
+ * Compares parts of Tapedeck's work with other products, on the same machine with the same events. Each line is
+ * Tapedeck's figure; its calibration is the peer's.
  */
 export async function peers(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();

@@ -22,7 +22,7 @@ const figures = {
   },
 } as const;
 
-/** One client reads a session from its beginning. Tapedeck's is connected over WebSocket. */
+/** One client reads a session from its beginning. Tapedeck's client connects over WebSocket. */
 export async function replays(bench: Bench, { redis, emmett }: Peers): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));

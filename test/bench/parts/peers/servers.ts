@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { logSince, type ServerCommand, spawnServer, untilReady } from "@tapedeck/infra/local/server-process";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 
-/** Servers of others, with their data in a folder of the bench. */
+/** Servers of other products, with their data in a folder of the bench. */
 
 export type PeerServer = AsyncDisposable & { readonly pid: number; readonly port: number };
 
@@ -37,7 +37,7 @@ const howTo = {
 
 const nchanModule = "/usr/lib/nginx/modules/ngx_nchan_module.so";
 
-/** Messages are kept in memory for those who come back. */
+/** Messages are kept in memory for clients that reconnect. */
 export async function startNchan(folder: string): Promise<PeerServer | Missing> {
   if (!existsSync(nchanModule)) return new Missing(howTo.nginx);
   const port = await ownPort();
