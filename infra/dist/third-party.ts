@@ -37,7 +37,7 @@ export function licenceText(packages: readonly ThirdParty[]): string {
   const parts = packages.map(({ name, version, license, folder }) => {
     const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file));
     const texts = files.map((file) => readFileSync(join(folder, file), "utf8").trim());
-    if (texts.length === 0 && license === "see below") throw new Error(`${name} does not tell its licence`);
+    if (texts.length === 0 && license === "see below") throw new Error(`${name} declares no licence`);
     return [`${name} ${version} (${license})`, ...texts].join("\n\n");
   });
   const line = `\n\n${"-".repeat(80)}\n\n`;

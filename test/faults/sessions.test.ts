@@ -183,7 +183,7 @@ test("a process that ends while ingest is away is recorded as ended once, as soo
   await stack.sessionEnded();
   expect(await status()).toEqual(["waiting"]);
   const [end] = (await stack.events()).flatMap(({ event }) => (event.kind === "session.ended" ? [event] : []));
-  expect(end?.detail).toMatchObject({ value: { reason: "process ended while nobody was recording" } });
+  expect(end?.detail).toMatchObject({ value: { reason: "process ended while no tap was recording" } });
   const lastFrame = (await stack.events()).findLast(({ event }) => event.channel === "v1" || event.channel === "v2");
   expect(end?.not_before?.seconds).toBeGreaterThanOrEqual(lastFrame?.event.observed_at?.seconds ?? 0n);
   expect(end?.occurred_at?.seconds).toBeGreaterThanOrEqual(end?.not_before?.seconds ?? 0n);

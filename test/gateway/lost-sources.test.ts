@@ -90,7 +90,7 @@ it("a source whose tap was killed is reported as lost everywhere, and no end is 
   // The source exists once query has its first event.
   await until(async () => typeof (await session())?.endReason === "string", { message: "the session to be given up" });
   await stack.caughtUp();
-  expect(await session()).toMatchObject({ endedAt: null, endReason: "nothing is heard of it any more", gaps: 1 });
+  expect(await session()).toMatchObject({ endedAt: null, endReason: "nothing more was received from it", gaps: 1 });
 
   const { items } = await get("sources?source=zoe/shop");
   expect(items).toMatchObject([{ status: "lost", notHeardSince: expect.stringMatching(/^\d{4}-/) }]);

@@ -140,7 +140,7 @@ function testsOf(scenario: string): void {
   });
 
   const labelled = labelledLoops[scenario];
-  if (labelled === undefined) throw new Error(`nobody has read ${scenario} for labelled-loops.ts`);
+  if (labelled === undefined) throw new Error(`labelled-loops.ts has no labels for ${scenario}`);
   it("has the loops, causes and red times that a person reads from the recording", async () => {
     await expectLabels(stack.database, labelled, stack.source);
     if (labelled.artifacts !== undefined) {

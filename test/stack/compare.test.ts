@@ -224,7 +224,9 @@ describe("in the terminal", () => {
     );
     expect((await tapedeck("compare", "bob/shop", "bob/shop")).out).toContain("nothing that differs is recorded");
     expect((await tapedeck("compare", "bob/shop", "bob/shop@yesterday")).err).toContain("bob/shop has no session at");
-    expect((await tapedeck("compare", "bob/shop", "bob/shop@soonish")).err).toContain("is no position and no time");
+    expect((await tapedeck("compare", "bob/shop", "bob/shop@soonish")).err).toContain(
+      "is neither a position nor a time",
+    );
   });
 
   it("`loops` lists what is over, with what failed first", async () => {

@@ -35,8 +35,8 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
   const events = counter("events_total", "Messages that are in the log.", ["source"]);
   const batches = counter("batches_total", "Publishes that the log acknowledged.", ["source"]);
   const trouble = counter("publish_trouble_total", "Publishes without a clear acknowledgement.", ["source", "outcome"]);
-  const began = counter("recordings_total", "Times that recording began or went on again.", ["source"]);
-  const unknown = counter("unknown_channel_total", "Frames of channels that nobody knows.", ["source"]);
+  const began = counter("recordings_total", "Times that recording began or resumed.", ["source"]);
+  const unknown = counter("unknown_channel_total", "Frames of unknown channels.", ["source"]);
   sourceGauges(registry, { spills, connected });
   logGauges(registry, { isFull, damage });
   return {

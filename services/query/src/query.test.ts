@@ -60,7 +60,7 @@ it("refuses a log that lost its end and has grown past the tables since", async 
   expect(end).toBeLessThan(10);
   await on.write(Array.from({ length: 12 }, () => script.add({ kind: "source.checkpoint" })));
   await expect(refusal(on)).rejects.toThrow(
-    `the database is at position ${on.endAt(10)}, but position ${on.at(end + 1)} was given to another event since, so the log has lost events: bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+    `the database is at position ${on.endAt(10)}, but position ${on.at(end + 1)} was given to another event since, so the log has lost events: bring a backup back with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
   // Once all agree on a new epoch: tables of a log that is no more are dropped, and made from what is there.
   expect(await forgetForeignTables(on.databaseUrl, on.log.reader)).toBe(true);

@@ -10,6 +10,6 @@ export function sideOf(text: string): string {
   if (at < 0) return text;
   const moment = positionOrTime(text.slice(at + 1));
   if (moment === undefined)
-    throw new CommandError(`"${text.slice(at + 1)}" is no position and no time. Expected ${timeForm}.`);
+    throw new CommandError(`"${text.slice(at + 1)}" is neither a position nor a time. Expected ${timeForm}.`);
   return `${text.slice(0, at)}@${moment}`;
 }

@@ -79,10 +79,10 @@ export async function verifySessionFile(file: string, onRead?: (events: number) 
   const events = sessions.reduce((sum, { check }) => sum + check.events, 0);
   if (sha.digest("hex") !== end.sha256) throw await changedLine(file, number);
   if (events !== end.events)
-    throw new FileLineError(file, number, `it says ${end.events} events, and there are ${events}`);
+    throw new FileLineError(file, number, `it declares ${end.events} events, and there are ${events}`);
   for (const { session, check, hole, line } of sessions) {
     if (isDeepStrictEqual(check.holes, end.missing[session] ?? {})) continue;
-    throw new FileLineError(file, hole ?? line, "events are missing before it, or are wrongly said to be");
+    throw new FileLineError(file, hole ?? line, "events are missing before it, or are wrongly declared missing");
   }
   const absent = header.sessions[sessions.length];
   if (absent !== undefined) throw new FileLineError(file, number, `session ${absent.session} has no events`);

@@ -42,7 +42,7 @@ function failing(row: Row, now: number): Headline {
   return {
     sign: "failed",
     step: step === undefined ? (newest?.kind === "command" ? stepText(newest) : "") : stepText(step),
-    text: firstLine(step?.error || newest?.error || "") || "failed; the tool said no more",
+    text: firstLine(step?.error || newest?.error || "") || "failed; the tool gave no reason",
     note: since === undefined ? "" : `for ${forText(now - since)}${times}`,
   };
 }

@@ -67,7 +67,7 @@ describe("sessionCheck", () => {
       "a session has no session.erased",
     ],
     ["about the source", { kind: "source.added" }, "a session has no source.added"],
-    ["of Tapedeck's on a channel of the upstream", { kind: "session.ended" }, "no upstream says session.ended"],
+    ["of Tapedeck's on a channel of the upstream", { kind: "session.ended" }, "no upstream emits session.ended"],
     ["in the wrong frame", { frame_ordinal: 2n }, "ordinal 1, frame 2 can't be"],
     ["another part", { part: 1 }, "part 1 of frame 1 can't come after part 0 of frame 0"],
     ["at no time", { occurred_at: second }, "a time must be in the years 1 to 9999"],
@@ -120,7 +120,7 @@ describe("sessionCheck", () => {
     const events = foreign.events.toSpliced(3, 2);
     expect(problemOf(foreign, events, { logs: 2 })).toBeUndefined();
     expect(problemOf(foreign, events, { logs: 1 })).toBe("4: logs 2 is missing before it");
-    expect(problemOf(foreign, events, { logs: 3 })).toBe('3 events of "logs" are said to be missing, and 2 are');
+    expect(problemOf(foreign, events, { logs: 3 })).toBe('3 events of "logs" are declared missing, and 2 are');
     const found = checkOf(foreign);
     for (const event of events) found.next(event);
     expect([found.end(), found.holes]).toEqual([undefined, { logs: 2 }]);

@@ -101,7 +101,7 @@ class InOrderCheck implements SessionCheck {
     const wrong = missing.find(([channel, count]) => count !== (this.holes[channel] ?? 0));
     if (wrong === undefined) return undefined;
     const [channel, count] = wrong;
-    return `${count} events of ${quoted(channel)} are said to be missing, and ${this.holes[channel] ?? 0} are`;
+    return `${count} events of ${quoted(channel)} are declared missing, and ${this.holes[channel] ?? 0} are`;
   }
 
   #identity(event: Event): string | undefined {
@@ -113,7 +113,7 @@ class InOrderCheck implements SessionCheck {
     if (id !== `${channel === ownChannel ? source : session}.${channel}.${ordinal}`) return "its id is another event's";
     if (!kindForm.test(kind)) return `${quoted(kind)} is not a kind`;
     if (kind.startsWith("source.") || kind === "session.erased") return `a session has no ${kind}`;
-    if (channel !== ownChannel && ownKinds.has(kind)) return `no upstream says ${kind}`;
+    if (channel !== ownChannel && ownKinds.has(kind)) return `no upstream emits ${kind}`;
     const isFirst = kind === "session.started" && channel === ownChannel;
     if (isFirst !== (this.#events === 0)) {
       return isFirst ? "the session has begun before" : "the session's beginning, session.started, is missing";

@@ -17,9 +17,9 @@ export type Service = AsyncDisposable & {
  */
 export async function runService(log: Logger, start: () => Promise<Service>): Promise<void> {
   surviveDiscardedSockets(
-    (err) => log.warn({ err }, "a socket failed that nobody uses any more"),
+    (err) => log.warn({ err }, "a discarded socket failed"),
     (err) => {
-      log.fatal({ err }, "a failure that nobody caught");
+      log.fatal({ err }, "an uncaught failure");
       process.exit(1);
     },
   );

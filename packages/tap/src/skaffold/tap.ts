@@ -74,7 +74,7 @@ class SkaffoldProcesses {
   async #closePredecessor({ connection }: Remembered): Promise<void> {
     if ((await probePort(this.#endpoint)) !== "refused") return;
     this.#forgetBroken();
-    const value = { reason: "the process ended while nobody was listening", process_ended: true, unseen: true };
+    const value = { reason: "the process ended while no tap was listening", process_ended: true, unseen: true };
     this.#options.emit({ connection, at: this.#now(), what: { $case: "closed", value } });
   }
 

@@ -131,7 +131,7 @@ type FailureProps = { readonly record: LoopRecord; readonly failure: Step | unde
 function Failure({ record: { loop, suggestions, log }, failure, error }: FailureProps) {
   const code = failure?.errorCode || loop.errorCode;
   const texts = useMemo(() => failureTexts(error, code, logOf(log, failure)), [error, code, log, failure]);
-  const [headline = "failed; the tool said no more", ...more] = texts;
+  const [headline = "failed; the tool gave no reason", ...more] = texts;
   return (
     <section class="failure" aria-label="What failed first">
       <h2>

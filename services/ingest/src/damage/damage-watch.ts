@@ -51,7 +51,7 @@ export class DamageWatch implements AsyncDisposable {
     const all = [...lost.values()].reduce((sum, count) => sum + count, 0);
     if (all === 0) return undefined;
     const sources = [...lost].map(([source, count]) => `${source} ${count}`).join(", ");
-    return `the log has lost ${all} recorded ${all === 1 ? "event" : "events"}, because its files were damaged (${sources}): session.gap events tell where; \`tapedeck restore\` brings a backup back`;
+    return `the log has lost ${all} recorded ${all === 1 ? "event" : "events"}, because its files were damaged (${sources}): session.gap events show where; \`tapedeck restore\` brings a backup back`;
   }
 
   async #run(): Promise<void> {

@@ -16,6 +16,6 @@ export async function assertLogEnd(
   if (sequenceOf(lastOffset) >= given) return;
   const [end, last] = [lastOffset, endOf(given)].map((offset) => formatPosition({ epoch, offset }));
   throw new LogUnusableError(
-    `the log ends at position ${end}, but positions up to ${last} were given: it has lost events. Bring a backup back with \`tapedeck restore\`, or go on with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+    `the log ends at position ${end}, but positions up to ${last} were given: it has lost events. Bring a backup back with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
 }

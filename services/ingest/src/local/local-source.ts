@@ -144,7 +144,7 @@ class TappedSource implements LocalSource {
         const lease = await store.leases.take(source, this.tap);
         if (lease !== undefined) return lease;
         if (this.#state !== "tapping") this.#state = "standby";
-        logger.info({ source, state: this.#state }, "somebody else records this source: standing by");
+        logger.info({ source, state: this.#state }, "another recorder has this source: standing by");
         await store.leases.freed(source, signal);
       } catch (err) {
         logger.warn({ source, err }, "the log is away");
@@ -174,7 +174,7 @@ class TappedSource implements LocalSource {
       signal: leaving,
       skipChannels: "logs" in config && config.logs === "off" ? ["logs"] : [],
       settings: { ...upstreamSettings(config) },
-      memory: fileMemory(dir, source, (err) => logger.warn({ source, err }, "what the tap knows can't be kept")),
+      memory: fileMemory(dir, source, (err) => logger.warn({ source, err }, "the tap's memory can't be saved")),
     });
     void this.#presence?.went(() => this.#isDrained(), leaving).then(() => away.abort());
     const pushing = new AbortController();

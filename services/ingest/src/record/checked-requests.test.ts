@@ -36,5 +36,5 @@ it("takes labels up to 256 KiB, with a time that is one", async () => {
   await expect(checked(item({ branch: "x".repeat(270_000) }))).rejects.toThrow(
     "item 1: its labels have more than 262144 bytes",
   );
-  await expect(checked(item({}, { seconds: 1n << 60n, nanos: 0 }))).rejects.toThrow("item 1: since is no time");
+  await expect(checked(item({}, { seconds: 1n << 60n, nanos: 0 }))).rejects.toThrow("item 1: since is not a time");
 });

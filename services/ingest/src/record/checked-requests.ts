@@ -34,7 +34,7 @@ export async function* checkedRequests(requests: AsyncIterable<PushRequest>): As
   function place({ index, connection, at, what }: Item): void {
     if (at !== undefined && validTimestamp(at) === undefined) {
       // Whoever reads the log has to be able to write it.
-      throw wrong("at", `item ${index}: at is no time between the years 1 and 9999`);
+      throw wrong("at", `item ${index}: at is not a time between the years 1 and 9999`);
     }
     if (what?.$case === "labelled") checkLabels(what.value, index);
     if (connection.length > idLength) throw wrong("connection", `item ${index}: the connection's id is too long`);
@@ -93,7 +93,7 @@ function check(hello: Hello): void {
 
 function checkLabels(labelled: Labelled, index: bigint): void {
   if (labelled.since !== undefined && validTimestamp(labelled.since) === undefined) {
-    throw wrong("since", `item ${index}: since is no time between the years 1 and 9999`);
+    throw wrong("since", `item ${index}: since is not a time between the years 1 and 9999`);
   }
   if (Labelled.encode(labelled).finish().length > labelledBytes) {
     throw wrong("labels", `item ${index}: its labels have more than ${labelledBytes} bytes`);

@@ -228,8 +228,8 @@ test.each<[string, string, readonly Pushed[]]>([
       [2n, piece(1, false)],
     ],
   ],
-  ["comes in no year", "at is no time", [[1n, dialled, "C1", { seconds: 10n ** 15n, nanos: 0 }]]],
-  ["comes at no time", "at is no time", [[1n, dialled, "C1", { seconds: 1n, nanos: -1 }]]],
+  ["comes in no year", "at is not a time", [[1n, dialled, "C1", { seconds: 10n ** 15n, nanos: 0 }]]],
+  ["comes at no time", "at is not a time", [[1n, dialled, "C1", { seconds: 1n, nanos: -1 }]]],
   ["has an endless id", "id is too long", [[1n, dialled, "C".repeat(65)]]],
 ])("what %s is refused", async (_, details, items) => {
   using tap = push();

@@ -17,7 +17,7 @@ export async function readCheckpoint(db: Kysely<Schema>): Promise<CheckpointRow 
 }
 
 const whatToDo =
-  "bring a backup back with `tapedeck restore`, or go on with what is left, under new positions, with `tapedeck new-epoch`.";
+  "bring a backup back with `tapedeck restore`, or continue with what is left, under new positions, with `tapedeck new-epoch`.";
 
 /** Creates the checkpoint of a fresh set of tables: before the first event. */
 export async function beginCheckpoint(db: Kysely<Schema>, projection: string, epoch: string): Promise<CheckpointRow> {

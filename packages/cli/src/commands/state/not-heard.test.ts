@@ -9,7 +9,7 @@ it("tells since when a source is not heard", () => {
 
 it.each([
   ["running", null, null],
-  ["unknown", null, "nothing is heard of it any more"],
+  ["unknown", null, "nothing more was received from it"],
   ["1 min 5 s", "2026-11-22T10:01:05Z", "process ended"],
 ])("tells of a session that its length is: %s", (text, endedAt, endReason) => {
   expect(lasted({ startedAt: "2026-11-22T10:00:00Z", endedAt, endReason })).toBe(text);

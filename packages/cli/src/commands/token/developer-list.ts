@@ -35,6 +35,6 @@ export function developersIn(list: string): readonly ListedDeveloper[] {
       return { developer, name: words.length === 0 ? developer : words.join(" ") };
     });
   if (problems.length > 0) throw new CommandError(`no token was created: ${problems.join("; ")}.`);
-  if (found.length === 0) throw new CommandError("no token was created: the list names nobody.");
+  if (found.length === 0) throw new CommandError("no token was created: the list is empty.");
   return found;
 }

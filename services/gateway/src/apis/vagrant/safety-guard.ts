@@ -88,7 +88,7 @@ async function dangerOfJob(job: Job, { version }: ServerFacts): Promise<string |
       const running = await version();
       if (/^2\.([4-9]|\d\d)/.test(running)) return undefined;
       const found =
-        running === "" ? "the one that runs has not said its version yet" : `the one that runs is ${running}`;
+        running === "" ? "the one that runs has not reported its version yet" : `the one that runs is ${running}`;
       return `a job with the operation ${operation} crashes Vagrant before 2.4: ${found}`;
     }
     default:

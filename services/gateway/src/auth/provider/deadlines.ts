@@ -26,7 +26,7 @@ export class Deadlines implements Disposable {
       if (second > now) continue;
       this.#bySecond.delete(second);
       deadline.abort(
-        new TapedeckError("unauthenticated", "what the identity provider said of you has expired: sign in again"),
+        new TapedeckError("unauthenticated", "your sign-in at the identity provider has expired: sign in again"),
       );
     }
   }

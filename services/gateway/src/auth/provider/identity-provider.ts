@@ -104,7 +104,7 @@ export class IdentityProvider implements AsyncDisposable {
     } catch (error) {
       if (this.#closing.signal.aborted || this.#isAway) return;
       this.#isAway = true;
-      const known = this.#known === undefined ? "its people can't sign in" : "the keys that are known go on";
+      const known = this.#known === undefined ? "its people can't sign in" : "the known keys stay in use";
       this.#warn(`the identity provider at ${issuer} can't be asked: ${known}, and tokens are not concerned`, error);
     }
   }

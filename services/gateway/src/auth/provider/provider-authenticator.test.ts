@@ -182,7 +182,7 @@ describe("the provider", () => {
     ]);
   });
 
-  it("may go away later: the keys that are known go on, and it is said once", async () => {
+  it("may go away later: the known keys stay in use, and it is said once", async () => {
     const own = cleanup.use(await startProviderServer());
     const { bearer, said } = opened(own);
     await bearer(await own.sign());
@@ -190,7 +190,7 @@ describe("the provider", () => {
     const unknown = await own.sign({}, { kid: "unknown" });
     for (const _ of [1, 2, 3]) await expect(bearer(unknown)).rejects.toThrow("does not publish");
     expect(await bearer(await own.sign())).toMatchObject({ workspace: "acme" });
-    expect(said).toEqual([expect.stringContaining("the keys that are known go on")]);
+    expect(said).toEqual([expect.stringContaining("the known keys stay in use")]);
   });
 });
 

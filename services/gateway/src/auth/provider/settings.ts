@@ -156,11 +156,11 @@ function pageSettings(read: SettingsReader): PageSignInSettings | undefined {
 
 function* problemsOf(settings: ProviderSettings, { auth, hosts }: ProviderContext): Generator<string, void> {
   const { issuer, audience, grants, developerClaim, clockSkewMs, page } = settings;
-  if (auth === "none") yield "oidc.issuer: needs auth: tokens; with auth: none nobody has to sign in";
+  if (auth === "none") yield "oidc.issuer: needs auth: tokens; auth: none needs no sign-in";
   if (!isSafeUrl(issuer)) yield `oidc.issuer: "${issuer}" is not an https address (http is for loopback alone)`;
   if (audience === "")
     yield "oidc.audience: missing; without it a JWT that was made for another service would count here";
-  if (grants.length === 0) yield "oidc.grants: missing; without one nobody of the provider has a role";
+  if (grants.length === 0) yield "oidc.grants: missing; without one no person has a role";
   if (developerClaim === undefined && grants.some(({ roles }) => roles.includes("recorder"))) {
     yield "oidc.developerClaim: missing; a grant with the role recorder needs it";
   }

@@ -62,7 +62,7 @@ export class HostChannel<Memory> {
   connected(): void {
     this.#inventory.connected();
     this.#listed = undefined;
-    this.#outage(`nobody looked at the ${this.#rules.noun}s`);
+    this.#outage(`the ${this.#rules.noun}s were not observed`);
   }
 
   *observe(observation: Observation, at: Timestamp): Outcomes {

@@ -54,7 +54,7 @@ describe("the first look of all", () => {
     expect(harness.pods(2_000, pod("p", { state: "PREPARED" }))).toEqual([frame(fact("pod.prepared", "p"))]);
   });
 
-  it("is the first good one: nothing is known of a host that could not be looked at", () => {
+  it("is the first good one: nothing is known of a host that could not be observed", () => {
     const harness = play();
     expect([
       harness.failed("pods", 1),

@@ -72,7 +72,7 @@ describe("an outage", () => {
     harness.watcher.connected();
     expect([harness.same("pods", 3_000), harness.same("pods", 4_000)]).toEqual([[], []]);
     expect(harness.pods(5_000, running("p"))).toEqual([gap]);
-    expect(gapsOf(harness)).toEqual([{ channel: "pods", reason: "nobody looked at the pods", after: 2n, until: 5n }]);
+    expect(gapsOf(harness)).toEqual([{ channel: "pods", reason: "the pods were not observed", after: 2n, until: 5n }]);
   });
 
   it("leaves what a look said the same as, where the connection lives on", () => {
@@ -106,7 +106,7 @@ describe("a watcher that was resumed", () => {
       (it) => it.pods(3_000, p, pod("q", { state: "PREPARED" })),
     );
     harness.pods(9_000, p, pod("q", { state: "PREPARED" }));
-    expect(gapsOf(harness)).toEqual([{ channel: "pods", reason: "nobody looked at the pods", after: 2n, until: 9n }]);
+    expect(gapsOf(harness)).toEqual([{ channel: "pods", reason: "the pods were not observed", after: 2n, until: 9n }]);
   });
 
   it("knows that things were as they were at the first look of all", () => {

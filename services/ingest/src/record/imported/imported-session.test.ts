@@ -170,7 +170,7 @@ test("a session without an end gets one, at its last event", async () => {
   const at = foreign.events[0]?.observed_at;
   expect(ofSession(log, idOf(foreign.session)).at(-1)).toMatchObject({
     ...{ kind: "session.ended", inferred: true, occurred_at: at, observed_at: at },
-    detail: { value: { reason: "it went on when it was exported (2030-03-17T17:46:40Z)" } },
+    detail: { value: { reason: "it was still running when it was exported (2030-03-17T17:46:40Z)" } },
   });
   expect(await importInto(log, foreign)).toBe(0);
 });

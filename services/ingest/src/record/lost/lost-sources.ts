@@ -104,7 +104,7 @@ export class LostSources implements AsyncDisposable {
       else if (again !== undefined) this.#examineIn(again.ms ?? this.#noticeMs, source, { since, elsewhere: false });
     } catch (err) {
       if (this.#closing.signal.aborted) return;
-      logger.warn({ source, err }, "whether this source is lost can't be told: the log is away");
+      logger.warn({ source, err }, "can't determine whether this source is lost: the log is away");
       this.#examineIn(this.#noticeMs, source, heard);
     } finally {
       release();

@@ -52,7 +52,7 @@ export async function examineUnheard({ lostAfterMs, since, ...opening }: Unheard
   const lostSince = earlier(connection.unheardSince ?? since ?? connection.lostAt ?? now, now);
   const left = lostAfterMs - msBetween(lostSince, now);
   if (left > 0) return { lostSince, again: { ms: left } };
-  const loss = { session: session.id, reason: "nothing is heard of it any more", since: lostSince, open: true };
+  const loss = { session: session.id, reason: "nothing more was received from it", since: lostSince, open: true };
   await journal.writer.reached(journal.publish(lossEvents(journal, loss, now)));
   return {};
 }

@@ -55,5 +55,5 @@ export function lostFromLog(lost: NonNullable<GapDetail["lost"]>): Fact {
 
 /** The channel repeats only a part to a new connection. */
 export function lostBetween(channel: string): Fact {
-  return sessionGap(channel, "what was said between two connections may be lost");
+  return sessionGap(channel, "events between two connections may be lost");
 }

@@ -31,7 +31,7 @@ export function importContinues(connection: string, imported: Imported): Fact {
   return upstreamRestored({ connection, address: importAddress(imported) });
 }
 
-export const importedEndReason = "it went on when it was exported";
+export const importedEndReason = "it was still running when it was exported";
 
 /** Ends a session that was still running when it was exported. */
 export function importedEnd({ exported_at }: Imported): Fact {

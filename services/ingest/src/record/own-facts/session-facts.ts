@@ -62,7 +62,9 @@ export function sessionIdentified(channel: string, { at, sha }: Fingerprint): Fa
 
 /** `adopted`: this becomes the recorded state, because the events do not lead to it. */
 export function sessionDescribed(channel: string, state: Uint8Array, adopted = false): Fact {
-  const summary = adopted ? `state as told by ${channel}, which its events do not tell` : `state as told by ${channel}`;
+  const summary = adopted
+    ? `state as reported by ${channel}, which its events do not show`
+    : `state as reported by ${channel}`;
   const states = { [channel]: bufferOf(state) };
   return { ...sessionFact("session.described", summary, { states, ...(adopted && { adopted }) }), subject: channel };
 }

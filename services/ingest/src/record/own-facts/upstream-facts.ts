@@ -9,7 +9,7 @@ export function upstreamConnected({ connection, address }: ConnectionRef, tap: s
 
 /** The tap vanished without closing the connection and has not come back. */
 export function upstreamUnheard({ connection, address }: ConnectionRef): Fact {
-  const reason = "its tap has gone without a word and has not come back";
+  const reason = "its tap disconnected without notice and has not returned";
   const value = { ...upstreamValue({ connection, address, reason }), unheard: true };
   return {
     kind: "upstream.lost",

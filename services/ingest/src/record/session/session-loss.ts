@@ -28,7 +28,7 @@ export function lossEvents(
   const from = since ?? journal.history.lastAt ?? at;
   const until = compareTimestamps(from, at) > 0 ? from : at;
   return [
-    journal.own(session, sessionGap("", "nobody listened any more", { open }), until, from),
+    journal.own(session, sessionGap("", "no tap was listening any more", { open }), until, from),
     journal.own(session, hasEnded ? sessionEnded(reason) : sessionLost(reason), until, from),
   ];
 }

@@ -741,7 +741,7 @@ describe("an end that nobody was there to see", () => {
       },
     ]);
     const [{ detail } = {}] = ends(log);
-    expect(detail).toMatchObject({ value: { reason: "process ended while nobody was recording" } });
+    expect(detail).toMatchObject({ value: { reason: "process ended while no tap was recording" } });
   });
 
   test("comes after what was still to be pushed of the connection", async () => {

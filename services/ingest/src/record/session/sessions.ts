@@ -151,7 +151,7 @@ class SourceSessions implements Sessions {
     // A connection may be killed before its session is known. The process that was there before it is gone as well.
     if (last.session !== session.id && !(unseen && last.session === "")) return [];
     if (unseen) {
-      const reason = "process ended while nobody was recording";
+      const reason = "process ended while no tap was recording";
       return lossEvents(journal, { session: session.id, reason, since: undefined, hasEnded: true }, at);
     }
     const reason = exit_code === undefined ? "process ended" : `process ended with exit code ${exit_code}`;

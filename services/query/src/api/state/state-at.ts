@@ -91,7 +91,7 @@ function stateSubjects(source: SourceName): string[] {
 
 function expired(epoch: string, firstOffset: Offset): TapedeckError {
   const earliest = formatPosition({ epoch, offset: firstOffset });
-  return new TapedeckError("out_of_range", `the log keeps nothing before ${earliest} any more`, {
+  return new TapedeckError("out_of_range", `the log no longer keeps anything before ${earliest}`, {
     field: "at",
     earliest,
   });

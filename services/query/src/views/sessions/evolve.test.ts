@@ -31,7 +31,7 @@ it("resumes when its tap is back, and an open gap counts until it is filled", ()
   const gap = (kind: string) => ({ kind, session: "A", detail: { $case: "gap" as const, value: { channel: "" } } });
   const lost = (script: Scenario) => {
     script.add(gap("session.gap"));
-    script.session("A").lost("nothing is heard of it any more");
+    script.session("A").lost("nothing more was received from it");
   };
   expect(after(lost)).toMatchObject({ gaps: 1, end_position: offsetOf(3) });
   const back = (script: Scenario) => {

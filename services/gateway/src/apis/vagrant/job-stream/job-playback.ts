@@ -179,5 +179,5 @@ export class JobPlayback {
 }
 
 function serverGone(job: string): UpstreamError {
-  return new UpstreamError(unavailable, `the Vagrant server was gone before job ${job} was finished`);
+  return new UpstreamError(unavailable, `the Vagrant server ended before job ${job} was finished`);
 }

@@ -43,7 +43,7 @@ export function signInRoutes(app: FastifyInstance, options: SignInOptions): void
     "/api/v1/sign-in",
     open,
     answering(async (request) => {
-      if (!needsToken) throw new TapedeckError("forbidden", "nobody needs to sign in here (auth: none)");
+      if (!needsToken) throw new TapedeckError("forbidden", "no sign-in is needed here (auth: none)");
       const token = tokenOf(request);
       requireRole("viewer", await authenticate({ authorization: `Bearer ${token}`, peer: request.ip }));
       return seal.seal(token);

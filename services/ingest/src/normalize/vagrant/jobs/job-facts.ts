@@ -78,7 +78,7 @@ export function jobFacts(job: Job, id: string, reported: ReportedFacts, { stale 
 export function lostFacts(answered: JobDetail, reported: ReportedFacts): readonly Fact[] {
   const detail = { ...answered, stale: wasReported(reported, "stale") };
   const unknown = { outcome: Outcome.OUTCOME_UNKNOWN };
-  const lost = jobFact("job.lost", detail, "was lost: the server knows it no more", unknown);
+  const lost = jobFact("job.lost", detail, "was lost: the server no longer lists it", unknown);
   return [
     ...(wasReported(reported, "job.lost") ? [] : [lost]),
     ...commandEnd(detail, reported, unknown, { inferred: true }),
@@ -181,7 +181,7 @@ type CancelReason = "requested" | "expired" | "heartbeat";
 const cancelWords: Readonly<Record<CancelReason, string>> = {
   requested: "was canceled",
   expired: "was canceled: no runner took it in time",
-  heartbeat: "was canceled: its runner was not heard of for two minutes",
+  heartbeat: "was canceled: its runner did not respond for two minutes",
 };
 
 function cancelReason({ cancel_time, expire_time, ack_time }: Job, reported: ReportedFacts): CancelReason {
@@ -215,7 +215,7 @@ function commandEnd(
 
 function commandWords({ outcome }: Ending): string {
   if (outcome === Outcome.OUTCOME_SUCCEEDED) return "succeeded";
-  return outcome === Outcome.OUTCOME_CANCELED ? "was canceled" : "is over, nobody knows how";
+  return outcome === Outcome.OUTCOME_CANCELED ? "was canceled" : "is over, with an unknown outcome";
 }
 
 function isFailed({ outcome }: Ending): boolean {

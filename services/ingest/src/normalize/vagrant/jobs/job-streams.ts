@@ -70,7 +70,7 @@ function unknownFact(job: string, what: string): Fact {
   return {
     kind: "mirror.received",
     subject: job,
-    summary: summary(`the stream of job ${job} told something that is not known`),
+    summary: summary(`the stream of job ${job} sent an unknown message`),
     detail: { $case: "mirror", value: { what, status: "", task_id: "", subtask_id: "" } },
   };
 }

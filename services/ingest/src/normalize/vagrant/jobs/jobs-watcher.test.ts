@@ -65,7 +65,7 @@ describe("a list of jobs", () => {
     expect(harness.list(3_000, job("c", success))).toEqual([]);
     const [lost, command] = factsOf(harness.record).slice(-3);
     expect(lost).toMatchObject({ subject: "a", outcome: 4, detail: { value: { state: "RUNNING", command: "up" } } });
-    expect(lost?.summary).toBe("up (job a) was lost: the server knows it no more");
+    expect(lost?.summary).toBe("up (job a) was lost: the server no longer lists it");
     expect(command).toMatchObject({ kind: "command.finished", outcome: 4, inferred: true });
     const lostFrame = harness.record.find((seen) => seen.what === "frame" && seen.facts[0] === lost);
     expect(lostFrame).not.toHaveProperty("original");

@@ -185,7 +185,7 @@ describe("a time in which nobody looked", () => {
       frame(fact("target.removed", "w1")),
       frame(fact("target.added", "w2")),
     ]);
-    expect(gaps(harness.record)).toEqual([["nobody looked at the server's resources", 1_000, 4_000]]);
+    expect(gaps(harness.record)).toEqual([["the server's resources were not observed", 1_000, 4_000]]);
     expect(intervalsOf(harness.record).slice(1)).toEqual([
       [2_000, 4_000],
       [2_000, 4_000],
@@ -209,9 +209,9 @@ describe("a time in which nobody looked", () => {
       frame(fact("runner.added", "r1")),
     ]);
     expect(gaps(harness.record)).toEqual([
-      ["the boxes could not be looked at: deadline exceeded", 2_000, 5_000],
-      ["the resources could not be looked at: code 4", 5_000, 7_000],
-      ["the resources could not be looked at: code 4", 1_000, 8_000],
+      ["the boxes could not be observed: deadline exceeded", 2_000, 5_000],
+      ["the resources could not be observed: code 4", 5_000, 7_000],
+      ["the resources could not be observed: code 4", 1_000, 8_000],
     ]);
     expect(intervalsOf(harness.record).at(-1)).toEqual([1_000, 8_000]);
   });

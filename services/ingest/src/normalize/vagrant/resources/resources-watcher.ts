@@ -53,7 +53,7 @@ export class ResourcesWatcher implements Watcher<Observed> {
 
   connected(): void {
     for (const known of this.#kinds) known.isListed = false;
-    outage("nobody looked at the server's resources", this.#kinds);
+    outage("the server's resources were not observed", this.#kinds);
   }
 
   resume(event: Event): void {
@@ -116,7 +116,7 @@ export class ResourcesWatcher implements Watcher<Observed> {
   #failed({ code, message: text }: Observation_Failed): void {
     const named = this.#kinds.find(({ kind }) => text.startsWith(`${kind}:`));
     const [what, why] = named ? [pluralOf(named.kind), text.slice(named.kind.length + 1).trim()] : ["resources", text];
-    const reason = message(`the ${what} could not be looked at: ${why || `code ${code}`}`);
+    const reason = message(`the ${what} could not be observed: ${why || `code ${code}`}`);
     outage(reason, named ? [named] : this.#kinds);
   }
 
