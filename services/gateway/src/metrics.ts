@@ -4,7 +4,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import { Counter, Gauge, type Registry } from "@tapedeck/shared/service/metrics";
 import { UpstreamError } from "./apis/upstream-error.ts";
 import type { Audit } from "./audit/audit-log.ts";
-import { type Refusal, RefusedCalls } from "./limits/refused-calls.ts";
+import { type RefusedCall, RefusedCalls } from "./limits/refused-calls.ts";
 
 /** The APIs, by transport, as metrics name them. */
 export type ApiName =
@@ -31,7 +31,7 @@ export type GatewayMetrics = {
   readonly watch: (api: ApiName) => CallWatch;
   /** The same reader, which counts those that follow the log through it. */
   readonly counted: (reader: LogReader) => LogReader;
-  readonly refused: (refusal: Refusal) => void;
+  readonly refused: (refusal: RefusedCall) => void;
 };
 
 /** `audit`: where refused control calls are recorded beside the log. */

@@ -14,7 +14,7 @@ import { startPushServer } from "./record/push-server.ts";
 import type { SessionRecorderListener } from "./record/pushed-session.ts";
 import { Recorder } from "./record/recorder.ts";
 
-export type SourceStatus = {
+export type TapStatus = {
   readonly source: SourceName;
   readonly tap: string;
   /** The address of a source that this process taps itself. */
@@ -27,7 +27,7 @@ export type SourceStatus = {
 
 export type Ingest = AsyncDisposable & {
   readonly addresses: Readonly<Record<"grpc" | "health", string>>;
-  readonly status: () => readonly SourceStatus[];
+  readonly status: () => readonly TapStatus[];
   /** Rejects when it can't go on and won't mend by itself; the message is one sentence for people. */
   readonly failed: Promise<never>;
 };
@@ -135,7 +135,7 @@ function waitingOf({ source, spill }: LocalSource): WaitingResponse {
   return { source, items: nextIndex - 1n - committed, bytes: BigInt(memoryBytes + diskBytes), dropped };
 }
 
-function statusOf(locals: ReadonlyMap<SourceName, LocalSource>, { recording }: Recorder): readonly SourceStatus[] {
+function statusOf(locals: ReadonlyMap<SourceName, LocalSource>, { recording }: Recorder): readonly TapStatus[] {
   const tapped = [...locals.values()].map(({ source, address, tap, state, spill }) => {
     const { nextIndex, committed } = spill();
     const connected = recording.get(source)?.connected ?? false;

@@ -109,7 +109,7 @@ export function firstLine(text: string): string {
 }
 
 /** A part of a bar: where it begins and how long it is, in percent of the bar. */
-export type Piece = {
+export type HeadlinePiece = {
   readonly left: number;
   readonly width: number;
   readonly step: Step;
@@ -121,7 +121,7 @@ export type Piece = {
 const labelWidth = 12;
 
 export type Bar = {
-  readonly pieces: readonly Piece[];
+  readonly pieces: readonly HeadlinePiece[];
   /** Where the loop usually ends, in percent. */
   readonly usual: number | undefined;
 };

@@ -255,13 +255,13 @@ export function usualMs({ loops }: Pick<Row, "loops">, subject = ""): number | u
 /** A row stays in its group for a while, and as long as somebody points at it: nothing jumps while one looks. */
 export const settleMs = 2_000;
 
-export type Placed = { readonly group: Group; readonly wanted: Group; readonly since: number };
+export type PlacedStep = { readonly group: Group; readonly wanted: Group; readonly since: number };
 
 export function placed(
-  before: ReadonlyMap<string, Placed>,
+  before: ReadonlyMap<string, PlacedStep>,
   rows: Now,
   { now, held }: { readonly now: number; readonly held: string | undefined },
-): ReadonlyMap<string, Placed> {
+): ReadonlyMap<string, PlacedStep> {
   return new Map(
     [...rows].map(([source, row]) => {
       const wanted = groupOf(row);

@@ -3,7 +3,7 @@ import { fitTogether, type NewEvent } from "./log.ts";
 import { isText } from "./subjects.ts";
 
 /** Events that stay together: all facts, or all text, of one message. */
-export type Group = { readonly events: readonly NewEvent[]; readonly bytes: number };
+export type MessageGroup = { readonly events: readonly NewEvent[]; readonly bytes: number };
 
 /** Events that belong together, such as those of one frame, stay in one message up to this size. */
 export const largestGroup = { events: batchLimits.events, bytes: 4 * 1024 * 1024 } as const;
@@ -15,10 +15,10 @@ export const largestGroup = { events: batchLimits.events, bytes: 4 * 1024 * 1024
 const mostTextBesideFacts = { bytes: 8 * 1024, timesFacts: 2 } as const;
 
 /** An array, or something like it. */
-type GroupQueue = { at(index: number): Group | undefined };
+type GroupQueue = { at(index: number): MessageGroup | undefined };
 
 /** The next message: the groups at the queue's head that fit together. `groups`: how many they are. */
-export function nextBatch(queue: GroupQueue): Group & { readonly groups: number } {
+export function nextBatch(queue: GroupQueue): MessageGroup & { readonly groups: number } {
   const events: NewEvent[] = [];
   let bytes = 0;
   let textBytes = 0;
@@ -41,7 +41,7 @@ export function nextBatch(queue: GroupQueue): Group & { readonly groups: number 
 }
 
 /** What was appended together, divided where it does not fit into one message. */
-export function groupsOf(appended: readonly NewEvent[]): readonly Group[] {
+export function groupsOf(appended: readonly NewEvent[]): readonly MessageGroup[] {
   const groups: { readonly events: NewEvent[]; bytes: number }[] = [];
   for (const event of appended) {
     const last = groups.at(-1);
@@ -58,6 +58,6 @@ export function groupsOf(appended: readonly NewEvent[]): readonly Group[] {
   return groups;
 }
 
-function firstOf({ events }: Group): NewEvent {
+function firstOf({ events }: MessageGroup): NewEvent {
   return events[0] as NewEvent;
 }

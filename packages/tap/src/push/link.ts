@@ -33,7 +33,7 @@ const overNetworks = {
 const longestConnectMs = 20_000;
 
 /** The endpoint of a gateway for pushes. */
-export type Gateway = {
+export type GatewayLink = {
   /** "host:port". */
   readonly address: string;
   readonly credentials: ChannelCredentials;
@@ -43,7 +43,7 @@ export type Gateway = {
 
 /** A link to a gateway over any network. Each push has its own connection, and a dead one is detected. */
 export function gatewayLink(
-  { address, credentials, metadata, options }: Gateway,
+  { address, credentials, metadata, options }: GatewayLink,
   connectMs: number = longestConnectMs,
 ): Link {
   return async function* push(requests, signal) {

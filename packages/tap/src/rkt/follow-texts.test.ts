@@ -11,7 +11,7 @@ import { dial } from "../polling/dial.ts";
 import type { PollResult } from "../polling/poll-result.ts";
 import { rktServer } from "./connection.ts";
 import { TextFollower, type TextPace } from "./follow-texts.ts";
-import { TextMemory } from "./text-memory.ts";
+import { HeardTexts } from "./text-memory.ts";
 
 const recording = loadRecording(`${recordings.rkt}/08-logs-journal`);
 const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";
@@ -27,7 +27,7 @@ function listed(state: PodState, apps = ["web", "side"], id = pod): Pod {
 const running = listed(PodState.POD_STATE_RUNNING);
 const exited = listed(PodState.POD_STATE_EXITED);
 
-async function following(fake: FakeRkt, { memory = new TextMemory(), pace = {} as Partial<TextPace> } = {}) {
+async function following(fake: FakeRkt, { memory = new HeardTexts(), pace = {} as Partial<TextPace> } = {}) {
   const leave = new AbortController();
   const dialled = await dial(rktServer(fake.address), {
     address: fake.address,
@@ -145,7 +145,7 @@ describe("a pod that has ended", () => {
 describe("another connection", () => {
   it("goes on where the one before ended, with the apps as far back as the pod", async () => {
     await using fake = await startFakeRkt({ recording });
-    const memory = new TextMemory();
+    const memory = new HeardTexts();
     {
       await using first = await following(fake, { memory, pace: { podDelay: never } });
       first.update([running]);

@@ -4,11 +4,11 @@ import type { PolledConnection } from "../polling/connection.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
 import { DelayedTexts, type PodText } from "./delayed-texts.ts";
 import { linesOf, textOf, timeOf, timestampOfNanos } from "./text-lines.ts";
-import type { TextMemory, TextSource } from "./text-memory.ts";
+import type { HeardTexts, TextSource } from "./text-memory.ts";
 
 export type TextFollowerOptions = {
   readonly connection: Pick<PolledConnection, "open">;
-  readonly memory: TextMemory;
+  readonly memory: HeardTexts;
   readonly emit: EmitResult;
   readonly pace?: TextPace;
 };

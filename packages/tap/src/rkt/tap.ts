@@ -14,7 +14,7 @@ import { TextFollower } from "./follow-texts.ts";
 import { ImageDoubts, PodDoubts } from "./list-doubts.ts";
 import { type Channel, channels, imageMethods, podMethods } from "./methods.ts";
 import { InventoryPoll, type InventoryPollOptions } from "./poll-inventory.ts";
-import { TextMemory } from "./text-memory.ts";
+import { HeardTexts } from "./text-memory.ts";
 
 const dialDelays = { awayMs: { first: 250, longest: 5_000 }, steadyMs: 5_000 };
 
@@ -55,7 +55,7 @@ class RktHost {
   readonly #intervalMs: number;
   readonly #load: number;
   readonly #doubts = { pods: new PodDoubts(), images: new ImageDoubts() };
-  #texts = new TextMemory();
+  #texts = new HeardTexts();
   #identity: string | undefined;
 
   constructor(wanted: readonly Channel[], settings: NonNullable<TapOptions["settings"]>) {
@@ -95,7 +95,7 @@ class RktHost {
   #forget(identity: string): void {
     this.#doubts.pods.reset();
     this.#doubts.images.reset();
-    this.#texts = new TextMemory();
+    this.#texts = new HeardTexts();
     this.#identity = identity;
   }
 }

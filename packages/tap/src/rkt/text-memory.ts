@@ -14,7 +14,7 @@ export type TextSource = {
 };
 
 /** What is known of a host's output over all connections to it. */
-export class TextMemory {
+export class HeardTexts {
   readonly sources = new Map<string, TextSource>();
   #states: ReadonlyMap<string, PodState> | undefined;
 

@@ -1,5 +1,5 @@
 import { effect, signal } from "@preact/signals";
-import { type Group, groups, type Now, type Placed, placed, type Row, settleMs } from "@tapedeck/client/lanes/now";
+import { type Group, groups, type Now, type PlacedStep, placed, type Row, settleMs } from "@tapedeck/client/lanes/now";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { now, nowProblem, search } from "../data/shown.ts";
 import { tick } from "../data/tapedeck.ts";
@@ -8,7 +8,7 @@ import { navigate } from "../router.ts";
 import { NowRow } from "./now-row.tsx";
 import { SourcePanel } from "./source-panel.tsx";
 
-const places = signal<ReadonlyMap<string, Placed>>(new Map());
+const places = signal<ReadonlyMap<string, PlacedStep>>(new Map());
 const held = signal<string | undefined>(undefined);
 
 const titles: Readonly<Record<Group, string>> = { failing: "Failing", running: "Running", idle: "Idle", lost: "Lost" };
@@ -62,7 +62,7 @@ function place(rows: Now | undefined): void {
   if (differs(before, after)) places.value = after;
 }
 
-function differs(before: ReadonlyMap<string, Placed>, after: ReadonlyMap<string, Placed>): boolean {
+function differs(before: ReadonlyMap<string, PlacedStep>, after: ReadonlyMap<string, PlacedStep>): boolean {
   if (before.size !== after.size) return true;
   return [...after].some(([source, { group, wanted }]) => {
     const old = before.get(source);

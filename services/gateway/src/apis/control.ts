@@ -6,7 +6,7 @@ import type { Audit } from "../audit/audit-log.ts";
 import { requireRole } from "../auth/roles.ts";
 import type { CallContext } from "../call-context.ts";
 import type { ControlClient } from "../control-client.ts";
-import type { Refusal } from "../limits/refused-calls.ts";
+import type { RefusedCall } from "../limits/refused-calls.ts";
 import type { QueryClient } from "../query-client.ts";
 import { nameOf, resolveSession, resolveSource } from "./resolve-source.ts";
 import { refuseAt } from "./session-scope.ts";
@@ -15,7 +15,7 @@ import { UpstreamError } from "./upstream-error.ts";
 export type ControlDeps = {
   readonly query: QueryClient;
   /** Records the control calls that the gateway refuses, or that were not answered. */
-  readonly refused: (refusal: Refusal) => void;
+  readonly refused: (refusal: RefusedCall) => void;
   /** Records the others. */
   readonly audit: Audit;
 };

@@ -4,7 +4,7 @@ import type { Audit } from "../audit/audit-log.ts";
 import { addressOf } from "./address.ts";
 
 /** A control call that the gateway itself refused, or a sign-in. It is in no event log, so it goes into the audit log. */
-export type Refusal = {
+export type RefusedCall = {
   readonly who: string;
   readonly workspace: string;
   /** The caller's token, if it has one. */
@@ -61,7 +61,7 @@ export class RefusedCalls {
     this.#record = audit;
   }
 
-  write({ error, who, workspace, by, source, method }: Refusal): void {
+  write({ error, who, workspace, by, source, method }: RefusedCall): void {
     this.#window ??= setTimeout(() => this.#endWindow(), this.#bounds.windowMs).unref();
     const caller = `${workspace} ${addressOf(who)}`;
     const count = this.#written.get(caller) ?? 0;

@@ -4,7 +4,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { ownChannel } from "../record/frames/numbering.ts";
 import { isImport } from "../record/own-facts/import-facts.ts";
 import { isAhead, type SourceEnd } from "./ends.ts";
-import { type Range, sizeOf, without } from "./ranges.ts";
+import { type PositionRange, sizeOf, without } from "./ranges.ts";
 
 /** Events of one source that were in the log once and are not there now, without an erasure or a retention to explain it. */
 export type Hole = {
@@ -19,7 +19,7 @@ export type Hole = {
   readonly others: number;
 };
 
-export type Missing = Range & {
+export type Missing = PositionRange & {
   readonly channel: string;
   readonly events: number;
   /** Sequence of the message that told the ordinal before them; 0 for none. */
@@ -66,7 +66,7 @@ export class SourceHoles {
   /** A mark of before marks said what they took. */
   #vagueMark = 0;
   #lastMark = 0;
-  readonly #explained = new Map<string, Range[]>();
+  readonly #explained = new Map<string, PositionRange[]>();
   #last: Last | undefined;
   #isImporting = false;
   /** Text of the source had a life once. */

@@ -1,9 +1,9 @@
 /** Ordinals, both included. */
-export type Range = { readonly first: number; readonly last: number };
+export type PositionRange = { readonly first: number; readonly last: number };
 
 /** What of a range is in none of the others, in order. */
-export function without(range: Range, others: readonly Range[]): readonly Range[] {
-  let left: readonly Range[] = [range];
+export function without(range: PositionRange, others: readonly PositionRange[]): readonly PositionRange[] {
+  let left: readonly PositionRange[] = [range];
   for (const other of others) {
     left = left.flatMap(({ first, last }) => {
       if (other.last < first || other.first > last) return [{ first, last }];
@@ -16,7 +16,7 @@ export function without(range: Range, others: readonly Range[]): readonly Range[
 }
 
 /** Rising ordinals as few ranges. */
-export function rangesOf(ordinals: Iterable<number>): readonly Range[] {
+export function rangesOf(ordinals: Iterable<number>): readonly PositionRange[] {
   const ranges: { first: number; last: number }[] = [];
   for (const ordinal of ordinals) {
     const current = ranges.at(-1);
@@ -26,6 +26,6 @@ export function rangesOf(ordinals: Iterable<number>): readonly Range[] {
   return ranges;
 }
 
-export function sizeOf(ranges: readonly Range[]): number {
+export function sizeOf(ranges: readonly PositionRange[]): number {
   return ranges.reduce((sum, { first, last }) => sum + last - first + 1, 0);
 }

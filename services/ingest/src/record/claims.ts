@@ -36,7 +36,7 @@ export class ActivePush extends Occupation {
 }
 
 /** This process's hold on sources: by pushes, and by examinations of sources that nobody pushes. */
-export class Claims {
+export class SourceClaims {
   readonly #pushes = new Map<SourceName, ActivePush>();
   readonly #examinations = new Map<SourceName, Occupation>();
 

@@ -10,7 +10,7 @@ import { ulid } from "ulid";
 import type { Fact } from "../normalize/fact.ts";
 import { channelNames, type Normalizer } from "../normalize/normalizer.ts";
 import { checkedRequests } from "./checked-requests.ts";
-import { Claims } from "./claims.ts";
+import { SourceClaims } from "./claims.ts";
 import { type ImportMemory, importMemory } from "./imported/import-memory.ts";
 import { appendFact } from "./journal/append-fact.ts";
 import { releasing } from "./journal/lease.ts";
@@ -35,7 +35,7 @@ const examiner = ulid();
 /** The recording half of ingest: takes what taps push, wherever they run. */
 export class Recorder implements AsyncDisposable {
   readonly #options: RecorderOptions;
-  readonly #claims = new Claims();
+  readonly #claims = new SourceClaims();
   readonly #memories = new WeakMap<Store, ImportMemory>();
   readonly #closing = new AbortController();
   readonly #lost: LostSources;

@@ -5,10 +5,10 @@ import { type RawBuilder, sql } from "kysely";
 import { momentOf } from "../db/moment.ts";
 import { text } from "../db/text.ts";
 
-export type Condition = RawBuilder<unknown>;
+export type SqlCondition = RawBuilder<unknown>;
 
 /** The conjunction of the conditions. It is never empty, because the workspace is always one of them. */
-export function allOf(conditions: readonly (Condition | undefined)[]): Condition {
+export function allOf(conditions: readonly (SqlCondition | undefined)[]): SqlCondition {
   return sql.join(
     conditions.filter((condition) => condition !== undefined),
     sql` and `,
@@ -16,12 +16,12 @@ export function allOf(conditions: readonly (Condition | undefined)[]): Condition
 }
 
 /** Any of the values; without values, no condition. */
-export function anyOf(column: Condition, values: readonly string[]): Condition | undefined {
+export function anyOf(column: SqlCondition, values: readonly string[]): SqlCondition | undefined {
   return values.length === 0 ? undefined : sql`${column} = any(${values.map(text)}::text[])`;
 }
 
 /** The filters that every list has. The columns belong to the table named `t`. */
-export function ofSource(request: ListRequest): (Condition | undefined)[] {
+export function ofSource(request: ListRequest): (SqlCondition | undefined)[] {
   if (request.workspace === "") {
     throw invalidArgument("workspace is missing", "workspace");
   }
@@ -35,7 +35,7 @@ export function ofSource(request: ListRequest): (Condition | undefined)[] {
 }
 
 /** `developer/project`, `developer/project/upstream` or in full. */
-function sources({ workspace, sources }: ListRequest): Condition | undefined {
+function sources({ workspace, sources }: ListRequest): SqlCondition | undefined {
   if (sources.length === 0) return undefined;
   const names = sources.map((source) => {
     const wanted = text(source.split("/").length === 4 ? source : `${workspace}/${source}`);
@@ -46,9 +46,9 @@ function sources({ workspace, sources }: ListRequest): Condition | undefined {
 
 /** [from, to). */
 export function between(
-  column: Condition,
+  column: SqlCondition,
   { from, to }: { readonly from?: Timestamp | undefined; readonly to?: Timestamp | undefined },
-): (Condition | undefined)[] {
+): (SqlCondition | undefined)[] {
   return [
     from === undefined ? undefined : sql`${column} >= ${moment(from, "from")}::timestamptz`,
     to === undefined ? undefined : sql`${column} < ${moment(to, "to")}::timestamptz`,

@@ -2,17 +2,17 @@ import type { Offset } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
 import { blockOf } from "../views/events/blocks.ts";
-import { allOf, anyOf, type Condition } from "./conditions.ts";
+import { allOf, anyOf, type SqlCondition } from "./conditions.ts";
 
 /** Which positions are wanted: the `limit` newest or first ones in (after, until]. */
-export type Range = {
+export type SearchRange = {
   readonly after: Offset;
   readonly until: Offset;
   readonly limit: number;
   readonly newest: boolean;
 };
 
-export type Search = Range & { readonly subjects: readonly string[] };
+export type Search = SearchRange & { readonly subjects: readonly string[] };
 
 /**
  * The positions of some branches: rows of a group, and the name of a session or a subject in it, or nothing. An index has
@@ -21,7 +21,7 @@ export type Search = Range & { readonly subjects: readonly string[] };
  */
 export async function searchBranches(
   tx: Tx,
-  branches: Condition,
+  branches: SqlCondition,
   search: Search & { readonly by: "group" | "session" | "subject" },
 ): Promise<readonly Offset[]> {
   if (search.after >= search.until) return [];
@@ -53,7 +53,7 @@ export async function searchBranches(
 }
 
 /** The positions of many groups: reads all blocks from the near end of the range until there are enough. */
-export async function searchAll(tx: Tx, groups: Condition, search: Search): Promise<readonly Offset[]> {
+export async function searchAll(tx: Tx, groups: SqlCondition, search: Search): Promise<readonly Offset[]> {
   if (search.after >= search.until) return [];
   const { subjects } = search;
   const conditions = allOf([
@@ -61,7 +61,7 @@ export async function searchAll(tx: Tx, groups: Condition, search: Search): Prom
     sql`(p.event_group in (select t.id from event_groups t where ${groups})) is true`,
     ...inRange(search, await blockOf(tx, search.after)),
   ]);
-  const nearest = (ofSubject: Condition) => sql`
+  const nearest = (ofSubject: SqlCondition) => sql`
     select p.block, p.distances from event_positions p where ${conditions} and ${ofSubject}
     order by p.block ${order(search)} fetch first ${enoughFor(search)} rows with ties`;
   const blocks =
@@ -76,30 +76,30 @@ export async function searchAll(tx: Tx, groups: Condition, search: Search): Prom
 }
 
 /** How many positions, or rows, surely have as many events as are wanted: with several subjects, an event may be found by two of them. */
-function enoughFor({ limit, subjects }: Search): Condition {
+function enoughFor({ limit, subjects }: Search): SqlCondition {
   return sql.lit(subjects.length > 1 ? 2 * limit : limit);
 }
 
 /** How many positions in the range a row has at least. */
-function leastFound({ after, until }: Range): Condition {
+function leastFound({ after, until }: SearchRange): SqlCondition {
   return sql`case when p.first_position > ${after} and p.last_position <= ${until} then cardinality(p.distances) else 1 end`;
 }
 
 /** Rows of another subject of the operation are wanted only by subject; elsewhere they would count their events twice. */
-function ofSubjects({ subjects }: Search, by: "group" | "session"): Condition {
+function ofSubjects({ subjects }: Search, by: "group" | "session"): SqlCondition {
   // By session not as the index of groups has it, so that Postgres can't take that index, which has all sessions.
   return anyOf(sql`p.subject`, subjects) ?? (by === "group" ? sql`not p.alias` : sql`p.alias::int = 0`);
 }
 
 /** Rows with a position in the range, or at its far end, where the search ends. */
-function inRange({ after, until }: Range, firstBlock: Offset): Condition[] {
+function inRange({ after, until }: SearchRange, firstBlock: Offset): SqlCondition[] {
   return [
     sql`p.block between ${firstBlock} and ${until}`,
     sql`p.first_position <= ${until} and p.last_position > ${after}`,
   ];
 }
 
-function positionsOf({ after, until, limit, ...range }: Range): Condition {
+function positionsOf({ after, until, limit, ...range }: SearchRange): SqlCondition {
   return sql`
     cross join lateral unnest(p.distances) as d (distance)
     cross join lateral (select p.block + d.distance as position) as found
@@ -108,11 +108,11 @@ function positionsOf({ after, until, limit, ...range }: Range): Condition {
 }
 
 /** From the near end of the range to the far one. */
-export function order({ newest }: Pick<Range, "newest">): Condition {
+export function order({ newest }: Pick<SearchRange, "newest">): SqlCondition {
   return newest ? sql`desc` : sql`asc`;
 }
 
-function ascending(rows: readonly { readonly position: Offset }[], { newest }: Range): readonly Offset[] {
+function ascending(rows: readonly { readonly position: Offset }[], { newest }: SearchRange): readonly Offset[] {
   const positions = rows.map(({ position }) => position);
   return newest ? positions.toReversed() : positions;
 }

@@ -19,7 +19,7 @@ import { vagrantSession, vagrantShop } from "../testing/vagrant-scenario.ts";
 import { blockSize } from "../views/events/blocks.ts";
 import { folds } from "../views/folds.ts";
 import type { ApiDeps } from "./deps.ts";
-import type { Range } from "./event-search.ts";
+import type { SearchRange } from "./event-search.ts";
 import { findEvents, findPositions } from "./find-events.ts";
 
 const words: Readonly<Record<keyof Filter, readonly string[]>> = {
@@ -193,7 +193,7 @@ async function searchAtRandom(database: Database, kept: readonly Placed[], rando
 }
 
 /** Page after page to the far end of the range. */
-async function allPages(database: Database, range: Range): Promise<readonly Offset[]> {
+async function allPages(database: Database, range: SearchRange): Promise<readonly Offset[]> {
   const pages: (readonly Offset[])[] = [];
   let { after, until } = range;
   for (;;) {
@@ -207,7 +207,7 @@ async function allPages(database: Database, range: Range): Promise<readonly Offs
   return (range.newest ? pages.toReversed() : pages).flat();
 }
 
-const find = (database: Database, filter: Filter, range: Range, branches?: number) =>
+const find = (database: Database, filter: Filter, range: SearchRange, branches?: number) =>
   database.db.transaction().execute((tx) => {
     const request = ListRequest.fromPartial({
       workspace: "acme",

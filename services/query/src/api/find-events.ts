@@ -7,9 +7,9 @@ import type { Tx } from "../db/database.ts";
 import { readConsistently } from "../db/read.ts";
 import { key, text } from "../db/text.ts";
 import { eventPositions } from "../views/events/positions.ts";
-import { allOf, anyOf, type Condition, ofSource } from "./conditions.ts";
+import { allOf, anyOf, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
-import { order, type Range, type Search, searchAll, searchBranches } from "./event-search.ts";
+import { order, type Search, type SearchRange, searchAll, searchBranches } from "./event-search.ts";
 import { pageOf } from "./page.ts";
 import { notProjected } from "./reach.ts";
 
@@ -44,7 +44,7 @@ function offsetIn(position: string, field: string): Offset {
 export async function findPositions(
   tx: Tx,
   filter: ListRequest,
-  range: Range,
+  range: SearchRange,
   branches = mostBranches,
 ): Promise<readonly Offset[]> {
   await readInOrder(tx);
@@ -89,7 +89,7 @@ type Extent = {
 };
 
 /** The groups that the filter chooses and that have events in the range. */
-function chosenGroups(filter: ListRequest, { after, until }: Range): Condition {
+function chosenGroups(filter: ListRequest, { after, until }: SearchRange): SqlCondition {
   return allOf([
     ...ofSource(filter),
     kindsOf(filter.kinds),
@@ -98,7 +98,7 @@ function chosenGroups(filter: ListRequest, { after, until }: Range): Condition {
   ]);
 }
 
-async function extentOf(tx: Tx, chosen: Condition, range: Range): Promise<Extent> {
+async function extentOf(tx: Tx, chosen: SqlCondition, range: SearchRange): Promise<Extent> {
   const [isOver, end] = [over(range), nearEnd(range)];
   const { rows } = await sql<Extent>`
     with chosen as materialized (select first_position, last_position from event_groups t where ${chosen})
@@ -116,7 +116,7 @@ async function extentOf(tx: Tx, chosen: Condition, range: Range): Promise<Extent
  */
 async function ofGroups(
   tx: Tx,
-  chosen: Condition,
+  chosen: SqlCondition,
   { groups, over: reaching, nextEnd, branches }: Extent & { readonly branches: number },
   search: Search,
 ): Promise<readonly Offset[]> {
@@ -138,16 +138,16 @@ async function ofGroups(
   return searchBranches(tx, sql`select t.id, '' from event_groups t where ${chosen}`, { ...search, by: "group" });
 }
 
-function over({ after, until, newest }: Range): Condition {
+function over({ after, until, newest }: SearchRange): SqlCondition {
   return newest ? sql`(last_position > ${until})` : sql`(first_position <= ${after})`;
 }
 
-function nearEnd({ newest }: Range): Condition {
+function nearEnd({ newest }: SearchRange): SqlCondition {
   return newest ? sql`last_position` : sql`first_position`;
 }
 
 /** As `kindMatches` compares them. */
-function kindsOf(patterns: readonly string[]): Condition | undefined {
+function kindsOf(patterns: readonly string[]): SqlCondition | undefined {
   if (patterns.length === 0 || patterns.includes("*") || patterns.includes("*.*")) return undefined;
   const isOfNoun = (pattern: string) => pattern.endsWith(".*");
   const isOfVerb = (pattern: string) => pattern.startsWith("*.");
@@ -172,7 +172,7 @@ function kindsOf(patterns: readonly string[]): Condition | undefined {
 }
 
 /** A session belongs to one source, so only the groups of that source can have events of it. */
-function ofSessions(sessions: readonly string[], chosen: Condition): Condition {
+function ofSessions(sessions: readonly string[], chosen: SqlCondition): SqlCondition {
   return sql`
     select t.id, wanted.session from unnest(${[...new Set(sessions)]}::text[]) as wanted (session)
     cross join lateral (

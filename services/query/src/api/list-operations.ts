@@ -8,7 +8,7 @@ import { timestampOf } from "../db/moment.ts";
 import { readConsistently } from "../db/read.ts";
 import type { OperationRow } from "../db/schema.ts";
 import { key, text } from "../db/text.ts";
-import { allOf, anyOf, between, type Condition, ofSource } from "./conditions.ts";
+import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { cut, type Page, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./reach.ts";
@@ -66,10 +66,10 @@ export async function newestOperations(
   return rows;
 }
 
-type Conditions = { readonly ofSource: Condition; readonly own: Condition };
+type Conditions = { readonly ofSource: SqlCondition; readonly own: SqlCondition };
 
 /** With few candidates all of them are read, and not the index in the order of the list, which may pass all others first. */
-function plainly(request: ListRequest, { ofSource, own }: Conditions, isNarrow: boolean): Condition {
+function plainly(request: ListRequest, { ofSource, own }: Conditions, isNarrow: boolean): SqlCondition {
   const conditions = allOf([ofSource, own, anyOf(sql`t.kind`, request.kinds), anyOf(sql`t.outcome`, request.outcomes)]);
   const wanted = sql`select t.* from operations t where ${conditions}`;
   return isNarrow ? sql`select * from (${wanted} offset 0) as t` : wanted;
@@ -79,7 +79,12 @@ function plainly(request: ListRequest, { ofSource, own }: Conditions, isNarrow: 
  * Each source (or the workspace), kind and outcome is a branch of an index, in the order of the list. Only the branches with
  * the newest operations, and in each the newest ones, can be in the page.
  */
-function byBranch(request: ListRequest, { ofSource, own }: Conditions, bySource: boolean, { limit }: Page): Condition {
+function byBranch(
+  request: ListRequest,
+  { ofSource, own }: Conditions,
+  bySource: boolean,
+  { limit }: Page,
+): SqlCondition {
   const place = bySource ? sql`t.source` : sql`t.workspace`;
   const outcomes = request.outcomes.length === 0 ? ["", ...allOutcomes] : request.outcomes;
   const ofBranch = sql`${place} = b.place and t.kind = b.kind and coalesce(t.outcome, '') = b.outcome and ${own}`;
@@ -129,7 +134,7 @@ async function startedIn(tx: Tx, request: ListRequest): Promise<{ readonly first
 
 async function isRareSubject(tx: Tx, request: ListRequest): Promise<boolean> {
   if (request.subjects.length === 0) return false;
-  const named = (column: Condition) => sql`
+  const named = (column: SqlCondition) => sql`
     select from operations t where ${column} = wanted.name and ${column} <> ''
     order by ${column}, t.start_position limit ${rare}`;
   const { rows } = await sql<{ count: number }>`
@@ -139,7 +144,7 @@ async function isRareSubject(tx: Tx, request: ListRequest): Promise<boolean> {
 }
 
 /** With a session before it, an index by runner and loop has few others. */
-function ofNumber(column: Condition, number: number | undefined): Condition | undefined {
+function ofNumber(column: SqlCondition, number: number | undefined): SqlCondition | undefined {
   return number === undefined ? undefined : sql`${column} = ${number}`;
 }
 
@@ -148,7 +153,7 @@ function isGiven(values: readonly string[]): boolean {
 }
 
 /** A command matches by its name and by its job's id, as in an event filter. */
-function subjects(names: readonly string[]): Condition | undefined {
+function subjects(names: readonly string[]): SqlCondition | undefined {
   const own = anyOf(sql`t.subject`, names);
   if (own === undefined) return undefined;
   return sql`((t.subject <> '' and ${own}) or (t.instance <> '' and ${anyOf(sql`t.instance`, names)}))`;

@@ -7,7 +7,7 @@ import { timestampOf } from "../db/moment.ts";
 import { readConsistently } from "../db/read.ts";
 import type { SessionRow } from "../db/schema.ts";
 import { plain } from "../db/text.ts";
-import { allOf, anyOf, between, type Condition, ofSource } from "./conditions.ts";
+import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { openGaps } from "./open-gaps.ts";
 import { cut, pageOf } from "./page.ts";
@@ -54,13 +54,13 @@ export async function listSessions(deps: ApiDeps, request: ListRequest): Promise
   });
 }
 
-function now(conditions: readonly (Condition | undefined)[], limit: number) {
+function now(conditions: readonly (SqlCondition | undefined)[], limit: number) {
   return sql<SessionRow>`
     select t.* from sessions t where ${allOf(conditions)} order by t.start_position desc limit ${limit + 1}`;
 }
 
 /** The sessions as they stood. A session may have ended or been resumed since. */
-function then(conditions: readonly (Condition | undefined)[], limit: number, at: Offset) {
+function then(conditions: readonly (SqlCondition | undefined)[], limit: number, at: Offset) {
   return sql<SessionRow>`
     select t.*, coalesce(last.position, t.start_position) as last_position, greatest(0, lost.gaps)::int as gaps,
       ended.position as end_position, case when ended.time_source <> 'interval' then ended.occurred_at end as ended_at,

@@ -6,7 +6,7 @@ import { sql } from "kysely";
 import { timestampOf } from "../db/moment.ts";
 import { readConsistently } from "../db/read.ts";
 import type { SourceRow } from "../db/schema.ts";
-import { allOf, type Condition, ofSource } from "./conditions.ts";
+import { allOf, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
 import { openGaps } from "./open-gaps.ts";
 import { cut, pageOf } from "./page.ts";
@@ -55,7 +55,7 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
   });
 }
 
-function now(conditions: readonly (Condition | undefined)[], limit: number, checkpoint: Offset) {
+function now(conditions: readonly (SqlCondition | undefined)[], limit: number, checkpoint: Offset) {
   return sql<Row>`
     select t.*, ${currentSession(sql`t.source`, checkpoint)} as current_session, (t.gaps + coalesce(lost.gaps, 0))::int as gaps
     from sources t
@@ -68,7 +68,7 @@ function now(conditions: readonly (Condition | undefined)[], limit: number, chec
  * The sources as they stood. Columns that change are read from the events. The last event is the last one that has a row:
  * text and mirrors have none.
  */
-function then(conditions: readonly (Condition | undefined)[], limit: number, at: Offset) {
+function then(conditions: readonly (SqlCondition | undefined)[], limit: number, at: Offset) {
   return sql<Row>`
     select t.*, ${currentSession(sql`t.source`, at)} as current_session,
       greatest(0, coalesce(lost.gaps, 0))::int as gaps, stood.status, stood.not_heard_since,

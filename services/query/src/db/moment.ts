@@ -1,14 +1,14 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 
 /** A timestamp as two columns: text with microseconds for timestamptz, and the remaining nanoseconds. */
-export type Moment = { readonly at: string | null; readonly ns: number };
+export type StoredMoment = { readonly at: string | null; readonly ns: number };
 
-const unknown: Moment = { at: null, ns: 0 };
+const unknown: StoredMoment = { at: null, ns: 0 };
 const firstSecond = -62_135_596_800n;
 const lastSecond = 253_402_300_799n;
 
 /** An upstream may send a time outside the years 1 to 9999, which counts as unknown. */
-export function momentOf(timestamp: Timestamp | undefined): Moment {
+export function momentOf(timestamp: Timestamp | undefined): StoredMoment {
   if (timestamp === undefined) return unknown;
   const { seconds, nanos } = timestamp;
   if (seconds < firstSecond || seconds > lastSecond || nanos < 0 || nanos > 999_999_999) return unknown;
@@ -35,7 +35,7 @@ export function timestampOf(at: string | null, ns: number): Timestamp | undefine
 }
 
 /** Whole milliseconds between two moments. Parallel senders may stamp an end before its start, which counts as 0. */
-export function millisecondsBetween(start: Moment, end: Moment): number | null {
+export function millisecondsBetween(start: StoredMoment, end: StoredMoment): number | null {
   const from = timestampOf(start.at, start.ns);
   const to = timestampOf(end.at, end.ns);
   if (from === undefined || to === undefined) return null;

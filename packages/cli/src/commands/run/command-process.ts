@@ -3,11 +3,11 @@ import type { Readable, Transform } from "node:stream";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { GroupWitness } from "./group-witness.ts";
 
-export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
+export type CommandExit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
 export type CommandProcess = {
   readonly pid: number;
-  readonly exited: Promise<Exit>;
+  readonly exited: Promise<CommandExit>;
   /** From now on signals are ours; the process is gone. */
   readonly release: () => void;
 };
@@ -37,7 +37,7 @@ export async function startCommand(
     witness.leave();
   };
   const shown = stderr !== undefined && child.stderr !== null ? passOn(child.stderr, stderr) : undefined;
-  const exited = new Promise<Exit>((resolve) => {
+  const exited = new Promise<CommandExit>((resolve) => {
     child.once("exit", async (code, signal) => {
       await Promise.all([shown?.(lastWordsMs), witness.settled()]);
       resolve({ code, signal });

@@ -10,7 +10,7 @@ import type { TapItem } from "@tapedeck/tap/tap";
 import { taps } from "@tapedeck/tap/taps";
 import type { GitName, GitState, Labels } from "../../record/labels.ts";
 import { pushSource } from "../../record/source-push.ts";
-import type { Exit } from "./command-process.ts";
+import type { CommandExit } from "./command-process.ts";
 import { LoopLabels } from "./loop-labels.ts";
 import type { RunPlan } from "./plan.ts";
 import type { SessionLines } from "./session-lines.ts";
@@ -32,7 +32,7 @@ export type RecordCommand = {
   readonly isUpstream: boolean;
   /** The upstream's process is gone when the command has ended and the connection with it. */
   readonly endsInside?: boolean | undefined;
-  readonly exited: Promise<Exit>;
+  readonly exited: Promise<CommandExit>;
   /** One line for people, while the command has the terminal. */
   readonly warn: (line: string) => void;
 };
@@ -198,7 +198,7 @@ class Connections {
     over.abort();
   }
 
-  processEnded({ code }: Exit): void {
+  processEnded({ code }: CommandExit): void {
     const { isUpstream } = this.#command;
     if (this.#held?.what?.$case !== "closed") return;
     const value = {

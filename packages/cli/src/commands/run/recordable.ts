@@ -12,7 +12,7 @@ export const finds = ["sockets", "log"] as const;
 export type Find = (typeof finds)[number];
 
 /** What an upstream is asked about a command. */
-export type Asked = {
+export type AskedCommand = {
   readonly command: readonly string[];
   readonly env: Env;
   /** Where the command runs. */
@@ -68,7 +68,7 @@ export type RecordableCommand = {
    * Undefined for a command in which there is nothing to record.
    * @throws CommandError when the command can't be recorded, with why
    */
-  readonly prepare: (asked: Asked) => Promise<Recordable | undefined>;
+  readonly prepare: (asked: AskedCommand) => Promise<Recordable | undefined>;
 };
 
 /** `/usr/bin/vagrant` → "vagrant". */

@@ -7,12 +7,12 @@ import { namePart } from "@tapedeck/shared/source";
 import { sentenceOf } from "../../command-error.ts";
 import { ciLabels, gitNames, gitState, type Labels, sessionLabels } from "../../record/labels.ts";
 import { spillHome } from "../../record/spill-home.ts";
-import { type CommandProcess, type Exit, startCommand } from "./command-process.ts";
+import { type CommandExit, type CommandProcess, startCommand } from "./command-process.ts";
 import type { RunOptions } from "./options.ts";
 import { planRun, type RunPlan } from "./plan.ts";
 import type { CommandRecording, Left } from "./record-command.ts";
 import {
-  type Asked,
+  type AskedCommand,
   type Recordable,
   type RecordableCommand,
   type RecordableUpstream,
@@ -59,7 +59,11 @@ function upstreamOf(program: string): RecordableUpstream {
 
 type Prepared = { readonly recordable: Recordable; readonly plan: RunPlan };
 
-async function prepare(upstream: RecordableUpstream, asked: Asked, options: RunOptions): Promise<Prepared | undefined> {
+async function prepare(
+  upstream: RecordableUpstream,
+  asked: AskedCommand,
+  options: RunOptions,
+): Promise<Prepared | undefined> {
   try {
     const recordable = await recordables[upstream].prepare(asked);
     if (recordable === undefined) return undefined;
@@ -143,7 +147,7 @@ async function runAsItIs([program = "", ...args]: readonly string[]): Promise<vo
   endAs(await ran.exited);
 }
 
-function endAs({ code, signal }: Exit): never {
+function endAs({ code, signal }: CommandExit): never {
   if (signal !== null) process.kill(process.pid, signal);
   process.exit(code ?? 128 + (system.signals[signal ?? "SIGTERM"] ?? 15));
 }

@@ -7,7 +7,7 @@ import { agoText } from "../../display/durations.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { type PodEnds, type RktState, rktText } from "./rkt.ts";
 import { type SkaffoldState, skaffoldText } from "./skaffold.ts";
-import { type VagrantCommand, type VagrantState, vagrantText } from "./vagrant.ts";
+import { type RecordedVagrantCommand, type VagrantState, vagrantText } from "./vagrant.ts";
 
 export type StateOptions = {
   readonly url?: string;
@@ -80,9 +80,9 @@ async function lastCommands(
   { source, position }: StateAnswer,
   session: string | undefined,
   api: Api,
-): Promise<readonly VagrantCommand[]> {
+): Promise<readonly RecordedVagrantCommand[]> {
   const asked = { source, session, kind: "command", at: position, limit: 10 };
-  const { items } = await api.get<Page<VagrantCommand>>("/api/v1/operations", asked);
+  const { items } = await api.get<Page<RecordedVagrantCommand>>("/api/v1/operations", asked);
   return items;
 }
 

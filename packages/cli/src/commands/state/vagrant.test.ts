@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { stripVTControlCharacters } from "node:util";
 import { expect, it } from "vitest";
-import { type VagrantCommand, type VagrantState, vagrantText } from "./vagrant.ts";
+import { type RecordedVagrantCommand, type VagrantState, vagrantText } from "./vagrant.ts";
 
 type Row = { readonly n: number; readonly rpc?: string; readonly message?: Readonly<Record<string, unknown>> };
 
@@ -30,11 +30,11 @@ function stateAt(n: number): VagrantState {
 
 const up = "01M7WSXR6NFM73VJ0F879K4ZNP";
 const began = Date.parse("2026-11-20T15:41:41.590Z");
-const command: VagrantCommand = {
+const command: RecordedVagrantCommand = {
   ...{ subject: "up", instance: up, startedAt: new Date(began).toISOString(), endedAt: null, durationMs: null },
   ...{ outcome: null, error: "", exitCode: null },
 };
-const shown = (state: VagrantState, commands: readonly VagrantCommand[], now: number) =>
+const shown = (state: VagrantState, commands: readonly RecordedVagrantCommand[], now: number) =>
   stripVTControlCharacters(vagrantText(state, commands, now));
 
 it("shows the server, its machines, what it does now and what it did, and its boxes", () => {

@@ -33,7 +33,7 @@ type Arguments = {
 };
 
 /** A command that has run or runs, of this session or one before it. */
-export type VagrantCommand = {
+export type RecordedVagrantCommand = {
   readonly subject: string;
   /** The job's id. */
   readonly instance?: string;
@@ -46,7 +46,11 @@ export type VagrantCommand = {
 };
 
 /** The server and its projects, its machines, what it does and has done (newest first), its boxes. */
-export function vagrantText(state: VagrantState, commands: readonly VagrantCommand[], now = Date.now()): string {
+export function vagrantText(
+  state: VagrantState,
+  commands: readonly RecordedVagrantCommand[],
+  now = Date.now(),
+): string {
   const about = [
     state.version?.version && `Vagrant ${state.version.version}`,
     ...state.projects.map(({ name = "", path = "" }) => [name, path && `(${path})`].filter(Boolean).join(" ")),
@@ -78,7 +82,7 @@ function machineState(state = "UNKNOWN"): string {
   return machineStates[state] ?? state.replaceAll("_", " ").toLowerCase();
 }
 
-function runsText(jobs: readonly VagrantJob[], commands: readonly VagrantCommand[], now: number): string {
+function runsText(jobs: readonly VagrantJob[], commands: readonly RecordedVagrantCommand[], now: number): string {
   const known = new Set(commands.map(({ instance }) => instance));
   const unfinished = jobs.filter(({ id, state }) => !known.has(id) && state !== "SUCCESS" && state !== "ERROR");
   const byId = new Map(jobs.map((job) => [job.id, job]));
@@ -120,7 +124,7 @@ function jobState({ state = "" }: VagrantJob): string {
 const longestWhy = 80;
 
 /** Codes say nothing where there is a message: Vagrant gives 0 then. */
-function whyText({ outcome, error, exitCode }: VagrantCommand): string {
+function whyText({ outcome, error, exitCode }: RecordedVagrantCommand): string {
   if (outcome !== "failed") return "";
   const [line = ""] = error.trim().split("\n");
   const text = line || (exitCode ? `exit code ${exitCode}` : "");

@@ -1,4 +1,4 @@
-import { type Choice, type Group, ranges } from "./choice.ts";
+import { type Choice, ranges, type TrendsGroup } from "./choice.ts";
 import { dateAfter, dateAt, hourMs, mondayOf, startOfDate, startOfHour } from "./zone.ts";
 
 /** An hour, day or week of a time zone: [from, to). */
@@ -45,13 +45,13 @@ export function binsBetween(bins: readonly Bin[], since: string | undefined, unt
 }
 
 /** "20 Nov", "10:00", "week of 16 Nov". */
-export function binText({ key, from }: Bin, group: Group, zone: string): string {
+export function binText({ key, from }: Bin, group: TrendsGroup, zone: string): string {
   if (group !== "hour") return group === "week" ? `week of ${dateText(key)}` : dateText(key);
   return `${dateText(dateAt(from, zone))} ${hourText(from, zone)}`;
 }
 
 /** What stands at an axis, where the date is shorter. */
-export function tickText({ key, from }: Bin, group: Group, zone: string): string {
+export function tickText({ key, from }: Bin, group: TrendsGroup, zone: string): string {
   return group === "hour" ? hourText(from, zone) : dateText(key);
 }
 

@@ -3,10 +3,10 @@ import { ownZone, zoneNamed } from "./zone.ts";
 // All that a visitor chooses on Trends is in its URL.
 
 export const ranges = { "24h": 1, "7d": 7, "30d": 30, "90d": 90, "1y": 365 } as const;
-export type Range = keyof typeof ranges;
+export type TrendsRange = keyof typeof ranges;
 
 export const groups = ["hour", "day", "week"] as const;
-export type Group = (typeof groups)[number];
+export type TrendsGroup = (typeof groups)[number];
 
 export const charts = ["wait", "green", "overtaken", "failures", "slow", "flaky"] as const;
 export type ChartName = (typeof charts)[number];
@@ -23,8 +23,8 @@ export type Pick = {
 
 export type Choice = {
   /** Days up to today; or the days from and to, both inclusive. */
-  readonly range: Range | { readonly from: string; readonly to: string };
-  readonly group: Group;
+  readonly range: TrendsRange | { readonly from: string; readonly to: string };
+  readonly group: TrendsGroup;
   readonly zone: string;
   readonly developers: readonly string[];
   readonly projects: readonly string[];
@@ -37,7 +37,7 @@ const aDay = /^20\d{2}-\d{2}-\d{2}$/;
 export function isDay(day: string): boolean {
   return aDay.test(day) && !Number.isNaN(Date.parse(day));
 }
-const usualGroup: Readonly<Record<Range, Group>> = {
+const usualGroup: Readonly<Record<TrendsRange, TrendsGroup>> = {
   "24h": "hour",
   "7d": "day",
   "30d": "day",
@@ -45,7 +45,7 @@ const usualGroup: Readonly<Record<Range, Group>> = {
   "1y": "week",
 };
 
-export function groupFor(range: Choice["range"]): Group {
+export function groupFor(range: Choice["range"]): TrendsGroup {
   if (typeof range === "string") return usualGroup[range];
   const days = (Date.parse(range.to) - Date.parse(range.from)) / 86_400_000;
   return days < 2 ? "hour" : days < 62 ? "day" : "week";
@@ -75,7 +75,7 @@ export function choiceOf(search: string): Choice {
 
 function rangeOf(name: string, from: string, to: string): Choice["range"] {
   if (isDay(from) && isDay(to)) return from <= to ? { from, to } : { from: to, to: from };
-  return (Object.keys(ranges) as Range[]).find((known) => known === name) ?? "30d";
+  return (Object.keys(ranges) as TrendsRange[]).find((known) => known === name) ?? "30d";
 }
 
 function daysOf(range: Choice["range"]): number {

@@ -1,6 +1,6 @@
 import type { StatsRow } from "@tapedeck/client";
 import type { Bin } from "./bins.ts";
-import type { Group } from "./choice.ts";
+import type { TrendsGroup } from "./choice.ts";
 
 /** A number for each bin; null where there is none. */
 export type Series = readonly (number | null)[];
@@ -11,7 +11,7 @@ type Binned = { readonly hour?: string; readonly day?: string; readonly week?: s
 export function byBin<Row extends Binned>(
   rows: readonly Row[],
   bins: readonly Bin[],
-  group: Group,
+  group: TrendsGroup,
 ): (Row | undefined)[] {
   const found = new Map(rows.map((row) => [row[group], row]));
   return bins.map(({ key }) => found.get(key));
@@ -44,7 +44,7 @@ export function causeKey({ phase = "", errorCode = "" }: { readonly phase?: stri
 export function causesOf(
   rows: readonly StatsRow<"failures">[],
   bins: readonly Bin[],
-  group: Group,
+  group: TrendsGroup,
   most: number,
 ): Causes {
   const index = new Map(bins.map(({ key }, at) => [key, at]));

@@ -1,5 +1,5 @@
 import type { Bin } from "./bins.ts";
-import type { Choice, Group } from "./choice.ts";
+import type { Choice, TrendsGroup } from "./choice.ts";
 
 /** What a chart counts, for SQL: the same rows as the API's, in the same groups. */
 export type Asked = Pick<Choice, "group" | "zone" | "developers" | "projects"> & {
@@ -63,7 +63,7 @@ where ${where("started_at", asked)}
 group by 1, 2 order by 6 desc, 1, 2;`,
 };
 
-const expressions: Readonly<Record<Group, (column: string, zone: string) => string>> = {
+const expressions: Readonly<Record<TrendsGroup, (column: string, zone: string) => string>> = {
   hour: (column, zone) => `date_trunc('hour', ${column}, ${zone}) as hour`,
   day: (column, zone) => `(${column} at time zone ${zone})::date as day`,
   week: (column, zone) => `date_trunc('week', ${column} at time zone ${zone})::date as week`,

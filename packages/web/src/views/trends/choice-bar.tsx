@@ -1,4 +1,12 @@
-import { type Choice, groupFor, groups, isDay, type Range, ranges, trendsPath } from "../../model/trends/choice.ts";
+import {
+  type Choice,
+  groupFor,
+  groups,
+  isDay,
+  ranges,
+  type TrendsRange,
+  trendsPath,
+} from "../../model/trends/choice.ts";
 import { ownZone } from "../../model/trends/zone.ts";
 import { navigate } from "../../router.ts";
 
@@ -19,7 +27,7 @@ export function ChoiceBar({ choice, days, developers, projects }: ChoiceBarProps
   return (
     <search class="choice" aria-label="What is shown">
       <nav aria-label="Range">
-        {(Object.keys(ranges) as Range[]).map((name) => (
+        {(Object.keys(ranges) as TrendsRange[]).map((name) => (
           <a
             key={name}
             href={path({ range: name, group: groupFor(name) })}

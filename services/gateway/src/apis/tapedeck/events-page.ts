@@ -5,7 +5,7 @@ import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { justBefore, laterOf, messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
-import { type EventFinder, FoundEvents, type Range } from "./find-events.ts";
+import { type EventFinder, FoundEvents, type HistoryRange } from "./find-events.ts";
 import type { Page } from "./list.ts";
 
 export type EventsPageRequest = {
@@ -69,7 +69,7 @@ type Render = (recorded: RecordedEvent) => EventJson;
 
 async function firstOf(
   events: FoundEvents,
-  range: Range,
+  range: HistoryRange,
   { limit, render, written }: { limit: number; render: Render; written: (offset: Offset) => string },
 ): Promise<Page<EventJson>> {
   const items: EventJson[] = [];
@@ -93,7 +93,7 @@ async function firstOf(
   return { items, position: written(range.untilOffset) };
 }
 
-async function newestOf(events: FoundEvents, range: Range, count: number, render: Render): Promise<EventJson[]> {
+async function newestOf(events: FoundEvents, range: HistoryRange, count: number, render: Render): Promise<EventJson[]> {
   const items: EventJson[] = [];
   let bytes = 0;
   for await (const run of events.newest(range, count)) {

@@ -19,7 +19,7 @@ export type EventFinder = Pick<QueryClient, "findEvents">;
 export type Wanted = { readonly workspace: string; readonly filter: Filter; readonly signal: AbortSignal };
 
 /** Offsets in (afterOffset, untilOffset]. */
-export type Range = { readonly afterOffset: Offset; readonly untilOffset: Offset };
+export type HistoryRange = { readonly afterOffset: Offset; readonly untilOffset: Offset };
 
 /** How many messages of the log the search for the newest ones covers at first; it grows until there are enough. */
 const firstWindow = 256;
@@ -46,7 +46,7 @@ export class FoundEvents {
 
   /** Passes through the range from its beginning. `recorded` is absent where nothing matches up to the position. */
   async *first(
-    { afterOffset, untilOffset }: Range,
+    { afterOffset, untilOffset }: HistoryRange,
     limit: number,
   ): AsyncGenerator<{ readonly offset: Offset; readonly recorded?: RecordedEvent }, void> {
     let done = afterOffset;
@@ -66,7 +66,7 @@ export class FoundEvents {
   }
 
   /** The newest events of the range, in runs: the newest run first, each in the order of the log. */
-  async *newest(range: Range, limit: number): AsyncGenerator<readonly RecordedEvent[], void> {
+  async *newest(range: HistoryRange, limit: number): AsyncGenerator<readonly RecordedEvent[], void> {
     let missing = limit;
     for await (const offsets of this.#newestOffsets(range, limit)) {
       const left = [...offsets];
@@ -80,7 +80,10 @@ export class FoundEvents {
     }
   }
 
-  async *#newestOffsets({ afterOffset, untilOffset }: Range, limit: number): AsyncGenerator<readonly Offset[], void> {
+  async *#newestOffsets(
+    { afterOffset, untilOffset }: HistoryRange,
+    limit: number,
+  ): AsyncGenerator<readonly Offset[], void> {
     let { offsets, reached } = await this.#ask({ afterOffset, untilOffset }, limit, true);
     yield await this.#newestOfLog({ afterOffset: laterOf(afterOffset, reached), untilOffset }, limit);
     for (;;) {
@@ -91,7 +94,7 @@ export class FoundEvents {
     }
   }
 
-  async #newestOfLog({ afterOffset, untilOffset }: Range, limit: number): Promise<readonly Offset[]> {
+  async #newestOfLog({ afterOffset, untilOffset }: HistoryRange, limit: number): Promise<readonly Offset[]> {
     let offsets: Offset[] = [];
     let begin = untilOffset;
     for (let window = firstWindow; offsets.length < limit && mayHoldEvents(afterOffset, begin); window *= 8) {
@@ -107,7 +110,7 @@ export class FoundEvents {
   }
 
   /** What query knows; nothing, up to the beginning, while it can't answer. */
-  async #ask({ afterOffset, untilOffset }: Range, limit: number, newest: boolean) {
+  async #ask({ afterOffset, untilOffset }: HistoryRange, limit: number, newest: boolean) {
     const { epoch } = this.#log;
     const { workspace, filter } = this.#wanted;
     const nothing = { offsets: [], reached: afterOffset };
@@ -138,7 +141,7 @@ export class FoundEvents {
     }
   }
 
-  async *#history({ afterOffset, untilOffset }: Range): AsyncGenerator<RecordedEvent, void> {
+  async *#history({ afterOffset, untilOffset }: HistoryRange): AsyncGenerator<RecordedEvent, void> {
     if (!mayHoldEvents(afterOffset, untilOffset)) return;
     const { workspace, filter, signal } = this.#wanted;
     // A reader waits while the log is away. A request for a page gets an error instead.

@@ -19,19 +19,19 @@ export function compareVersions(a: Version, b: Version): number {
 }
 
 /** Whether a version fulfils a condition such as ">= 1.2, < 2". */
-export type Condition = (version: Version) => boolean;
+export type VersionCondition = (version: Version) => boolean;
 
 /**
  * Vagrant's conditions: `=` (or nothing), `!=`, `>`, `>=`, `<`, `<=`, `~>`, several separated by commas. A pre-release
  * fulfils only a condition that names a pre-release of the same numbers. Undefined for text that is not a condition.
  */
-export function parseCondition(text: string): Condition | undefined {
+export function parseCondition(text: string): VersionCondition | undefined {
   const parts = text.split(",").map(parsePart);
   const known = parts.filter((part) => part !== undefined);
   return known.length < parts.length ? undefined : (version) => known.every((fits) => fits(version));
 }
 
-function parsePart(text: string): Condition | undefined {
+function parsePart(text: string): VersionCondition | undefined {
   const [, operator = "", rest = ""] = /^\s*(=|!=|>=|<=|~>|>|<|)\s*(\S+)\s*$/.exec(text) ?? [];
   const wanted = parseVersion(rest);
   const test = tests[operator];

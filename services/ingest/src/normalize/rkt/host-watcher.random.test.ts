@@ -6,11 +6,11 @@ import { searched } from "@tapedeck/shared/testing/searches";
 import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { State } from "./pods/pod-table.ts";
+import type { PodStatus } from "./pods/pod-table.ts";
 import { eventsOf, image, type Play, type PodFields, play, pod } from "./testing/host-play.ts";
 
 const ids = ["p", "q", "r"] as const;
-const life: readonly State[] = ["PREPARING", "PREPARED", "RUNNING", "EXITED", "GARBAGE", "UNDEFINED"];
+const life: readonly PodStatus[] = ["PREPARING", "PREPARED", "RUNNING", "EXITED", "GARBAGE", "UNDEFINED"];
 
 /** What one pod does until the next list: goes on, is left out, or is answered in any way whatever. */
 type Move = "stay" | "next" | "away" | PodFields;
@@ -98,7 +98,7 @@ function moved(listed: PodFields | undefined, known: PodFields | undefined, by: 
 }
 
 function progress(observation: PodFields | undefined): number {
-  return observation?.state === "ABORTED_PREPARE" ? 0 : life.indexOf((observation?.state ?? "") as State);
+  return observation?.state === "ABORTED_PREPARE" ? 0 : life.indexOf((observation?.state ?? "") as PodStatus);
 }
 
 /** `latest`: as listed, or else as listed last. */

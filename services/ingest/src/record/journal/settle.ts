@@ -1,4 +1,4 @@
-import type { Group } from "@tapedeck/shared/log/grouping";
+import type { MessageGroup } from "@tapedeck/shared/log/grouping";
 import type { Cursor, LastOfSource, LogWriter, NewEvent, PublishOutcome } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -39,7 +39,7 @@ const usualRetry = { first: 50, most: 2_000 } as const;
  */
 export async function settle(
   options: SettleOptions,
-  { events }: Pick<Group, "events">,
+  { events }: Pick<MessageGroup, "events">,
   expected: Sequence,
   signal: AbortSignal,
 ): Promise<Sequence | undefined> {

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { batchLimits } from "@tapedeck/shared/log/batch";
-import { type Group, groupsOf, nextBatch } from "@tapedeck/shared/log/grouping";
+import { groupsOf, type MessageGroup, nextBatch } from "@tapedeck/shared/log/grouping";
 import type { Cursor, NewEvent } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -48,7 +48,7 @@ export class SourceWriter implements AsyncDisposable {
   readonly #ending = Promise.withResolvers<Error>();
   readonly #running: Promise<void>;
   #cause: Error | undefined;
-  readonly #queue = new Fifo<Group>();
+  readonly #queue = new Fifo<MessageGroup>();
   #queuedBytes = 0;
   #appended = 0;
   #acknowledged = 0;
@@ -149,7 +149,7 @@ export class SourceWriter implements AsyncDisposable {
     return this.#settledAt.length === gather.messages && now - first < gather.withinMs && now - last < gather.ms;
   }
 
-  #acknowledge({ events, bytes }: Group, seq: Sequence): void {
+  #acknowledge({ events, bytes }: MessageGroup, seq: Sequence): void {
     this.#lastSeq = seq;
     this.#acknowledged += events.length;
     this.#queuedBytes -= bytes;

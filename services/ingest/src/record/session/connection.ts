@@ -14,7 +14,7 @@ import type { ReceivedChannel } from "./session-match.ts";
 export type Redact = "on" | "off";
 
 /** A frame as it would be recorded. */
-export class Masked implements MaskedFrame {
+export class MaskedPiece implements MaskedFrame {
   readonly bytes: Uint8Array;
   readonly redacted: number;
   readonly piece?: Piece;
@@ -42,7 +42,7 @@ export type HeldFrame = {
   /** Another thread masks it. */
   readonly isLarge: boolean;
   /** Masks the frame at the first call, and remembers the result. */
-  readonly masked: (redact: Redact) => Masked;
+  readonly masked: (redact: Redact) => MaskedPiece;
   /** Await this before `masked`, which takes long for a large frame. */
   readonly prepare: (redact: Redact) => Promise<void>;
 };
@@ -58,8 +58,8 @@ class FrameOfTap implements HeldFrame {
   readonly #bytes: Uint8Array;
   readonly #functions: FrameFunctions;
   #moment: { readonly of: Timestamp | undefined } | undefined;
-  #on: Masked | undefined;
-  #off: Masked | undefined;
+  #on: MaskedPiece | undefined;
+  #off: MaskedPiece | undefined;
 
   constructor(bytes: Uint8Array, indexes: readonly bigint[], at: Timestamp, functions: FrameFunctions) {
     this.indexes = indexes;
@@ -85,18 +85,18 @@ class FrameOfTap implements HeldFrame {
     const { maskApart } = this.#functions;
     if (redact === "off" || this.#on !== undefined || maskApart === undefined || !isLarge(this.#bytes)) return;
     try {
-      this.#on = new Masked(await maskApart(this.#bytes));
+      this.#on = new MaskedPiece(await maskApart(this.#bytes));
     } catch {
       // `masked` then masks it in this thread.
     }
   }
 
-  masked(redact: Redact): Masked {
+  masked(redact: Redact): MaskedPiece {
     if (redact === "off") {
-      this.#off ??= new Masked({ bytes: this.#bytes, redacted: 0 });
+      this.#off ??= new MaskedPiece({ bytes: this.#bytes, redacted: 0 });
       return this.#off;
     }
-    this.#on ??= new Masked(this.#functions.mask(this.#bytes));
+    this.#on ??= new MaskedPiece(this.#functions.mask(this.#bytes));
     return this.#on;
   }
 }

@@ -1,7 +1,7 @@
 import type { BuildStatsRequest, BuildStatsResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { sql } from "kysely";
 import { momentOf } from "../../db/moment.ts";
-import type { Condition } from "../conditions.ts";
+import type { SqlCondition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import { buildsByMonth, canCountByMonth } from "./builds-by-month.ts";
 import { type Counted, countGrouped, loopOf, percentile } from "./grouped.ts";
@@ -27,7 +27,7 @@ const builds = {
 } satisfies Counted<string>;
 
 /** The days of the range again, by which builds are found. */
-export function daysBetween({ from, to }: BuildStatsRequest): (Condition | undefined)[] {
+export function daysBetween({ from, to }: BuildStatsRequest): (SqlCondition | undefined)[] {
   const day = sql`(t.started_at at time zone 'UTC')::date`;
   const of = (timestamp: BuildStatsRequest["from"]) =>
     timestamp && sql`(${momentOf(timestamp).at}::timestamptz at time zone 'UTC')::date`;

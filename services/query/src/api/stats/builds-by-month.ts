@@ -3,7 +3,7 @@ import type { BuildStatsRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { sql } from "kysely";
 import { momentOf } from "../../db/moment.ts";
 import { text } from "../../db/text.ts";
-import { allOf, type Condition } from "../conditions.ts";
+import { allOf, type SqlCondition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import type { Counted } from "./grouped.ts";
 
@@ -51,7 +51,7 @@ export function buildsByMonth(request: BuildStatsRequest): Counted<string> {
   };
 }
 
-function partsOf({ workspace, from, to }: BuildStatsRequest): readonly Condition[] {
+function partsOf({ workspace, from, to }: BuildStatsRequest): readonly SqlCondition[] {
   // The whole months of the range are [first, end). There are none if the range is within a month.
   const first = from && (monthOf(from) === dayText(from) ? monthOf(from) : monthOf(from, 1));
   const end = to && monthOf(to);
@@ -73,7 +73,7 @@ function partsOf({ workspace, from, to }: BuildStatsRequest): readonly Condition
 }
 
 /** The builds of [from, to), which are a month's at most. A text is a day in UTC. */
-function edge(workspace: string, from: Timestamp | string, to: Timestamp | string | undefined): Condition {
+function edge(workspace: string, from: Timestamp | string, to: Timestamp | string | undefined): SqlCondition {
   const moment = (at: Timestamp | string) =>
     typeof at === "string" ? sql`${`${at}T00:00:00Z`}::timestamptz` : sql`${momentOf(at).at}::timestamptz`;
   const day = sql`(started_at at time zone 'UTC')::date`;

@@ -4,25 +4,25 @@ import { formatPosition } from "@tapedeck/shared/log/position";
 import { sql } from "kysely";
 import { readConsistently } from "../../db/read.ts";
 import { text } from "../../db/text.ts";
-import { allOf, anyOf, between, type Condition } from "../conditions.ts";
+import { allOf, anyOf, between, type SqlCondition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import { notProjected, reachMinimum } from "../reach.ts";
 
 /** What a kind of statistics is made of. All columns belong to the relation named `t`, one row of which is counted as one. */
 export type Counted<Figure extends string> = {
-  readonly from: Condition;
+  readonly from: SqlCondition;
   /** When the row's subject began. Undefined: the rows are those of the range, and have no time. */
-  readonly at?: Condition;
+  readonly at?: SqlCondition;
   /** Session, runner and loop of what the row is about, as the API names a loop. */
-  readonly loop?: Condition;
+  readonly loop?: SqlCondition;
   /** The columns to filter and to group by, besides those that every kind has. */
-  readonly columns: Readonly<Record<string, Condition>>;
-  readonly figures: Readonly<Record<Figure, Condition>>;
+  readonly columns: Readonly<Record<string, SqlCondition>>;
+  readonly figures: Readonly<Record<Figure, SqlCondition>>;
   /** Conditions that say the same as the request's, for an index. */
-  readonly also?: (request: BuildStatsRequest) => readonly (Condition | undefined)[];
+  readonly also?: (request: BuildStatsRequest) => readonly (SqlCondition | undefined)[];
 };
 
-export type Group<Figure extends string> = {
+export type StatsGroup<Figure extends string> = {
   readonly group: Readonly<Record<string, string>>;
   readonly figures: Readonly<Record<Figure, number | null>>;
 };
@@ -35,7 +35,7 @@ export async function countGrouped<Figure extends string>(
   deps: ApiDeps,
   request: BuildStatsRequest,
   counted: Counted<Figure>,
-): Promise<{ readonly items: readonly Group<Figure>[]; readonly position: string }> {
+): Promise<{ readonly items: readonly StatsGroup<Figure>[]; readonly position: string }> {
   if (request.workspace === "") throw invalidArgument("workspace is missing", "workspace");
   const groups = [...new Set(request.group)];
   const columns = columnsOf(counted, zoneOf(request));
@@ -46,7 +46,7 @@ export async function countGrouped<Figure extends string>(
   // Grouped by themselves and named later: arrays of text are slow to sort.
   const keys = grouped.map((column, index) => sql`${column} as ${sql.ref(`key${index}`)}`);
   const names = sql`array[${sql.join(grouped.map((_, index) => sql.ref(`key${index}`)))}]::text[]`;
-  const figures = Object.entries<Condition>(counted.figures).map(
+  const figures = Object.entries<SqlCondition>(counted.figures).map(
     ([name, figure]) => sql`${figure} as ${sql.ref(name)}`,
   );
   const conditions = [
@@ -85,7 +85,7 @@ export async function countGrouped<Figure extends string>(
 function columnsOf<Figure extends string>(
   { at, loop, columns }: Counted<Figure>,
   zone: string,
-): Record<string, Condition> {
+): Record<string, SqlCondition> {
   if (at === undefined) return { ...columns };
   const there = sql`${at} at time zone ${sql.lit(zone)}`;
   return {
@@ -106,7 +106,7 @@ function columnsOf<Figure extends string>(
 
 const label = "label.";
 
-function columnOf(columns: Readonly<Record<string, Condition>>, name: string): Condition {
+function columnOf(columns: Readonly<Record<string, SqlCondition>>, name: string): SqlCondition {
   if (name.startsWith(label)) return sql`coalesce(t.labels ->> ${sql.lit(text(name.slice(label.length)))}, '')`;
   const column = Object.hasOwn(columns, name) ? columns[name] : undefined;
   if (column !== undefined) return column;
@@ -127,12 +127,12 @@ function zoneOf({ zone }: BuildStatsRequest): string {
 }
 
 /** The name of a row's loop; with `id` that of an operation's. */
-export function loopOf(id?: Condition): Condition {
+export function loopOf(id?: SqlCondition): SqlCondition {
   if (id === undefined) return sql`t.session || '.' || t.runner || '.' || t.loop`;
   return sql`(select o.session || '.' || o.runner || '.' || o.loop from operations o where o.id = ${id})`;
 }
 
-export function percentile(part: number, column: Condition, where?: Condition): Condition {
+export function percentile(part: number, column: SqlCondition, where?: SqlCondition): SqlCondition {
   const filter = where === undefined ? sql`` : sql` filter (where ${where})`;
   return sql`percentile_cont(${sql.lit(part)}::float8) within group (order by ${column})${filter}`;
 }

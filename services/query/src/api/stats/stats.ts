@@ -1,7 +1,7 @@
 import { BuildStatsRequest, type StatsRequest, type StatsResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { sql } from "kysely";
-import type { Condition } from "../conditions.ts";
+import type { SqlCondition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import { daysBetween } from "./build-stats.ts";
 import { type Counted, countGrouped, loopOf, percentile } from "./grouped.ts";
@@ -87,7 +87,7 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
 };
 
 /** The builds that ran, as the view flaky_artifacts counts them by day: the next one of a flake is found by an index. */
-function flakyBuilds(): Condition {
+function flakyBuilds(): SqlCondition {
   return sql`(
     select b.workspace, b.developer, b.project, b.source, b.labels, b.session, b.runner, b.loop, b.artifact,
       b.started_at, b.outcome, next.is_good as is_flake

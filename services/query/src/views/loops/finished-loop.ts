@@ -1,6 +1,6 @@
 import { timestampOf } from "../../db/moment.ts";
 import type { FinishedLoopRow, OperationRow } from "../../db/schema.ts";
-import { type Phase, phases, type Span, type Wait, waitsOf } from "./timeline.ts";
+import { type LoopPhase, type LoopSpan, phases, type Wait, waitsOf } from "./timeline.ts";
 
 /** A loop is known by these. */
 export type LoopKey = Pick<OperationRow, "session" | "runner" | "loop">;
@@ -47,15 +47,15 @@ export function finishedLoop(
   };
 }
 
-type Waited = Pick<FinishedLoopRow, `${Phase | "other"}_ms`>;
+type Waited = Pick<FinishedLoopRow, `${LoopPhase | "other"}_ms`>;
 
-function waited(waits: readonly Wait[] | undefined, wanted: Phase | "other"): number | null {
+function waited(waits: readonly Wait[] | undefined, wanted: LoopPhase | "other"): number | null {
   if (waits === undefined) return null;
   return waits.reduce((sum, { phase, from_ms, to_ms }) => (phase === wanted ? sum + to_ms - from_ms : sum), 0);
 }
 
 /** An operation without an end lasted as long as its loop. */
-function spansOf(operations: readonly OperationRow[], began: bigint, ended: bigint): readonly Span[] {
+function spansOf(operations: readonly OperationRow[], began: bigint, ended: bigint): readonly LoopSpan[] {
   return operations.flatMap(({ kind, subject, cache_hit, started_at, started_ns, ended_at, ended_ns }) => {
     const from = nanosOf(started_at, started_ns);
     if (cache_hit || from === undefined || !isPhase(kind)) return [];
@@ -68,7 +68,7 @@ function spansOf(operations: readonly OperationRow[], began: bigint, ended: bigi
 function firstFailed(operations: readonly OperationRow[]): OperationRow | undefined {
   const order = ({ ended_at, ended_ns, kind }: OperationRow) => [
     nanosOf(ended_at, ended_ns) ?? 0n,
-    -phases.indexOf(kind as Phase),
+    -phases.indexOf(kind as LoopPhase),
   ];
   return operations
     .filter(({ outcome }) => outcome === "failed")
@@ -85,7 +85,7 @@ function errorOf(loop: OperationRow, cause: OperationRow | undefined): Pick<Oper
   return { error_code, error: cause?.error || loop.error };
 }
 
-function isPhase(kind: string): kind is Phase {
+function isPhase(kind: string): kind is LoopPhase {
   return (phases as readonly string[]).includes(kind);
 }
 

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { phases, type Span, waitsOf } from "./timeline.ts";
+import { type LoopSpan, phases, waitsOf } from "./timeline.ts";
 
 const ms = 1_000_000;
-const span = (phase: Span["phase"], subject: string, from: number, to: number): Span => ({
+const span = (phase: LoopSpan["phase"], subject: string, from: number, to: number): LoopSpan => ({
   ...{ phase, subject },
   from: from * ms,
   to: to * ms,

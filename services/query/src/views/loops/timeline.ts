@@ -1,13 +1,18 @@
 /** What Skaffold does in a loop, one after the other; a check runs inside its deploy, and builds run beside each other. */
 export const phases = ["sync", "build", "test", "render", "deploy", "check"] as const;
-export type Phase = (typeof phases)[number];
+export type LoopPhase = (typeof phases)[number];
 
 /** An operation of a loop, in nanoseconds since the loop began. */
-export type Span = { readonly phase: Phase; readonly subject: string; readonly from: number; readonly to: number };
+export type LoopSpan = {
+  readonly phase: LoopPhase;
+  readonly subject: string;
+  readonly from: number;
+  readonly to: number;
+};
 
 /** What the loop waited for between two moments, in whole milliseconds since it began. */
 export type Wait = {
-  readonly phase: Phase | "other";
+  readonly phase: LoopPhase | "other";
   readonly subject: string;
   readonly from_ms: number;
   readonly to_ms: number;
@@ -18,7 +23,7 @@ export type Wait = {
  * comes before the deploy around it. Of builds that run at the same time, it is the one on the critical path: the build that
  * ended last, before it the last one to end until that began, and so on. Moments without an operation are "other".
  */
-export function waitsOf(length: number, spans: readonly Span[]): readonly Wait[] {
+export function waitsOf(length: number, spans: readonly LoopSpan[]): readonly Wait[] {
   const inside = spans
     .map((span) => ({ ...span, from: Math.max(0, span.from), to: Math.min(length, span.to) }))
     .filter(({ from, to }) => to > from);
@@ -39,21 +44,21 @@ export function waitsOf(length: number, spans: readonly Span[]): readonly Wait[]
 }
 
 const other = { phase: "other", subject: "", from: 0, to: 0 } as const;
-type Running = Span | typeof other;
+type Running = LoopSpan | typeof other;
 
 /** Whether the loop waits rather for the first of two that run. */
-function isBefore(a: Span, b: Running, path: ReadonlySet<Span>): boolean {
+function isBefore(a: LoopSpan, b: Running, path: ReadonlySet<LoopSpan>): boolean {
   if (b.phase === "other") return true;
   if (a.phase !== b.phase) return phases.indexOf(a.phase) > phases.indexOf(b.phase);
   if (path.has(a) !== path.has(b)) return path.has(a);
   return a.to > b.to;
 }
 
-function criticalPath(builds: readonly Span[]): readonly Span[] {
-  const path: Span[] = [];
+function criticalPath(builds: readonly LoopSpan[]): readonly LoopSpan[] {
+  const path: LoopSpan[] = [];
   for (let until = Number.POSITIVE_INFINITY; ; ) {
     const before = builds.filter(({ to }) => to <= until);
-    const last = before.reduce<Span | undefined>((a, b) => (a === undefined || b.to > a.to ? b : a), undefined);
+    const last = before.reduce<LoopSpan | undefined>((a, b) => (a === undefined || b.to > a.to ? b : a), undefined);
     if (last === undefined) return path;
     path.push(last);
     until = last.from;

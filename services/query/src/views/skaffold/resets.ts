@@ -1,4 +1,4 @@
-import type { ResettingPhase, SkaffoldState, Table, V1Facts, Written } from "./state.ts";
+import type { ResettingPhase, SkaffoldState, StateTable, V1Facts, Written } from "./state.ts";
 
 /** Selects the fields that a reset clears. */
 type IsOld = (written: Written<unknown>) => boolean;
@@ -77,10 +77,10 @@ function reset(v1: V1Facts, phase: ResettingPhase, isOld: IsOld): V1Facts {
   }
 }
 
-function withoutOld<T>(table: Table<Written<T>>, isOld: IsOld): Table<Written<T>> {
+function withoutOld<T>(table: StateTable<Written<T>>, isOld: IsOld): StateTable<Written<T>> {
   return Object.fromEntries(Object.entries(table).filter(([, written]) => !isOld(written)));
 }
 
-function mapValues<T>(table: Table<T>, change: (value: T) => T): Table<T> {
+function mapValues<T>(table: StateTable<T>, change: (value: T) => T): StateTable<T> {
   return Object.fromEntries(Object.entries(table).map(([name, value]) => [name, change(value)]));
 }

@@ -13,14 +13,14 @@ import { shortSource } from "../../../display/source-name.ts";
 import { grpcTarget } from "../../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../../progress.ts";
 import { type ExportOptions, writeFile } from "../run.ts";
-import { type Bounds, readSessionData, usualBounds } from "./session-data.ts";
+import { readSessionData, type SessionBounds, usualBounds } from "./session-data.ts";
 
 /** Writes one session as a page with all its data, for a browser without a Tapedeck server. */
 export async function exportPage(
   sessions: readonly string[],
   options: ExportOptions,
   progressTo: ProgressTo = {},
-  bounds: Bounds = usualBounds,
+  bounds: SessionBounds = usualBounds,
 ): Promise<void> {
   const { url, output } = options;
   if (output?.endsWith(".gz")) throw new CommandError("a browser opens no .gz: give a name that ends in .html.");

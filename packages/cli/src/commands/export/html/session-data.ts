@@ -7,7 +7,7 @@ import { NewestEvents } from "./newest-events.ts";
 import { statePositions } from "./state-positions.ts";
 
 /** A browser holds all of a file in memory. */
-export type Bounds = {
+export type SessionBounds = {
   readonly events: number;
   /** Characters of JSON. */
   readonly eventCharacters: number;
@@ -18,7 +18,7 @@ export type Bounds = {
   readonly comparisons: number;
 };
 
-export const usualBounds: Bounds = {
+export const usualBounds: SessionBounds = {
   events: 50_000,
   eventCharacters: 64 * 2 ** 20,
   moments: 400,
@@ -27,7 +27,7 @@ export const usualBounds: Bounds = {
   comparisons: 20,
 };
 
-export type Asked = { readonly session: string; readonly position: string };
+export type SessionDataRequest = { readonly session: string; readonly position: string };
 
 type Reader = Pick<Client, "sessions" | "events" | "operations" | "state" | "compare">;
 
@@ -37,8 +37,8 @@ type Reader = Pick<Client, "sessions" | "events" | "operations" | "state" | "com
  */
 export async function readSessionData(
   client: Reader,
-  { session, position }: Asked,
-  bounds: Bounds,
+  { session, position }: SessionDataRequest,
+  bounds: SessionBounds,
   reached: (events: number) => void,
 ): Promise<SessionData> {
   const [head] = await Array.fromAsync(client.sessions({ sessions: [session], at: position }));
@@ -62,7 +62,11 @@ function aboutFile() {
   return { exportedAt: new Date().toISOString(), exportedBy: `tapedeck ${version}` };
 }
 
-async function newestOperations(client: Reader, { session, position }: Asked, most: number): Promise<Operation[]> {
+async function newestOperations(
+  client: Reader,
+  { session, position }: SessionDataRequest,
+  most: number,
+): Promise<Operation[]> {
   const found: Operation[] = [];
   for await (const operation of client.operations({ sessions: [session], at: position })) {
     if (found.push(operation) >= most) break;
@@ -75,7 +79,7 @@ async function statesAt(
   client: Reader,
   { source, session }: SessionData["session"],
   events: readonly TapedeckEvent[],
-  { moments: mostMoments, stateCharacters }: Bounds,
+  { moments: mostMoments, stateCharacters }: SessionBounds,
 ): Promise<Pick<SessionData, "moments" | "states">> {
   const readAt = async (at: string) => (await patiently(() => client.state(source, { session, at }))).state;
   const last = events.at(-1);

@@ -4,7 +4,7 @@ import { sourceName } from "@tapedeck/shared/source";
 import type { Audit } from "../../../audit/audit-log.ts";
 import type { CallContext } from "../../../call-context.ts";
 import type { ControlClient } from "../../../control-client.ts";
-import type { Refusal } from "../../../limits/refused-calls.ts";
+import type { RefusedCall } from "../../../limits/refused-calls.ts";
 import type { CollectionName } from "../../read-collection.ts";
 import { largeAnswers, sourceHarness } from "../../testing/source-harness.ts";
 import { vagrantApi } from "../vagrant-api.ts";
@@ -20,7 +20,7 @@ export type Harness = Awaited<ReturnType<typeof vagrantHarness>>;
 export async function vagrantHarness() {
   const on = await sourceHarness(shop);
   const sent: ControlCall[] = [];
-  const refusals: Refusal[] = [];
+  const refusals: RefusedCall[] = [];
   const audited: Parameters<Audit>[0][] = [];
 
   let answer: ControlClient["call"] = async () => ControlReply.create();
@@ -31,7 +31,7 @@ export async function vagrantHarness() {
     },
   };
 
-  const refused = (refusal: Refusal) => refusals.push(refusal);
+  const refused = (refusal: RefusedCall) => refusals.push(refusal);
   const api = vagrantApi({ ...on.deps, control, largeAnswers, refused, audit: (entry) => audited.push(entry) });
   const unaries = new Map(Object.entries(api.unary));
   return {

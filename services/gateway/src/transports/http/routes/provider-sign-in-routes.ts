@@ -10,7 +10,7 @@ export const beginPath = "/api/v1/sign-in/provider";
 
 const begunName = "tapedeck-begun-sign-in";
 
-export type ProviderSignInOptions = {
+export type ProviderSignInRouteOptions = {
   readonly signIn: PageSignIn;
   readonly page: PageSignInSettings;
   readonly watch: CallWatch;
@@ -21,7 +21,7 @@ export type ProviderSignInOptions = {
  * GET /api/v1/sign-in/callback. That sets the cookie with which the page reads, and leads to the path. Both are open to
  * everyone, and answer people: with redirects within this origin or to the provider, or with a page that says what is wrong.
  */
-export function providerSignInRoutes(app: FastifyInstance, { signIn, page, watch }: ProviderSignInOptions): void {
+export function providerSignInRoutes(app: FastifyInstance, { signIn, page, watch }: ProviderSignInRouteOptions): void {
   const open = { config: { access: "everyone" } } as const;
   const isSecure = page.origin.startsWith("https:");
 

@@ -8,7 +8,7 @@ import { failed, name, summary } from "../../facts.ts";
 import type { Times } from "../../inventory/inventory-rules.ts";
 import { exitedApps, startedApps } from "./app-runs.ts";
 import type { PodChange } from "./pod-change.ts";
-import { type Phase, type PodStep, podTable, stateOf } from "./pod-table.ts";
+import { type PodPhase, type PodStep, podTable, stateOf } from "./pod-table.ts";
 
 /** The facts of a change by the table; undefined where it says "never". */
 export function podFacts(change: PodChange): readonly Fact[] | undefined {
@@ -90,14 +90,14 @@ function podExited(inferred: boolean, started: boolean | undefined, change: PodC
   );
 }
 
-const collected: Readonly<Record<Phase, string>> = {
+const collected: Readonly<Record<PodPhase, string>> = {
   marked: "is to be collected",
   deleting: "is being deleted",
   removed: "was removed",
   "never-ran": "was removed and never ran",
 };
 
-function podCollected(phase: Phase, inferred: boolean, change: PodChange): Fact {
+function podCollected(phase: PodPhase, inferred: boolean, change: PodChange): Fact {
   const { now } = change;
   const time = phase === "marked" ? upstreamTime(now.gc_marked_at, change) : unseen(change);
   const last_state = change.to === "absent" ? (stateOf(now) ?? "") : "";

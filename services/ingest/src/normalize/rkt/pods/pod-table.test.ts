@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { type ComparedOutcome, fact, frame } from "../../inventory/testing/outcome-fields.ts";
 import { play, pod, removedFacts, startedFacts } from "../testing/host-play.ts";
-import { type Last, type Now, podTable, type State } from "./pod-table.ts";
+import { type Last, type PodNow, type PodStatus, podTable } from "./pod-table.ts";
 
 /** What a pod `p` with one app `a` tells that was known so (rows) and is answered so from now on (columns). */
-const expected: Readonly<Record<Last, Readonly<Record<Now, readonly ComparedOutcome[]>>>> = {
+const expected: Readonly<Record<Last, Readonly<Record<PodNow, readonly ComparedOutcome[]>>>> = {
   new: {
     PREPARING: [frame(fact("pod.changed", "p"))],
     PREPARED: [frame(fact("pod.prepared", "p"))],
@@ -193,13 +193,13 @@ const expected: Readonly<Record<Last, Readonly<Record<Now, readonly ComparedOutc
 };
 
 const cells = Object.entries(expected).flatMap(([last, row]) =>
-  Object.entries(row).map(([now, outcomes]) => [last as Last, now as Now, outcomes] as const),
+  Object.entries(row).map(([now, outcomes]) => [last as Last, now as PodNow, outcomes] as const),
 );
 const other = pod("other", { state: "PREPARED" });
-const listed = (state: Last | Now) =>
-  state === "new" || state === "absent" ? [other] : [other, pod("p", { state: state as State })];
+const listed = (state: Last | PodNow) =>
+  state === "new" || state === "absent" ? [other] : [other, pod("p", { state: state as PodStatus })];
 
-const isImpossible = (last: Last, now: Now) => podTable[last][now] === undefined;
+const isImpossible = (last: Last, now: PodNow) => podTable[last][now] === undefined;
 
 describe("a pod's change of state", () => {
   it.each(cells)("%s → %s", (last, now, outcomes) => {

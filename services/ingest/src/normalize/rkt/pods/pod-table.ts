@@ -6,13 +6,13 @@ import { type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
  * collected, once in a pod's life, by the phase that was observed: marked, deleting, removed, never-ran.
  */
 export type PodStep = PodStepName | `(${PodStepName})`;
-type PodStepName = "P" | "A" | "S" | "s" | "x" | "X" | Phase;
-export type Phase = "marked" | "deleting" | "removed" | "never-ran";
+type PodStepName = "P" | "A" | "S" | "s" | "x" | "X" | PodPhase;
+export type PodPhase = "marked" | "deleting" | "removed" | "never-ran";
 
 /** UNDEFINED is how rkt answers a pod that is being deleted. */
-export type State = "PREPARING" | "PREPARED" | "RUNNING" | "ABORTED_PREPARE" | "EXITED" | "GARBAGE" | "UNDEFINED";
-export type Last = State | "new";
-export type Now = State | "absent";
+export type PodStatus = "PREPARING" | "PREPARED" | "RUNNING" | "ABORTED_PREPARE" | "EXITED" | "GARBAGE" | "UNDEFINED";
+export type Last = PodStatus | "new";
+export type PodNow = PodStatus | "absent";
 
 /** A pod never goes back: an answer that says so is wrong, and the state stays, unless the host insists. */
 const never = undefined;
@@ -31,7 +31,7 @@ const unstarted = {
  * By the state that was known last and the one observed now (or a certain absence): the stages that follow. `s` in a pod
  * that was running already: apps that came or were restarted; `x` in one that still runs: apps with a code.
  */
-export const podTable: Readonly<Record<Last, Readonly<Record<Now, readonly PodStep[] | undefined>>>> = {
+export const podTable: Readonly<Record<Last, Readonly<Record<PodNow, readonly PodStep[] | undefined>>>> = {
   new: { ...unstarted, absent: [] },
   PREPARING: { ...unstarted, absent: ["(removed)"] },
   PREPARED: {
@@ -89,7 +89,7 @@ export const podTable: Readonly<Record<Last, Readonly<Record<Now, readonly PodSt
 };
 
 /** Undefined for a state that came after this description of the API. */
-export function stateOf({ state }: Pod): State | undefined {
+export function stateOf({ state }: Pod): PodStatus | undefined {
   switch (state) {
     case PodState.POD_STATE_EMBRYO:
     case PodState.POD_STATE_PREPARING:

@@ -16,12 +16,12 @@ import {
 } from "../../inventory/testing/outcome-fields.ts";
 import type { InventoryKind } from "../extinction.ts";
 import { HostWatcher } from "../host-watcher.ts";
-import type { State } from "../pods/pod-table.ts";
+import type { PodStatus } from "../pods/pod-table.ts";
 
 // Hosts and observations of them for tests, and the fields of a watcher's facts that tests compare.
 
 export type PodFields = {
-  readonly state: State | "EMBRYO" | "DELETING";
+  readonly state: PodStatus | "EMBRYO" | "DELETING";
   /** Exit codes by app. */
   readonly codes?: Readonly<Record<string, number>>;
   /** Ms since 1970. */

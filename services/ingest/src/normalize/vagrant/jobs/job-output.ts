@@ -16,10 +16,10 @@ export type Stage = {
   readonly hasStarted: boolean;
   readonly isFinished: boolean;
   /** By the server's clock; absent: it has not said that the job runs. */
-  readonly ran?: Ran | undefined;
+  readonly ran?: CommandRun | undefined;
 };
 
-export type Ran = { readonly from: Timestamp; readonly until?: Timestamp | undefined };
+export type CommandRun = { readonly from: Timestamp; readonly until?: Timestamp | undefined };
 
 export type GivenEvents = {
   readonly stream: string;
@@ -213,7 +213,7 @@ export class JobOutput {
 }
 
 /** How long the job had run when its stream was opened. */
-function lateMs(stream: string, { from, until }: Ran, at: Timestamp): number {
+function lateMs(stream: string, { from, until }: CommandRun, at: Timestamp): number {
   const opened = Math.min(timeOf(stream) ?? Number.POSITIVE_INFINITY, msOfTimestamp(at));
   return Math.min(opened, until ? msOfTimestamp(until) : Number.POSITIVE_INFINITY) - msOfTimestamp(from);
 }

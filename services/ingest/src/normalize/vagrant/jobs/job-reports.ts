@@ -9,7 +9,7 @@ import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
 import type { ObservationOutcome, WatchOptions } from "../../inventory/observing.ts";
 import { jobDetail, unknownJob } from "./job-detail.ts";
 import { isFinished, isOver, jobFacts, lostFacts, reportedAfter, wasReported } from "./job-facts.ts";
-import { messageType, type Ran, type Stage } from "./job-output.ts";
+import { type CommandRun, messageType, type Stage } from "./job-output.ts";
 import type { JobEntry } from "./job-wire.ts";
 import { type JobsMemory, type KnownJob, remember } from "./jobs-memory.ts";
 import { RepeatedReports } from "./repeated-reports.ts";
@@ -111,7 +111,7 @@ function brokenKey({ id, bytes }: JobEntry): string {
   return isUsableId(id) ? id : shaOf(bytes);
 }
 
-function ranIn({ ack_time, complete_time, cancel_time, state }: Job): Ran | undefined {
+function ranIn({ ack_time, complete_time, cancel_time, state }: Job): CommandRun | undefined {
   const from = validTimestamp(ack_time);
   const until = isFinished({ state }) ? validTimestamp(complete_time ?? cancel_time) : undefined;
   return from && { from, until };

@@ -6,7 +6,7 @@ import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
 import type { YieldPoint } from "../../inventory/observing.ts";
 import { yieldPoint } from "../../inventory/observing.ts";
 import { isFinished, isOver, nothingReported, type ReportedFacts, reportedAfter } from "./job-facts.ts";
-import { completeEvent, JobOutput, type OutputMemory, type OutputOptions, type Ran } from "./job-output.ts";
+import { type CommandRun, completeEvent, JobOutput, type OutputMemory, type OutputOptions } from "./job-output.ts";
 
 /** What is remembered of a job. */
 export type KnownJob = {
@@ -15,7 +15,7 @@ export type KnownJob = {
   /** Undefined: it is final. */
   output: JobOutput | undefined;
   /** The run as answered last. */
-  ran?: Ran | undefined;
+  ran?: CommandRun | undefined;
   /** The detail as answered last, for a job that is not over. */
   detail?: JobDetail | undefined;
 };

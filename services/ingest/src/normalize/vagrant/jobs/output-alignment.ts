@@ -4,19 +4,19 @@ import { type DigestMemory, DigestWindow } from "./digest-window.ts";
 import type { MaskedEvent } from "./output-pieces.ts";
 
 /** A terminal event as masked. */
-export type Piece = MaskedEvent & { readonly at: Timestamp };
+export type OutputPiece = MaskedEvent & { readonly at: Timestamp };
 
 /** An event to record now, and its position. */
-export type Placed = {
+export type PlacedOutput = {
   readonly index: number;
   /** The opening of the stream that gave it, and its position there. */
   readonly stream: string;
   readonly offset: number;
-  readonly piece: Piece;
+  readonly piece: OutputPiece;
 };
 
 export type AlignedOutput =
-  | { readonly what: "placed"; readonly placed: Placed }
+  | { readonly what: "placed"; readonly placed: PlacedOutput }
   /** Events from one position on, and before the next, are unknown. */
   | { readonly what: "missing"; readonly from: number; readonly next: number };
 
@@ -27,7 +27,7 @@ export type StreamEvents = {
   readonly stream: string;
   readonly before: number;
   readonly isReplay: boolean;
-  readonly pieces: readonly Piece[];
+  readonly pieces: readonly OutputPiece[];
 };
 
 /** `isShort`: the stream gave nothing of what must have been there, or it is there no more. */
@@ -42,7 +42,7 @@ type Opening = {
   readonly base: number;
   /** Its position for certain. */
   start?: number;
-  held: { readonly offset: number; readonly piece: Piece }[];
+  held: { readonly offset: number; readonly piece: OutputPiece }[];
 };
 
 /**
@@ -95,7 +95,7 @@ export class OutputAlignment {
   }
 
   /** Takes in an event read back from the log. */
-  recorded({ index, stream, offset }: Omit<Placed, "piece">, sha256: Uint8Array): void {
+  recorded({ index, stream, offset }: Omit<PlacedOutput, "piece">, sha256: Uint8Array): void {
     if (index < this.#digests.end) return;
     this.#digests.skipTo(index);
     this.#digests.pushSha256(sha256);
@@ -117,7 +117,7 @@ export class OutputAlignment {
     return opening;
   }
 
-  #takeOne(opening: Opening, offset: number, piece: Piece): readonly AlignedOutput[] {
+  #takeOne(opening: Opening, offset: number, piece: OutputPiece): readonly AlignedOutput[] {
     if (opening.start !== undefined) return this.#place(opening, opening.start, offset, piece);
     const index = opening.base + offset;
     if (index >= this.#digests.end) {
@@ -131,7 +131,7 @@ export class OutputAlignment {
     return [];
   }
 
-  #place({ stream }: Opening, start: number, offset: number, piece: Piece): readonly AlignedOutput[] {
+  #place({ stream }: Opening, start: number, offset: number, piece: OutputPiece): readonly AlignedOutput[] {
     const index = start + offset;
     const from = this.#digests.end;
     if (index < from) return [];

@@ -2,10 +2,14 @@ import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/
 import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary, text as verbatim } from "../../facts.ts";
-import type { Placed } from "./output-alignment.ts";
+import type { PlacedOutput } from "./output-alignment.ts";
 
 /** The fact of one terminal event. Total: an event that can't be read is recorded by its position alone. */
-export function writtenFact(job: string, event: Uint8Array, { index, stream, offset }: Omit<Placed, "piece">): Fact {
+export function writtenFact(
+  job: string,
+  event: Uint8Array,
+  { index, stream, offset }: Omit<PlacedOutput, "piece">,
+): Fact {
   const { text, level, occurredAt } = read(event);
   const output = { job, index: BigInt(index), stream, offset: BigInt(offset) };
   const printed = verbatim(text);

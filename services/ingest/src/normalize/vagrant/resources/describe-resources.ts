@@ -7,13 +7,13 @@ import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
 import { pluralOf, type ResourceKind } from "./resource-kinds.ts";
 
 /** An entry, masked, and how many secrets were masked in it. */
-export type Accepted = { readonly bytes: Uint8Array; readonly redacted: number };
+export type AcceptedResource = { readonly bytes: Uint8Array; readonly redacted: number };
 
 /** All that is known of one kind, in the upstream's order. */
-export type KnownKind = { readonly kind: ResourceKind; readonly entries: ReadonlyMap<string, Accepted> };
+export type KnownKind = { readonly kind: ResourceKind; readonly entries: ReadonlyMap<string, AcceptedResource> };
 
 /** One entry of a description, or that a kind has none. */
-type Row = { readonly kind: ResourceKind; readonly entry?: readonly [id: string, accepted: Accepted] };
+type Row = { readonly kind: ResourceKind; readonly entry?: readonly [id: string, accepted: AcceptedResource] };
 
 const resourcesType = "tapedeck.v1.Resources";
 
@@ -44,10 +44,10 @@ export function describeResources(
 }
 
 /** A part of a description as it is read back. */
-export type Description = { readonly part: number; readonly kinds: readonly Resources_Kind[] };
+export type ResourceDescription = { readonly part: number; readonly kinds: readonly Resources_Kind[] };
 
 /** Undefined for any other event. */
-export function describedResources(event: Event): Description | undefined {
+export function describedResources(event: Event): ResourceDescription | undefined {
   const detail = descriptionIn(event);
   if (detail === undefined || event.original === undefined) return undefined;
   return { part: detail.part, kinds: Resources.decode(event.original.bytes).kinds };

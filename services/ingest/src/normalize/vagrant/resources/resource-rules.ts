@@ -1,6 +1,6 @@
 import type { VagrantResourceDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import type { FrameOutcome, InventoryRules, Judgement, Sighting, Times } from "../../inventory/inventory-rules.ts";
-import type { Accepted } from "./describe-resources.ts";
+import type { AcceptedResource } from "./describe-resources.ts";
 import type { ReplacedTargets } from "./replaced-targets.ts";
 import { addedFact, type Circumstances, changedFact, removedFact } from "./resource-facts.ts";
 import { decodeResource, messageTypeOf, type ResourceKind } from "./resource-kinds.ts";
@@ -9,7 +9,7 @@ import { decodeResource, messageTypeOf, type ResourceKind } from "./resource-kin
 export type RunningCommand = (project: string) => string | undefined;
 
 /** How the resources of one kind are judged: one answer is proof of what is new, changed or gone. */
-export class ResourceRules implements InventoryRules<Accepted> {
+export class ResourceRules implements InventoryRules<AcceptedResource> {
   readonly entryType: string;
   readonly isConclusive = true;
   readonly #kind: ResourceKind;
@@ -23,12 +23,12 @@ export class ResourceRules implements InventoryRules<Accepted> {
     this.#replaced = replaced;
   }
 
-  adopt(sighting: Sighting): Accepted {
+  adopt(sighting: Sighting): AcceptedResource {
     decodeResource(this.#kind, sighting.id, sighting.bytes);
     return accepted(sighting);
   }
 
-  judge(before: Accepted | undefined, sighting: Sighting): Judgement<Accepted> {
+  judge(before: AcceptedResource | undefined, sighting: Sighting): Judgement<AcceptedResource> {
     const { id, bytes, redacted, at, after } = sighting;
     const now = decodeResource(this.#kind, id, bytes);
     const around = this.#circumstances(now.detail, after);
@@ -42,7 +42,7 @@ export class ResourceRules implements InventoryRules<Accepted> {
   }
 
   /** The list lacks the resource, so it is gone. */
-  removed(id: string, { bytes }: Accepted, { at, after }: Times): FrameOutcome {
+  removed(id: string, { bytes }: AcceptedResource, { at, after }: Times): FrameOutcome {
     const resource = decodeResource(this.#kind, id, bytes);
     this.#replaced.removed(resource.detail);
     const fact = removedFact(resource, this.#circumstances(resource.detail, after));
@@ -64,6 +64,6 @@ export class ResourceRules implements InventoryRules<Accepted> {
 }
 
 /** A copy, which does not keep the whole answer alive. */
-function accepted({ bytes, redacted }: Sighting): Accepted {
+function accepted({ bytes, redacted }: Sighting): AcceptedResource {
   return { bytes: Uint8Array.from(bytes), redacted };
 }

@@ -8,7 +8,12 @@ import { DescriptionDue } from "../../inventory/description-due.ts";
 import { Inventory } from "../../inventory/inventory.ts";
 import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
 import type { ObservationOutcome, Observed, Watcher, WatchOptions, YieldPoint } from "../../inventory/observing.ts";
-import { type Accepted, type Description, describedResources, describeResources } from "./describe-resources.ts";
+import {
+  type AcceptedResource,
+  describedResources,
+  describeResources,
+  type ResourceDescription,
+} from "./describe-resources.ts";
 import { ReplacedTargets } from "./replaced-targets.ts";
 import { messageTypeOf, pluralOf, type ResourceKind, resourceKinds } from "./resource-kinds.ts";
 import { ResourceRules, type RunningCommand } from "./resource-rules.ts";
@@ -19,7 +24,7 @@ type Outcomes = Generator<ObservationOutcome | YieldPoint, void>;
 type KindInventory = {
   readonly kind: ResourceKind;
   readonly rules: ResourceRules;
-  readonly inventory: Inventory<Accepted>;
+  readonly inventory: Inventory<AcceptedResource>;
   /** An observation since the connection began had all of it, so `same` says something. */
   isListed: boolean;
 };
@@ -126,7 +131,7 @@ export class ResourcesWatcher implements Watcher<Observed> {
     return describeResources(kinds, earliest(known.map(({ inventory }) => inventory.times.before(at))), at);
   }
 
-  #resumeDescription(event: Event, { part, kinds }: Description): void {
+  #resumeDescription(event: Event, { part, kinds }: ResourceDescription): void {
     if (part === 0) for (const { inventory } of this.#kinds) inventory.reset({ isKnown: false });
     for (const { kind, entries } of kinds) {
       const inventory = this.#kindOf(kind)?.inventory;
@@ -169,7 +174,7 @@ function closeGaps(kinds: readonly KindInventory[], at: Timestamp): readonly Obs
   return [{ what: "gap", reason, after: earliest(gaps.map(({ after }) => after)), until: at }];
 }
 
-function resumeTimes({ times }: Inventory<Accepted>, at: Timestamp | undefined): void {
+function resumeTimes({ times }: Inventory<AcceptedResource>, at: Timestamp | undefined): void {
   if (at !== undefined) times.resume(at, false);
 }
 
