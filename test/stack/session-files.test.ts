@@ -223,7 +223,7 @@ describe.each(Object.keys(moves) as Move[])("%s, recorded here and imported ther
     expect(after).toEqual(
       move === "skaffold"
         ? before
-        : { ...before, endedAt: expect.any(String), endReason: expect.stringMatching(/^it went on/) },
+        : { ...before, endedAt: expect.any(String), endReason: expect.stringMatching(/^it was still running/) },
     );
   });
 
@@ -406,7 +406,7 @@ it("a session that was running at its export continues with a later export, and 
     return JSON.parse((await target.httpCall("GET", "/api/v1/sessions?project=later")).body);
   };
   await importNow();
-  expect(await listed()).toMatchObject({ items: [{ endReason: expect.stringMatching(/^it went on/) }] });
+  expect(await listed()).toMatchObject({ items: [{ endReason: expect.stringMatching(/^it was still running/) }] });
   foreign.add(...frameOf("v2", "there", "log.written"), ended);
   await importNow();
   expect(await listed()).toMatchObject({ items: [{ endReason: "process ended" }] });

@@ -158,7 +158,7 @@ describe("a session file", () => {
       `session ${sessions[1]?.session} has no events`,
     ],
     ["with something behind it", textOf([...lines, "{}"]), last + 2, "nothing can come after the last line"],
-    ["with a wrong count", textOf(linesOf({ end: { events: 3 } })), last + 1, "it says 3 events, and there are 12"],
+    ["with a wrong count", textOf(linesOf({ end: { events: 3 } })), last + 1, "it declares 3 events, and there are 12"],
     [
       "with a last line that is none",
       textOf([...lines.slice(0, -1), '{"format":"x"}']),
