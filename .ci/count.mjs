@@ -32,7 +32,7 @@ const runs = [];
 for (let args = process.argv.slice(2); args.length > 0; args = args.slice(2)) {
   const [file, code] = args;
   const { passed, failed } = file === "-" ? { passed: 0, failed: 0 } : count(file);
-  // A run may fail without a failed test: by an error that nobody caught.
+  // A run can fail without a failed test, through an uncaught error.
   runs.push({ passed, failed: code === "0" ? failed : Math.max(failed, 1) });
 }
 const sum = (what) => runs.reduce((all, run) => all + run[what], 0);

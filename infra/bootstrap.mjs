@@ -27,7 +27,7 @@ const fail = (sentence) => {
   process.exit(1);
 };
 
-/** Runs a command to its end; `output: "inherit"` shows what it says, else it is collected. */
+/** Runs a command to its end; `output: "inherit"` shows its output, otherwise it is collected. */
 const run = (command, args, { env = inside, output = "collect" } = {}) =>
   new Promise((resolve) => {
     const stdio = output === "inherit" ? "inherit" : ["ignore", "pipe", "pipe"];
@@ -42,7 +42,7 @@ const run = (command, args, { env = inside, output = "collect" } = {}) =>
     child.once("close", (code, signal) => resolve({ code: code ?? (signal === "SIGINT" ? 130 : 1), said }));
   });
 
-/** One line for a step that works; all it said for one that does not. */
+/** Prints one line for a step that succeeds, and the whole output of one that fails. */
 const step = async (title, command, args, options) => {
   process.stdout.write(`${title} … `);
   const started = performance.now();
@@ -78,7 +78,7 @@ const holdsWhatTheLockSays = () => {
   if (!wanted) fail("package-lock.json is missing or damaged: restore it from git.");
   if (!installed) return false;
   for (const [path, entry] of Object.entries(wanted).filter(([path]) => path.includes("node_modules/"))) {
-    // A workspace of this repository has no version that tells.
+    // A workspace of this repository has no meaningful version.
     if (entry.link && !installed[path]) return false;
     if (entry.link) continue;
     if (installed[path] ? installed[path].version !== entry.version : !entry.optional) return false;
@@ -149,8 +149,8 @@ const prepare = async () => {
 const chromiums = ["chromium", "chromium-browser", "google-chrome"];
 
 /**
- * The tests in a browser need a chromium, and are skipped without one. As root on a Debian it is installed; nobody else may,
- * and other systems have no such package (Ubuntu's needs snap). What fails here fails no test.
+ * The browser tests need a chromium, and are skipped without one. It is installed only as root on Debian: other users
+ * may not, and other systems have no such package (Ubuntu's needs snap). A failure here fails no test.
  */
 const installChromium = async () => {
   const isThere = pathOutside.split(separator).some((dir) => chromiums.some((name) => existsSync(join(dir, name))));

@@ -1,2 +1,2 @@
-/** Under what names the programs are published. The name `tapedeck` on npm belongs to somebody else. */
+/** The names under which the programs are published. On npm, `tapedeck` belongs to another project. */
 export const npmPackages = { cli: "@tapedeck-dev/cli", server: "@tapedeck-dev/server" } as const;

@@ -25,7 +25,7 @@ const target = "node20";
 
 /** Bundles programs for Node, in one folder without others, so that what a program reads lies beside each of its files. */
 export async function bundle({ folder, input, installation, plugins, format = "esm", ownCodeOnly = false }: Bundle) {
-  // What syntax of newer Nodes becomes calls of (@oxc-project), and what older ones lack, is no dependency.
+  // Runtime helpers for newer syntax (@oxc-project) and polyfills for older Nodes are not dependencies.
   const isOthers = (id: string) => isPackageName(id) && !/^(@tapedeck|tapedeck|@oxc-project|core-js)\//.test(id);
   const warnings: string[] = [];
   const build = await rolldown({
@@ -63,7 +63,7 @@ function packageOf(specifier: string): string {
   return specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
 }
 
-/** What libraries try to load and do without, and how they are written. */
+/** Optional modules that libraries try to load, and their way of writing it. */
 function isHarmless(message: string): boolean {
   return /bufferutil|utf-8-validate|pg-native|eval|CIRCULAR|circular/i.test(message);
 }

@@ -8,7 +8,7 @@ import { thirdPartyOf } from "./third-party.ts";
 
 const sources = join(root, "packages/cli/src");
 
-/** What a laptop needs: all commands with all that they use, and no server. */
+/** Everything a laptop needs: all commands with their dependencies, and no server. */
 export async function buildCliPackage(folder: string): Promise<NpmPackage> {
   const to = join(folder, "dist");
   const plugins = [

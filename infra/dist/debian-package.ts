@@ -47,7 +47,7 @@ export async function buildDebianPackage({ folder, archives, file }: DebianPacka
   await run("dpkg-deb", ["--root-owner-group", "-Zxz", "-z2", "--build", folder, file]);
 }
 
-/** As npm would, without the scripts and the notes that it leaves. */
+/** Installs as npm does, without the scripts and notes that npm leaves behind. */
 async function installInto(folder: string, archives: readonly string[]): Promise<void> {
   const flags = ["--prefix", folder, "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"];
   await run("npm", ["install", ...flags, ...archives], { cwd: folder });

@@ -27,7 +27,7 @@ const to = resolve(values.to);
 const stage = join(to, "stage");
 const isWanted = (part: string) => values.only === undefined || values.only.includes(part);
 
-// What is built is readable for everybody, whoever builds it.
+// The built files are readable for everyone, whoever builds them.
 process.umask(0o022);
 if (!(await isOurs(to))) {
   console.error(`${to} holds something else: name a folder that is empty, or one that this command has filled.`);

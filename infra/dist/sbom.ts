@@ -23,7 +23,7 @@ type LockEntry = {
   readonly dependencies?: Readonly<Record<string, string>>;
 };
 
-/** What npm tells of the whole checkout, with its tools and tests. */
+/** npm's SBOM of the whole checkout, with its tools and tests. */
 export async function checkoutBom(): Promise<Bom> {
   const { stdout } = await promisify(execFile)("npm", ["sbom", "--sbom-format", "cyclonedx"], {
     ...{ cwd: root, maxBuffer: 64 * 2 ** 20 },
@@ -72,7 +72,7 @@ export function restricted(all: Bom, { name, version, wanted }: Restriction): Bo
   };
 }
 
-/** What npm installs with these packages, themselves included, as the lock resolves them. */
+/** The packages that npm installs with these, themselves included, as the lock resolves them. */
 export function installedWith(
   { packages }: Lock,
   names: readonly string[],

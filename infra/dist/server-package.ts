@@ -63,7 +63,7 @@ tapedeck-server ingest|query|gateway # one of them, on the NATS and Postgres tha
   });
 }
 
-/** As in the checkout, where it was tested; under its own name where the checkout calls it by another. */
+/** The version tested in the checkout, under its own name where the checkout has an alias. */
 function versionOf(name: string): string {
   const installed: ThirdParty = aboutPackage(installedFolder(root, name));
   return installed.name === name ? installed.version : `npm:${installed.name}@${installed.version}`;

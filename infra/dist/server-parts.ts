@@ -3,7 +3,7 @@ export type ServerPart = {
   readonly name: string;
   /** Path of the module below packages/cli/src. */
   readonly module: string;
-  /** What the CLI calls there: async functions. */
+  /** The async functions that the CLI calls there. */
   readonly functions: readonly string[];
 };
 

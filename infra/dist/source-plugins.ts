@@ -43,8 +43,8 @@ function callsOf({ name, functions }: ServerPart): string {
 const lateChrono = 'createRequire(import.meta.url)("chrono-node/en")';
 
 /**
- * Chrono is read at once where somebody says words, which a bundler can't follow: it becomes a file of its own, or
- * where all is one file a part of that.
+ * Chrono is loaded lazily, when a time is given in words. A bundler cannot follow that, so it becomes a separate file,
+ * or a part of the only file.
  */
 export function chronoFrom(code: string): Plugin {
   return {

@@ -1,4 +1,4 @@
-/** What went wrong with a server on this machine and what to do about it, in one sentence made for people. */
+/** An error of a server on this machine, with what to do about it, in one sentence for people. */
 export class LocalServerError extends Error {
   override readonly name = "LocalServerError";
 }

@@ -126,7 +126,7 @@ const prepare = async (dataDir: string): Promise<void> => {
         `${dataDir} holds something else (${strange}) and can't be the data directory of NATS: choose an empty one.`,
       );
     }
-    // What a killed server left behind could be taken for the new one's.
+    // The port files of a killed server could be mistaken for the new one's.
     await rm(join(dataDir, "ports"), { recursive: true, force: true });
     await mkdir(join(dataDir, "ports"));
   } catch (error) {

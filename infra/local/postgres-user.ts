@@ -7,7 +7,7 @@ export type Identity = { readonly uid: number; readonly gid: number };
 export type AsPostgres = {
   /** Owner of the data directory; undefined: the current user. */
   readonly owner: Identity | undefined;
-  /** What to spawn instead of a command of Postgres, and as whom. */
+  /** The command and user to spawn for a Postgres program. */
   command(
     command: string,
     args: readonly string[],
@@ -17,8 +17,8 @@ export type AsPostgres = {
 const NAME = "postgres";
 
 /**
- * Whom Postgres runs as: ourselves when we are a plain user; the system's user `postgres`, made if need be, when we are
- * root, because Postgres refuses to be root.
+ * The user that Postgres runs as: the current one, unless it is root. Postgres refuses to run as root, so root uses the
+ * system's user `postgres`, which is created if necessary.
  */
 export const asPostgres = async (dataDir: string, binary: string): Promise<AsPostgres> => {
   if (process.getuid?.() !== 0) {
@@ -28,7 +28,8 @@ export const asPostgres = async (dataDir: string, binary: string): Promise<AsPos
   if ((await canReach(owner, dirname(dataDir))) && (await canReach(owner, binary))) {
     return { owner, command: (command, args) => ({ command, args, user: owner }) };
   }
-  // A project below root's home, which nobody else may enter: let the server pass through, and be root in nothing else.
+  // A project below root's home, which other users cannot enter: the server gets access to the path, and no other right
+  // of root.
   const passing = [`--reuid=${owner.uid}`, `--regid=${owner.gid}`, "--clear-groups"];
   // Without the securebit access(2), which initdb asks, does not count the capability.
   const capability = [

@@ -3,7 +3,7 @@ import { chmod, link, mkdir, open, readFile, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { LocalServerError } from "./local-server-error.ts";
 
-/** What the processes of one machine know of each other, and nobody else. */
+/** The secrets that the processes of one machine share. */
 export type Secrets = {
   readonly natsPassword: string;
   readonly postgresPassword: string;
@@ -49,7 +49,7 @@ const parse = (text: string): Partial<Record<keyof Secrets, unknown>> => {
   }
 };
 
-/** A whole file appears at once: link() refuses when somebody else was faster, and then theirs counts. */
+/** The file appears complete: link() fails if another process was faster, whose file then counts. */
 const create = async (file: string): Promise<void> => {
   const fresh = Object.fromEntries(NAMES.map((name) => [name, randomBytes(32).toString("base64url")]));
   const half = `${file}.${randomBytes(6).toString("hex")}`;

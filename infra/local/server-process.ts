@@ -21,7 +21,10 @@ export type ServerCommand = {
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   readonly user?: { readonly uid: number; readonly gid: number } | undefined;
-  /** Output goes to a file and not through a pipe, so that the server can still end cleanly when whoever started it is gone. */
+  /**
+   * Output goes to a file and not through a pipe, so that the server can still shut down cleanly when its parent is
+   * gone.
+   */
   readonly logFile: string;
   readonly stopSignal: NodeJS.Signals;
   /** The part of its command line that identifies it. */
@@ -32,8 +35,9 @@ const STOP_TIMEOUT_MS = 10_000;
 const LOG_LIMIT_BYTES = 10 * 1024 * 1024;
 
 /**
- * Starts a server in a process group of its own: a Ctrl-C in the terminal reaches only us, and we decide when it stops.
- * If this process ends without stopping it, it is told to stop on the way out; if this process is killed, by a watchdog.
+ * Starts a server in its own process group: a Ctrl-C in the terminal reaches only this process, which decides when it
+ * stops. If this process exits without stopping it, the server is stopped on the way out; if this process is killed, by
+ * a watchdog.
  */
 export const spawnServer = async (server: ServerCommand): Promise<ServerProcess> => {
   await rotate(server.logFile);
@@ -73,7 +77,7 @@ export const spawnServer = async (server: ServerCommand): Promise<ServerProcess>
   return { pid, exited, stop, kill };
 };
 
-/** Asks `ready` again and again until it gives something, or says `undefined` when the process ended before. */
+/** Polls `ready` until it returns a value. Returns `undefined` if the process ended before. */
 export const untilReady = async <T>(
   { exited }: ServerProcess,
   ready: () => Promise<T | undefined>,
@@ -90,7 +94,7 @@ export const untilReady = async <T>(
   return undefined;
 };
 
-/** The command line of a running process; undefined when there is none with that id. Slim images of Linux have no `ps`. */
+/** The command line of a running process; undefined if there is none with that id. Slim Linux images have no `ps`. */
 export const commandLineOf = async (pid: number): Promise<string | undefined> => {
   const commandLine = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
   if (commandLine !== "") return commandLine.replaceAll("\0", " ").trim();
@@ -113,7 +117,7 @@ export const stopForeign = async (pid: number, signal: NodeJS.Signals): Promise<
   }
 };
 
-/** What the server wrote to its log since `from` (a byte offset). */
+/** The server's log since `from` (a byte offset). */
 export const logSince = async (logFile: string, from: number): Promise<string> => {
   if (!existsSync(logFile)) return "";
   return (await readFile(logFile)).subarray(from).toString();

@@ -12,7 +12,9 @@ export type CheckedService = (typeof checkedServices)[number];
 
 type Health = { readonly host: string; readonly port: number; readonly tls?: object | undefined };
 
-/** Where each service reports its health on this machine. Settings that are wrong are no matter here: the service says so. */
+/**
+ * Where each service reports its health on this machine. Wrong settings do not matter here: the service reports them.
+ */
 const healthOf: Readonly<Record<CheckedService, (sources: SettingsSources) => Health>> = {
   ingest: (sources) => ingestSettings(settingsReader(sources)).health,
   query: (sources) => querySettings(settingsReader(sources)).health,
@@ -46,7 +48,7 @@ export async function check(
 
 type Answer = { readonly status: number | undefined; readonly text: string };
 
-/** Resolves also when nobody answers within a few seconds: then without a status. */
+/** Resolves without a status when no answer comes within a few seconds. */
 function answerOf({ host, port, tls }: Health, path: string): Promise<Answer> {
   const options = {
     host: reachable(host),

@@ -1,4 +1,4 @@
-/** What is wrong and what to do about it: one sentence, which goes to stderr; the exit code is 1. */
+/** What is wrong and how to fix it: one sentence, which goes to stderr; the exit code is 1. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
 }

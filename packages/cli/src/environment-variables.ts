@@ -1,14 +1,14 @@
 /** A variable of the environment that is no key of tapedeck.yaml. For docs/settings.md: Markdown, in one line. */
 export type EnvironmentVariable = {
   readonly name: string;
-  /** What holds without it, where the option of a command does not say so. */
+  /** The default, where the command's option does not state it. */
   readonly otherwise?: string;
   readonly description: string;
 };
 
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 
-/** What users set. Options of commands have more of the words: the page of the settings adds their flags. */
+/** The variables that users set. Command options describe more of the words; the settings page adds their flags. */
 export const environmentVariables: readonly EnvironmentVariable[] = [
   {
     name: "TAPEDECK_DATA",

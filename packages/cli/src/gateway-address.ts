@@ -21,7 +21,7 @@ export type HttpBase = {
 
 /**
  * `http://host[:port][/path]` or `host:port` (plaintext), `https://…` (TLS); 7052 when no port is written. Makes this
- * process trust the same certificates as `grpcTarget`, as `fetch` can't be told otherwise.
+ * process trust the same certificates as `grpcTarget`, as `fetch` has no option for it.
  * @throws CommandError as `grpcTarget`
  */
 export function httpBase(url?: string, env: Env = process.env): HttpBase {
@@ -48,7 +48,7 @@ export function bearerOf({ token, tokenFrom }: ChosenTapedeck): string | undefin
   return `Bearer ${token}`;
 }
 
-/** Plaintext stays on this machine, unless TAPEDECK_INSECURE says that the network is private; a token always does. */
+/** Plaintext stays on this machine, unless TAPEDECK_INSECURE declares the network private; a token always does. */
 export function assertPrivate(
   { isTls, host, port }: GatewayUrl,
   env: Env,
@@ -68,7 +68,7 @@ export function assertPrivate(
   }
 }
 
-/** A file that is named stands alone, so that it can also say whom not to trust. */
+/** A named file is used alone, so that it can also exclude authorities. */
 export function trustedCertificates({ ca: path, caFrom }: ChosenTapedeck): readonly string[] {
   assertTrustCanBeChosen();
   if (path === undefined) return [...tls.getCACertificates("default"), ...tls.getCACertificates("system")];
@@ -79,7 +79,7 @@ export function trustedCertificates({ ca: path, caFrom }: ChosenTapedeck): reado
   return found;
 }
 
-/** @throws CommandError on a Node that can't be told whom to trust, rather than to trust others than we say */
+/** @throws CommandError on a Node that cannot restrict the trusted authorities, rather than trust others */
 function assertTrustCanBeChosen(): void {
   const known: Partial<typeof tls> = tls;
   if (known.setDefaultCACertificates !== undefined) return;

@@ -23,9 +23,9 @@ export type GrpcTarget = {
 };
 
 /**
- * Where the Tapedeck of an address takes gRPC: `http(s)://host[:port]`, as `httpBase` has it; without one, the Tapedeck that
- * is chosen. The same host, on the port that TAPEDECK_GRPC_PORT or its context says, else the one below (7052: 7051). TLS
- * trusts the PEM file in TAPEDECK_CA or of the context, else what Node.js and this system trust.
+ * The gRPC address of a Tapedeck: `http(s)://host[:port]`, as in `httpBase`; by default the chosen Tapedeck. Same host,
+ * on the port of TAPEDECK_GRPC_PORT or its context, else the one below (7052: 7051). TLS trusts the PEM file in
+ * TAPEDECK_CA or of the context, else what Node.js and this system trust.
  * @throws CommandError when it is no address, is plaintext that leaves this machine (see `assertPrivate`), or the
  * certificates or the token can't be used
  */

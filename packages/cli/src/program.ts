@@ -30,7 +30,7 @@ function sayAlike(parent: Command): void {
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit(0);
 });
-/** The terminal is gone: there is nobody to tell. */
+/** The terminal is gone, so the error cannot be shown. */
 process.stderr.on("error", () => {});
 surviveDiscardedSockets(
   () => {},

@@ -18,7 +18,7 @@ export async function fromServerPackage(part: string): Promise<Readonly<Record<s
   try {
     manifest = require?.resolve(`${name}/package.json`);
   } catch {
-    // said below
+    // reported below
   }
   if (require === undefined || manifest === undefined)
     throw new CommandError(`this needs Tapedeck's servers, which are a package of their own: ${install}`);

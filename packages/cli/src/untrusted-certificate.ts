@@ -1,8 +1,8 @@
 import { CommandError } from "./command-error.ts";
 
-/** A certificate that is not trusted is another matter than nobody there. */
+/** An untrusted certificate, as opposed to an unreachable server. */
 export class UntrustedCertificate extends CommandError {
-  /** What is wrong, without the advice and without a full stop. */
+  /** The problem, without the advice and without a full stop. */
   readonly what: string;
   readonly advice: string;
 

@@ -55,13 +55,15 @@ export type Client = Disposable & {
     options?: SubscriptionOptions<Pattern>,
   ): AsyncIterable<Message<KindsLike<Pattern>>>;
   /**
-   * State of a source, now or at a past moment. `source`: "developer/project", "developer/project/upstream", or the full name.
-   * @throws TapedeckError when the gateway refuses the request, not_ready included; TypeError (of fetch) when nobody answers
+   * State of a source, now or at a past moment. `source`: "developer/project", "developer/project/upstream", or the
+   * full name.
+   * @throws TapedeckError when the gateway refuses the request, not_ready included; TypeError (of fetch) without an answer
    */
   state(source: string, options?: StateOptions): Promise<State>;
   /**
-   * What differs between two sides, what may explain a failure first. A side is a loop ("<session>.<runner>.<loop>"), a
-   * session's id, or a source; a session or a source may have "@" and a position or time behind it. Throws as `state` does.
+   * The differences between two sides, likely explanations of a failure first. A side is a loop
+   * ("<session>.<runner>.<loop>"), a session's id, or a source; a session or a source may have "@" and a position or
+   * time behind it. Throws as `state` does.
    */
   compare(left: string, options?: CompareOptions): Promise<Comparison>;
   /** Newest first, as the other lists. Throws as `state` does. */

@@ -11,7 +11,7 @@ export type Comparison = {
   readonly left: ComparedSide;
   /** Null: there is no good one to compare with. */
   readonly right: ComparedSide | null;
-  /** What explains most first. */
+  /** The best explanation first. */
   readonly differences: readonly Difference[];
   /** How many facts are the same on both sides. */
   readonly equal: number;
@@ -50,7 +50,7 @@ export type ComparedFailure = {
   readonly subject: string;
   readonly errorCode: string;
   readonly error: string;
-  /** What the texts say, in words; empty where they say no more than that it failed. */
+  /** The texts in words; empty if they only report that it failed. */
   readonly reason: string;
   readonly suggestions: readonly string[];
   readonly position: string;

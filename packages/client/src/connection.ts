@@ -27,7 +27,7 @@ export type ConnectionWatch = {
 
 export type Connection = { readonly send: (message: object) => void; readonly close: () => void };
 
-/** A timer that takes so many times as long says that this process was held up. */
+/** A timer that takes so many times as long indicates that this process was held up. */
 const punctual = 1.05;
 
 /** One socket, from its beginning to its end. */
@@ -73,7 +73,7 @@ export function openConnection(options: ConnectionOptions, watch: ConnectionWatc
     isHeard = true;
     watch.received(String(data));
   });
-  socket.addEventListener("error", () => {}); // `close` follows, and says what can be said
+  socket.addEventListener("error", () => {}); // `close` follows, with the reason
   socket.addEventListener("close", ({ code, reason }) => end(code, reason));
 
   return {

@@ -5,11 +5,10 @@ export type Parameters = Readonly<Record<string, string | readonly string[] | un
 
 export type Http = {
   /**
-   * @throws TapedeckError what the gateway refused; TypeError (of fetch) when nobody answers; Error when it is no Tapedeck
-   * that does
+   * @throws TapedeckError if the gateway refuses; TypeError (of fetch) without an answer; Error if another server answers
    */
   readonly get: (path: string, parameters: Parameters, signal?: AbortSignal) => Promise<unknown>;
-  /** Why a WebSocket is not let in, which a script is not told; undefined where waiting may help. */
+  /** Why a WebSocket was refused, which scripts are not told; undefined if waiting may help. */
   readonly refusal: (signal: AbortSignal) => Promise<Error | undefined>;
 };
 
@@ -40,7 +39,7 @@ export function httpAt(base: string, token: string | undefined): Http {
         if (response.status >= 500 || response.status === 426 || response.status === 429) return undefined;
         return errorIn(body) ?? notTapedeck(url, response.status);
       } catch {
-        return undefined; // nobody there, or a page that may not ask
+        return undefined; // no server, or a page without permission
       }
     },
   };

@@ -1,4 +1,4 @@
-/** Each iteration is a run of its own; it is told at once when it is left, also while it waits. */
+/** Each iteration is a separate run; leaving it aborts the run at once, even while it waits. */
 export function iterable<T>(run: (left: AbortSignal) => AsyncGenerator<T, void>): AsyncIterable<T> {
   return {
     [Symbol.asyncIterator]() {

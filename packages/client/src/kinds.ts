@@ -1,6 +1,6 @@
 /**
- * Every kind of event that Tapedeck of this version tells, "noun.verb". A newer one may tell more: leave a `default` for
- * what you don't know.
+ * Every event kind of this version of Tapedeck, "noun.verb". A newer one may emit more: keep a `default` for unknown
+ * kinds.
  */
 export const kinds = [
   "source.added",

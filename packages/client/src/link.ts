@@ -4,7 +4,7 @@ import { errorIn, TapedeckError } from "./error.ts";
 import type { TapedeckEvent } from "./event.ts";
 import type { UpstreamState } from "./message.ts";
 
-/** What the gateway says (PROTOCOL.md); of a subscription with its `id`. */
+/** The gateway's messages (PROTOCOL.md); those of a subscription have its `id`. */
 export type ServerMessage = {
   readonly type: string;
   readonly id?: string;
@@ -16,7 +16,7 @@ export type ServerMessage = {
 };
 
 export type Subscriber = {
-  /** What to ask for now, as PROTOCOL.md's `subscribe` has it, without type and id. */
+  /** The current request, as PROTOCOL.md's `subscribe` without type and id. */
   readonly request: () => object;
   /** `size`: of its text. After `complete` and `error` the seat is stopped. */
   readonly received: (message: ServerMessage, size: number) => void;
@@ -29,7 +29,7 @@ export type Seat = { start(): void; stop(): void; leave(): void };
 
 export type LinkOptions = ConnectionOptions & {
   readonly backoff: Backoff;
-  /** Why a socket was not let in: a script is not told. Undefined when there is nothing to say, or waiting helps. */
+  /** Why a socket was refused, which scripts are not told. Undefined without a reason, or if waiting helps. */
   readonly refusal: (signal: AbortSignal) => Promise<Error | undefined>;
   readonly onConnection: (isOpen: boolean) => void;
 };

@@ -62,7 +62,7 @@ export type Session = {
   readonly source: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly startedAt: string | null;
-  /** Null while it runs. Also null when its end was not seen, although `endReason` says that it has ended. */
+  /** Null while it runs, and when its end was not seen although `endReason` states that it has ended. */
   readonly endedAt: string | null;
   readonly endReason: string | null;
   readonly startPosition: string;

@@ -27,8 +27,8 @@ export type SubscriptionOptions<Pattern extends string = string> = Filter<Patter
   /** Ends it, without an error. */
   readonly signal?: AbortSignal;
   /**
-   * Events between what was read last and what is kept are gone, as one was away for long. With this it is told, in its
-   * place, and the subscription goes on; without it out_of_range is thrown.
+   * Events between the last one read and the first one kept are gone, after a long absence. With this callback the gap
+   * is reported in its place, and the subscription continues; without it, it throws out_of_range.
    */
   readonly onGap?: (gap: Gap) => void;
 };
@@ -76,7 +76,7 @@ export async function* subscription(
   }
 }
 
-/** What the gateway has sent and the consumer has not taken, and from where to ask on. */
+/** The messages sent by the gateway and not yet taken, and the position to resume from. */
 class Inbox implements Subscriber {
   readonly #asked: SubscriptionOptions;
   readonly #mostWaiting: number;

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 
 const folderOf = (upstream: string) => fileURLToPath(new URL(`../recordings/${upstream}`, import.meta.url));
 
-/** Folders of what the real upstreams said. Each has a README that says what stands in it. */
+/** Folders with recordings of the real upstreams. Each has a README that describes its contents. */
 export const recordings = {
   skaffold: folderOf("skaffold"),
   rkt: folderOf("rkt"),

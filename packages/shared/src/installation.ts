@@ -10,7 +10,7 @@ declare const TAPEDECK_INSTALLATION: Installation | undefined;
 export const installation: Installation =
   typeof TAPEDECK_INSTALLATION === "undefined" ? "checkout" : TAPEDECK_INSTALLATION;
 
-/** What a user types to start the servers of this machine, with these flags of `tapedeck up`. */
+/** The command by which a user starts the servers of this machine, with these flags of `tapedeck up`. */
 export function commandToStart(...flags: readonly string[]): string {
   const [program, separator] = installation === "checkout" ? ["npm start", ["--"]] : ["tapedeck up", []];
   return flags.length === 0 ? program : [program, ...separator, ...flags].join(" ");

@@ -3,7 +3,7 @@ import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import type { TapItem } from "./tap.ts";
 
-/** What an item says, without the connection and the time. */
+/** The content of an item, without the connection and the time. */
 export type ItemContent = NonNullable<Item["what"]>;
 export type EmitContent = (what: ItemContent) => void;
 

@@ -9,9 +9,9 @@ export type Parameters = Readonly<Record<string, string | number | readonly stri
 export type Api = {
   readonly base: string;
   readonly token: string | undefined;
-  /** @throws CommandError with what the gateway said, or that there is none */
+  /** @throws CommandError with the gateway's message, or if it does not answer */
   readonly get: <Answer>(path: string, parameters?: Parameters) => Promise<Answer>;
-  /** As it is, of what is no JSON; undefined where there is no such thing. Throws as `get` does where nobody answers. */
+  /** The body as it is, for answers that are not JSON; undefined for a 404. Throws as `get` does without an answer. */
   readonly text: (path: string) => Promise<string | undefined>;
   /** A call that changes something; undefined where there is nothing to answer. Throws as `get` does. */
   readonly send: <Answer>(method: "POST" | "DELETE", path: string, body?: object) => Promise<Answer>;
@@ -36,7 +36,7 @@ export function apiAt(url?: string): Api {
     const { error } = (body ?? {}) as ErrorBody;
     if (error?.choices !== undefined)
       throw new CommandError(`several sources match: choose one with -s (${choicesText(error.choices)}).`);
-    // The sentence is made for whoever calls the API.
+    // The message is written for API clients.
     const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
     throw new CommandError(message ?? `${base} answered ${response.status}`);
   };

@@ -24,7 +24,7 @@ export type ToExport = {
   readonly position: string;
 };
 
-/** When sessions began, RFC 3339; where either is said, all of them are meant that did then. */
+/** When sessions began, RFC 3339. With either bound, all sessions that began in that period are meant. */
 export type Began = { readonly since?: string; readonly until?: string };
 
 export type ExportFrom = Disposable & {

@@ -4,7 +4,7 @@ export type Sample = {
   readonly value: number;
 };
 
-/** What a service's /metrics say now; undefined when it can't be asked. */
+/** A service's /metrics; undefined when it cannot be reached. */
 export async function readMetrics(address: string): Promise<readonly Sample[] | undefined> {
   try {
     const response = await fetch(`http://${address}/metrics`, { signal: AbortSignal.timeout(2_000) });
@@ -19,7 +19,7 @@ type Readiness = {
   readonly details?: { readonly warnings?: readonly string[] };
 };
 
-/** What keeps a service from its work, and what else it warns of, as its /readyz says; nothing when it can't be asked. */
+/** What stops a service from working, and its other warnings, from its /readyz; nothing when it cannot be reached. */
 export type Troubles = { readonly problems: readonly string[]; readonly warnings: readonly string[] };
 
 /** `base`: such as http://127.0.0.1:7061 */

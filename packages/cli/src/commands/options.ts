@@ -94,7 +94,7 @@ export function withPlace<Options extends object>(
 /** For a command that runs even with a wrong address, and reports that itself. */
 export const urlOptionUnchecked = () => urlOption().argParser((text: string) => text);
 
-/** What else is wrong with it, such as a token that must not go there, is said when it is used. */
+/** Other problems, such as a token that must not be sent there, are reported on use. */
 function tapedeckAddress(text: string): string {
   try {
     parseGatewayUrl(text);

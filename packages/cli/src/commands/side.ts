@@ -2,8 +2,8 @@ import { CommandError } from "../command-error.ts";
 import { positionOrTime, timeForm } from "./time.ts";
 
 /**
- * A side of a comparison as the API takes it. Behind "@" a time may be written as people say it: `alice/shop@yesterday`.
- * @throws CommandError for what is no time
+ * A side of a comparison as the API takes it. A time after "@" may be in words: `alice/shop@yesterday`.
+ * @throws CommandError if the text after "@" is no time
  */
 export function sideOf(text: string): string {
   const at = text.indexOf("@");

@@ -7,8 +7,8 @@ export const timeForm =
   '"10m", "2h" or "3d" (that long ago), "yesterday", "last friday 14:00", or 2026-01-31T12:00:00Z';
 
 /**
- * A time as people say it, in this machine's zone: how long ago, in words, or a date. A day without an hour is its
- * beginning, and a weekday the last one that was. Undefined for what is no time.
+ * Parses a time in this machine's zone: how long ago, in words, or a date. A day without an hour is its beginning, and
+ * a weekday the last one. Undefined if it is no time.
  */
 export function parseTime(text: string, now = new Date()): Date | undefined {
   const said = text.trim();
@@ -16,7 +16,7 @@ export function parseTime(text: string, now = new Date()): Date | undefined {
   if (ms !== undefined) return new Date(now.getTime() - ms);
   const exact = parseWhen(said);
   if (exact !== undefined) return exact.type === "time" ? exact.time : exact.type === "now" ? now : undefined;
-  // Loaded for who says words: flags are read by every command, and at once.
+  // Loaded only for words: flags are parsed by every command, at once.
   const { casual } = createRequire(import.meta.url)("chrono-node/en") as typeof import("chrono-node/en");
   const [found, second] = casual.parse(said, now);
   if (found === undefined || second !== undefined || found.end != null || found.text.length !== said.length)

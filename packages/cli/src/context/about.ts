@@ -18,15 +18,15 @@ const about = z.object({
     .optional(),
 });
 
-/** What a gateway says of itself, and of the token that it was asked with. */
+/** What a gateway reports about itself and the caller's token. */
 export type About = z.infer<typeof about>;
 
 const patienceMs = 10_000;
 
 /**
- * `trustAdvice`: what to do about a certificate that is not trusted.
+ * `trustAdvice`: what to do about an untrusted certificate.
  * @throws UntrustedCertificate
- * @throws CommandError when nobody answers there, or not as a Tapedeck does, or the token is not good
+ * @throws CommandError if there is no answer, or not a Tapedeck's, or the token is not valid
  */
 export async function askAbout({ base, headers }: HttpBase, trustAdvice: string): Promise<About> {
   const response = await fetch(`${base}/about`, { headers, signal: AbortSignal.timeout(patienceMs) }).catch((error) => {

@@ -22,8 +22,8 @@ export type ChosenTapedeck = {
 };
 
 /**
- * The one that is named (`--url`, TAPEDECK_URL), else the context that was logged in to last, else that of this machine.
- * @throws CommandError when that can't be told, or a variable is set that is gone
+ * The named one (`--url`, TAPEDECK_URL), else the context of the last login, else this machine's.
+ * @throws CommandError if that is ambiguous, or a removed variable is set
  */
 export function chosenTapedeck(named: string | undefined, env: Env): ChosenTapedeck {
   refuseFormer(env);

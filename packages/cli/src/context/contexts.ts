@@ -50,7 +50,7 @@ export function readContexts(env: Env): Contexts {
   return read;
 }
 
-/** Whole or not at all, and for nobody else to read: tokens are in it. */
+/** Written whole or not at all, readable by its owner only: it contains tokens. */
 export function writeContexts(env: Env, changed: Contexts): void {
   const path = contextsPath(env);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });

@@ -3,7 +3,7 @@ import { plainLine } from "./plain-line.ts";
 import { spokenSource } from "./source-name.ts";
 import { type Colour, statusColour } from "./status-colour.ts";
 
-/** What of an event is shown. */
+/** The parts of an event that are shown. */
 export type ShownEvent = {
   readonly source: string;
   readonly kind: string;
@@ -39,7 +39,9 @@ function eventLine(event: ShownEvent, columns: number | undefined): string {
   return `${styleText("dim", time)}  ${source.padEnd(12)}  ${styleText(colour, event.kind.padEnd(kindWidth))}  ${shown}`.trimEnd();
 }
 
-/** Not every verb says how it went: pods and apps just exit, commands finish, and a job succeeds whose command failed. */
+/**
+ * Not every verb implies an outcome: pods and apps just exit, commands finish, and a job succeeds whose command failed.
+ */
 function eventColour({ kind, outcome = "" }: ShownEvent): Colour {
   const ofVerb = statusColour(kind.slice(kind.indexOf(".") + 1));
   return outcome === "failed" || ofVerb === "reset" ? statusColour(outcome) : ofVerb;

@@ -3,7 +3,7 @@ export function shortSource(source: string): string {
   return source.split("/").slice(1).join("/");
 }
 
-/** As people say it: "alice/shop", and "dana/shop/vagrant" where the upstream is not the usual one. */
+/** The short form: "alice/shop", and "dana/shop/vagrant" where the upstream is not the usual one. */
 export function spokenSource(source: string): string {
   const [developer, project, upstream] = shortSource(source).split("/");
   // A rkt host is <host>/host/rkt: nothing else is called so.

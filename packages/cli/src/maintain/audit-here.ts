@@ -3,7 +3,7 @@ import { type AuditEntry, auditEntryOf } from "@tapedeck/shared/audit/entry";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
 import type { NatsConnection } from "nats";
 
-/** Records what somebody has done on the server's own machine, past the gateway: "alice on this machine". */
+/** Records an action on the server's own machine, past the gateway: "alice on this machine". */
 export async function auditHere(
   nats: NatsConnection,
   { workspace = "-", ...entry }: Pick<AuditEntry, "action" | "about"> & { readonly workspace?: string },

@@ -9,7 +9,7 @@ import { CommandError } from "../command-error.ts";
 const piecesFile = "stream.tar.s2";
 const snapshotFile = "backup.json";
 const halfFile = `${snapshotFile}.half`;
-/** Ours: hashes, by which nobody gets in. */
+/** Contains hashes, which grant no access. */
 const tokensFile = "tokens.json";
 
 export type BackupWriter = {
@@ -53,7 +53,7 @@ async function removeFiles(folder: string): Promise<void> {
   for (const name of [piecesFile, tokensFile, halfFile]) await rm(join(folder, name), { force: true });
 }
 
-/** Removes a folder and those above it, up to the topmost, as long as nobody else has put something there. */
+/** Removes a folder and its parents, up to the topmost, as long as they are empty. */
 async function removeEmptyFolders(folder: string, topmost: string): Promise<void> {
   try {
     for (let one = folder; ; one = dirname(one)) {
@@ -102,7 +102,7 @@ function snapshotIn(text: string, folder: string): Snapshot {
     const { config, state } = JSON.parse(text) as Snapshot;
     if (typeof config.name === "string" && Number.isInteger(state.last_seq)) return { config, state };
   } catch {
-    // said below
+    // reported below
   }
   throw new CommandError(`${join(folder, snapshotFile)} is not a valid description of a snapshot.`);
 }

@@ -8,7 +8,7 @@ import { nobodyAnswers } from "../api/api.ts";
 import { CommandError } from "../command-error.ts";
 import { httpBase } from "../gateway-address.ts";
 
-/** What a gateway does for an admin elsewhere. Everything throws CommandError. */
+/** Maintenance through a gateway, for a remote admin. Everything throws CommandError. */
 export type RemoteMaintenance = {
   readonly erase: (session: string, signal: AbortSignal) => AsyncIterable<Erasing>;
   readonly rebuild: (signal: AbortSignal) => AsyncIterable<Rebuilding>;

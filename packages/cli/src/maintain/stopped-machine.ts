@@ -60,7 +60,7 @@ export async function openStoppedMachine(data: string, env: NodeJS.ProcessEnv = 
   return { nats, databaseUrl, dataDir, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-/** What the settings say that is not `up`'s own. */
+/** Settings that point to external servers. */
 function namedServers(env: NodeJS.ProcessEnv): { nats: NatsSettings | undefined; databaseUrl: string | undefined } {
   const path = env.TAPEDECK_CONFIG || (existsSync("tapedeck.yaml") ? "tapedeck.yaml" : undefined);
   const read = settingsReader({ env, file: path === undefined ? undefined : loadSettingsFile(path) });

@@ -17,7 +17,7 @@ export type ThisMachine = AsyncDisposable & {
   readonly databaseUrl: string;
 };
 
-/** @throws CommandError when no Tapedeck runs there, or one whose servers are somebody else's */
+/** @throws CommandError when no Tapedeck runs there, or one with external servers */
 export async function openThisMachine(data: string): Promise<ThisMachine> {
   const dataDir = resolve(data);
   const running = await runningUp(dataDir);

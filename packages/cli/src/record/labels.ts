@@ -83,7 +83,10 @@ const ciSystems: readonly { name: string; sign: string; labels: Readonly<Record<
   },
 ];
 
-/** What a session is grouped by later: who and where, the state of the code, the CI job. CI knows the branch better. */
+/**
+ * The labels by which sessions are grouped: user and host, the state of the code, the CI job. CI knows the branch
+ * better.
+ */
 export async function sessionLabels(
   folder: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -110,11 +113,11 @@ export function loginName(): string {
   }
 }
 
-/** The labels that git tells. */
+/** The labels that git provides. */
 export const gitNames = ["branch", "commit", "dirty"] as const;
 export type GitName = (typeof gitNames)[number];
 
-/** `""`: there is none (no branch is checked out). Undefined: git did not tell. */
+/** `""`: none (no branch is checked out). Undefined: git gave no answer. */
 export type GitState = Readonly<Record<GitName, string | undefined>>;
 
 /** Nothing outside of a repository, without git, or in a repository so large that git takes its time. */
@@ -123,7 +126,7 @@ async function gitLabels(folder: string): Promise<Labels> {
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => Boolean(entry[1])));
 }
 
-/** What is checked out in a folder now. Waits for no lock and takes none. Never rejects. */
+/** The checkout of a folder now. Waits for no lock and takes none. Never rejects. */
 export async function gitState(folder: string): Promise<GitState> {
   const [branch, commit, changes] = await Promise.all([
     git(folder, "rev-parse", "--abbrev-ref", "HEAD"),
@@ -140,7 +143,7 @@ export async function gitState(folder: string): Promise<GitState> {
 const patienceMs = 2_000;
 
 function git(folder: string, ...args: string[]): Promise<string | undefined> {
-  // No lock of the index for a mere look: the user's own git must not find one. Nothing is fetched, and nobody is asked.
+  // Takes no lock of the index, which would block the user's own git. Fetches nothing and prompts for nothing.
   const env = { ...process.env, GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", GIT_TERMINAL_PROMPT: "0" };
   const options = { cwd: folder, timeout: patienceMs, maxBuffer: 64 << 20, env };
   return new Promise((resolve) => {

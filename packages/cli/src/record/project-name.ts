@@ -22,7 +22,7 @@ function read(path: string): string | undefined {
   }
 }
 
-/** Several documents may share the file; the first one that has a name gives it. Skaffold says what is wrong with it. */
+/** Several documents may share the file; the first name counts. Skaffold reports errors in it. */
 function nameIn(text: string): string | undefined {
   const documents = parseAllDocuments(text);
   if (!Array.isArray(documents)) return undefined;

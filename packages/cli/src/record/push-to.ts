@@ -5,7 +5,7 @@ import { type Trouble, troubleOf } from "./trouble.ts";
 
 export type PushTo = Pick<PushOptions, "spill" | "control" | "signal" | "sourceTaken"> & {
   readonly target: GrpcTarget;
-  /** Full name of the source that it is recorded as; told with every connection. */
+  /** Full name of the source that it is recorded as; reported with every connection. */
   readonly onWelcome?: (source: string) => void;
   /** The session that is recorded, whenever it is known that there is one or another one. */
   readonly onSession?: (session: string) => void;

@@ -14,13 +14,13 @@ export type PushSource = {
   readonly home: string;
   readonly spill: Spill;
   readonly control: PushOptions["control"];
-  /** What the tap says of itself, as soon as all of it is known. */
+  /** The tap's identity, as soon as all of it is known. */
   readonly identity: Promise<TapIdentity>;
   /** The developer that the user has named. If undefined, the token's developer is used without a message. */
   readonly developer: string | undefined;
   /** One line for people. */
   readonly say: (line: string) => void;
-  /** Full name of the source; told with every connection. */
+  /** Full name of the source; reported with every connection. */
   readonly onWelcome?: (source: string) => void;
   readonly onSession?: (session: string) => void;
   readonly onAway?: (trouble: Trouble | undefined) => void;
@@ -57,7 +57,7 @@ class OrderedPush implements SourcePush {
   readonly #leaving = new AbortController();
   readonly #stopped = new AbortController();
   readonly #started: Promise<PushingTo | undefined>;
-  /** Undefined: nobody has answered yet, nor failed to. */
+  /** Undefined until the first attempt has succeeded or failed. */
   #isConnected: boolean | undefined;
   #trouble: Trouble | undefined;
   #others = Promise.resolve();
@@ -179,7 +179,7 @@ class OrderedPush implements SourcePush {
     to === this.#options.target.name && nameOf(hello) === nameOf(this.#options.spill.hello());
 }
 
-/** Waits for work that was told to stop, but no longer than that, and hardly when there is a hurry. */
+/** Waits for work that was asked to stop, but at most so long, and barely when in a hurry. */
 async function within(ms: number, work: Promise<void>, hurry: AbortSignal): Promise<void> {
   const over = new AbortController();
   const late = async () => {

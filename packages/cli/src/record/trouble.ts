@@ -6,7 +6,7 @@ import type { GrpcTarget } from "../grpc-target.ts";
 export type Trouble = {
   /** A sentence for people, without a full stop. */
   readonly why: string;
-  /** It may pass by itself: the network, a restart. Else somebody has to do something. */
+  /** It may resolve by itself: the network, a restart. Otherwise a user has to act. */
   readonly mends: boolean;
 };
 
@@ -16,12 +16,12 @@ type GrpcError = {
   readonly metadata?: { readonly get: (name: string) => unknown[] };
 };
 
-/** What a gateway of ours says comes with this; what gRPC itself or something in between says does not. */
+/** Present in a gateway's own errors, and absent in those of gRPC or of something in between. */
 const ownWords = "grpc-status-details-bin";
 
 type Target = Pick<GrpcTarget, "address" | "name" | "gateway">;
 
-/** What is wrong, from the error of a push to that gateway; undefined where there is nothing worth a word. */
+/** The problem behind an error of a push to that gateway; undefined if it is not worth reporting. */
 export function troubleOf(error: unknown, target: Target): Trouble | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, details, metadata } = error as GrpcError;
@@ -43,7 +43,7 @@ function stranger({ name, gateway }: Target, text?: string): Trouble {
   return { why: `${name} is not the gRPC port of a Tapedeck server${said}${advice}`, mends: false };
 }
 
-/** grpc-js tells these things in words only. */
+/** grpc-js reports these only in words. */
 function connectionTrouble(text: string, target: Target): Trouble {
   const { address, name, gateway } = target;
   const last = /Last error: (?:Error(?: \[\w+\])?: )?(.*?)\.? Resolution note:/s.exec(text)?.[1] ?? text;

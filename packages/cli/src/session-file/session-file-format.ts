@@ -76,7 +76,7 @@ export function endLine(fields: Omit<SessionFileEnd, "format">): string {
   return JSON.stringify({ format: endFormat, ...fields });
 }
 
-/** @throws Error that says what is wrong with it */
+/** @throws Error that describes the problem */
 export function readHeader(line: string): SessionFileHeader {
   const fields = objectIn(line);
   if (typeof fields.version === "number" && fields.version > version) {
@@ -97,7 +97,7 @@ export function readEnd(line: string): SessionFileEnd | undefined {
   return data;
 }
 
-/** @throws Error that says what is wrong with it */
+/** @throws Error that describes the problem */
 export function readEventLine(line: string): ExportedEvent {
   const { position, recordedAt, proto, original } = objectIn(line);
   if (typeof proto !== "string") throw new Error("it has no event (`proto`)");
@@ -121,7 +121,7 @@ function decoded(bytes: Uint8Array): Event {
 
 function bytesIn(text: string, name: string): Buffer {
   const bytes = Buffer.from(text, "base64");
-  // What is not base64 is passed over in reading.
+  // Characters that are not base64 are skipped in decoding.
   if (bytes.toString("base64") !== text) throw new Error(`its \`${name}\` is not base64`);
   return bytes;
 }

@@ -181,7 +181,7 @@ function checkedHeader(line: string): SessionFileHeader {
   return header;
 }
 
-/** What is written there for people is made of the event beside it, so a line that was changed tells of itself. */
+/** The readable parts are derived from the event beside them, so a changed line can be detected. */
 async function changedLine(file: string, last: number): Promise<FileLineError> {
   for await (const { number, text } of fileLines(file, mostLineBytes)) {
     if (number === 1 || number === last || eventLine(readEventLine(text)) === text) continue;

@@ -18,8 +18,8 @@ export type Reader = keyof typeof readers;
 export type ReadSetting = SettingDefinition & { readonly description: string; readonly readBy: readonly Reader[] };
 
 /**
- * Every setting of tapedeck.yaml once, with who reads it.
- * @throws Error for settings that nobody describes, or that two places define differently
+ * Every setting of tapedeck.yaml once, with its readers.
+ * @throws Error for settings without a description, or with two different definitions
  */
 export function allSettings(): readonly ReadSetting[] {
   const reads = (Object.keys(readers) as Reader[]).flatMap((reader) => definitionsOf(readers[reader], reader));
@@ -47,7 +47,7 @@ export function mergedSettings(reads: readonly Read[]): readonly ReadSetting[] {
     if (first === undefined) throw new Error(`${key}: without a description`);
     for (const other of described) assertSame(first, other);
     const { reader: _, ...definition } = first;
-    // `up` reads everything for the services; what it only looks at is not its own.
+    // `up` reads everything for the services; settings that it only passes on are not its own.
     return { ...definition, readBy: [...new Set(described.map(({ reader }) => reader))] };
   });
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { code, table } from "./table.ts";
 import { durationText } from "./values.ts";
 
-/** What `meta` in a schema says, beside what JSON Schema has. */
+/** The `meta` of a schema, beside JSON Schema's keywords. */
 const propertySchema = z.looseObject({
   description: z.string().min(1).optional(),
   /** Kind and unit, and the range where JSON Schema has none. */
@@ -36,8 +36,8 @@ const listSchema = z.looseObject({
 export type NestedTable = { readonly title: string | undefined; readonly table: string };
 
 /**
- * What an item of a list such as `sources` may say: a table for each of its shapes.
- * @throws Error for what inside of it nobody describes
+ * The fields of an item of a list such as `sources`: a table for each of its shapes.
+ * @throws Error for a field without a description
  */
 export function nestedTables({ key, schema }: SettingDefinition): readonly NestedTable[] {
   if (schema === undefined) return [];

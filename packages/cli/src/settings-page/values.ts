@@ -26,7 +26,7 @@ function bytesText(bytes: number): string {
   return size === 1 ? code(String(bytes)) : `${code(String(bytes))} (${bytes / size} ${unit})`;
 }
 
-/** What holds where nothing is set. */
+/** The default. */
 export function defaultText({ form, unit, fallback, defaultText }: SettingDefinition): string {
   if (defaultText !== undefined) return defaultText;
   const isNothing = fallback === undefined || fallback === "" || (Array.isArray(fallback) && fallback.length === 0);
@@ -36,7 +36,7 @@ export function defaultText({ form, unit, fallback, defaultText }: SettingDefini
   return code(Array.isArray(fallback) ? fallback.join(", ") : String(fallback));
 }
 
-/** What may be set: kind, unit and range. */
+/** The allowed values: kind, unit and range. */
 export function formText(definition: SettingDefinition): string {
   const { key, form, choices = [] } = definition;
   switch (form) {

@@ -9,7 +9,7 @@ export type Kept<Server> = AsyncDisposable & {
 type Server = { readonly port: number; readonly exited: Promise<unknown>; readonly stop: () => Promise<void> };
 
 /**
- * Starts a server, and starts it again on the same port whenever it exits, until it is disposed of. `say` gets one line for
+ * Starts a server, and restarts it on the same port whenever it exits, until it is disposed of. `say` gets one line for
  * people.
  */
 export async function keep<S extends Server>(

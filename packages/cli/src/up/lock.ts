@@ -5,7 +5,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
 import { CommandError } from "../command-error.ts";
 
-/** What a running `tapedeck up` says of itself, in `<data>/up-<ulid>.json`. */
+/** What a running `tapedeck up` publishes, in `<data>/up-<ulid>.json`. */
 export type RunningUp = {
   readonly pid: number;
   /** Tells it from another process that got the number later. */
@@ -19,28 +19,28 @@ export type RunningUp = {
   readonly access?: { readonly tls: boolean; readonly auth: string } | undefined;
   /** The tapedeck.yaml that it was started with. */
   readonly configFile?: string | undefined;
-  /** What it taps itself, by its full name, and the address that it dials. */
+  /** The sources that it taps itself, by full name, with the address that it dials. */
   readonly sources: readonly { readonly source: string; readonly address: string }[];
 };
 
 export type UpLock = AsyncDisposable & {
-  /** What an earlier one, which was killed, left here was taken over. */
+  /** The leftovers of an earlier, killed one were taken over. */
   readonly wasLeft: boolean;
   readonly publish: (running: Omit<RunningUp, "pid" | "command">) => Promise<void>;
 };
 
 export const lockFile = /^up-[0-9A-Z]{26}\.json$/;
 
-/** The `up` that runs on this data directory; undefined when there is none, or only what a killed one left. */
+/** The `up` that runs on this data directory; undefined if there is none, or only a killed one's leftovers. */
 export async function runningUp(dataDir: string): Promise<RunningUp | undefined> {
   return (await findLocks(dataDir)).alive[0];
 }
 
 /**
- * Makes this process the only `up` on a data directory until it is disposed of. What a killed one left is taken over.
+ * Makes this process the only `up` on a data directory until it is disposed of. Takes over what a killed one left.
  *
- * Each puts a file of its own there and then looks for others, so of two at least one sees the other; nobody removes what
- * a live one has put there. Two that see each other step back for a moment of different length.
+ * Each puts its own file there and then looks for others, so of two at least one sees the other; none removes a live
+ * one's file. Two that see each other back off for different times.
  * @throws CommandError when another one runs there
  */
 export async function lockUp(dataDir: string, mode: RunningUp["mode"], storeDir: string): Promise<UpLock> {

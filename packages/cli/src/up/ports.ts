@@ -41,7 +41,7 @@ export async function refuseTakenPorts(listeners: readonly Listener[], patienceM
     const troubles = await Promise.all(listeners.map(troubleWith));
     const forbidden = listeners.find((_, at) => troubles[at] === "EACCES");
     if (forbidden !== undefined) throw new CommandError(forbiddenText(forbidden));
-    // What else may be wrong with an address is told by whoever listens there.
+    // Other problems with an address are reported by the service that listens there.
     const taken = listeners.filter((_, at) => troubles[at] === "EADDRINUSE");
     if (taken.length === 0) return;
     if (performance.now() > end) throw new CommandError(takenText(taken));
@@ -84,10 +84,7 @@ export async function troubleWith({ host, port }: Pick<Listener, "host" | "port"
   }
 }
 
-/**
- * A port below those that systems give to connections and to whoever asks for any: nobody is given it between now and the
- * service's start.
- */
+/** A port below the ephemeral range: no other process is given it before the service starts. */
 async function holdAny(host: string): Promise<{ readonly server: Server; readonly port: number }> {
   for (;;) {
     const port = randomInt(10_000, 32_000);

@@ -10,7 +10,7 @@ import { natsUser } from "./own-servers.ts";
 export type StartServers = {
   readonly storeDir: string;
   readonly secrets: Secrets;
-  /** undefined: somebody else runs it. */
+  /** undefined: an external server. */
   readonly nats: { readonly port: number } | undefined;
   readonly postgres: { readonly port: number; readonly database: string } | undefined;
   /** One line for people. */

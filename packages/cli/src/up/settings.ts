@@ -114,7 +114,7 @@ export function readUpSettings(options: UpOptions, given: NodeJS.ProcessEnv): Up
   };
 }
 
-/** What only `up` reads, or reads in its own way. */
+/** Settings that only `up` reads, or reads differently. */
 export function ownSettings(read: SettingsReader) {
   return {
     natsUrl: read.string("nats.url", undefined),
@@ -124,10 +124,10 @@ export function ownSettings(read: SettingsReader) {
   };
 }
 
-/** Everything that is no key of the settings. TAPEDECK_RUN is there inside of `tapedeck run`; nobody sets it. */
+/** Variables that are no settings. `tapedeck run` sets TAPEDECK_RUN itself. */
 const otherVariables: ReadonlySet<string> = new Set(["TAPEDECK_RUN", ...environmentVariables.map(({ name }) => name)]);
 
-/** A misspelt variable would mean nothing, and nobody would notice. */
+/** A misspelt variable would have no effect, and go unnoticed. */
 function strangeVariables(env: NodeJS.ProcessEnv, keys: ReadonlySet<string>): readonly string[] {
   const known = new Set([...otherVariables, ...[...keys].map(envName)]);
   const level = env.TAPEDECK_LOG_LEVEL || "info";
@@ -140,7 +140,7 @@ function strangeVariables(env: NodeJS.ProcessEnv, keys: ReadonlySet<string>): re
   ];
 }
 
-/** They say something of what another flag names, and would mean nothing without that. */
+/** They qualify what another flag names, and have no meaning without it. */
 function strangeFlags(options: UpOptions): readonly string[] {
   const { demo, skaffold, vagrant, rkt, developer, project, hostName, label, redact } = options;
   const orphans = (needed: string, isThere: boolean, flags: Readonly<Record<string, unknown>>) =>
@@ -172,7 +172,7 @@ function flagSources(options: UpOptions): readonly UpSource[] {
 }
 
 /**
- * What the services of this machine are told beside the user's own settings. Durations in a source are told as
+ * The environment of this machine's services beside the user's own settings. Durations in a source are written as
  * people write them.
  */
 export function serviceEnv(

@@ -40,7 +40,7 @@ export async function countWaiting(home: string, to?: string): Promise<number> {
   return new Set(taken.map(({ hello }) => hello.tap)).size;
 }
 
-/** However loopback is written. A spill that does not say whom it is meant for is this machine's. */
+/** Compares addresses, with every form of loopback equal. A spill without a target belongs to this machine. */
 function isMeantFor(own: string): (waiting: Pick<OrphanedSpill, "to">) => boolean {
   return ({ to }) => {
     const [, host = "", port] = /^(.*):(\d+)$/.exec(to ?? "") ?? [];

@@ -86,7 +86,7 @@ export function millis(time: string | null | undefined): number | undefined {
   return Number.isNaN(at) ? undefined : at;
 }
 
-/** "workspace/alice/shop/skaffold" as people say it: "alice/shop". */
+/** The short form of "workspace/alice/shop/skaffold": "alice/shop". */
 export function sourceText(source: string): string {
   const parts = source.split("/");
   return parts.length === 4 ? parts.slice(1, 3).join("/") : source;

@@ -3,10 +3,10 @@ import { firstFailure } from "./loop.ts";
 import { currentLoop, failedSince, groupOf, lastEnded, type Row, usualMs } from "./now.ts";
 import { type Loop, lengthOf, type Step, stepText } from "./step.ts";
 
-/** What a row of Now says. */
+/** The text of a row of Now. */
 export type Headline = {
   readonly sign: "succeeded" | "failed" | "canceled" | "unknown" | "running";
-  /** "deploy", "build web"; empty where the text says all. */
+  /** "deploy", "build web"; empty if the text is complete. */
   readonly step: string;
   readonly text: string;
   /** "for 4 min · 3 loops" */

@@ -6,7 +6,7 @@ export function firstFailure(steps: readonly Step[]): Step | undefined {
   return failed.toSorted((a, b) => (a.endedAt ?? 0) - (b.endedAt ?? 0) || b.startedAt - a.startedAt)[0];
 }
 
-/** Two times this close are of one moment: upstreams tell of an end and the next start one after the other. */
+/** Times this close count as one moment: upstreams report an end and the next start separately. */
 const toleranceMs = 5;
 
 /** The chain of steps that the loop waited for: back from the last end, each time the step that ended last before. */
@@ -24,7 +24,7 @@ export function criticalPath(steps: readonly Step[], now: number): ReadonlySet<S
   }
 }
 
-/** The names by which Skaffold's output says of which phase it is. */
+/** The names by which Skaffold's output refers to its phases. */
 const tasks: Readonly<Record<string, RegExp>> = {
   build: /^Build/,
   test: /^Test/,
@@ -38,7 +38,7 @@ const tasks: Readonly<Record<string, RegExp>> = {
 
 export type LogText = { readonly text: string; readonly task: string; readonly subtask: string };
 
-/** What a step printed. Upstreams that do not say whose output it is: everything. */
+/** The output of a step, or all output for upstreams that do not attribute it. */
 export function logOf(texts: readonly LogText[], step: Pick<Step, "kind" | "subject"> | undefined): string {
   const task = step === undefined ? undefined : tasks[step.kind];
   const isMarked = texts.some((one) => one.task !== "");
@@ -76,13 +76,13 @@ export function ticksOf(lengthMs: number, most: number): readonly number[] {
   return Array.from({ length: Math.floor(lengthMs / step) + 1 }, (_, index) => index * step);
 }
 
-/** What a failed loop says on top: the first is its headline. Empty where nothing is known. */
+/** The texts at the top of a failed loop: the first is its headline. Empty if nothing is known. */
 export function failureTexts(error: string, code: string, output: string): readonly string[] {
   const printed = linesOf(output).map((line) => line.trim());
   const [first = "", ...others] = linesOf(error);
   const own = first.trim();
   const firstError = printed.find(isErrorLine);
-  // The output stands below: what it says is not said twice.
+  // The output stands below, so its texts are not repeated.
   const known = new Set(printed);
   const more = others.filter((line) => !known.has(line.trim()));
   if (firstError === undefined || firstError === own || !saysOnlyThatItFailed(own, code))

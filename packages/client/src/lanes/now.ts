@@ -12,7 +12,7 @@ import {
   timeOf,
 } from "./step.ts";
 
-/** What is known of a source, folded from lists at a position and the events after it. */
+/** A source's row, folded from lists at a position and the events after it. */
 export type Row = {
   /** "workspace/developer/project/upstream" */
   readonly source: string;
@@ -115,7 +115,7 @@ function appsOf(operations: readonly Operation[], session: string | null): Reado
   );
 }
 
-/** What is shown after an event. */
+/** The rows after an event. */
 export function foldNow(now: Now, event: TapedeckEvent): Now {
   const known = now.get(event.source) ?? emptyRow(event.source);
   const row = foldRow({ ...known, lastEventAt: Math.max(known.lastEventAt ?? 0, timeOf(event)) }, event);
@@ -164,7 +164,7 @@ function withLabels(labels: Row["labels"], changed: Row["labels"] = {}): Row["la
   return Object.fromEntries(Object.entries({ ...labels, ...changed }).filter(([, value]) => value !== ""));
 }
 
-/** The loops after the end of their session: no event will tell how those ended that still ran. */
+/** The loops after the end of their session: no event will report how the running ones ended. */
 export function withoutOpen(loops: readonly Loop[], event: TapedeckEvent): readonly Loop[] {
   const isOpen = (one: Step) => one.endedAt === undefined;
   const ended = (one: Step) => ({ endedAt: Math.max(timeOf(event), one.startedAt), outcome: "unknown" as const });
@@ -252,7 +252,7 @@ export function usualMs({ loops }: Pick<Row, "loops">, subject = ""): number | u
   return lengths[Math.floor((lengths.length - 1) / 2)];
 }
 
-/** A row stays in its group for a while, and as long as somebody points at it: nothing jumps while one looks. */
+/** A row stays in its group for a while, and as long as the pointer is on it: nothing jumps under the reader's eyes. */
 export const settleMs = 2_000;
 
 export type PlacedStep = { readonly group: Group; readonly wanted: Group; readonly since: number };

@@ -13,7 +13,7 @@ export type Caller = {
 };
 
 export type Host = {
-  /** What the server answers; undefined: nothing, ever; "reset": the connection ends instead. */
+  /** The server's answer; undefined: none, ever; "reset": the connection ends instead. */
   readonly answer: (rpc: UnaryRpc, request: Buffer, caller: Caller) => Promise<Answer | "reset" | undefined>;
   readonly setEmpty: (isEmpty: boolean) => void;
   readonly setDir: (dir: string) => void;
@@ -101,13 +101,13 @@ class RecordedHost implements Host {
   }
 }
 
-/** What the client saw of it: these two were not the server's words. */
+/** The client's view: these two were not the server's words. */
 function failedPoll(error: RecordedStatus): Answer | "reset" | undefined {
   if (error.code === status.DEADLINE_EXCEEDED) return undefined;
   return error.code === status.UNAVAILABLE ? "reset" : { error };
 }
 
-/** For recordings in which nobody asked. */
+/** For recordings without that call. */
 function infoOf(dir: string): Buffer {
   const info = {
     rkt_version: "1.30.0+git171c416f",

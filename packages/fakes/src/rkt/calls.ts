@@ -10,7 +10,7 @@ export type FakeCall = {
   readonly request: Buffer;
 };
 
-/** The counts of all methods, which go on counting. */
+/** The live counts of all methods. */
 export function countsOfAll(calls: CallCounts<FakeCall>): { readonly [R in Rpc]: CallCount } {
   const all = [...unaryRpcs, ...streamRpcs].map((rpc) => [rpc, calls.of(rpc)] as const);
   return Object.fromEntries(all) as { [R in Rpc]: CallCount };

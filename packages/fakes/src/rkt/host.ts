@@ -15,7 +15,7 @@ import type { RecordedUnary, RecordedUpstream } from "./recording.ts";
 
 export type MadeUpRecording = {
   readonly name?: string;
-  /** What each poll of ListPods is told, in order; with or without manifests. */
+  /** The answers of ListPods, in order; with or without manifests. */
   readonly pods: readonly (readonly Pod[])[];
   readonly images?: readonly (readonly Image[])[];
 };
@@ -27,7 +27,7 @@ export function madeUpRecording({ name = "made-up", pods, images = [] }: MadeUpR
     const bytes = { request: Buffer.from(request), response: Buffer.from(response) };
     rows.push({ kind: "unary", n: rows.length, at: firstPoll + at * 1_000, tookMs: 0, tag, rpc, ...bytes });
   };
-  // The manifests stand in one look at everything, before the polls.
+  // The manifests come from one observation of everything, before the polls.
   const everyPod = new Map(pods.flat().map((pod) => [pod.id, pod]));
   const everyImage = new Map(images.flat().map((image) => [image.id, image]));
   const detail = { filters: [], detail: true };

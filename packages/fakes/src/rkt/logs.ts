@@ -10,9 +10,10 @@ export type LogAnswer = {
 const unsupported = "rkt built without logging support";
 
 /**
- * GetLogs as recorded: the n-th of equal requests (`until_time` means nothing to rkt, a prefix is as good as the id) gets
- * the n-th answer, then the last one again and again. A request that was not made then is answered by the rules of the
- * real one from all lines that were ever told of that pod. A recording without logs is one of a build without them.
+ * GetLogs as recorded: the n-th of equal requests (`until_time` means nothing to rkt, a prefix is as good as the id)
+ * gets the n-th answer, then the last one repeatedly. A request that was not recorded is answered by the rules of the
+ * real one from all lines that were ever returned for that pod. A recording without logs is one of a build without
+ * them.
  */
 export function logAnswers(recording: RecordedUpstream): (request: Buffer) => LogAnswer {
   const rows = recording.rows

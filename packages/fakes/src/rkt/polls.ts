@@ -20,7 +20,7 @@ import {
 /** What is listed, by kind. */
 export type Items = { readonly pods: Pod; readonly images: Image };
 
-/** One look at the host: what ListPods or ListImages was answered. */
+/** One observation of the host: an answer of ListPods or ListImages. */
 export type Poll<K extends InventoryKind> = {
   readonly n: number;
   /** Ms since 1970. */

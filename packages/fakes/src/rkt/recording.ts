@@ -4,7 +4,7 @@ import { ListImagesRequest, ListPodsRequest } from "@tapedeck/proto/rkt/v1alpha/
 import { registry } from "@tapedeck/shared/descriptors/registry";
 import { messageFromJson, readOptionalJsonLines } from "../json-lines.ts";
 
-/** What a real rkt api-service answered, from a folder of recordings (their README describes the files). */
+/** The answers of a real rkt api-service, from a folder of recordings (their README describes the files). */
 export type RecordedUpstream = {
   readonly name: string;
   /** Calls and steps by rising `n`: the order in which they were over. */

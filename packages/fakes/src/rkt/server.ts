@@ -19,11 +19,12 @@ export type FakeRktOptions = {
   /** How much faster than recorded answers and log lines come. Default "max" (they don't wait), 1 if timed. */
   readonly speed?: Speed;
   /**
-   * Absent: stepped, each poll is told the next of the recording. Given: told what is in force now, on a clock that starts
-   * with the fake, with times and pods' ids as if it happened now; in turns without an end unless `loop` is false.
+   * Absent: stepped, each poll gets the next answer of the recording. Given: polls get the current answer, on a clock
+   * that starts with the fake, with times and pod ids as if it happened now; in turns without an end unless `loop` is
+   * false.
    */
   readonly timed?: { readonly loop?: boolean; readonly pauseMs?: number; readonly now?: () => number };
-  /** Stepped: what a new connection is told first is what the one before was told last. Nothing happened meanwhile. */
+  /** Stepped: the first answer on a new connection repeats the last one before it. Nothing happened meanwhile. */
   readonly repeatOnReconnect?: boolean;
   /** Answers instead of the fake, unless it gives undefined. An answered list is not one of the recording's. */
   readonly lie?: (call: FakeCall) => Answer | undefined;
@@ -34,7 +35,7 @@ export type FakeRkt = AsyncDisposable & {
   readonly port: number;
   /** ListPods and ListImages calls that were answered, with an error too. */
   readonly polls: { readonly [K in InventoryKind]: number };
-  /** Stepped: polls of the recording that were told, each counted once. */
+  /** Stepped: the recording's polls that were answered, each counted once. */
   readonly played: { readonly [K in InventoryKind]: number };
   /** All of them; a stepped fake only. */
   readonly allPlayed: Promise<void>;
@@ -50,7 +51,7 @@ export type FakeRkt = AsyncDisposable & {
   readonly hold: (kind: InventoryKind, n?: number) => () => void;
   /** Answers as a host without pods and images (a data directory that is not mounted) while it is true. */
   readonly setEmpty: (isEmpty: boolean) => void;
-  /** The data directory that GetInfo tells from now on. */
+  /** The data directory that GetInfo returns from now on. */
   readonly setDir: (dir: string) => void;
   /** The process is gone: connections are reset, the port refuses. Where the recording stands is kept. */
   readonly goAway: () => Promise<void>;
@@ -61,10 +62,10 @@ export type FakeRkt = AsyncDisposable & {
 };
 
 /**
- * A real gRPC server that answers as a recorded rkt api-service did (docs/upstreams/rkt.md), byte for byte where it can.
- * Manifests, where the recording has them, are there whenever they are asked for. A list with a filter is answered as
- * that same request was recorded; otherwise it is told all that the last poll was told. A poll recorded as
- * DEADLINE_EXCEEDED is never answered, one recorded as UNAVAILABLE resets the connection. Rejects if the port is taken.
+ * A real gRPC server that answers as a recorded rkt api-service did (docs/upstreams/rkt.md), byte for byte where it
+ * can. Manifests that the recording has are available at any time. A list with a filter is answered as that same
+ * request was recorded, otherwise with everything that the last poll returned. A poll recorded as DEADLINE_EXCEEDED is
+ * never answered, one recorded as UNAVAILABLE resets the connection. Rejects if the port is taken.
  */
 export async function startFakeRkt(options: FakeRktOptions): Promise<FakeRkt> {
   const { recording, lie } = options;
@@ -215,7 +216,7 @@ const methods = {
   GetLogs: PublicAPIService.getLogs,
 };
 
-/** The library of the real one says it so. */
+/** The wording of the real server's library. */
 function unreadable({ rpc, request }: FakeCall): Answer | undefined {
   try {
     methods[rpc].requestDeserialize(request);

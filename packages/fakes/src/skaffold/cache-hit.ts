@@ -3,8 +3,8 @@ import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
 /**
- * A recording in which the first artifact that is built after a moment is found in the cache: v2 says that the look into the
- * cache succeeded, and nobody says anything of a build, until the next dev loop. Real recordings have no such case.
+ * A recording in which the first artifact that is built after a moment is found in the cache: v2 reports a cache hit,
+ * and no build is reported, until the next dev loop. Real recordings have no such case.
  */
 export function withCacheHit(recording: RecordedUpstream, from: number): RecordedUpstream {
   const { v1, v2, logs } = recording.messages;
@@ -24,7 +24,7 @@ export function withCacheHit(recording: RecordedUpstream, from: number): Recorde
   };
 }
 
-/** The look succeeds; what the build itself said is left out. */
+/** The lookup succeeds; the build's own events are left out. */
 function hit(message: RecordedMessage, artifact: string, task: string): RecordedMessage[] {
   const event = Event.decode(message.bytes);
   const said = event.event_type;

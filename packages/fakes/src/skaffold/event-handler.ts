@@ -82,7 +82,7 @@ export class EventHandler {
       return [mixReplay?.(this.#log) ?? this.#log.slice(), this.#broken];
     });
     await replay(listener, snapshot);
-    // An error during the replay leaves the listener registered, and nobody reads what it is sent.
+    // An error during the replay leaves the listener registered, and its stream is no longer read.
     if (listener.gone || failure !== undefined) {
       if (leavingInReplayHangs) this.#health.doomed = true;
       else this.#remove(listener);

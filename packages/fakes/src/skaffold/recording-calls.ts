@@ -44,7 +44,7 @@ const packages = {
   v2: { service: "/proto.v2.SkaffoldV2Service/", messages: "proto.v2." },
 };
 
-/** Leaves out what only HTTP can say (bad JSON, unknown paths) and calls of gRPC methods that do not exist. */
+/** Leaves out what exists only over HTTP (bad JSON, unknown paths) and calls of gRPC methods that do not exist. */
 export function readCalls(lines: readonly CallLine[]): RecordedCall[] {
   return lines.flatMap((line) => readHttpCall(line) ?? readGrpcCall(line) ?? []);
 }

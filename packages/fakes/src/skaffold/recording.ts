@@ -7,7 +7,7 @@ import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
 import { readOptionalJsonLines } from "../json-lines.ts";
 import { type RecordedCall, readCalls } from "./recording-calls.ts";
 
-/** What a real Skaffold process said, from a folder of recordings (their README describes the files). */
+/** The events of a real Skaffold process, from a folder of recordings (their README describes the files). */
 export type RecordedUpstream = {
   readonly name: string;
   /** "v2.14.2". */

@@ -26,7 +26,7 @@ export type FakeSkaffoldOptions = {
   readonly mixReplays?: number;
   /** What GetState answers instead: a server that lies about itself. With `loop` by default one that is always at work. */
   readonly lie?: (api: Api, state: Buffer) => Buffer;
-  /** What is said instead of a recorded message; asked when it is said. */
+  /** Gives the bytes to send instead of a recorded message; called when it is sent. */
   readonly saying?: (channel: Channel, message: RecordedMessage) => Buffer;
   /** Plays the later dev loops again and again, as if now, with this pause (on the recording's clock) between. */
   readonly loop?: Loop;
@@ -36,7 +36,7 @@ export type FakeSkaffold = AsyncDisposable &
   Pick<Playback, "play" | "playUntil" | "pause" | "resume" | "setSpeed" | "played"> & {
     readonly address: string;
     readonly port: number;
-    /** Messages so far, which whoever is connected has or will get; `played` counts the end of a stream, too. */
+    /** Messages sent so far, which every connected reader has or will get; `played` counts the end of a stream, too. */
     readonly said: Readonly<Record<Channel, number>>;
     readonly health: Readonly<Record<Channel, HandlerHealth>>;
     /** Channels that hang for ever because a reader left in its replay. */
@@ -61,9 +61,8 @@ export type FakeSkaffold = AsyncDisposable &
 const farewellMs = 1_000;
 
 /**
- * A real gRPC server that says what a recorded Skaffold process said, byte for byte, and behaves as that process did
- * (docs/upstreams/skaffold.md).
- * Nothing happens before `play`. Rejects if the port is taken.
+ * A real gRPC server that sends the recorded events of a Skaffold process, byte for byte, and behaves as that process
+ * did (docs/upstreams/skaffold.md). Nothing happens before `play`. Rejects if the port is taken.
  */
 export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<FakeSkaffold> {
   const { recording, speed = "max", leavingInReplayHangs = true, mixReplays, loop, saying } = options;
@@ -195,7 +194,7 @@ function cuesOf({ recording, handlers, loop, saying = (_, { bytes }) => bytes }:
     const happen = async () => {
       if (startsLoop) handlers.logs.clear();
       await handlers[channel].handOver(bytes());
-      // What v2 said after it broke was heard by nobody, but it went on beside v1: something stands in for it.
+      // v2's events after its break are unknown, but it continued beside v1: an empty message stands in for them.
       if (channel === "v1" && recording.ends.v2 !== undefined && handlers.v2.health.doomed) {
         await handlers.v2.handOver(Buffer.alloc(0));
       }

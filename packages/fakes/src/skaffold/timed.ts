@@ -6,7 +6,7 @@ import { withCacheHit } from "./cache-hit.ts";
 import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
 export type Pass = Readonly<Record<Channel, readonly PassMessage[]>>;
-/** `at` goes on over all passes, on the recording's clock; `stamped` gives the message as if it were said right now. */
+/** `at` continues over all passes, on the recording's clock; `stamped` gives the message as if it were sent now. */
 export type PassMessage = { readonly at: number; readonly bytes: Buffer; readonly stamped: () => Buffer };
 
 export type Loop = {
@@ -17,8 +17,8 @@ export type Loop = {
 };
 
 /**
- * A recording as one process that goes on and on: once as recorded, then its later dev loops again and again with
- * rising iterations, in a varying pace. Times in the messages are those of the playing, so durations look real.
+ * A recording as one endless process: once as recorded, then its later dev loops repeatedly with rising iterations, in
+ * a varying pace. Times in the messages are those of the playing, so durations look real.
  */
 export function* loopPasses(recording: RecordedUpstream, { pauseMs, cacheHits = false }: Loop): Generator<Pass, never> {
   const { from, to, loops } = repeatedPart(recording);
@@ -50,13 +50,13 @@ function pass(recording: RecordedUpstream, stamp: Stamp, move: (at: number) => n
   return { v1: part("v1"), v2: part("v2"), logs: part("logs") };
 }
 
-/** All loops but the first, or the only one; without what was said when the process was told to stop. */
+/** All loops but the first, or the only one; without what was sent when the process was asked to stop. */
 function repeatedPart(recording: RecordedUpstream): { from: number; to: number; loops: number } {
   const starts = recording.messages.v1.flatMap(({ at, bytes }) =>
     loopOf(bytes)?.status === "In Progress" ? [at] : [],
   );
   const from = starts[1] ?? starts[0] ?? 0;
-  // v2 tells of the same start a moment before or after v1.
+  // v2 reports the same start a moment before or after v1.
   const earlier = recording.messages.v2.find(({ at, bytes }) => Math.abs(at - from) < 50 && startsLoop(bytes))?.at;
   const lastEnd = recording.messages.v1.findLast(({ bytes }) => /Succeeded|Failed/.test(loopOf(bytes)?.status ?? ""));
   const stop = recording.timeline.find(({ what }) => what.startsWith("SIG"))?.at ?? Number.POSITIVE_INFINITY;

@@ -5,7 +5,7 @@ export type FakeCall = {
   readonly peer: string;
   /** Empty for streams of the client. */
   readonly request: Buffer;
-  /** What a client said beside it: "client-api-protocol" and so on. */
+  /** The client's metadata: "client-api-protocol" and so on. */
   readonly metadata: Readonly<Record<string, unknown>>;
 };
 

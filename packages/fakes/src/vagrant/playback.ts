@@ -11,9 +11,9 @@ export type Playback = {
   readonly steps: readonly RecordedStep[];
   /** How many of them are done. */
   readonly done: () => number;
-  /** Does the next one; undefined if all are done. Streams have been told of it when this returns. */
+  /** Runs the next one; undefined if all are done. Streams have been notified when this returns. */
   readonly next: () => RecordedStep | undefined;
-  /** What the call of row `n` was answered; undefined if it was refused or is not done. */
+  /** The answer of the call of row `n`; undefined if it was refused or is not done. */
   readonly answer: (n: number) => Buffer | undefined;
   /** Does all steps of rows up to this one. */
   readonly to: (n: number) => void;
@@ -24,7 +24,7 @@ export type Playback = {
   readonly run: (options: { readonly speed: number | "max"; readonly signal?: AbortSignal }) => Promise<void>;
 };
 
-/** What a run needs of a server. */
+/** The parts of a server that a run needs. */
 export type PlayedServer = {
   readonly database: Database;
   readonly stamps: Stamps;

@@ -70,7 +70,7 @@ export class VagrantProcess {
     void this.goAway();
   };
 
-  /** What a test does happens in the process too, and can end it. */
+  /** A test's actions happen in the process too, and can end it. */
   inside<T>(act: () => T): T {
     if (!this.#isUp) throw new Error("the process is gone");
     try {

@@ -2,8 +2,8 @@ import { type Metadata, status } from "@grpc/grpc-js";
 import { Refusal } from "./status.ts";
 
 /**
- * What the server says to a call before it looks at it: every method but GetVersionInfo needs "client-api-protocol" with
- * "MIN,CURRENT", once, and both sides know version 1 only. What comes after the two numbers is not looked at.
+ * The server's check of a call's metadata: every method but GetVersionInfo needs "client-api-protocol" with
+ * "MIN,CURRENT", once, and both sides know version 1 only. Anything after the two numbers is ignored.
  */
 export function checkProtocol(metadata: Metadata): void {
   const given = metadata.get("client-api-protocol").map(String);

@@ -3,10 +3,10 @@ import type { DescMethod, JsonObject } from "@bufbuild/protobuf";
 import { registry } from "@tapedeck/shared/descriptors/registry";
 import { messageFromJson, readJsonLines, readOptionalJsonLines } from "../json-lines.ts";
 
-/** What a real Vagrant server answered, from a file of samples (the README beside them describes the lines). */
+/** The answers of a real Vagrant server, from a file of samples (the README beside them describes the lines). */
 export type RecordedUpstream = {
   readonly name: string;
-  /** What the file says of itself. */
+  /** The file's description of itself. */
   readonly about: readonly string[];
   /** Calls and messages in the order in which they were over. */
   readonly rows: readonly Row[];

@@ -31,7 +31,7 @@ export type FakeVagrantOptions = {
   readonly lie?: (call: FakeCall) => Answer | undefined;
 };
 
-/** What a GetJobStream tells: its states, or its output. */
+/** A part of a GetJobStream: its states, or its output. */
 export type StreamPart = "states" | "output";
 
 export type FakeVagrant = AsyncDisposable & {
@@ -50,8 +50,8 @@ export type FakeVagrant = AsyncDisposable & {
   /** Calls of this method are not answered before the function returned is called. */
   readonly hold: (rpc: string) => () => void;
   /**
-   * GetJobStreams say nothing of this before the function returned is called, and then what is so by then: states
-   * between are skipped, and live output of a job that is over by then is lost to a stream that had begun to tell it.
+   * GetJobStreams send nothing of this until the returned function is called, and then only what holds by then: states
+   * between are skipped, and live output of a job that is over by then is lost to a stream that had begun to send it.
    */
   readonly holdStreams: (part: StreamPart) => () => void;
   /** GetJobStreams that are open. */
@@ -79,7 +79,7 @@ export type FakeVagrant = AsyncDisposable & {
    * because of a job that can't be read.
    */
   readonly restart: () => Promise<void>;
-  /** What the recording's client and runner did, to be done here step by step. */
+  /** Plays the recorded client and runner step by step. */
   readonly playSample: (recording: RecordedUpstream) => Playback;
   /** Such steps as if they happened now, with new ids; `names` has the ids here by those in the steps, and learns. */
   readonly playAsNow: (steps: readonly RecordedStep[], names: Map<string, string>) => Playback;
@@ -149,7 +149,7 @@ export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promis
   };
 }
 
-/** What the open GetJobStreams may not say at the moment. */
+/** The parts that open GetJobStreams may not send at the moment. */
 class HeldStreams {
   readonly #streams: ReadonlySet<JobStream>;
   readonly #holders = { states: 0, output: 0 };

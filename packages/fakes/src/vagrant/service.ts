@@ -55,7 +55,7 @@ type AnyStream = AnyCall & { emit(event: "error", cause: object): boolean };
 
 const none: Buffer = Buffer.alloc(0);
 
-/** What the server does with each call. A Panic of any of them ends it without an answer. */
+/** The server's implementation of each call. A Panic in any of them ends it without an answer. */
 export function implementation(options: ServerOptions): UntypedServiceImplementation {
   const { database, jobs } = options;
   const calls = new AnsweredCalls(options);
@@ -111,7 +111,7 @@ class AnsweredCalls {
     };
   }
 
-  /** Lets the method talk once the metadata are right; whatever it throws or fails with, the client hears of. */
+  /** Runs the method once the metadata are right, and reports its errors to the client. */
   stream<Call extends AnyStream>(
     rpc: string,
     talk: (call: Call, talking: Talking) => void,
@@ -142,7 +142,7 @@ class AnsweredCalls {
     return { made, over };
   }
 
-  /** What the client gets to hear of it; nothing if it has ended the process. */
+  /** The error as the client gets it; undefined if it has ended the process. */
   #heard(cause: unknown): { code: status; details: string } | undefined {
     if (cause instanceof Panic) {
       this.#options.crash(cause.message);

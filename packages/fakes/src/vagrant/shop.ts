@@ -21,7 +21,7 @@ export type Shop = {
   readonly runner: string;
   /** Makes or changes a target; gives its resource_id. */
   readonly target: (target: Partial<Target>) => string;
-  /** A job with the command "up", or what is said instead; gives its id. */
+  /** Queues a job with the command "up" unless given otherwise; returns its id. */
   readonly queue: (job?: Partial<Job>, expiresIn?: string) => string;
   /** A job that a runner has acked. */
   readonly run: (job?: Partial<Job>) => string;

@@ -11,7 +11,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What ends the process of the real server; nobody gets an answer any more. */
+/** An error that ends the process of the real server, so that no call is answered any more. */
 export class Panic extends Error {
   override readonly name = "Panic";
 }

@@ -55,7 +55,7 @@ export type CallStep = {
 };
 
 /**
- * The steps of a recording by rising `n`. What the runner said of a job is not recorded, so it is read from the first
+ * The steps of a recording by rising `n`. The runner's own messages are not recorded, so they are read from the first
  * stream of that job.
  */
 export function stepsOf({ rows }: RecordedUpstream): RecordedStep[] {
@@ -129,7 +129,7 @@ export function subjectOf(rpc: string, response: Buffer, rows: readonly Row[] = 
   }
 }
 
-/** What was made because this Find did not find it. */
+/** The record that was created because this Find did not find it. */
 function madeAfter(rows: readonly Row[], { n, rpc }: Row): string | undefined {
   const upsert = rpc.replace("Find", "Upsert");
   const row = rows.find((each) => each.n > n && each.rpc === upsert);

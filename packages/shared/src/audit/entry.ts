@@ -1,6 +1,8 @@
 import { z } from "zod";
 
-/** What the audit log records: who came in, and what changed something or took much away. Reading is not recorded. */
+/**
+ * The actions in the audit log: sign-ins, and whatever changed something or took much away. Reading is not recorded.
+ */
 export const auditActions = [
   "sign-in.accepted",
   "sign-in.refused",
@@ -27,11 +29,11 @@ export const auditEntry = z.object({
   action: z.enum(auditActions),
   /** The name of a token, "alice (sso.example)" for a person of the identity provider, an address, or who is on the machine itself. */
   who: z.string(),
-  /** The workspace that it concerns; "-" for none, as of somebody who was refused. */
+  /** The workspace that it concerns; "-" for none, such as that of a refused caller. */
   workspace: z.string(),
   /** The id of the token, or issuer and subject of the person. */
   by: z.string().optional(),
-  /** What it was done to, by the action: docs/team.md lists it. */
+  /** The object of the action: docs/team.md lists it. */
   about: z.record(z.string(), z.union([z.string(), z.number(), z.array(z.string())])),
 });
 

@@ -19,11 +19,11 @@ export type MappedStrings = {
 
 /**
  * Overwrites text inside the string fields of an encoded message, in place and with the same number of bytes, so that
- * every length, number, unknown field and the order of it all stay what the sender made them.
- * `path` has the names of the .proto files with dots, such as `skaffoldLogEvent.message`; maps have `.key` and `.value`;
- * an item of a list has the name of the list. A string that comes twice is looked at twice. Fields of type bytes and
- * unknown fields are left alone. Time is linear in the size of the message, plus what the mapper needs.
- * Throws a RangeError if a new text has another length, and what the mapper throws.
+ * every length, number, unknown field and their order stay as the sender made them. `path` has the names of the .proto
+ * files with dots, such as `skaffoldLogEvent.message`; maps have `.key` and `.value`; an item of a list has the name of
+ * the list. A string that occurs twice is visited twice. Fields of type bytes and unknown fields are left alone. Time
+ * is linear in the size of the message, plus what the mapper needs. Throws a RangeError if a new text has another
+ * length, and the mapper's errors.
  */
 export function mapStringFields(desc: DescMessage, bytes: Uint8Array, map: StringMapper): MappedStrings {
   const source = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -22,8 +22,8 @@ export function messageType(name: string): DescMessage {
 
 function loadRegistry(): FileRegistry {
   const set = fromBinary(FileDescriptorSetSchema, descriptorBytes());
-  // What an upstream has sent must stay readable even if its text is not UTF-8: bad bytes become U+FFFD, as in the
-  // generated code, instead of an error. There is no other switch for it than the feature in the description.
+  // An upstream's message must stay readable even if its text is not UTF-8: bad bytes become U+FFFD, as in the
+  // generated code, instead of an error. The feature in the descriptor is the only switch for it.
   const features = create(FeatureSetSchema, { utf8Validation: FeatureSet_Utf8Validation.NONE });
   for (const file of set.file) {
     file.options ??= create(FileOptionsSchema);

@@ -35,7 +35,7 @@ export type ErrorDetails = {
 
 export type TapedeckErrorOptions = ErrorOptions & { readonly retryAfter?: number };
 
-/** An error that a client may see: says what was wrong and what to do. */
+/** An error that a client may see: what was wrong and how to fix it. */
 export class TapedeckError extends Error {
   override name = "TapedeckError";
   readonly code: ErrorCode;

@@ -76,7 +76,7 @@ export function writeEventJson(
   return `${json}}`;
 }
 
-/** What needs no escapes: printable ASCII without quotation marks and backslashes. */
+/** Text that needs no escapes: printable ASCII without quotation marks and backslashes. */
 const plain = /^[ !#-[\]-~]*$/;
 
 function text(value: string): string {

@@ -1,6 +1,6 @@
 /** Every kind of event, "noun.verb", grouped by family. The noun is the last token of the log's subject. */
 export const kinds = [
-  // source and session: what Tapedeck says about what it records
+  // source and session: Tapedeck's own events about what it records
   "source.added",
   "source.checkpoint",
   "session.started",
@@ -8,7 +8,7 @@ export const kinds = [
   "session.labelled", // labels that changed after its start: a dev loop began on another branch or commit
   "session.described", // the upstream's own state at a moment
   "session.ended",
-  "session.lost", // recording has ended: nobody observed how or when the session did
+  "session.lost", // recording has ended: how and when the session ended was not observed
   "session.gap", // something may be missing between two known points
   "session.gap_filled", // what an open gap missed has been recorded since
   "session.erased",

@@ -17,26 +17,26 @@ export type ForeignSession = {
 };
 
 /**
- * Takes a session's events one after the other, and says what is wrong with the first that can't be the next one. What
- * passes harms no reader of the log, whoever made it up: names and numbers are such as they take. Kinds that are not
- * known here pass, as those of a later version.
+ * Takes a session's events in order, and describes what is wrong with the first that cannot be the next one. Events
+ * that pass harm no reader of the log, whoever made them up: names and numbers are within readers' bounds. Unknown
+ * kinds pass, as those of a later version.
  */
 export type SessionCheck = {
   /** Undefined: it can be the next one. Nothing more may be asked after a problem. */
   next(event: Event): string | undefined;
-  /** What is wrong with the session as a whole. */
+  /** The problem with the session as a whole. */
   end(): string | undefined;
   readonly events: number;
-  /** The id under which it was recorded first, as its first event says; undefined before that. */
+  /** The id under which it was recorded first, from its first event; undefined before that. */
   readonly origin: string | undefined;
   /** By channel: how many events are missing so far. */
   readonly holes: Readonly<Record<string, number>>;
-  /** It has begun, or was gone on with, after its last end. */
+  /** It has begun, or was continued, after its last end. */
   readonly isOpen: boolean;
 };
 
 const ownChannel = "tapedeck";
-/** Told by Tapedeck alone: whoever reads them does not look at the channel. */
+/** Emitted by Tapedeck alone: readers ignore their channel. */
 const ownKinds: ReadonlySet<string> = new Set([
   ...["session.started", "session.identified", "session.labelled", "session.described", "session.ended"],
   ...["session.lost", "session.gap", "session.gap_filled"],
@@ -50,7 +50,7 @@ const largestInt = 2 ** 31 - 1;
 /** How far the clock that gave the session its id may be ahead. */
 const clockMs = 24 * 3_600_000;
 
-/** What is wrong with the id of a session: it must not be younger than the present, or none could follow it. */
+/** The problem with a session's id: it must not be in the future, or no session could follow it. */
 export function sessionProblem(session: string, now = Date.now()): string | undefined {
   if (!ulid.test(session)) return `${quoted(session)} is not the id of a session`;
   return decodeTime(session) > now + clockMs ? `session ${session} begins in the future` : undefined;
@@ -150,7 +150,7 @@ class InOrderCheck implements SessionCheck {
   }
 }
 
-/** Columns and subjects take no more than this of what record itself counts, and Tapedeck's APIs must be able to say it. */
+/** The bounds of columns and subjects on what record itself counts; Tapedeck's APIs must be able to express it. */
 function fields(event: Event): string | undefined {
   const { part, redacted, operation, original = Original.create() } = event;
   for (const [name, number] of Object.entries({ part, redacted, runner: operation?.runner, loop: operation?.loop })) {

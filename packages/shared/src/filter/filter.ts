@@ -5,8 +5,8 @@ import { outcomeNames } from "../events/names.ts";
 import { namePart } from "../source.ts";
 
 /**
- * What a subscriber or a list wants (docs/api.md#one-filter): fields are ANDed, values in a field ORed; an absent field
- * is anything. It means the same live, in history and in SQL.
+ * The filter of a subscriber or a list (docs/api.md#one-filter): fields are ANDed, values in a field ORed; an absent
+ * field matches anything. It means the same live, in history and in SQL.
  */
 export type Filter = { readonly [Field in FilterField]?: readonly string[] };
 
@@ -104,7 +104,7 @@ function isAbout(wanted: string, { subject, operation }: Event): boolean {
   return wanted === subject || wanted === operation?.subject;
 }
 
-/** `developer/project` and `developer/project/upstream` leave out what a full name says too. */
+/** `developer/project` and `developer/project/upstream` omit parts of a full name. */
 function isSource(wanted: string, source: string): boolean {
   switch (wanted.split("/").length) {
     case 4:

@@ -64,8 +64,8 @@ export async function backUpLog(
 }
 
 /**
- * Makes the log from a snapshot, where there is none. It is another log from its last event on: it gets an epoch of its
- * own, and positions of the old one stay valid as far as the backup goes.
+ * Creates the log from a snapshot, where there is none. It is another log from its last event on: it gets its own
+ * epoch, and positions of the old one stay valid as far as the backup reaches.
  * @throws BackupError
  */
 export async function restoreLog(

@@ -3,7 +3,7 @@ import { indexesPerMessage } from "./offset.ts";
 
 /** The body of a message of the log is a RecordBatch (proto/tapedeck/v1/log.proto), made of events that are encoded already. */
 
-/** What one message takes. A larger event, or several that belong together, goes alone. */
+/** The bounds of one message. A larger event, or several that belong together, gets its own. */
 export const batchLimits = { events: indexesPerMessage, bytes: 64 * 1024 } as const;
 
 /** Tag of RecordBatch.events. */
@@ -61,7 +61,7 @@ export function eventEnds(body: Uint8Array): readonly number[] {
   return ends;
 }
 
-/** What filters ask of an event first. It stands at the beginning, so that the rest need not be read. */
+/** The fields that filters read first. They stand at the beginning, so that the rest need not be read. */
 export function labelsOf(event: Uint8Array): { readonly channel: string; readonly kind: string } {
   const fields = new Fields(event);
   const bytes = asBuffer(event);

@@ -15,7 +15,7 @@ export type RecordedEvent = {
   readonly event: Event;
 };
 
-/** An event as a message of the log holds it: decoded only when somebody wants more than its bytes. */
+/** An event as a message of the log holds it: decoded only when more than its bytes is needed. */
 export type HeldEvent = {
   readonly offset: Offset;
   readonly subject: string;
@@ -27,7 +27,10 @@ export type HeldEvent = {
   decode(): RecordedEvent | undefined;
 };
 
-/** What the writer keeps with every message, so that the log itself is the checkpoint. The cursor is that of its last event. */
+/**
+ * The mark that the writer keeps with every message, so that the log itself is the checkpoint. The cursor is that of
+ * its last event.
+ */
 export type WriterMark = {
   /** ULID of the writing ingest instance. */
   readonly writer: string;
@@ -45,7 +48,7 @@ export type Cursor = {
   readonly settled?: readonly string[];
   /** After how many seconds text goes that is written with this event or between it and the next that stays; absent: never. */
   readonly textTtl?: number;
-  /** How many events of the source were written to stay, the carrying one included; absent where nobody counts. */
+  /** How many events of the source were written to stay, the carrying one included; absent if they are not counted. */
   readonly kept?: number;
   /** How many events of each channel of the session were written to go with `textTtl`; absent without it. */
   readonly texts?: Readonly<Record<string, number>>;
@@ -126,8 +129,8 @@ export type LogBounds = {
 export type ReadFrom = { readonly afterOffset: Offset; readonly subjects: readonly string[] };
 
 /**
- * The reading half of the log. What asks once (bounds, now, lastMatch, firstSince) rejects with TapedeckError not_ready when
- * the log can't be reached; what streams (history, follow) waits and goes on.
+ * The reading half of the log. Single questions (bounds, now, lastMatch, firstSince) reject with TapedeckError
+ * not_ready when the log can't be reached; streams (history, follow) wait and continue.
  */
 export type LogReader = {
   readonly epoch: string;
@@ -150,15 +153,17 @@ export type LogReader = {
   /** The first event recorded at or after the moment; undefined when none is. */
   firstSince(time: Date): Promise<Offset | undefined>;
   /**
-   * Everything after `afterOffset` that matches, in order, once each; ends when `untilOffset` (inclusive) or the log's end
-   * has been passed. Waits while the log is away and goes on by itself; ends early, without an error, when the signal aborts.
+   * Everything after `afterOffset` that matches, in order, once each; ends when `untilOffset` (inclusive) or the log's
+   * end has been passed. Waits while the log is away and continues by itself; ends early, without an error, when the
+   * signal aborts.
    */
   history(from: ReadFrom, untilOffset: Offset, signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
   /**
-   * History, then live, in order, once each, without an end. `caughtUp` is called once, when the live tail is joined, with
-   * the log's end of that moment. Waits while the log is away and goes on by itself; ends, without an error, when the
-   * signal aborts. A consumer that stops asking costs nothing but a number: what it misses is read from the log later.
-   * @throws LogReplacedError when the stream is made anew under it (another epoch, or an earlier end)
+   * History, then live, in order, once each, without an end. `caughtUp` is called once, when the live tail is joined,
+   * with the log's end of that moment. Waits while the log is away and continues by itself; ends, without an error,
+   * when the signal aborts. A consumer that stops asking costs nothing but a number: what it misses is read from the
+   * log later.
+   * @throws LogReplacedError when the stream is replaced under it (another epoch, or an earlier end)
    */
   follow(from: ReadFrom, options: FollowOptions): AsyncGenerator<RecordedEvent, void>;
   /** Like `history`, for those who read much: what is at hand comes together. No batch is empty. */

@@ -1,6 +1,6 @@
 declare const unit: unique symbol;
 
-/** Number of a message in the log's stream: 1, 2, 3 … An offset is not one, and the compiler says so. */
+/** Number of a message in the log's stream: 1, 2, 3 … An offset is a different type for the compiler. */
 export type Sequence = number & { readonly [unit]?: "sequence" };
 
 /**
@@ -41,14 +41,14 @@ export function storedOffset(stored: number): Offset {
   return stored as Offset;
 }
 
-/** What is read after it begins with the event at the offset. */
+/** The offset after which reading begins with the event at the given one. */
 export function justBefore(offset: Offset): Offset {
   return indexOf(offset) === 0
     ? endOf(Math.max(0, sequenceOf(offset) - 1))
     : offsetOf(sequenceOf(offset), indexOf(offset) - 1);
 }
 
-/** What is read after it and up to `offset` is what the last `messages` messages hold up to there. */
+/** The offset after which the last `messages` messages up to `offset` are read. */
 export function messagesBefore(offset: Offset, messages: number): Offset {
   return endOf(Math.max(0, sequenceOf(offset) - messages));
 }

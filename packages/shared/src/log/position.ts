@@ -42,7 +42,7 @@ export function positionBefore(text: string): string | undefined {
 
 const formerlyWritten = /^[a-z0-9]{6}-(0|[1-9][0-9]{0,15})$/;
 
-/** What is wrong with a position as earlier versions wrote it ("t3k9x2-10482"); undefined for any other text. */
+/** The refusal of a position in the form of earlier versions ("t3k9x2-10482"); undefined for any other text. */
 export function refusalOfFormer(text: string): string | undefined {
   if (parsePosition(text) !== undefined || !formerlyWritten.test(text)) return undefined;
   return 'is a position of an earlier version, and positions have changed: begin again at "start" or a time';

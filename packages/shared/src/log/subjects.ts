@@ -8,7 +8,7 @@ export const streamName = "TAPEDECK";
 const root = "tapedeck.v2";
 const observedRoot = "tapedeck.observed";
 
-/** The channel of what Tapedeck itself says. */
+/** The channel of Tapedeck's own events. */
 const ownChannel = "tapedeck";
 
 /** Takes the place of the channel in the subject of messages with the upstream's frames. */
@@ -21,16 +21,16 @@ export type RetentionClass = "facts" | "text";
 const textNouns: readonly string[] = ["log", "terminal"];
 
 /**
- * What an event is called in filters: tapedeck.v2.<workspace>.<developer>.<project>.<upstream>.<channel>.<kind noun>. A
- * message holds several events, so its own subject says less; see messageSubject.
+ * An event's name in filters: tapedeck.v2.<workspace>.<developer>.<project>.<upstream>.<channel>.<kind noun>. A message
+ * holds several events, so its own subject is less specific; see messageSubject.
  */
 export function eventSubject(source: SourceName, channel: string, kind: string): string {
   return `${sourceSubject(source)}.${channel}.${kindNoun(kind)}`;
 }
 
 /**
- * Subject of the message for an event: …<upstream>.frames.<class> for what the upstream told, on all channels. What Tapedeck
- * itself says is rare, and looked up by what it is about: …<upstream>.tapedeck.<kind noun>.
+ * Subject of the message for an event: …<upstream>.frames.<class> for the upstream's own, on all channels. Tapedeck's
+ * own events are rare, and looked up by their noun: …<upstream>.tapedeck.<kind noun>.
  */
 export function messageSubject(source: SourceName, channel: string, kind: string, retention: RetentionClass): string {
   return channel === ownChannel

@@ -7,9 +7,9 @@ const codes: ReadonlySet<unknown> = new Set([
 ]);
 
 /**
- * Keeps the process alive when a socket fails that nobody listens to any more. The NATS client (3.4.0) takes its
- * listeners from a socket that it discards, and may still write to it in the same turn; the error concerns nobody, the
- * client connects again, but Node would end the process. Every other uncaught error ends it as before.
+ * Keeps the process alive when a discarded socket fails. The NATS client (3.4.0) removes its listeners from a socket
+ * that it discards, and may still write to it in the same turn. The error is harmless and the client reconnects, but
+ * Node would end the process. Every other uncaught error ends it as before.
  */
 export function surviveDiscardedSockets(report: (error: Error) => void, fatal: (error: unknown) => void): void {
   process.on("uncaughtException", (error) => {

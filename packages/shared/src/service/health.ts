@@ -74,7 +74,7 @@ export async function startHealthServer(
   options: HealthAddress & {
     readonly checks: Readonly<Record<string, ReadinessCheck>>;
     readonly metrics: Registry;
-    /** What operators should know although the service can serve; shown by /readyz if there is anything. */
+    /** Information for operators although the service can serve; shown by /readyz if there is any. */
     readonly details?: () => Readonly<Record<string, unknown>>;
   },
 ): Promise<HealthServer> {

@@ -1,7 +1,7 @@
 import { type ELDHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { Gauge, type Registry } from "@prometheus-io/client";
 
-/** A hold is told for so long at least, and for twice as long at most, to everyone who reads. */
+/** Every reader gets a hold for so long at least, and for twice as long at most. */
 const windowMs = 60_000;
 
 const gauges: Readonly<Record<string, readonly [help: string, of: (delays: ELDHistogram) => number]>> = {
@@ -16,7 +16,7 @@ const gauges: Readonly<Record<string, readonly [help: string, of: (delays: ELDHi
 
 /**
  * How long the turns of the event loop took, under the names of the client's own metrics, which it replaces: those take
- * a timer that wakes the process 100 times a second, and each read forgets what came before, whoever else reads.
+ * a timer that wakes the process 100 times a second, and each read resets them for every other reader.
  */
 export function reportLoopDelay(register: Registry): void {
   const delays = new RecentDelays(windowMs);
@@ -26,7 +26,7 @@ export function reportLoopDelay(register: Registry): void {
     new Gauge({
       ...{ name: fullName, help, registers: [register] },
       collect() {
-        // The smallest and the mean value of nothing are no numbers to tell.
+        // The smallest and the mean value of an empty set are no numbers.
         this.set(delays.recorded.count === 0 ? 0 : of(delays.recorded) / 1e9);
       },
     });

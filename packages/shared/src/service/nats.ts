@@ -11,7 +11,7 @@ export type NatsSettings = {
   readonly ca?: string | undefined;
   /** The server is known to sync every message to disk; it can't be asked. */
   readonly syncAlways?: boolean | undefined;
-  /** Where the server keeps its data, where that is on this machine: tells when the disk is full. */
+  /** The server's data folder, if it is on this machine: used to detect a full disk. */
   readonly storeDir?: string | undefined;
   /** How many servers of a cluster keep each stream. A stream that has more keeps them. Default 1. */
   readonly replicas?: number | undefined;
@@ -52,7 +52,7 @@ export function natsSettings(read: SettingsReader): NatsSettings {
   };
 }
 
-/** What the inboxes of a connection begin with, where that is not NATS's usual `_INBOX`. */
+/** The prefix of a connection's inboxes, if it is not NATS's usual `_INBOX`. */
 const inboxPrefixes = new WeakMap<NatsConnection, string>();
 
 /**
@@ -79,8 +79,8 @@ export function natsHosts(url: string): string {
 }
 
 /**
- * Rejects when the server is away or refuses us, so that the caller can say so before it tries again. Once there, the
- * connection comes back by itself for ever, from refusals too.
+ * Rejects when the server is away or refuses the connection, so that the caller can report it before the next try. Once
+ * established, the connection always comes back by itself, after refusals too.
  */
 export async function connectNats(name: string, settings: NatsSettings, log: Logger): Promise<NatsConnection> {
   const { url, user, password, ca } = settings;

@@ -1,12 +1,12 @@
 import { isLoopback } from "./loopback.ts";
 import type { SettingsReader } from "./settings.ts";
 
-/** Everything that will listen: which setting says it, and the host. */
+/** A listener: its setting and its host. */
 export type Host = readonly [key: string, host: string];
 
 /**
- * A problem for each host beyond loopback, unless what it needs there is configured (`lacks` undefined), or
- * `insecure: true` says that it is to be open all the same.
+ * A problem for each host beyond loopback, unless its requirements are configured (`lacks` undefined), or `insecure:
+ * true` allows it to be open.
  */
 export function refuseOpenHosts(read: SettingsReader, hosts: readonly Host[], lacks: string | undefined): void {
   const isInsecure = read.boolean("insecure", false, {
@@ -22,7 +22,7 @@ export function refuseOpenHosts(read: SettingsReader, hosts: readonly Host[], la
   }
 }
 
-/** What a port that is for Tapedeck's own services lacks: the key by which they know each other. */
+/** What a port for Tapedeck's own services lacks: the key by which they authenticate each other. */
 export function servicesOnly(servicesKey: string): string | undefined {
   return servicesKey === "" ? "services.key (it is for Tapedeck's own services only)" : undefined;
 }

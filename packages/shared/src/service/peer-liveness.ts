@@ -5,12 +5,12 @@
 const lostWithinMs = 30_000;
 /** A recorder that was cut off by a fault of the network or a restart of ours is back by then. */
 const noticeMs = 15_000;
-/** For the way from the gateway to ingest, and for what the log says of the source. */
+/** For the path from the gateway to ingest, and for what the log has of the source. */
 const slackMs = 1_000;
 
 export const recorderTimeouts = { lostWithinMs, noticeMs, slackMs } as const;
 
-/** When a peer that says nothing is asked for a sign of life, and when it counts as gone. Milliseconds. */
+/** When a silent peer is pinged, and when it counts as gone. Milliseconds. */
 export type Liveness = { readonly quietMs: number; readonly silentMs: number };
 
 /**

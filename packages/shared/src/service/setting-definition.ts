@@ -1,14 +1,14 @@
 import type { z } from "zod";
 
-/** What docs/settings.md says of a setting beyond its form. Markdown, in one line. */
+/** The text of docs/settings.md about a setting, beyond its form. Markdown, in one line. */
 export type SettingAbout = {
-  /** What it does. One of the reads of a setting has to say it; where several services read it, only one place does. */
+  /** The setting's effect. One of its reads has to have it; where several services read it, only one does. */
   readonly description?: string;
-  /** What a number counts. */
+  /** The unit of a number. */
   readonly unit?: "bytes" | "port";
   /** In place of the default in code, where that depends on the machine or stands for something else. */
   readonly defaultText?: string;
-  /** What a client sees past the limit; for limits only. */
+  /** The effect of exceeding the limit; for limits only. */
   readonly past?: string;
 };
 

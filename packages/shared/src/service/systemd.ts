@@ -1,6 +1,9 @@
 import { spawn } from "node:child_process";
 
-/** Tells systemd, which has started this process, how it is. Node has no datagram sockets, so systemd's own program tells it. */
+/**
+ * Reports this process's state to systemd, which has started it. Node has no datagram sockets, so systemd's own program
+ * does it.
+ */
 export type Supervised = { readonly stopping: () => void };
 
 /** Half of the time after which systemd takes us for dead, as it asks (sd_watchdog_enabled). */
@@ -15,7 +18,7 @@ export function tellSystemd(env: Readonly<Record<string, string | undefined>> = 
   if (!env.NOTIFY_SOCKET) return { stopping: () => {} };
   const notify = (...words: readonly string[]) => {
     const notifier = spawn("systemd-notify", [...words], { stdio: "ignore" });
-    notifier.on("error", () => {}); // Type=notify then ends the start with a time-out, and the journal says so
+    notifier.on("error", () => {}); // Type=notify then ends the start with a time-out, and the journal has the reason
     notifier.unref();
   };
   notify("--ready", "--status=ready");

@@ -1,7 +1,7 @@
 /** First in, first out. Taking from an array's front moves all that is left each time; this one moves it when it is half empty. */
 export class Fifo<T> {
   #items: T[] = [];
-  /** What is before it was dropped. */
+  /** Everything before it was dropped. */
   #head = 0;
 
   get length(): number {

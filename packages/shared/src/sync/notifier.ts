@@ -1,6 +1,6 @@
 /**
- * Wakes those who wait for a change. A waiter takes `next()` before it checks what it waits for, so that it misses no ring
- * in between; rings that nobody has waited for are not kept.
+ * Wakes those who wait for a change. A waiter takes `next()` before it checks its condition, so that it misses no ring
+ * in between; rings without a waiter are not kept.
  */
 export class Notifier {
   #next: PromiseWithResolvers<void> | undefined;

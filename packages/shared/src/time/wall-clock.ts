@@ -1,10 +1,10 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 
-/** Ms since 1970, and ms since some moment: the first is what people's clocks say, the second has finer steps. */
+/** Ms since 1970, and ms since some moment: the first is the wall clock, the second has finer steps. */
 export type Clocks = { readonly wall: () => number; readonly steady: () => number };
 
 const theirs: Clocks = { wall: Date.now, steady: () => performance.now() };
-/** Less is the wall clock being adjusted bit by bit, or read between two of its steps. */
+/** Smaller jumps are ordinary clock adjustments, or reads between two steps of the wall clock. */
 const jumpMs = 1_000;
 
 /** Tells the time in microseconds; follows the wall clock where it jumps (the steady one may stand still in a sleep). */

@@ -145,7 +145,7 @@ class TokenCache implements KnownTokens {
       const entry = snapshot.entries.get(hash);
       if (entry?.seq === token.seq) continue;
       if (entry?.record !== undefined && haveSameRights(entry.record, token.record)) {
-        // It was renewed: what is under way goes on until its new end.
+        // It was renewed: work under way continues until its new end.
         this.#live.set(hash, { ...token, record: entry.record, seq: entry.seq });
         continue;
       }

@@ -20,8 +20,8 @@ export type TokenStore = {
   /** Newest first, including expired ones. */
   list(): Promise<readonly TokenRecord[]>;
   /**
-   * Stores a token in place of another, which goes on with what `old` says. Undefined, and nothing is stored, if the other
-   * was revoked or renewed in the meantime.
+   * Stores a token in place of another, which continues as `old` defines. Returns undefined and stores nothing if the
+   * other was revoked or renewed in the meantime.
    */
   renew(hash: string, renewal: { readonly made: MadeToken; readonly old: TokenRecord }): Promise<MadeToken | undefined>;
   /** Revokes a token, and those that renew it or that it renews. The revoked token; undefined if there is no token of that id (in that workspace, if one is given). */
@@ -47,7 +47,7 @@ export function backupOf({ entries }: Pick<TokenSnapshot, "entries">): TokenBack
 
 /** The contents of the bucket at a moment. */
 export type TokenSnapshot = {
-  /** When the bucket was created: it tells one bucket from another. */
+  /** When the bucket was created: it identifies the bucket. */
   readonly made: string;
   readonly lastSeq: number;
   /** By hash; without a record if the token was revoked, or the value is not a record. */

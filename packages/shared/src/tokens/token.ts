@@ -2,7 +2,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
 import { isNamePart } from "../source.ts";
 
-/** What a token lets its bearer do (docs/team.md). */
+/** The permissions of a token's bearer (docs/team.md). */
 export const roles = ["viewer", "controller", "recorder", "admin"] as const;
 
 /** viewer: read. controller: that, and call what changes the upstream. recorder: push. admin: all, and manage tokens. */
@@ -84,7 +84,7 @@ export function makeToken({ lifetimeMs, ...request }: TokenRequest, now = Date.n
   return withText(record.data);
 }
 
-/** How long a token goes on beside the one that renews it, so that everybody who holds it can change over. */
+/** How long a token stays valid beside its renewal, so that all its holders can change over. */
 export const renewalOverlapMs = 3_600_000;
 
 /** From when on a token may be renewed: the second half of its life, so that renewing stays rare. */

@@ -17,7 +17,7 @@ export class PolledConnection {
     this.#metadata = metadata;
     this.#leaving = leaving;
     leaving.addEventListener("abort", this.#leave);
-    // Without this a server that goes away or says goodbye between two polls would stay unnoticed.
+    // Otherwise a server that leaves or sends GOAWAY between two polls would go unnoticed.
     const channel = client.getChannel();
     const lost = () => this.#finish("the connection was lost");
     channel.watchConnectivityState(connectivityState.READY, Number.POSITIVE_INFINITY, lost);
@@ -43,7 +43,7 @@ export class PolledConnection {
     return reply;
   }
 
-  /** Like `call`, but waits for the answer of a server that has said goodbye, too. UNAVAILABLE if none can come. */
+  /** Like `call`, but also waits for the answer of a server that is shutting down. UNAVAILABLE if none can come. */
   async control(path: string, request: Uint8Array, timeoutMs: number): Promise<Reply> {
     const { signal } = this.#closed;
     const unanswered = failedReply(status.UNAVAILABLE, "the connection ended before the answer came");

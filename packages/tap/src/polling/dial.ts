@@ -2,7 +2,7 @@ import { Client, type ClientOptions, credentials, type Metadata, status } from "
 import { PolledConnection } from "./connection.ts";
 import { callUnary } from "./unary-call.ts";
 
-/** What sets one polled upstream apart from another when it is dialled. */
+/** The differences between polled upstreams when they are dialled. */
 export type PolledServer = {
   /** Completes "no …" for something else that listens there. */
   readonly name: string;
@@ -41,7 +41,7 @@ export type DialOptions = {
   readonly signal: AbortSignal;
 };
 
-/** Every polled connection is its own: a call on a lost one must not go on with the next server. */
+/** Every polled connection has its own channel: a call on a lost one must not continue with the next server. */
 const commonOptions: ClientOptions = {
   "grpc.use_local_subchannel_pool": 1,
   "grpc.enable_retries": 0,

@@ -2,7 +2,7 @@ import { status } from "@grpc/grpc-js";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { WakeableTimer } from "./wakeable-timer.ts";
 
-/** A call that was given up goes on inside the server, so calls that fail must not become many. */
+/** An abandoned call continues inside the server, so failing calls must not become many. */
 const failedMs = { first: 250, longest: 30_000 };
 
 /** Growing delays between calls that fail. */

@@ -1,4 +1,4 @@
-/** What the delay between two polls depends on. */
+/** The parameters of the delay between two polls. */
 export type Pace = {
   /** How long the last lists took to be answered, the newest last. */
   readonly tookMs: readonly number[];

@@ -4,7 +4,7 @@ import { table } from "../../display/table.ts";
 
 export type ContextsOptions = { readonly json?: boolean };
 
-/** What commands may go to, without the tokens. */
+/** The targets that commands can use, without their tokens. */
 export function listContexts({ json }: ContextsOptions): void {
   const { current = localContext, contexts } = readContexts(process.env);
   const items = [

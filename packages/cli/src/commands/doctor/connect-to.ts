@@ -2,7 +2,7 @@ import { connect } from "node:net";
 
 const patienceMs = 3_000;
 
-/** Whether somebody listens at "host:port". */
+/** Reports whether anything listens at "host:port". */
 export function connectTo(address: string): Promise<boolean> {
   const at = address.lastIndexOf(":");
   const host = address.slice(0, at).replace(/[[\]]/g, "");

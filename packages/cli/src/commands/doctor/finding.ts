@@ -1,10 +1,10 @@
-/** What one look at this machine or a Tapedeck has found. */
+/** The result of one check of this machine or of a Tapedeck. */
 export type Finding = {
-  /** What was looked at: "disk". */
+  /** What was checked: "disk". */
   readonly check: string;
   readonly state: "ok" | "warn" | "fail";
   readonly what: string;
-  /** What to do about it; where there is something to do. */
+  /** How to fix it, where there is something to fix. */
   readonly advice?: string;
 };
 

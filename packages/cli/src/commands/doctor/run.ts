@@ -9,7 +9,7 @@ export type DoctorOptions = { readonly url?: string; readonly json?: boolean; re
 
 const colours = { ok: "green", warn: "yellow", fail: "red" } as const;
 
-/** Looks at all that may be in the way, and says what to do. The exit code is 1 when something fails. */
+/** Checks everything that may be in the way, and prints how to fix it. The exit code is 1 if a check fails. */
 export async function doctor({ url, data, json }: DoctorOptions): Promise<void> {
   const { env } = process;
   const dataDir = resolve(data);

@@ -70,7 +70,7 @@ export async function checkSpill(env: NodeJS.ProcessEnv): Promise<Finding> {
   return warn("spill", `${runs} in ${home}`, "start Tapedeck, or run `tapedeck record --waiting`");
 }
 
-/** What `tapedeck run` can record; whoever does not use one does not miss it. */
+/** The programs that `tapedeck run` can record. A missing one is no failure. */
 export async function checkPrograms(path: string | undefined): Promise<readonly Finding[]> {
   const names = { Skaffold: ["skaffold"], Vagrant: ["vagrant-go", "vagrant"] } as const;
   return Promise.all(

@@ -1,7 +1,7 @@
 import { createInterface } from "node:readline/promises";
 import { CommandError } from "../../command-error.ts";
 
-/** @throws CommandError unless the user says yes, on a terminal */
+/** @throws CommandError unless the user confirms on a terminal */
 export async function confirm(question: string): Promise<void> {
   if (!process.stdin.isTTY)
     throw new CommandError("stdin is not a terminal, so the erasure can't be confirmed: add --yes.");

@@ -49,7 +49,7 @@ async function checked(file: string, progressTo: ProgressTo): Promise<SessionFil
   return await verifySessionFile(file, (events) => progress.reached(events));
 }
 
-/** Under the names that they had, where no others are given: the session is not whoever's who imports it. */
+/** Uses the recorded names unless others are given: the session does not belong to the user who imports it. */
 function place({ header }: Verified, { developer, project, label = {} }: ImportOptions) {
   const source = parseSourceName(header.source);
   if (source === undefined) throw new CommandError(`${header.source} is not a source.`);

@@ -6,7 +6,7 @@ import type { ImportedFrame } from "@tapedeck/tap/skaffold/event-log/event-log-f
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
 import type { Api, Page } from "../../api/api.ts";
 
-/** What a session's fingerprint says of one of its channels. */
+/** The identity of one channel of a session. */
 type Identified = {
   readonly session: string;
   readonly detail?: {
@@ -17,7 +17,7 @@ type Identified = {
 
 type Known = { readonly session: string; readonly channel: string; readonly sha: string };
 
-/** Says which of a source's recorded sessions an imported process is, whoever recorded it. */
+/** Finds the recorded session of a source that an imported process belongs to, whichever tap recorded it. */
 export async function knownSessions(api: Api, source: string) {
   const known: Known[] = [];
   const parameters = { source: `${source}/skaffold`, kind: "session.identified", limit: largestPage };

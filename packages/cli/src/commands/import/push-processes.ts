@@ -23,14 +23,14 @@ export type ToImport = {
 
 /** Without progress for so long it is given up. */
 const patienceMs = 60_000;
-/** Another import of the same source that has just ended may not have let go of it yet. */
+/** Another import of the same source that has just ended may not have released it yet. */
 const takenMs = 5_000;
 const progressMs = 100;
 
 /**
- * Pushes processes as one tap would have that saw them come and go: a connection for each, the frames at their own times,
- * the end. Gives the full name of the source that has them now.
- * @throws CommandError when they are refused, or nobody takes them
+ * Pushes processes as one tap would that observed them: a connection for each, the frames at their own times, the end.
+ * Returns the full name of the source that has them now.
+ * @throws CommandError when they are refused, or no recorder accepts them
  */
 export async function pushProcesses(processes: readonly ImportedProcess[], options: ToImport): Promise<string> {
   const { developer, project, labels, redact, target, onRecorded = () => {} } = options;

@@ -37,21 +37,21 @@ export type Pushed = {
   readonly added: number;
 };
 
-/** Without progress for so long it is given up; sooner where nobody has ever taken it. */
+/** The import is given up after so long without progress; sooner if no recorder ever accepted it. */
 const patienceMs = { unheard: 10_000, begun: 60_000 } as const;
 /** Events travel together up to this, and larger ones in pieces of it. */
 const itemBytes = 128 * 1024;
 const progressEvery = 100;
 
 /**
- * Pushes one session, from its beginning as often as it takes: the recorder passes over what it has.
- * @throws CommandError when it is refused, or nobody takes it
+ * Pushes one session, from its beginning, as often as necessary: the recorder skips what it has.
+ * @throws CommandError when it is refused, or no recorder accepts it
  */
 export async function pushSession(options: ToPush): Promise<Pushed> {
   const { target, header, session } = options;
   const hello = Hello.fromPartial({
     ...options.hello,
-    // Whoever goes on with an import that was killed takes its place over at once.
+    // A later run that continues a killed import takes over its place at once.
     tap: session.session,
     first_index: 1n,
     imported: importedOf(header, session),
@@ -89,12 +89,12 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
           waits.reset();
         }
         if (body?.$case === "import_ended") {
-          // An older Tapedeck keeps the id, and does not say it.
+          // An older Tapedeck keeps the id and does not return it.
           const { added, session: there } = body.value;
           ended = { source, session: there || session.session, added: Number(added) };
         }
       }
-      // The recorder has let go of the source when it ends the stream: only then can the next session come.
+      // The recorder releases the source when it ends the stream: only then can the next session come.
       if (ended !== undefined) return ended;
       over.signal.throwIfAborted();
       throw new CommandError(`${target.name} does not accept session files: it runs an older version of Tapedeck.`);
@@ -107,7 +107,7 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
   }
 }
 
-/** What passes by itself; a recorder that stops, and a connection that is lost. */
+/** Transient failures: a recorder that stops, and a lost connection. */
 const passing: ReadonlySet<number> = new Set([status.UNAVAILABLE, status.CANCELLED]);
 
 function importedOf(

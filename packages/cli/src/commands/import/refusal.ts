@@ -6,8 +6,8 @@ type GrpcError = { readonly code?: unknown; readonly details?: unknown; readonly
 const grpcTrouble: ReadonlySet<unknown> = new Set([status.UNAVAILABLE, status.CANCELLED]);
 
 /**
- * What the recorder said when it did not take a push, from what pushing logs. Undefined for gRPC's own trouble
- * ("ECONNREFUSED …", "Call cancelled"), which says nothing that a user could act on.
+ * The recorder's reason for refusing a push, from what pushing logs. Undefined for gRPC's own errors ("ECONNREFUSED …",
+ * "Call cancelled"), on which a user cannot act.
  */
 export function refusalIn(fields: object): string | undefined {
   for (let error = (fields as { err?: unknown }).err; error instanceof Error; error = error.cause) {

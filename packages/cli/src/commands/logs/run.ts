@@ -78,7 +78,7 @@ async function sessionOf(api: Api, { source, session }: LogsOptions): Promise<Se
   return found;
 }
 
-/** Whether it is of what was asked for; each thing that is said has to fit. */
+/** Whether the text matches the options; every given option has to match. */
 function isMeant({ subject = "", detail = {} }: TextEvent, { artifact, pod, app, job }: LogsOptions): boolean {
   const { pod: itsPod = "", container = "", subtask = "" } = detail;
   const fits = (wanted: readonly string[] | undefined, is: (name: string) => boolean) => wanted?.some(is) ?? true;
@@ -98,7 +98,7 @@ function originOf({ subject = "", detail = {} }: TextEvent): string {
 }
 
 function shown({ origin, text }: { readonly origin: string; readonly text: string }): string {
-  // What tools write must not move the cursor of whoever reads it.
+  // Control characters in a tool's output must not move the reader's cursor.
   const plain = stripVTControlCharacters(text).replace(/[^\P{Cc}\t]+/gu, "");
   return origin === "" ? plain : `${styleText("cyan", `${origin} |`)} ${plain}`;
 }

@@ -46,7 +46,7 @@ export async function loops(options: LoopsOptions): Promise<void> {
   console.log(table(columns, rows));
 }
 
-/** As the API and the page name it. */
+/** The loop's name in the API and on the page. */
 function loopName({ session, runner, loop }: Operation): string {
   return `${session}.${runner}.${loop}`;
 }

@@ -26,7 +26,7 @@ export function pageAddress(base: string, source: string | undefined): string {
   return `${base}/?source=${source.split("/").map(encodeURIComponent).join("/")}`;
 }
 
-/** What opens an address, as words; undefined: nobody looks at this machine's screen. */
+/** The command that opens an address; undefined without a local display. */
 export function browserProgram(
   platform: NodeJS.Platform,
   { BROWSER, DISPLAY, WAYLAND_DISPLAY }: NodeJS.ProcessEnv,

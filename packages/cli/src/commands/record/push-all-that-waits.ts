@@ -15,12 +15,12 @@ export type PushAllThatWaits = {
 /** For each step forward of one of them. */
 const patienceMs = 30_000;
 
-/** Pushes what waits for a Tapedeck, and tells of each, and of what waits for others. True if nothing is left of it. */
+/** Pushes what waits for a Tapedeck, and reports each, and what waits for others. True if nothing is left of it. */
 export async function pushAllThatWaits({ home, target, from, signal, say }: PushAllThatWaits): Promise<boolean> {
   // Only its name matters, and it may be gone for good.
   const name =
     from === true ? target.name : grpcTarget(from, { HOME: process.env.HOME, TAPEDECK_INSECURE: "true" }).name;
-  // An address as it was told of what waits is good too.
+  // An address as it was reported for waiting recordings matches too.
   const isMeant = ({ to }: OrphanedSpill) => to === name || to === from;
   await takeLeftEventLogs(home, signal);
   const before = (await orphanedSpills(home)).filter(isMeant);

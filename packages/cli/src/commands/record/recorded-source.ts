@@ -21,7 +21,7 @@ export function isOfFolder(upstream: UpstreamName): boolean {
 }
 
 /**
- * What is to be recorded, as a source in tapedeck.yaml would say it.
+ * The source to record, as a source in tapedeck.yaml would describe it.
  * @throws CommandError when something is missing or wrong
  */
 export function recordedSource(options: RecordOptions, env: NodeJS.ProcessEnv): SourceConfig {

@@ -52,7 +52,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
   const { upstream, address, developer, project, redact } = source;
   const settings = { ...upstreamSettings(source) };
 
-  // One that was killed, or left something, is gone on with.
+  // A spill of a killed run, or one that is not empty, is continued.
   const key = [keyOf(target), developer, project, upstream].map(namePart).join("/");
   using claims = new DisposableStack();
   const id = takeTapId(home, key, (tap) => {
@@ -66,7 +66,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
   const folder = join(home, id.tap);
   const spill = await openSpill({ dir: folder, hello: given, to: target.name });
   const { firstIndex, nextIndex } = spill.state();
-  // What it has left was recorded under the name that it had then.
+  // Its remaining items were recorded under the name that it had then.
   const name = firstIndex < nextIndex ? { project: spill.hello().project } : {};
 
   const lines = stateLines({ upstream, address, target, signal: stop.first, say });

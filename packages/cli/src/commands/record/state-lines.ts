@@ -12,7 +12,7 @@ export type StateLinesOptions = {
   readonly say: (line: string) => void;
 };
 
-/** What `tapedeck record` tells its user: one line for each change, none for what goes on as it was. */
+/** The output of `tapedeck record`: one line for each change, none while nothing changes. */
 export type StateLines = {
   readonly see: (item: TapItem) => void;
   readonly welcomed: (source: string) => void;
@@ -69,7 +69,7 @@ class ChangesInLines implements StateLines {
   readonly away: StateLines["away"] = (trouble) => {
     const why = trouble?.why ?? "the connection is lost";
     const last = this.#lastReason;
-    // While it is away one reason often follows the other; what somebody has to mend is reported always.
+    // During an outage one reason often follows another; only what needs a user's action is always reported.
     if (!this.#isTaken && last !== undefined && (trouble?.mends !== false || last === why)) return;
     const since = this.#isTaken ? "not recorded for now" : "not recorded yet";
     this.#options.say(`${since}: ${why}; events are kept on this machine`);

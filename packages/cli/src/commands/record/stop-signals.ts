@@ -1,7 +1,7 @@
 export type StopSignals = {
-  /** Ends what goes on, in order. */
+  /** Ends the running work, in order. */
   readonly first: AbortSignal;
-  /** Waits for nobody any more. */
+  /** Stops waiting altogether. */
   readonly second: AbortSignal;
   /** From here on signals do what they do by default. */
   readonly release: () => void;

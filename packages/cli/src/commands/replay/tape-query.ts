@@ -8,7 +8,7 @@ import { formatPosition } from "@tapedeck/shared/log/position";
 import { sourceParts } from "@tapedeck/shared/source";
 import type { Tape } from "./tape.ts";
 
-/** What query would say of a tape: one source, one session, and the state that its played events fold to. */
+/** Answers as query would for a tape: one source, one session, and the state that its played events fold to. */
 export function tapeQuery(tape: Tape): QueryClient {
   return new TapeQuery(tape);
 }
@@ -118,7 +118,7 @@ class TapeQuery implements QueryClient {
       end_position: this.#positionOf(played),
       upstream_version: "",
       gaps: 0,
-      // It may be played again and followed to its end: for readers it goes on.
+      // It may be played again and followed to its end, so for readers it is still running.
       ended: false,
     };
   }

@@ -65,7 +65,7 @@ class SessionTape implements Tape {
   }
 }
 
-/** What has been played, as a log. */
+/** The played events, as a log. */
 class TapeReader implements LogReader {
   readonly epoch = "replay";
   readonly formerEpochs = [];

@@ -9,7 +9,7 @@ const asIs = (bytes: Buffer) => bytes;
 /** Answers that no restart and no better network changes. */
 const final: ReadonlySet<number> = new Set([status.UNAUTHENTICATED, status.PERMISSION_DENIED, status.UNIMPLEMENTED]);
 
-/** What to do about those that a gateway words itself. */
+/** How to fix the errors that a gateway words itself. */
 const remedies: Readonly<Record<number, string>> = {
   [status.UNAUTHENTICATED]: "provide a valid token with `tapedeck login` or TAPEDECK_TOKEN",
   [status.PERMISSION_DENIED]: "an admin creates one with `tapedeck token create --role recorder`",
@@ -49,7 +49,7 @@ function pushNothing(client: Client, metadata: Metadata, signal: AbortSignal): P
 function wrongIn(refusal: ServiceError, target: GrpcTarget): string | undefined {
   const { code, details } = refusal;
   const trouble = troubleOf(refusal, target);
-  // A proxy says UNAVAILABLE too, of a gateway that is just not there.
+  // A proxy answers UNAVAILABLE too when the gateway behind it is away.
   const isConnection = code === status.UNAVAILABLE && !/HTTP status/.test(details);
   if (trouble === undefined || trouble.mends || !(final.has(code) || isConnection)) return undefined;
   const remedy = trouble.why === details ? remedies[code] : undefined;

@@ -58,7 +58,7 @@ export async function startCommand(
   };
 }
 
-/** What the command leaves running may hold its stderr for ever. */
+/** Processes that the command leaves running may hold its stderr open for ever. */
 const lastWordsMs = 1_000;
 
 /** Gives a function that waits for all to have been passed on, but not for long. */

@@ -8,10 +8,10 @@ const patienceMs = 5_000;
 const arrivalMs = 2_000;
 
 /**
- * Tells whether a signal came to our whole process group (Ctrl-C in the terminal, `timeout`), so that the command has it
- * already and must not get it twice, or to us alone (`kill`). Nothing in Node says who else got it, so a `cat` sits
- * beside us in the group: it dies of what comes to all, and else repeats what it is sent. A process on which a fatal signal
- * waits runs no more, so the answer does not depend on how busy the machine is.
+ * Determines whether a signal came to the whole process group (Ctrl-C in the terminal, `timeout`), so that the command
+ * has it already and must not get it twice, or to this process alone (`kill`). Node cannot tell, so a `cat` runs in the
+ * same group: a signal to the group kills it, otherwise it echoes its input. A process with a pending fatal signal no
+ * longer runs, so the answer does not depend on how busy the machine is.
  */
 export class GroupWitness {
   #asked = new Cat();
@@ -63,7 +63,7 @@ class Cat {
     });
   }
 
-  /** What does not answer counts as alive. */
+  /** A process that does not answer counts as alive. */
   async isAlive(boundMs: number): Promise<boolean> {
     const answered = new AbortController();
     this.#answers.once("data", () => answered.abort());

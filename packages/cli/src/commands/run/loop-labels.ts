@@ -10,7 +10,7 @@ export type LoopLabelsOptions = {
   readonly labels: Promise<Labels>;
   /** The labels that git may change: neither the user nor CI has set them. */
   readonly names: readonly GitName[];
-  /** What is checked out now. Never rejects. */
+  /** The current checkout. Never rejects. */
   readonly readGit: () => Promise<GitState>;
   /** Takes an item at once. */
   readonly append: (item: TapItem) => unknown;
@@ -18,18 +18,18 @@ export type LoopLabelsOptions = {
 
 type LoopStart = Pick<TapItem, "connection" | "at"> & { readonly since: Timestamp };
 
-/** A start that comes later than this is a repeat to a new connection: nobody knows any more what was checked out then. */
+/** A later start is a repeat to a new connection: the checkout of that time is no longer known. */
 const freshMs = 5_000;
 
 /**
- * Adds labels to the items of a Skaffold where a dev loop begins on another branch or commit than its session was told of.
- * No item waits for git. While git is asked, only the newest of the loops that begin is kept, for the next question.
+ * Adds labels to the items of a Skaffold when a dev loop begins on another branch or commit than its session has
+ * recorded. No item waits for git. While git runs, only the newest loop that begins is kept, for the next query.
  */
 export class LoopLabels {
   readonly #options: LoopLabelsOptions;
   #next: LoopStart | undefined;
   #asking: Promise<void> | undefined;
-  /** What was told last, of one connection: another process has the session's labels again. */
+  /** The last labels emitted for a connection; another process starts again with the session's labels. */
   #emitted: { readonly connection: string; readonly labels: Labels } | undefined;
   #hasStopped = false;
 
@@ -81,7 +81,7 @@ export class LoopLabels {
     const isSameConnection = this.#emitted?.connection === connection;
     const known = isSameConnection ? this.#emitted?.labels : own;
     const current = (name: GitName) => now[name] ?? known?.[name] ?? "";
-    // Another connection may go on with the session of the last one, to which what was told then still applies.
+    // Another connection may continue the session of the last one, to which the labels emitted then still apply.
     const mayCompare = isSameConnection || this.#emitted === undefined;
     if (mayCompare && names.every((name) => current(name) === (known?.[name] ?? ""))) return;
     const labels = Object.fromEntries(names.map((name) => [name, current(name)]));

@@ -9,7 +9,7 @@ import { spillHome } from "../../record/spill-home.ts";
 import type { RunOptions } from "./options.ts";
 import type { Env, Recordable } from "./recordable.ts";
 
-/** What is settled before the command starts. */
+/** Everything that is settled before the command starts. */
 export type RunPlan = {
   readonly target: GrpcTarget;
   readonly home: string;
@@ -21,8 +21,8 @@ export type RunPlan = {
 };
 
 /**
- * Looks at all that can be wrong with what the user has set, and asks the target whether it would take the recording.
- * @throws CommandError where the target can't be meant so, or says that it takes nothing
+ * Checks all of the user's settings, and asks the target whether it accepts the recording.
+ * @throws CommandError if the target cannot be meant, or accepts nothing
  */
 export async function planRun(recordable: Recordable, options: RunOptions, env: Env): Promise<RunPlan> {
   const [{ grpcTarget }, { askTarget }] = await Promise.all([
@@ -70,7 +70,7 @@ async function withEventLog(recordable: Recordable, plan: WithoutEventLog): Prom
   try {
     return { ...plan, eventLog: await openEventLog(recordable, plan) };
   } catch (error) {
-    // What the streams tell is recorded still.
+    // The streams are still recorded.
     const problem = `${plan.home} can't be written (${sentenceOf(error)}): short commands may not be recorded`;
     return { ...plan, eventLog: undefined, problem };
   }

@@ -92,7 +92,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       eventLog?.named(spill.hello());
     },
     onSession: sessions.found,
-    // What passes by itself is worth a word only if it has not when the command ends.
+    // A transient failure is reported only if it persists when the command ends.
     onAway: (trouble) => {
       if (trouble === undefined || trouble.mends || warned.has(trouble.why)) return;
       warned.add(trouble.why);
@@ -118,7 +118,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
         warn(`this command is not recorded: its server exited before it could be reached (${address})`);
       }
       const { committed, nextIndex } = spill.state();
-      // A command that opened no port said nothing: there is nothing to keep.
+      // A command that opened no port sent nothing, so there is nothing to keep.
       const waiting = all ? 0 : Number(nextIndex - 1n - committed);
       if (waiting > 0) spill.persist();
       await spill[Symbol.asyncDispose]();

@@ -11,7 +11,7 @@ export type RecordableUpstream = (typeof recordableUpstreams)[number];
 export const finds = ["sockets", "log"] as const;
 export type Find = (typeof finds)[number];
 
-/** What an upstream is asked about a command. */
+/** The command that a recordable upstream is prepared for. */
 export type AskedCommand = {
   readonly command: readonly string[];
   readonly env: Env;
@@ -36,8 +36,8 @@ export type Recordable = {
   /** The command is the upstream's own program, so its end and exit code are the session's. */
   readonly isUpstream: boolean;
   /**
-   * The upstream's process is one that the command starts, so it is gone when the command has ended and its connection with
-   * it: its tap can't tell.
+   * The command starts the upstream's process, which ends with it and closes its connection: the tap cannot tell the
+   * end apart.
    */
   readonly endsInside?: boolean;
   readonly command: readonly string[];
@@ -55,7 +55,7 @@ export type Recordable = {
    * Never rejects.
    */
   readonly address: (ran: { readonly pid: number; readonly ended: AbortSignal }) => Promise<string | undefined>;
-  /** The file to which the upstream writes at its end what it has said: what the streams did not give is in it. */
+  /** The file to which the upstream writes all its events at its end: it has what the streams missed. */
   readonly eventLog?: EventLog;
   /** Message for a command that ended without an address; undefined: no message. */
   readonly unheard?: string;

@@ -38,7 +38,7 @@ export async function run(command: readonly string[], options: RunOptions): Prom
   if (prepared === undefined) return runAsItIs(command);
   const { recordable, plan } = prepared;
   const inside = { [insideOf]: [...outer, upstream].join(","), ...eventLogVariable(prepared) };
-  // What lets us in is no matter of the command's.
+  // The command does not get Tapedeck's own credentials.
   const { TAPEDECK_TOKEN: _, ...inherited } = env;
   const ran = await start(recordable.command, { ...inherited, ...recordable.env, ...inside }, recordable.stderr, plan);
   const recording = record(prepared, ran, options);
@@ -52,7 +52,9 @@ export async function run(command: readonly string[], options: RunOptions): Prom
   endAs(exit);
 }
 
-/** What may start anything, such as `make`, is asked for a Skaffold: that costs nothing where there is none. */
+/**
+ * A program that may start anything, such as `make`, is assumed to start a Skaffold: that costs nothing if it does not.
+ */
 function upstreamOf(program: string): RecordableUpstream {
   return recordableUpstreams.find((name) => recordables[name].isIt(program)) ?? "skaffold";
 }
@@ -128,7 +130,7 @@ async function record(
   }
 }
 
-/** What git tells of the code, but for what is labelled otherwise. */
+/** The labels that git gives for the code, except those that are set otherwise. */
 function gitOf(folder: string, given: Labels) {
   return { names: gitNames.filter((name) => !Object.hasOwn(given, name)), readGit: () => gitState(folder) };
 }
@@ -152,7 +154,7 @@ function endAs({ code, signal }: CommandExit): never {
   process.exit(code ?? 128 + (system.signals[signal ?? "SIGTERM"] ?? 15));
 }
 
-/** A signal says: don't wait. */
+/** The first signal means: don't wait. */
 function hurrySignal() {
   const hurry = new AbortController();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -166,7 +168,9 @@ function hurrySignal() {
   };
 }
 
-/** What has not begun yet is not waited for: it has heard nothing, and the event log file is left to the next one. */
+/**
+ * Work that has not begun is not waited for: it has received nothing, and the event log file is left to the next run.
+ */
 async function unlessHurried<Value>(value: Promise<Value>, hurry: AbortSignal): Promise<Value | undefined> {
   const over = new AbortController();
   const hurried = new Promise<undefined>((resolve) => {
@@ -189,7 +193,7 @@ async function finish(recording: CommandRecording, url: string | undefined, hurr
   }
 }
 
-/** All look for what waits in the same place, unless they are told another. */
+/** All commands look for waiting recordings in the same folder, unless told otherwise. */
 function whoTakes({ folder, to }: Left, url: string | undefined): string {
   const home = dirname(folder);
   const inHome = home === spillHome(process.env) ? "" : `TAPEDECK_SPILL=${home} `;

@@ -1,10 +1,10 @@
 import { basename } from "node:path";
 
-/** What a command line says about the Skaffold in it. */
+/** What a command line reveals about its Skaffold. */
 export type SkaffoldCommand = {
   /** True when the command is Skaffold itself, not something that may start one. */
   readonly isSkaffold: boolean;
-  /** "dev", "build" …; undefined when there is none or it is not Skaffold itself. */
+  /** "dev", "build" …; undefined if there is none or it is not Skaffold itself. */
   readonly subcommand: string | undefined;
   /** The user's own, by flag or variable; undefined: choose one. */
   readonly rpcPort: string | undefined;
@@ -12,7 +12,7 @@ export type SkaffoldCommand = {
   readonly filename: string | undefined;
   /** The user's own, by flag or variable; undefined: choose one. "" means that the user wants no file. */
   readonly eventLogFile: string | undefined;
-  /** What chooses which parts are built and where they go, by flag or variable, in one form: "--profile=a,b". */
+  /** The flags or variables that choose which parts are built and where they go, in one form: "--profile=a,b". */
   readonly choices: readonly string[];
 };
 

@@ -7,8 +7,8 @@ import { programName, type RecordableCommand } from "./recordable.ts";
 import { readSkaffoldCommand, type SkaffoldCommand } from "./skaffold-command.ts";
 
 /**
- * Skaffold listens where it is told, and writes at its end what it has said where it is told: by variables, which versions
- * that don't know them ignore. It waits for nobody.
+ * Variables set Skaffold's port, and the file to which it writes its events at its end. Versions that do not know them
+ * ignore them. It waits for no reader.
  */
 export const skaffold: RecordableCommand = {
   isIt: (program) => programName(program) === "skaffold",
@@ -42,7 +42,7 @@ export const skaffold: RecordableCommand = {
   },
 };
 
-/** Those that have something to tell. */
+/** The subcommands that emit events. */
 const withApi: ReadonlySet<string> = new Set("dev debug build run deploy apply test verify exec".split(" "));
 
 /** Whatever may start a Skaffold is asked. */
@@ -50,7 +50,7 @@ function mayHaveApi({ isSkaffold, subcommand = "" }: SkaffoldCommand): boolean {
   return !isSkaffold || withApi.has(subcommand);
 }
 
-/** Skaffold listens on it a moment later; that somebody else takes it in between is as good as impossible. */
+/** Skaffold listens on it a moment later; that another process takes it in between is practically impossible. */
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, "127.0.0.1");
   await once(server, "listening");

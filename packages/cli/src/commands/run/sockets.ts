@@ -10,12 +10,12 @@ export type ListeningSocket = {
 
 const socketList = "/proc/net/tcp";
 
-/** True where the system says who listens where (Linux, with its /proc). */
+/** True where the system shows who listens where (Linux, with its /proc). */
 export function canSeeSockets(): boolean {
   return readText(socketList) !== undefined && socketsOf(process.pid) !== undefined;
 }
 
-/** Tells addresses, each once, at which somebody has begun to listen, until the signal. */
+/** Reports each address once on which a process has begun to listen, until the signal. */
 export type AddressSource = (report: (address: string) => void, signal: AbortSignal) => void;
 
 const restMs = 15;
@@ -48,7 +48,7 @@ export function listeningSockets(): readonly ListeningSocket[] {
   return readListening(readHead(socketList));
 }
 
-/** What the kernel writes for one socket. */
+/** The size of the kernel's line for one socket. */
 const rowBytes = 150;
 
 /**

@@ -1,12 +1,12 @@
 import type { Env } from "./recordable.ts";
 
-/** What a Vagrant command line says. */
+/** What a Vagrant command line reveals. */
 export type VagrantCommand = {
   /** "up", "box add" …; undefined where there is none. */
   readonly subcommand: string | undefined;
-  /** It only tells something about the program. */
+  /** It only prints information about the program. */
   readonly isInformational: boolean;
-  /** What it logs to stderr by the user's own wish; undefined: nothing. */
+  /** The log level that the user set for stderr; undefined: none. */
   readonly logLevel: LogLevel | undefined;
 };
 

@@ -2,7 +2,7 @@ import { Transform } from "node:stream";
 import { type LogLevel, logLevels } from "./vagrant-command.ts";
 
 export type LogFilterOptions = {
-  /** What the user's own settings let through: the rest of the log is there for us alone. */
+  /** The log level that the user's own settings show: the rest of the log is for Tapedeck alone. */
   readonly shown: LogLevel | undefined;
   /** Where the log says that Vagrant's server listens. */
   readonly onAddress: (address: string) => void;

@@ -31,7 +31,7 @@ export async function firstServer(findAddresses: AddressSource, ended: AbortSign
 }
 
 const probeMs = 5_000;
-/** Somebody may listen some time before anybody answers. */
+/** A process may listen some time before it answers. */
 const again = { first: 20, longest: 1_000 };
 
 /** A command listens for other purposes too (its plugins do, with gRPC): only Vagrant's server knows this call. */
@@ -51,7 +51,7 @@ async function isVagrant(address: string, isThere: () => void, signal: AbortSign
 /** The system accepts connections for a process that is ending, and resets them when its sockets are closed. */
 const settlingMs = 100;
 
-/** Whether somebody takes connections there, and keeps them. */
+/** Whether connections are accepted there, and kept. */
 async function accepts(address: string): Promise<boolean> {
   const [host = "", port = ""] = address.split(":");
   const socket = connect({ host, port: Number(port) });

@@ -11,9 +11,9 @@ import { logFilter } from "./vagrant-log.ts";
 const programs: ReadonlySet<string> = new Set(["vagrant", "vagrant-go"]);
 
 /**
- * Vagrant's server lives inside of one command, on a port that nobody chooses and nothing tells but its log
- * (docs/upstreams/vagrant.md#server). On Linux the system shows who listens where; elsewhere the log has to do, which
- * is not possible where it would be the user's terminal.
+ * Vagrant's server lives inside one command, on a port that cannot be chosen and only its log reveals
+ * (docs/upstreams/vagrant.md#server). On Linux the system shows who listens where; elsewhere the log has to serve,
+ * which is not possible if it would go to the user's terminal.
  */
 export const vagrant: RecordableCommand = {
   isIt: (program) => programs.has(programName(program)),

@@ -56,7 +56,7 @@ function hostsOf(url: string): string {
   return url.replace(userPart, "").replace(/[/?].*$/, "");
 }
 
-/** The address without its password, which is nobody's business. */
+/** The address without its password. */
 async function reach({ connect }: Database, host: string): Promise<void> {
   try {
     await (await connect()).end();

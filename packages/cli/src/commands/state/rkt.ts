@@ -38,7 +38,7 @@ type RktImage = {
   readonly import_timestamp?: string;
 };
 
-/** When pods were seen to have ended, by their ids: rkt does not tell. */
+/** When pods were seen to have ended, by their ids: rkt does not report it. */
 export type PodEnds = ReadonlyMap<string, string>;
 
 /** The host itself, its pods with their apps, its images. */
@@ -97,7 +97,7 @@ function since(pod: RktPod, ends: PodEnds): string | undefined {
   }
 }
 
-/** A code is there before rkt says that the app is over: it does so only when the whole pod is. */
+/** A code exists before rkt reports that the app is over: it does so only when the whole pod is. */
 function appState({ state, exit_code = 0 }: RktApp): string {
   if (exit_code > 0) return styleText("red", `exited ${exit_code}`);
   const is = word(state, "APP_STATE_") ?? "-";

@@ -67,7 +67,7 @@ export function notHeardText(since: string, now = Date.now()): string {
   return `not heard since ${since.replace(/\.\d+/, "")} (${agoText(since, now)})`;
 }
 
-/** rkt does not tell when a pod ended; the record knows when it was seen so. */
+/** rkt does not report when a pod ended; the record has the time at which it was observed. */
 async function podEnds({ source, session, position }: StateAnswer, api: Api): Promise<PodEnds> {
   if (session === null) return new Map();
   const asked = { source, session, kind: "pod", at: position, limit: largestPage };
@@ -86,7 +86,7 @@ async function lastCommands(
   return items;
 }
 
-/** A session is of one source, so nobody need say both. */
+/** A session belongs to one source, so one of the two is enough. */
 async function sourceOf(session: string, api: Api): Promise<string> {
   const { items } = await api.get<Page<{ readonly source: string }>>("/api/v1/sessions", { session, limit: 1 });
   const [found] = items;

@@ -71,7 +71,7 @@ function targetsText({ targets, projects }: VagrantState): string {
   );
 }
 
-/** What a provider calls such a machine: Vagrant has one word for a machine that is off and one that is destroyed. */
+/** The provider's word for such a machine: Vagrant has one word for a machine that is off and one that is destroyed. */
 const machineStates: Readonly<Record<string, string>> = {
   CREATED: "running",
   DESTROYED: "powered off",
@@ -123,7 +123,7 @@ function jobState({ state = "" }: VagrantJob): string {
 
 const longestWhy = 80;
 
-/** Codes say nothing where there is a message: Vagrant gives 0 then. */
+/** The code is meaningless beside a message: Vagrant gives 0 then. */
 function whyText({ outcome, error, exitCode }: RecordedVagrantCommand): string {
   if (outcome !== "failed") return "";
   const [line = ""] = error.trim().split("\n");

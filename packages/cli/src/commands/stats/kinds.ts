@@ -7,15 +7,15 @@ export type StatsRow = Readonly<Record<string, string | number | null | undefine
 
 export type StatsColumn = { readonly title: string; readonly cell: (row: StatsRow) => string };
 
-/** What is counted, as a command shows it. */
+/** One kind of statistics, as the command shows it. */
 export type StatsKind = {
   /** The last part of the path, and of the command. */
   readonly name: "builds" | "loops" | "failures" | "green" | "flakes" | "commands";
-  /** What is said to be missing where there is none. */
+  /** The text shown when there is nothing to count. */
   readonly nothing: string;
   readonly summary: string;
   readonly description: string;
-  /** What the times of --since and --until are of. */
+  /** The event whose time --since and --until bound. */
   readonly when: string;
   /** By what it can be grouped, besides labels. */
   readonly groups: readonly string[];

@@ -44,7 +44,7 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
   console.log(table([...group.map((name) => ({ title: titleOf(name) })), ...numbers], rows));
 }
 
-/** An error may have many lines, of which the first says what it is. */
+/** An error may have many lines, of which the first is the summary. */
 function groupText(row: StatsRow, name: string): string {
   const value = name.startsWith("label.") ? row.labels?.[name.slice("label.".length)] : row[name];
   const line = plainLine(String(value ?? "").split("\n")[0] ?? "");

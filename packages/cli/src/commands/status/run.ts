@@ -23,16 +23,16 @@ type Source = {
   readonly notHeardSince: string | null;
 };
 
-/** What waits where; undefined where it can't be reported (the services are on another machine, say). */
+/** What waits where; undefined if it cannot be read, for example because the services run on another machine. */
 type Health = {
   readonly spillBytes: number | undefined;
   readonly queryLag: number | undefined;
   readonly waitingSpills: number;
-  /** Times that an upstream at rest said otherwise of itself than its events. */
+  /** How often an upstream at rest reported a state that differs from its events. */
   readonly foldDrift: number | undefined;
-  /** What keeps ingest and query from their work, in sentences. */
+  /** What keeps ingest and query from working, in sentences. */
   readonly problems: readonly string[];
-  /** What people should know though all goes on. */
+  /** Warnings that do not stop anything. */
   readonly warnings: readonly string[];
 };
 
@@ -94,7 +94,7 @@ function statusCells({ status, address, notHeardSince }: Source): readonly [stat
   return [`${styleText(statusColour(status), status)}${since}`, address || "-"];
 }
 
-/** Sources of this machine that have not said a word yet, so that nobody else knows of them. */
+/** Sources of this machine that have not been heard yet, so only this machine lists them. */
 function neverSeen(running: RunningUp | undefined, known: readonly Source[]): readonly Source[] {
   const names = new Set(known.map(({ source }) => source));
   const missing = running?.sources.filter(({ source }) => !names.has(source)) ?? [];
@@ -113,7 +113,7 @@ async function healthOf(running: RunningUp | undefined, gateway: string): Promis
     ]);
     return { metrics, warnings, problems: problems.map((problem) => `${service}: ${problem}`) };
   };
-  // The gateway says of the others what it hears, wherever they are.
+  // The gateway reports on the other services, wherever they run.
   const [ingest, query, reported] = await Promise.all([ask("ingest"), ask("query"), readTroubles(gateway)]);
   const here = [...ingest.problems, ...query.problems];
   const fromGateway = running === undefined ? reported.problems.map((problem) => `gateway: ${problem}`) : [];

@@ -25,7 +25,7 @@ export type TailOptions = {
   readonly follow: boolean;
 };
 
-/** What is printed, what another channel tells too, and what only Tapedeck needs. */
+/** Kinds that are hidden: printed text, repeats of another channel, and what only Tapedeck needs. */
 const quiet: readonly Kind[] = [
   "log.written",
   "terminal.written",
@@ -65,7 +65,7 @@ export async function tail(options: TailOptions): Promise<void> {
     if (!options.follow) return items.length === 0 ? reportUnrecorded(api, options.source) : undefined;
     after = position;
   }
-  // So that nobody at that address, or a wrong filter, is said at once.
+  // Reports an unreachable address or a wrong filter at once.
   await api.get("/api/v1/events", { ...parametersOf(filter), limit: 1 });
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());

@@ -7,8 +7,8 @@ import { readContexts, writeContexts } from "../../context/contexts.ts";
 export type RenewTokenOptions = { readonly url?: string; readonly json?: boolean };
 
 /**
- * Renews the token that commands use. One of a login is replaced there; one of TAPEDECK_TOKEN is printed, because whoever has
- * set that has to set the new one.
+ * Renews the token that commands use. A login's token is replaced there; one from TAPEDECK_TOKEN is printed, because
+ * the user has to set the new one.
  */
 export async function renewToken({ url, json = false }: RenewTokenOptions): Promise<void> {
   const { env } = process;

@@ -22,6 +22,6 @@ export type Tokens = AsyncDisposable & {
   /** Newest first. */
   readonly list: () => Promise<readonly TokenRecord[]>;
   readonly revoke: (id: string) => Promise<TokenRecord>;
-  /** What people should know of tokens there. */
+  /** A remark about tokens there. */
   readonly remark?: string;
 };

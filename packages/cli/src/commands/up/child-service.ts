@@ -19,7 +19,7 @@ export type ServiceSpec = {
 
 export type ChildService = AsyncDisposable & {
   readonly name: string;
-  /** What it said when it was last ready. */
+  /** The addresses from the last time it was ready. */
   readonly addresses: () => Readonly<Record<string, string>>;
   readonly pid: () => number | undefined;
   /** A message over its IPC channel; lost while it is down. */
@@ -34,9 +34,9 @@ type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | nu
 const steadyMs = 10_000;
 
 /**
- * Starts a service in a process of its own, from its sources, and starts it again whenever it dies, until it is stopped.
+ * Starts a service in its own process, from its sources, and restarts it whenever it dies, until it is stopped.
  * Resolves when it is ready for the first time.
- * @throws CommandError with what it says when it fails before
+ * @throws CommandError with its output if it fails before
  */
 export async function startChildService(spec: ServiceSpec): Promise<ChildService> {
   let addresses: Readonly<Record<string, string>> = {};

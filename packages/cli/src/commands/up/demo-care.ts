@@ -26,7 +26,7 @@ export type PauseUnwatched = {
   readonly pollMs?: number;
 };
 
-/** Pauses the demo while nobody has asked Tapedeck anything for half an hour; it goes on with the next request. */
+/** Pauses the demo after half an hour without a request to Tapedeck; it resumes with the next one. */
 export async function pauseUnwatched(options: PauseUnwatched): Promise<void> {
   const { demo, http, say, signal, unwatchedMs = 30 * minute, pollMs = 2_000 } = options;
   const started = Date.now();
@@ -34,7 +34,7 @@ export async function pauseUnwatched(options: PauseUnwatched): Promise<void> {
   while (!signal.aborted) {
     await delay(pollMs, signal);
     const seconds = sumOf(await readMetrics(http), "tapedeck_gateway_last_viewer_timestamp_seconds");
-    // A gateway that is just being started again says nothing, or 0.
+    // A gateway that is just restarting gives no value, or 0.
     if (seconds === undefined) continue;
     const isWatched = Date.now() - Math.max(started, seconds * 1_000) < unwatchedMs;
     if (isWatched === !isPaused) continue;
@@ -57,8 +57,8 @@ export type ForgetOld = {
 };
 
 /**
- * Drops what is older than two hours from the demo's log and tables. A session that goes on stays whole, because ingest
- * reads it back when it meets that process again; that is why the stream has no maximum age.
+ * Drops events older than two hours from the demo's log and tables. A running session stays whole, because ingest reads
+ * it back when it meets that process again; that is why the stream has no maximum age.
  */
 export async function forgetOld(options: ForgetOld): Promise<void> {
   const { nats, databaseUrl, signal, keepMs = 120 * minute, everyMs = 5 * minute } = options;

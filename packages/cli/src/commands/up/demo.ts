@@ -15,7 +15,7 @@ type Actor = {
   readonly speed: number;
   /** Labels of its sessions. */
   readonly labels: Readonly<Record<string, string>>;
-  /** What its fake is told beside the recording and the speed. */
+  /** The arguments of its fake beside the recording and the speed. */
   readonly fakeArgs: (port: number) => readonly string[];
 };
 
@@ -76,7 +76,7 @@ const actors: readonly Actor[] = [
   },
 ];
 
-/** What the package of the servers brings for the demo. */
+/** The recordings that the server package includes for the demo. */
 export const demoRecordings: readonly Pick<Actor, "upstream" | "recording">[] = actors;
 
 export type DemoSource = Pick<Actor, "developer" | "project" | "upstream" | "labels"> & { readonly address: string };
@@ -88,8 +88,8 @@ export type Demo = AsyncDisposable & {
 };
 
 /**
- * A process remembers all that it said, so it is followed by a new one now and then, as at a real developer's desk; and a session
- * that never ended would never be forgotten.
+ * A process keeps all its events in memory, so it is replaced now and then, as a developer restarts it; and a session
+ * that never ended would never be dropped.
  */
 const lifeMs = 90 * 60_000;
 const between = 60_000;

@@ -13,7 +13,7 @@ export type MendFullDisk = {
   readonly signal: AbortSignal;
   /** Default 2 s. */
   readonly pollMs?: number;
-  /** What counts as room. Default 64 MiB. */
+  /** The free space that counts as room. Default 64 MiB. */
   readonly roomBytes?: number;
   /** A server that is started again takes a moment until it takes anything. Default 10 s. */
   readonly settleMs?: number;
@@ -22,8 +22,8 @@ export type MendFullDisk = {
 const usualRoom = 64 * 1024 * 1024;
 
 /**
- * A nats-server (2.15) to which a disk was full writes nothing more before it is started again. Ingest tells that it is
- * so; when there is room, the server is started again, and what waited is recorded.
+ * After a full disk, a nats-server (2.15) writes nothing more before it is restarted. Ingest reports the full disk;
+ * once there is room, the server is restarted, and the waiting events are recorded.
  */
 export async function mendFullDisk(options: MendFullDisk): Promise<void> {
   const { ingest, nats, folder, say, signal, pollMs = 2_000, roomBytes = usualRoom, settleMs = 10_000 } = options;

@@ -30,7 +30,7 @@ const services = ["ingest", "query", "gateway"] as const;
 /** Ingest leaves Skaffold when that is idle; in the middle of a repeat it waits up to 30 s, because leaving there would hang it. */
 const stopMs = { ingest: 45_000, query: 10_000, gateway: 5_000 };
 
-/** What a killed `up` left running sees that within this time, and ends. */
+/** Processes that a killed `up` left running notice that within this time, and exit. */
 const leftoversMs = 20_000;
 
 /** Starts Tapedeck on this machine, keeps it running, and stops it in order at the first SIGINT, SIGTERM or SIGHUP. */
@@ -176,7 +176,7 @@ function ownIngest({ workspace }: UpSettings, address: string, { servicesKey }: 
 /** `timeout`, npm and others pass on what the terminal has sent to all already. */
 const echoMs = 500;
 
-/** A second signal ends us at once; our servers are told to stop on the way out, and the services notice. */
+/** A second signal ends this process at once; the servers are stopped on the way out, and the services notice. */
 function stopSignal(onFirst: () => void): AbortSignal {
   const stop = new AbortController();
   let first = 0;
@@ -196,7 +196,7 @@ async function openPorts(settings: UpSettings, patienceMs: number): Promise<UpSe
   const names = Object.keys(settings.listeners) as ListenerName[];
   const chosen = await choosePorts(names.map((name) => settings.listeners[name]));
   const listeners = Object.fromEntries(names.map((name, at) => [name, chosen[at]])) as UpSettings["listeners"];
-  // The servers say it themselves, and take over what a killed start left running.
+  // The servers report it themselves, and take over what a killed start left running.
   await refuseTakenPorts(
     names.filter((name) => name !== "nats" && name !== "postgres").map((name) => listeners[name]),
     patienceMs,

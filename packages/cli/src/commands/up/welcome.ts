@@ -12,7 +12,7 @@ export type Welcome = {
   readonly storeDir: string;
   /** "Alice B/shop" as its user wrote it, "alice-b/shop" as it is asked for, and the address that is dialled. */
   readonly sources: readonly WelcomeSource[];
-  /** Connection string of the read-only role; undefined when the database is somebody else's. */
+  /** Connection string of the read-only role; undefined for an external database. */
   readonly analystUrl: string | undefined;
   /** How this program is called: "tapedeck" where that is on the path, else in the checkout, and anywhere. */
   readonly program: { readonly here: string; readonly anywhere: string };
@@ -27,7 +27,7 @@ export type WelcomeSource = {
   readonly address: string;
 };
 
-/** What is said when everything runs: where it is, what to try, what to do next. Fits 80 columns. */
+/** The text shown when everything runs: addresses, what to try, what to do next. Fits 80 columns. */
 export function welcome(options: Welcome): string {
   // Nothing is recorded yet, so there is nothing to inspect.
   const isEmpty = options.mode === "record" && options.sources.length === 0;
@@ -50,7 +50,7 @@ function reachable(address = "", { tls, hostName = "localhost" }: GatewayAccess)
   return tls || isEverywhere ? address.replace(/^.*(?=:\d+$)/, hostName) : address;
 }
 
-/** What listens for this machine alone is reached under no other name. */
+/** An endpoint on loopback is reachable under no other name. */
 function endpointAddress(address: string, access: GatewayAccess): string {
   return isLoopback(address.replace(/:\d+$/, "")) ? address : reachable(address, access);
 }

@@ -24,7 +24,7 @@ const stoppedBy = { SIGINT: 130, SIGTERM: 143 } as const;
 /** Timers take no more. */
 const longestMs = 2 ** 31 - 1;
 
-/** Ends this process with the code that says how it went. */
+/** Ends this process with the exit code of the result. */
 export async function wait(options: WaitOptions): Promise<void> {
   const api = apiAt(options.url);
   const { orFail = [] } = options;

@@ -16,7 +16,7 @@ export type WatchOptions = {
 export async function watch(options: WatchOptions): Promise<void> {
   const api = apiAt(options.url);
   const filter: SourceFilter = filterOf(options);
-  // So that nobody at that address, or a wrong filter, is said at once.
+  // Reports an unreachable address or a wrong filter at once.
   await api.get("/api/v1/sources", { ...parametersOf(filter), limit: 1 });
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
@@ -32,7 +32,7 @@ export async function watch(options: WatchOptions): Promise<void> {
     view.show(read.now);
     const messages = client.subscribe({
       ...{ ...filter, kinds: nowKinds, after: read.after, signal: stop.signal },
-      // What is gone is older than what is shown.
+      // Dropped events are older than what is shown.
       onGap: () => {},
     });
     await showAll(messages, read.now, view);

@@ -97,7 +97,7 @@ function lengthOf(line: string): number {
   return stripVTControlCharacters(line).length;
 }
 
-/** For a pipe: a line for each source whose sign or step differs from what was said of it last. */
+/** For a pipe: a line for each source whose sign or step differs from the last line printed for it. */
 export function changesOf(now: Now, said: Map<string, string>, at: number): readonly string[] {
   return [...now.values()].flatMap((row) => {
     const { sign, step, text } = headlineOf(row, at);

@@ -25,7 +25,7 @@ function linesTo(out: NodeJS.WritableStream): LanesView {
   };
 }
 
-/** Between two drawings for events; times go on meanwhile. */
+/** The least time between two drawings for events; clocks keep running. */
 const leastMs = 100;
 const tickMs = 1_000;
 

@@ -2,7 +2,7 @@ import { type Job, Job_State, type GetJobStreamResponse as Message } from "@tape
 import type { Jobs } from "./jobs.ts";
 import type { OutputReader } from "./output.ts";
 
-/** What a stream may not say at the moment, so that it falls behind. */
+/** The parts that a stream may not send at the moment, so that it falls behind. */
 export type StreamGates = { readonly states: boolean; readonly output: boolean };
 
 export type JobStreamOptions = {
@@ -17,7 +17,7 @@ export type JobStreamOptions = {
 };
 
 export type JobStream = {
-  /** Says what there is to say, unless a held gate or a full connection keeps it back. */
+  /** Sends everything that is due, unless a held gate or a full connection prevents it. */
   readonly go: () => void;
   readonly hasRoom: () => void;
   readonly isFull: () => boolean;
@@ -27,8 +27,8 @@ export type JobStream = {
 const mostEvents = 64;
 
 /**
- * GetJobStream: looks at the job as it is whenever something has changed, so states that it could not tell in time are
- * never told, and neither is live output once the job is over. Throws NOT_FOUND if there is no such job.
+ * GetJobStream: reads the job's present state whenever something has changed, so states that it could not send in time
+ * are never sent, and neither is live output once the job is over. Throws NOT_FOUND if there is no such job.
  */
 export function openJobStream(options: JobStreamOptions): JobStream {
   return new WatchedJob(options);
@@ -75,7 +75,7 @@ class WatchedJob implements JobStream {
     this.#isFull = !this.#options.write({ event });
   }
 
-  /** False: there is nothing to say now. */
+  /** False if nothing is due. */
   #sayNext(): boolean {
     const { jobs, id } = this.#options;
     const job = jobs.read(id);

@@ -23,7 +23,7 @@ import { needed } from "./records.ts";
 import { plus, type Stamps, toNanos } from "./stamps.ts";
 import type { Generation } from "./targets.ts";
 
-/** What happens to a job, done by the name of its cause. Each throws an Error where it cannot happen. */
+/** The causes of a job's changes, by name. Each throws an Error if it cannot happen. */
 export type JobHooks = {
   /** QUEUED to WAITING: a runner is given the job. */
   readonly assign: (id: string) => void;
@@ -36,7 +36,7 @@ export type JobHooks = {
   readonly write: (id: string, events: readonly TerminalEvent[]) => void;
   /** RUNNING to SUCCESS, which a command that failed has too. */
   readonly complete: (id: string, result?: Job_Result) => void;
-  /** RUNNING to ERROR, as the runner says. */
+  /** RUNNING to ERROR, as reported by the runner. */
   readonly fail: (id: string, error: Status) => void;
   readonly cancel: (id: string) => void;
   /** Its time is up: of no effect once it runs. */

@@ -3,7 +3,7 @@ import type { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tape
 /** So many events are kept: 32 chunks of 164. */
 export const windowSize = 5_248;
 
-/** What the runner of a job has written: the window that is being filled. */
+/** The output of a job's runner: the window that is being filled. */
 export type Output = {
   readonly write: (event: TerminalEvent) => void;
   /** From the start of the window: a late reader gets the total's rest of the division by `windowSize`. */
@@ -14,7 +14,7 @@ export type Output = {
 
 /**
  * Keeps its window until it has read all of it, so a reader misses nothing unless it falls more than a window behind;
- * then it goes on with the newest one without a word.
+ * then it continues with the newest one, without notice.
  */
 export type OutputReader = {
   /** Events that were there when it began, and that it has not read yet. */

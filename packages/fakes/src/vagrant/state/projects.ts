@@ -96,7 +96,7 @@ function projectCalls(database: Database, stamps: Stamps) {
     return { project: shownProject(projects.get(needed(project, "project").resource_id)) };
   }
 
-  /** Asks for a basis and does not look at it. */
+  /** Requires a basis and ignores it. */
   function findProject(request: FindProjectRequest): FindProjectResponse {
     const wanted = needed(request.project, "project");
     needed(wanted.basis, "basis");

@@ -8,7 +8,7 @@ import type { Generation } from "./targets.ts";
 
 type Scope = Job["scope"];
 
-/** What may be queued, and for how long (ns). Throws the refusals of the real server, and what ends it. */
+/** The job to queue, and its lifetime (ns). Throws the refusals of the real server, and what ends it. */
 export function readQueueRequest(
   request: QueueJobRequest,
   { database, generation }: { readonly database: Database; readonly generation: Generation },

@@ -1,7 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import { Refusal } from "../status.ts";
 
-/** What all kinds of records have in common, in a server. */
+/** The fields that all kinds of stored records share. */
 type Stored = { readonly resource_id: string; readonly name: string };
 
 /** Throws FAILED_PRECONDITION where the real one does without what a call is about. */

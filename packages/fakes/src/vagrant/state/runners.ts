@@ -20,7 +20,7 @@ type ConfigCall = ServerDuplexStream<RunnerConfigRequest, RunnerConfigResponse>;
 type JobCall = ServerDuplexStream<RunnerJobStreamRequest, RunnerJobStreamResponse>;
 type JobMessage = NonNullable<RunnerJobStreamRequest["event"]>;
 
-/** What a call says when it fails; a Panic among it. */
+/** Reports a call's failure, a Panic included. */
 export type Fail = (cause: unknown) => void;
 
 export function getRunner({ runners }: Database, { runner_id }: GetRunnerRequest): Runner {

@@ -6,7 +6,7 @@ export type Stamps = {
   readonly now: () => Timestamp;
   /** A ULID of now. */
   readonly id: () => string;
-  /** What is called in here gets these first, in their order. */
+  /** Calls in here get these first, in their order. */
   readonly lend: <T>(lent: Lent, call: () => T) => T;
 };
 

@@ -24,7 +24,7 @@ export type Generation = "2.3" | "2.4";
 export function targetCalls(database: Database, stamps: Stamps, generation: Generation) {
   const { targets } = database;
 
-  /** Every target that was stored before says that it is its own parent. */
+  /** Every stored target names itself as its parent. */
   function shown(target: Target | undefined): Target {
     if (target === undefined) throw notFound("target");
     return { ...bare(target), parent: { resource_id: target.resource_id, name: target.name } };

@@ -1,7 +1,7 @@
 import { JetStreamApiError, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import { streamName } from "../subjects.ts";
 
-/** Gives a stream so many replicas if it has fewer. One that has more keeps them: its operator has said so. */
+/** Gives a stream so many replicas if it has fewer. One that has more keeps them: its operator chose that. */
 export async function raiseReplicas(jsm: JetStreamManager, info: StreamInfo, replicas: number): Promise<StreamInfo> {
   if (info.config.num_replicas >= replicas) return info;
   try {
@@ -18,7 +18,7 @@ export function isForbidden(error: unknown): boolean {
   return error instanceof Error && (error.name === "PermissionViolationError" || isForbidden(error.cause));
 }
 
-/** What is kept beside the log has as many replicas as the log: 1 while there is no log yet. */
+/** The replicas for data beside the log, as many as the log has: 1 while there is no log yet. */
 export async function replicasOfLog(jsm: JetStreamManager): Promise<number> {
   try {
     return (await jsm.streams.info(streamName)).config.num_replicas;

@@ -162,7 +162,7 @@ class Follower {
   }
 
   async #wait(): Promise<void> {
-    // Whoever heard the report may have enough: nobody would wake this one then.
+    // The listeners of that report may have enough: nothing would wake this follower then.
     if (this.#isOver) return;
     await this.#watch.changed();
     this.#isOutOfTurn = false;

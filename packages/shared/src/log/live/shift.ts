@@ -1,6 +1,6 @@
 import { Turns } from "./turns.ts";
 
-/** Work that goes on for longer than this lets the event loop do what else there is. */
+/** Work that lasts longer than this yields to the event loop. */
 const longestMs = 5;
 
 /** Those who work piece by piece on what is at hand, and share the event loop with each other and with all the rest. */

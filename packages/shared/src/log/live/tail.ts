@@ -164,8 +164,8 @@ class LogTail implements Tail {
       this.#last = logEnd;
     }
     const entries = this.#entries;
-    // Messages that the log dropped while nobody read will not come. The leader says so: the server that delivers may lag
-    // behind it, and have nothing left while more is to come.
+    // Messages that the log dropped while no reader pulled will not come. The leader knows: the server that delivers
+    // may lag behind it, and have nothing left while more is to come.
     const newest = await new Leader(this.#deps).lastMessage([]);
     const passDropped = () => {
       if (this.#last >= newest && this.#last < logEnd) this.#last = logEnd;
@@ -180,7 +180,7 @@ class LogTail implements Tail {
     });
   }
 
-  /** All events of a message are there before anybody is woken. */
+  /** All events of a message are in place before any follower is woken. */
   #accept(entries: Ring<TailEntry>, message: Delivered): void {
     if (message.seq <= this.#last) return;
     const events = this.#deps.readMessage(message);

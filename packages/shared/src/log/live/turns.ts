@@ -1,9 +1,9 @@
-/** So many go on in one turn of the event loop: each may send an event, which takes some 10 to 30 µs. */
+/** So many continue in one turn of the event loop: each may send an event, which takes some 10 to 30 µs. */
 const atOnce = 32;
 
 /**
- * Lets those who wait go on in order, a few in each turn of the event loop. A thousand that went on at once would hold it
- * for as long as all of them need.
+ * Lets waiters continue in order, a few in each turn of the event loop. A thousand at once would hold it for as long as
+ * all of them need.
  */
 export class Turns {
   readonly #perTurn: number;

@@ -15,7 +15,7 @@ export class Watch {
   #isArmed = false;
   #goOn: (() => void) | undefined;
 
-  /** `schedule` says when a follower that was woken goes on. */
+  /** `schedule` determines when a woken follower continues. */
   constructor(subjects: readonly string[], schedule: (goOn: () => void) => void) {
     this.subjects = subjects;
     this.#schedule = schedule;
@@ -32,7 +32,7 @@ export class Watch {
     this.#isArmed = true;
   }
 
-  /** What is queued is dropped: the follower reads on from its own position. */
+  /** Drops the queue: the follower continues reading from its own position. */
   disarm(): void {
     this.arm();
     this.#isArmed = false;

@@ -11,7 +11,7 @@ export type StreamAccess = {
   readonly timeoutMs: number;
 };
 
-/** A short-lived reading position on the server. The server forgets it when nobody pulls for a while. */
+/** A short-lived reading position on the server, which forgets it after a while without a pull. */
 export type Consumer = { readonly name: string };
 
 /** A stored message as a consumer delivers it. */

@@ -7,7 +7,7 @@ import type { Delivered } from "./consumer.ts";
 
 export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>) => void;
 
-/** What is read of a message of the log. */
+/** The parts of a log message that are read. */
 type BatchMessage = Pick<Delivered, "seq" | "recordedAtMs" | "subject" | "data">;
 
 /** Whether a reader wants an event. What it does not want costs next to nothing. */
@@ -112,8 +112,8 @@ class SubjectNames {
 type Named = { readonly channel: Buffer; readonly kind: Buffer; readonly subject: string };
 
 /**
- * Each is made once: there are only as many as channels times nouns. They are found by the bytes of channel and kind, as
- * making texts of these costs more than all else that is read of an event which nobody wants.
+ * Each is created once: there are only as many as channels times nouns. They are looked up by the bytes of channel and
+ * kind, as decoding these costs more than everything else that is read of an event without subscribers.
  */
 class SubjectsInMessage {
   readonly #make: (channel: string, kind: string) => string;

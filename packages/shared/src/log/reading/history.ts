@@ -11,7 +11,7 @@ export type HistoryDeps<T> = StreamAccess & {
   readonly semaphore: Semaphore;
   /** The last message that matches, 0 for none. */
   readonly lastMatch: (subjects: readonly string[]) => Promise<Sequence>;
-  /** What a message gives; undefined: nothing. */
+  /** The result of a message; undefined: none. */
   readonly read: (message: Delivered) => T | undefined;
   readonly warn: Warn;
   /** @throws LogReplacedError when the stream is another one than at the beginning */
@@ -25,13 +25,13 @@ const pullBytes = 1024 * 1024;
 const largestPull = 1_000;
 const firstPull = 64;
 
-/** What was pulled and nobody consumes is dropped after this time, and read again when somebody does. */
+/** Pulled messages that are not consumed are dropped after this time, and read again on demand. */
 const holdMs = 5_000;
 
 /** The messages to read: both inclusive. `subjects` filter by the subjects of messages. */
 export type MessageRange = { readonly first: Sequence; readonly last: Sequence; readonly subjects: readonly string[] };
 
-/** Reads pull by pull, each in a turn of its own, so a paused reader blocks nobody. */
+/** Reads pull by pull, each in its own turn, so a paused reader blocks no other. */
 export async function* readHistory<T>(
   deps: HistoryDeps<T>,
   { first, last: end, subjects }: MessageRange,
@@ -124,7 +124,7 @@ export async function* readLasts<T>(
   }
 }
 
-/** The server has forgotten the consumer because nobody pulled for too long. */
+/** The server has forgotten the consumer, because of too long a time without a pull. */
 class ForgottenError extends Error {}
 
 /** A consumer, and how many messages it has delivered to us. */
@@ -181,7 +181,7 @@ function forget({ jsm, streamName }: StreamAccess, reading: ConsumerProgress | u
   if (reading !== undefined) jsm.consumers.delete(streamName, reading.consumer.name).catch(() => {});
 }
 
-/** Hands out messages one by one, and drops the rest when nobody has asked for a while. */
+/** Hands out messages one by one, and drops the rest after a while without a request. */
 function hold(messages: Delivered[]) {
   let index = 0;
   let dropped = false;

@@ -7,7 +7,7 @@ import { Gauge, type Registry } from "../metrics.ts";
 export type TlsFiles = {
   readonly cert: string;
   readonly key: string;
-  /** What both settings begin with, for errors. */
+  /** The prefix of both settings, for errors. */
   readonly setting: "tls" | "services.tls";
 };
 

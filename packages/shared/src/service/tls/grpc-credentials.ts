@@ -7,7 +7,8 @@ export function serverCredentials(certificate: Certificate | undefined): ServerC
 }
 
 /**
- * What the gateway dials query and ingest with: TLS that trusts the authorities in a PEM file, else plaintext.
+ * The credentials with which the gateway dials query and ingest: TLS that trusts the authorities in a PEM file, else
+ * plaintext.
  * @throws Error one sentence about a file that can't be used
  */
 export function servicesChannel(ca: string | undefined): ChannelCredentials {

@@ -26,7 +26,7 @@ export class NewestEvents {
     while (this.#length > 1 && (this.#length > this.#most || this.#characters > this.#mostCharacters)) {
       this.#characters -= this.#sizes[this.#first++] ?? 0;
     }
-    // As many as are kept: moving each event once or twice is all that it costs, and as much again is all that is held.
+    // Moves as many events as are kept: each event is moved once or twice at most, and memory is at most doubled.
     if (this.#first > this.#length) this.#forget();
   }
 

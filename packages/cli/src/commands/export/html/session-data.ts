@@ -45,7 +45,7 @@ export async function readSessionData(
   if (head === undefined) throw new CommandError(`there is no session ${session}: see \`tapedeck sessions\`.`);
   const events = new NewestEvents(bounds.events, bounds.eventCharacters);
   for await (const event of client.events({ sessions: [session], after: "start", until: position, onGap: () => {} })) {
-    // Mirrors say what another event says.
+    // Mirrors repeat another event.
     if (event.kind !== "mirror.received") events.add(event);
     reached(events.count);
   }
@@ -74,7 +74,7 @@ async function newestOperations(
   return found;
 }
 
-/** As the session's state is folded by the server, it is asked for at the moments that say most. */
+/** The server folds the session's state, so it is requested at the most informative moments. */
 async function statesAt(
   client: Reader,
   { source, session }: SessionData["session"],

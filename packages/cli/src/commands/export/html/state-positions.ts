@@ -3,12 +3,12 @@ import { maySetState } from "@tapedeck/web/file/data";
 
 type Happened = Pick<TapedeckEvent, "position" | "kind">;
 
-/** What says most of a session comes first: its loops, then how steps ended, then the rest. */
+/** The most informative events come first: loops, then how steps ended, then the rest. */
 const ranks = [/^loop\./, /\.(succeeded|failed|canceled|exited|ended|finished|described)$/, /./];
 
 /**
- * At most so many positions, in order, at which the state may be another one than before: all of them, or those that say most.
- * The first and the last event's are always among them.
+ * At most so many positions, in order, at which the state may have changed: all of them, or the most informative ones.
+ * The positions of the first and the last event are always included.
  */
 export function statePositions(events: readonly Happened[], most: number): readonly string[] {
   const first = events.at(0);
