@@ -1,6 +1,7 @@
 import { defineConfig } from "vite";
 
-// JSX becomes calls of preact's own runtime, as tsconfig.json says. What the page loads is in assets/, named by its content.
+// JSX becomes calls of preact's own runtime, as set in tsconfig.json. The page's files are in assets/, named by their
+// content.
 export default defineConfig({
   build: {
     target: "es2022",

@@ -19,7 +19,7 @@ export type TapOptions = {
 
 /** Stores what a tap must know after it was killed and restarted, because its upstream's process may still live. */
 export type TapMemory = {
-  /** What this tap or an earlier one saved last; undefined if there is nothing. */
+  /** The memory that this tap or an earlier one saved last; undefined if there is none. */
   readonly load: () => Remembered | undefined;
   /** Replaces what is stored before it returns. Never throws. */
   readonly save: (remembered: Remembered) => void;
@@ -45,7 +45,7 @@ export type BrokenChannels = {
 
 /** The upstream's side of the recorder: dials, reads and polls, and concludes nothing. */
 export type UpstreamTap = {
-  /** The upstream comes and goes with commands, and whoever starts such a command may record it. */
+  /** The upstream comes and goes with commands, and the process that starts such a command may record it. */
   readonly livesInCommand: boolean;
   /**
    * Dials, reads and dials again until the signal aborts, and waits for the next process when one ends. Never throws
@@ -56,6 +56,6 @@ export type UpstreamTap = {
 
 export type RunningTap = {
   readonly done: Promise<void>;
-  /** Makes a control call on the current connection. Code 14 when there is none. */
+  /** Makes a control call on the current connection. Code 14 without one. */
   readonly control: (request: ControlRequest) => Promise<ControlAnswer>;
 };

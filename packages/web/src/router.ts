@@ -16,7 +16,7 @@ function routeIn(path: string): Route {
   return routeOf(new URL(path, "http://page"));
 }
 
-/** What a link to a path of this page has as its address. Undefined: this page does not have it. */
+/** The address of a link to a path of this page. Undefined: this page does not have it. */
 export function to(path: string): string | undefined {
   if (inFile === undefined) return path;
   return inFile.has(routeIn(path)) ? `#${path}` : undefined;

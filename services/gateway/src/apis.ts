@@ -38,7 +38,7 @@ export type GatewayApis = {
 export type GatewayApisDeps = {
   /** Addresses of query and ingest. */
   readonly config: Pick<GatewayConfig, "query" | "ingest" | "servicesKey">;
-  /** What query and ingest are dialled with. */
+  /** The credentials for dialling query and ingest. */
   readonly channel: ChannelCredentials;
   readonly link: LogLink;
   readonly query: QueryClient;

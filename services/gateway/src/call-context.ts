@@ -54,7 +54,7 @@ export type AnswerHead = {
   readonly position: string;
   readonly session?: string;
   readonly sessionEnded?: boolean;
-  /** For a lost source: when its upstream was last heard of, RFC 3339. */
+  /** For a lost source: when its upstream was last heard from, RFC 3339. */
   readonly notHeardSince?: string;
 };
 

@@ -21,7 +21,7 @@ import { apisOf, failureOf, openShards, readinessOfAll } from "./shards/shards.t
 export type Gateway = AsyncDisposable & {
   /** "host:port" by what listens there: `grpc`, `http`, and the endpoints as "<source> grpc" and "<source> http". */
   readonly addresses: Readonly<Record<string, string>>;
-  /** Rejects when it can't go on and won't mend by itself; the message is one sentence for people. */
+  /** Rejects on a failure that will not resolve by itself; the message is one sentence for people. */
   readonly failed: Promise<never>;
 };
 

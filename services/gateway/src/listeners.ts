@@ -158,7 +158,7 @@ export class Listeners implements AsyncDisposable {
     return address;
   }
 
-  /** What /about says of it. */
+  /** The provider's sign-in, for /about. */
   #serveProviderSignIn(app: FastifyInstance): { readonly title: string; readonly url: string } | undefined {
     const { config, onPage: signIn, metrics } = this.#options;
     const page = config.oidc?.page;

@@ -51,7 +51,7 @@ class BackgroundLogLink implements LogLink {
     this.#historyReaders = historyReaders;
     this.#logger = logger;
     this.#broken.abort();
-    this.#failed.promise.catch(() => {}); // a failure that nobody awaits is not an unhandled rejection
+    this.#failed.promise.catch(() => {}); // a failure that is not awaited is not an unhandled rejection
     this.#running = this.#run().catch((error: unknown) => {
       if (!this.#closing.signal.aborted) this.#failed.reject(sentence(error, settings.url));
     });

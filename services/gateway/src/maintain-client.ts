@@ -11,7 +11,7 @@ export type MaintainClient = AsyncDisposable & {
     signal: AbortSignal,
   ): AsyncIterable<EraseResponse>;
   rebuild(signal: AbortSignal): AsyncIterable<RebuildResponse>;
-  /** What the taps of configured sources hold that is not in the log yet, in all workspaces. */
+  /** The items of configured sources' taps that are not in the log yet, in all workspaces. */
   waiting(signal: AbortSignal): AsyncIterable<WaitingResponse>;
 };
 

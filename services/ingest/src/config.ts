@@ -63,7 +63,7 @@ const duration = (min: number, otherwise: number, description: string) =>
     .default(otherwise)
     .meta({ description, form: min === 0 ? "duration" : `duration, ${min}ms or more`, isDuration: true });
 
-/** A part of the source's name: `otherwise` depends on the machine, `otherwiseText` says how. */
+/** A part of the source's name: `otherwise` depends on the machine, `otherwiseText` describes it. */
 const nameText = (otherwise: () => string, otherwiseText: string, description: string) =>
   text.default(otherwise).meta({ description, form: "text", defaultText: otherwiseText });
 
@@ -158,7 +158,9 @@ const rktSource = z.strictObject(
   strict,
 );
 
-/** A Vagrant server lives inside of a command; this one lives longer. Looks follow what goes on there: no interval is set. */
+/**
+ * A Vagrant server lives inside a command; this one lives longer. Observations follow its activity: no interval is set.
+ */
 const vagrantSource = z.strictObject(
   {
     upstream: upstreamName("vagrant", "A Vagrant server that outlives a command."),
@@ -291,10 +293,10 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
 
 const MiB = 1024 * 1024;
 
-/** Less would make a spill write every burst to disk, and free its space there (by files of 8 MiB) all at once. */
+/** With less, a spill would write every burst to disk, and free its space there (by files of 8 MiB) all at once. */
 const leastOfSource = { memoryBytes: 1 * MiB, diskBytes: 16 * MiB } as const;
 
-/** What each of so many sources may take of the bounds of all: even parts, but no useless ones. */
+/** Each source's share of the common bounds: even parts, but no useless ones. */
 export function spillOfEach({ dir, memoryBytes, diskBytes }: SpillBounds, sources: number): SpillBounds {
   const part = (all: number, least: number) => Math.max(Math.floor(all / Math.max(sources, 1)), Math.min(all, least));
   return {

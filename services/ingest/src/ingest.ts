@@ -28,7 +28,7 @@ export type TapStatus = {
 export type Ingest = AsyncDisposable & {
   readonly addresses: Readonly<Record<"grpc" | "health", string>>;
   readonly status: () => readonly TapStatus[];
-  /** Rejects when it can't go on and won't mend by itself; the message is one sentence for people. */
+  /** Rejects on a failure that will not resolve by itself; the message is one sentence for people. */
   readonly failed: Promise<never>;
 };
 
@@ -147,7 +147,7 @@ function statusOf(locals: ReadonlyMap<SourceName, LocalSource>, { recording }: R
   return [...tapped, ...pushed];
 }
 
-/** What the promise gives, or undefined when the signal aborts before. */
+/** The promise's value, or undefined when the signal aborts before. */
 async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   if (signal.aborted) return undefined;
   const aborted = Promise.withResolvers<undefined>();

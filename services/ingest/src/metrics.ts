@@ -7,12 +7,12 @@ import type { SessionRecorderListener } from "./record/pushed-session.ts";
 export type IngestMetrics = {
   readonly registry: Registry;
   readonly listener: (source: SourceName) => SessionRecorderListener;
-  /** Recording of a source began or went on again. */
+  /** Recording of a source began or resumed. */
   readonly recordingBegan: (source: SourceName) => void;
   readonly recordingEnded: (source: SourceName) => void;
 };
 
-/** What is asked for when the metrics are read. */
+/** The values that are read when the metrics are. */
 export type IngestGauges = {
   readonly spills: () => Iterable<readonly [SourceName, SpillState]>;
   readonly connected: () => Iterable<readonly [SourceName, boolean]>;

@@ -7,7 +7,7 @@ import type { ProjectionObserver } from "./projecting/keep-projecting.ts";
 import type { Projected } from "./projecting/project.ts";
 import type { CollectionDeps } from "./views/states/collection.ts";
 
-/** What query can use at the moment: its tables, its log, and why it does not project. */
+/** The parts that query can use at the moment: its tables, its log, and why it does not project. */
 export class Readiness implements ProjectionObserver, CollectionDeps {
   readonly #reads: Database;
   readonly #metrics: Pick<QueryMetrics, "applied" | "failed">;

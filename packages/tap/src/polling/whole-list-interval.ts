@@ -1,7 +1,7 @@
 /** A recorder that missed a list gets it again after this time, although nothing has changed. */
 const wholeEveryMs = 10_000;
 
-/** Decides when a list is emitted whole, and when it is enough to say that it is the same as the one before. */
+/** Decides when a list is emitted whole, and when "the same as the one before" is enough. */
 export class WholeListInterval {
   #emittedAt = Number.NEGATIVE_INFINITY;
 

@@ -17,12 +17,12 @@ import { inPieces } from "./pieces.ts";
 export type PushOptions = {
   readonly link: Link;
   readonly spill: Spill;
-  /** Makes a control call on the upstream; answers with code 14 when there is none. */
+  /** Makes a control call on the upstream; answers with code 14 without a connection. */
   readonly control: (request: ControlRequest) => Promise<ControlAnswer>;
   /** Stops at once. Uncommitted items stay in the spill. */
   readonly signal: AbortSignal;
   readonly log: PushLog;
-  /** What waits in the spill goes in one message: for an import, and for a recorder in this process. */
+  /** Sends the spill's waiting items in one message: for an import, and for a recorder in this process. */
   readonly together?: boolean;
   /** Another tap records this source. Gives the name to continue with, or undefined to stop pushing. */
   readonly sourceTaken?: (message: string) => TapIdentity | undefined;
@@ -194,7 +194,7 @@ async function sendTogether(spill: Spill, from: bigint, box: Mailbox<PushRequest
   }
 }
 
-/** What the spill gives fits into one message, except for a large item: its pieces are messages of their own. */
+/** The spill's items fit into one message, except for a large item: its pieces are separate messages. */
 function messagesOf(read: readonly Item[]): readonly Item[][] {
   return read.length === 1 ? read.flatMap((item) => [...inPieces(item)].map((piece) => [piece])) : [[...read]];
 }

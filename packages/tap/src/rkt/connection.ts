@@ -1,7 +1,7 @@
 import { GetInfoRequest, GetInfoResponse, PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { PolledServer } from "../polling/dial.ts";
 
-/** The api-service of rkt at an address. Its data directory tells one host's pods from another's. */
+/** The api-service of rkt at an address. Its data directory distinguishes one host's pods from another's. */
 export function rktServer(address: string): PolledServer {
   return {
     name: "api-service of rkt",

@@ -27,9 +27,9 @@ export type InventoryPollOptions = {
 
 /** After this many polls without a change the interval applies again. */
 const quietPolls = 5;
-/** The last answers, which say what a list costs. */
+/** The last answers, which show what a list costs. */
 const recentPolls = 5;
-/** A call that was given up goes on waiting inside the server, so calls that fail must not become many. */
+/** An abandoned call keeps waiting inside the server, so failing calls must not become many. */
 const failedMs = { first: 1_000, longest: 30_000 };
 
 /** Polls the pods or the images, one call after the other, until the connection is over. */

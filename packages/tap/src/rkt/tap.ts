@@ -42,7 +42,7 @@ function run(options: TapOptions): RunningTap {
   };
 }
 
-/** The pods say which logs there are, so without pods there are no logs. */
+/** The pods determine which logs there are, so without pods there are no logs. */
 function wantedChannels({ skipChannels = [] }: TapOptions): readonly Channel[] {
   const skipped = skipChannels.includes("pods") ? [...skipChannels, "logs"] : skipChannels;
   return channels.filter((channel) => !skipped.includes(channel));

@@ -13,7 +13,7 @@ export type TextSource = {
   goneAt: number | undefined;
 };
 
-/** What is known of a host's output over all connections to it. */
+/** A host's output so far, over all connections to it. */
 export class HeardTexts {
   readonly sources = new Map<string, TextSource>();
   #states: ReadonlyMap<string, PodState> | undefined;

@@ -5,7 +5,7 @@
 const steps = { count: 10, ms: 100 } as const;
 
 /**
- * Finds out whether the process that speaks is another one than the process that said something at the time `heard`, on a
+ * Determines whether the present process is another one than the process that sent a message at the time `heard`, on a
  * channel that replays everything since its process began. Calls `onOther` once, when that is certain: messages have
  * come, and for a second none as old as that. A process that sends nothing, or nothing with a time, stays undecided.
  */

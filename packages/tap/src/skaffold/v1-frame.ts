@@ -3,7 +3,7 @@ import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 
-/** LogEntry.event, and the types of it that are told apart here. */
+/** LogEntry.event, and those of its types that are distinguished here. */
 const eventField = 2;
 export const eventTypes = { metaEvent: 1, devLoopEvent: 9 } as const;
 
@@ -28,7 +28,7 @@ export function isOfType(bytes: Uint8Array, ...types: readonly number[]): boolea
 /** The status of a devLoopEvent that begins a loop. */
 export const inProgress = "In Progress";
 
-/** When the dev loop began that a v1 frame begins, by Skaffold's clock. Undefined: it begins none, or does not say when. */
+/** When the dev loop began that a v1 frame begins, by Skaffold's clock. Undefined: it begins none, or has no time. */
 export function loopStartOf(bytes: Uint8Array): Timestamp | undefined {
   try {
     if (!isOfType(bytes, eventTypes.devLoopEvent)) return undefined;

@@ -40,7 +40,7 @@ export function writeSegment(path: string, first: bigint): SegmentWriter {
 
 export type SegmentPosition = { readonly index: bigint; readonly offset: number };
 
-/** What is read together. */
+/** The most that is read together. */
 type Most = { readonly items: number; readonly bytes: number };
 
 /**

@@ -13,7 +13,7 @@ export type SpillDiskOptions = {
   readonly dir: string;
   readonly segmentBytes: number;
   readonly owner: SpillOwner;
-  /** What the folder has already; undefined if there is no folder. */
+  /** The folder's existing segments; undefined if there is no folder. */
   readonly segments: readonly Segment[] | undefined;
 };
 
@@ -83,7 +83,7 @@ export class SpillDisk {
     }
   }
 
-  /** What is written from now on begins a new segment. */
+  /** Later items go to a new segment. */
   closeSegment(): void {
     if (this.#writer === undefined) return;
     const segment = this.#writer.segment();

@@ -35,7 +35,7 @@ export type SpillState = {
 
 const MiB = 1024 * 1024;
 
-/** What is read together. */
+/** The most that is read together. */
 const most = { items: 1_000, bytes: 256 * 1024 } as const;
 
 /** Rejects if the folder can't be read, or if it is missing and no hello is given. */

@@ -18,7 +18,7 @@ export type ResourcePollOptions = {
   readonly emit: EmitResult;
   /** For each answer. */
   readonly timeoutMs: number;
-  /** The jobs say which runners exist. */
+  /** The jobs show which runners exist. */
   readonly jobs: Pick<JobPoll, "firstPoll" | "failure">;
 };
 

@@ -1,7 +1,7 @@
 import { Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
 
-/** What a tap must know of a job to make the right calls. Small, because there may be 10,000 jobs. */
+/** The parts of a job that a tap needs to make the right calls. Small, because there may be 10,000 jobs. */
 export type TappedJob = {
   readonly id: string;
   readonly state: Job_State;
@@ -78,7 +78,7 @@ export class TappedJobs {
   #set(job: TappedJob, before: TappedJob | undefined): void {
     this.#jobs.set(job.id, job);
     if (before?.state === job.state) return;
-    // The first list does not say how long ago its jobs ended.
+    // The first list does not show how long ago its jobs ended.
     if (job.isFinished && !this.#isFirstList) this.#endedAt = performance.now();
     this.#onChange({ job, before });
   }

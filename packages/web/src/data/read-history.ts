@@ -1,13 +1,13 @@
 import type { Message, TapedeckEvent } from "@tapedeck/client";
 import { isFile } from "./reader.ts";
 
-/** Events in order, and the position after which to go on. */
+/** Events in order, and the position to continue after. */
 export type Past = { readonly events: readonly TapedeckEvent[]; readonly position: string };
 
 /**
- * A session's events up to now, in one answer: for a browser, a line of it costs a tenth of a message of a WebSocket. Ends
- * early where the answer breaks off, and is empty where it is refused, or in a file, which has no history to ask for: a
- * subscription goes on from there, or says why not.
+ * A session's events up to now, in one answer: for a browser, a line of it costs a tenth of a message of a WebSocket.
+ * Ends early if the answer breaks off, and is empty if it is refused, or in a file, which has no history: a
+ * subscription continues from there, or reports the reason.
  */
 export async function* readHistory(session: string, signal: AbortSignal): AsyncGenerator<Past, void> {
   if (isFile()) return;

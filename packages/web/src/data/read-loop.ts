@@ -34,7 +34,7 @@ export async function readLoop(name: LoopName, signal: AbortSignal): Promise<Loo
       sessions,
       kinds: ["log.written", "*.failed"],
       after: own.startPosition,
-      // What a loop prints of its failure may come after its end.
+      // A loop's failure output may follow its end.
       until: next?.startPosition ?? "now",
       signal,
     }),

@@ -3,7 +3,7 @@ import { sourceText } from "@tapedeck/client/lanes/format";
 import { firstOf } from "./reading.ts";
 import { tapedeck } from "./tapedeck.ts";
 
-/** What a side can be chosen from. */
+/** The choices for a side. */
 export type SideChoices = { readonly sessions: readonly Session[]; readonly loops: readonly Operation[] };
 
 const most = { sources: 500, sessions: 20, loops: 24 } as const;

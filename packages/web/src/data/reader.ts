@@ -1,7 +1,7 @@
 import type { Client } from "@tapedeck/client";
 import { tapedeck } from "./tapedeck.ts";
 
-/** What the views of a session and of a loop read from: the gateway, or the file in which the page is. */
+/** The source of the views of a session and of a loop: the gateway, or the file that contains the page. */
 export type Reader = Pick<Client, "sessions" | "operations" | "events" | "subscribe" | "state" | "compare">;
 
 let file: Reader | undefined;

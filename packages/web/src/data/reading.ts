@@ -6,8 +6,8 @@ import { lostSince, problemOf, serverNow } from "./tapedeck.ts";
 const retryMs = 2_000;
 
 /**
- * Runs `read` for as long as a view is shown, again when `keys` change. A read that fails because nobody answers is
- * repeated: a view that opens while the gateway restarts shows itself when it is back.
+ * Runs `read` for as long as a view is shown, again when `keys` change. A read that fails because the gateway is away
+ * is repeated: a view that opens while the gateway restarts appears when it is back.
  */
 export function useReading(
   keys: readonly unknown[],
@@ -40,10 +40,10 @@ async function untilRead(
   }
 }
 
-/** What a part of a view shows. Where it was refused: nothing, and why. */
+/** The value of a part of a view. A refused part has no value and a reason. */
 export type Answered<Value> = { readonly value: Value; readonly problem: string | undefined };
 
-/** Lets a view show the rest where one part of it is refused. Where nobody answers, there is no rest. */
+/** Lets a view show the rest when one part of it is refused. Without a gateway there is no rest. */
 export async function answered<Value>(asked: Promise<Value>, nothing: Value, signal: AbortSignal) {
   try {
     return { value: await asked, problem: undefined };

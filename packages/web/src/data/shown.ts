@@ -5,5 +5,5 @@ import type { Now } from "@tapedeck/client/lanes/now";
 export const now = signal<Now | undefined>(undefined);
 /** Why it is not read any more. */
 export const nowProblem = signal<string | undefined>(undefined);
-/** What is typed into the search of the header. */
+/** The text in the header's search field. */
 export const search = signal("");

@@ -12,11 +12,11 @@ export type About = {
 };
 
 export const about = signal<About | undefined>(undefined);
-/** Since when nothing is heard from the gateway; undefined: it is connected, or nothing is read. */
+/** Since when the gateway is silent; undefined: it is connected, or nothing is read. */
 export const lostSince = signal<number | undefined>(undefined);
 /** Whether the visitor has to sign in before anything can be read. */
 export const mustSignIn = signal(false);
-/** What this machine's clock lacks to the gateway's. */
+/** The difference between this machine's clock and the gateway's. */
 let clockOffset = 0;
 
 /** The gateway's time: ages are right also where a laptop's clock is not. */
@@ -24,13 +24,13 @@ export function serverNow(): number {
   return Date.now() + clockOffset;
 }
 
-/** Ticks as long as somebody sees the page. Times in views are of this moment. */
+/** Ticks while the page is visible. Times in views are of this moment. */
 export const tick = signal(Date.now());
 const ticking = setInterval(() => {
   if (!document.hidden) tick.value = serverNow();
 }, 250);
 
-/** Times are of one moment from now on: in what is shown, nothing goes on. */
+/** Stops the views' clock at a moment: nothing shown is still running. */
 export function stopClock(at: number): void {
   clearInterval(ticking);
   tick.value = at;
@@ -57,7 +57,7 @@ export function forgetClient(): void {
 
 export async function readAbout(): Promise<void> {
   const answer = await fetch("/about");
-  // A token that has ended, or a session: the cookie stands for nobody.
+  // A token or session has ended: the cookie is no longer valid.
   const found: About = answer.ok ? await answer.json() : await readAboutAsNobody();
   clockOffset = Date.parse(found.time) - Date.now();
   tick.value = serverNow();
@@ -90,7 +90,7 @@ async function messageOf(answer: Response): Promise<string> {
   return body?.error?.message ?? `the gateway answered ${answer.status}`;
 }
 
-/** An error in sentences. One that says that the token is over leads to the sign-in. */
+/** An error in sentences. One about an expired token leads to the sign-in. */
 export function problemOf(error: unknown): string {
   if (error instanceof TapedeckError && error.code === "unauthenticated") mustSignIn.value = true;
   return refusalText(error);

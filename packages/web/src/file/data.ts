@@ -24,7 +24,7 @@ export type SessionData = {
 /** Another one: this page cannot read it. */
 export const dataVersion = 1;
 
-/** What stands in the page without data, once, in place of them. */
+/** The placeholder, once in the page, that the data replace. */
 export const dataMark = "@@TAPEDECK_SESSION@@";
 
 /** Whether the state may be another one after an event. */

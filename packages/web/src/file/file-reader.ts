@@ -3,7 +3,7 @@ import type { Reader } from "../data/reader.ts";
 import { indexAt, isKind } from "../model/session.ts";
 import { maySetState, type SessionData } from "./data.ts";
 
-/** Answers as a gateway would that has this one session, and in which nothing goes on. */
+/** Answers as a gateway would that has this one session, in which nothing is running. */
 export function fileReader(data: SessionData): Reader {
   const { session, events, operations, comparisons, position } = data;
   const reader = {
@@ -61,7 +61,7 @@ function isAsked(
   );
 }
 
-/** The state of a position, or of the last moment before it whose state is in the file: `at` says of which it is. */
+/** The state of a position, or of the last moment before it whose state is in the file: `at` names it. */
 function stateAt({ session, events, moments, states }: SessionData, at: string): State {
   const moment = moments[indexAt(moments, at)];
   if (moment === undefined || moment.position > at) throw new Error("The state of then is not in this file.");

@@ -8,7 +8,7 @@ import { sessionDataIn } from "./decode.ts";
 import { fileReader } from "./file-reader.ts";
 import { FileShell } from "./file-shell.tsx";
 
-// The page in a file of `tapedeck export --html`: it shows the session that stands beside it, and asks nobody.
+// The page in a file of `tapedeck export --html`: it shows the session beside it, and makes no requests.
 
 const page = document.querySelector("#page") ?? document.body;
 try {

@@ -71,7 +71,7 @@ function hasErrorLevel({ detail }: Output): boolean {
   return /^(error|fatal|panic)$/i.test(detail?.level ?? "");
 }
 
-/** Whose output it is. Undefined: each event is a line by itself, as of containers. */
+/** The step whose output it is. Undefined: each event is a separate line, as for containers. */
 function writerOf({ kind, detail }: Output): string | undefined {
   if (detail === undefined) return undefined;
   const { task, subtask, output } = detail;
@@ -79,7 +79,7 @@ function writerOf({ kind, detail }: Output): string | undefined {
   return task === "" ? undefined : `${kind} ${task} ${subtask}`;
 }
 
-/** The row of the line that an output goes on with; -1: it begins one. */
+/** The row of the line that an output continues; -1: it begins one. */
 function openLine(rows: readonly EventRow[], event: Output): number {
   const writer = writerOf(event);
   if (writer === undefined) return -1;

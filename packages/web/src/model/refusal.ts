@@ -1,6 +1,6 @@
 import { TapedeckError } from "@tapedeck/client";
 
-/** Why something could not be shown, and what to do, in sentences for whoever looks at the page. */
+/** Why something could not be shown, and what to do, in sentences for the page's reader. */
 export function refusalText(error: unknown): string {
   if (!(error instanceof TapedeckError)) return sentence(error instanceof Error ? error.message : String(error));
   return texts[error.code]?.(error) ?? sentence(error.message);

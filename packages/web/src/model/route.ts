@@ -1,4 +1,4 @@
-/** What a URL names. Every view has one that reproduces it. */
+/** The view that a URL names. Every view has one that reproduces it. */
 export type Route =
   | { readonly view: "now"; readonly source?: string }
   | { readonly view: "session"; readonly session: string; readonly at?: string }

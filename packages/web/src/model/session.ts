@@ -27,7 +27,7 @@ export function endOf({ endedAt, endReason }: Pick<Session, "endedAt" | "endReas
 
 /** The last loops are kept whole; `most` is past what a day of saving files makes. */
 export function foldSession(record: SessionRecord, events: readonly TapedeckEvent[], most = 5_000): SessionRecord {
-  // Channels answer to the same fact with mirrors, which say nothing more.
+  // Channels repeat the same fact as mirrors, which add nothing.
   const shown = events.filter(({ kind }) => kind !== "mirror.received");
   let { loops, since, ended } = record;
   for (const event of shown) {
@@ -59,7 +59,7 @@ export function loopAt(loops: readonly Loop[], position: string): Loop | undefin
   return loops.findLast((loop) => loop.position <= position);
 }
 
-/** Longer waits are cut when a session is played: nobody watches a pause. */
+/** Longer pauses are cut when a session is played. */
 const longestPauseMs = 2_000;
 
 /** How long the event after `index` waits when the session is played at a speed. */

@@ -1,6 +1,6 @@
 import type { UpstreamState } from "@tapedeck/client";
 
-/** What colour and sign a value has; nothing else has a colour. */
+/** The colour and sign of a value; nothing else has a colour. */
 export type Tone = "good" | "bad" | "running" | "warning" | "quiet";
 export type StateRow = { readonly name: string; readonly value: string; readonly tone: Tone; readonly link?: string };
 export type StateSection = { readonly title: string; readonly rows: readonly StateRow[] };
@@ -32,7 +32,7 @@ const entries = (value: Json): readonly (readonly [string, Json])[] =>
   value !== null && typeof value === "object" ? Object.entries(value) : [];
 
 function skaffold(state: UpstreamState): readonly StateSection[] {
-  // The second API says more; old versions have the first alone.
+  // The second API has more; old versions have the first alone.
   const known = (at(state, "v2", "buildState") ?? undefined) === undefined ? at(state, "v1") : at(state, "v2");
   const phases = ["test", "render", "deploy", "statusCheck", "fileSync", "verify", "exec"] as const;
   return [
@@ -78,7 +78,7 @@ function portRow(port: Json): StateRow {
     name: `${name}${target === "" ? "" : `:${target}`}`,
     value: `localhost:${local}`,
     tone: "good",
-    // What was recorded is no address by itself: it must not lead elsewhere.
+    // A recorded value is not trusted as an address: it must not lead elsewhere.
     ...(/^\d+$/.test(local) && { link: `http://localhost:${local}` }),
   };
 }

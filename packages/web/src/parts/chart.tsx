@@ -19,12 +19,12 @@ export type ChartProps = {
   readonly shape: "lines" | "bars";
   readonly unit: Unit;
   readonly series: readonly Drawn[];
-  /** What the axis says of each bin. */
+  /** The axis' label of each bin. */
   readonly ticks: readonly string[];
   /** A bin in words, with its numbers. */
   readonly describe: (bin: number) => string;
   readonly format: (value: number) => string;
-  /** The bin that somebody points at. */
+  /** The bin under the pointer. */
   readonly at: number | undefined;
   readonly point: (bin: number | undefined) => void;
   readonly picked: readonly [first: number, last: number] | undefined;
@@ -206,7 +206,7 @@ function seriesOf(one: Drawn, { shape, bins, isStacked, colour }: Style): uPlot.
   };
 }
 
-/** What is picked, and what is pointed at, behind the lines. */
+/** Marks the picked bins and the one under the pointer, behind the lines. */
 function drawMarks(plot: uPlot, { at, picked }: ChartProps, colour: Colour): void {
   const { ctx, bbox } = plot;
   const edge = (bin: number) => plot.valToPos(bin, "x", true);

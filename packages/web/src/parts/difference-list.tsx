@@ -12,7 +12,7 @@ type Props = {
   readonly differences: readonly Difference[];
   /** These stand beside the values of the sides. */
   readonly names: readonly [left: string, right: string];
-  /** Said where there is none. */
+  /** The text shown when there are none. */
   readonly nothing?: string;
 };
 
@@ -36,12 +36,12 @@ export function DifferenceList({ differences, names, nothing = "Nothing that dif
 }
 
 function titleOf({ kind, subject, text, left, right }: Difference): string {
-  // The sentence says the text of the failure, which stands below as its value.
+  // The sentence has the text of the failure, which stands below as its value.
   if (kind === "failure" && (left === null || right === null)) return `${subject} failed`;
   return isNamed.has(kind) ? subject : text;
 }
 
-/** The values say all of these kinds, and they stand below. */
+/** The values of all these kinds are complete, and they stand below. */
 const isNamed: ReadonlySet<string> = new Set([
   "label",
   "configuration",

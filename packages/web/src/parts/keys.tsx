@@ -3,7 +3,7 @@ import { useEffect, useRef } from "preact/hooks";
 
 const isShown = signal(false);
 
-/** What keys do, as a dialog that "?" opens. */
+/** The keyboard shortcuts, as a dialog that "?" opens. */
 export function Keys({ keys }: { readonly keys: readonly (readonly [key: string, what: string])[] }) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(

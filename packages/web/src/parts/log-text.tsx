@@ -13,7 +13,7 @@ export type LogTextProps = {
 
 const mostLines = 5_000;
 
-/** What a step printed, scrolled to its error. */
+/** The output of a step, scrolled to its error. */
 export function LogText({ log, step, steps, choose, error }: LogTextProps) {
   const [wraps, setWraps] = useState(true);
   const [wanted, setWanted] = useState("");

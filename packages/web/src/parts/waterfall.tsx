@@ -18,11 +18,11 @@ const rowHeight = 24;
 const axisHeight = 22;
 const nameWidth = 128;
 
-/** Steps on a common axis, drawn on a canvas. The table beside it says the same to screen readers. */
+/** Steps on a common axis, drawn on a canvas. The table beside it has the same for screen readers. */
 export function Waterfall({ steps: given, from, to, now, selected, select }: WaterfallProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
-  // Channels tell of steps that follow at once in another order.
+  // Channels report steps that follow at once in another order.
   const steps = given.toSorted((a, b) => a.startedAt - b.startedAt);
   const path = criticalPath(steps, now);
   const height = axisHeight + Math.max(1, steps.length) * rowHeight;

@@ -106,7 +106,7 @@ function Differences({ comparison: { left, right, differences, equal, same } }: 
   );
 }
 
-/** What is equal needs no reading, but may be doubted. */
+/** Equal values need no reading, but may be doubted. */
 function Same({ count, same }: { readonly count: number; readonly same: readonly SameFact[] }) {
   return (
     <details class="same">
@@ -125,10 +125,10 @@ function Same({ count, same }: { readonly count: number; readonly same: readonly
 
 type SideProps = {
   readonly which: "left" | "right";
-  /** As the URL has it. */
+  /** The side as in the URL. */
   readonly named: string | undefined;
   readonly sources: readonly Source[];
-  /** What it turned out to be. */
+  /** The side that the name resolved to. */
   readonly side: ComparedSide | undefined;
   /** Whether it may be left to what is on the other side. */
   readonly hasDefault?: boolean;

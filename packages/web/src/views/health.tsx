@@ -216,7 +216,7 @@ function amountText({ bytes, messages }: Amount): string {
   return `${bytesText(Number(bytes))}, ${plural(Number(messages), "message")}`;
 }
 
-/** What waits while the log is away; a few items are always on their way. */
+/** The events that wait while the log is away; a few items are always on their way. */
 function WaitingFigure({ waiting }: { readonly waiting: readonly Waiting[] }) {
   const sum = (name: "items" | "bytes" | "dropped") => waiting.reduce((all, one) => all + Number(one[name]), 0);
   const isMuch = sum("items") > fewMessages || sum("dropped") > 0;
@@ -303,7 +303,7 @@ async function readHealth(signal: AbortSignal): Promise<Health> {
   };
 }
 
-/** Undefined where it is refused: what stands beside it says why. */
+/** Undefined if it is refused: the text beside it has the reason. */
 async function answerOf<Body>(path: string, signal: AbortSignal): Promise<Body | undefined> {
   const answer = await fetch(path, { signal, headers: { accept: "application/json" } });
   return answer.ok ? await answer.json() : undefined;

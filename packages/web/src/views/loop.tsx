@@ -127,7 +127,7 @@ function Actions({ loop, before, after }: ActionsProps) {
 
 type FailureProps = { readonly record: LoopRecord; readonly failure: Step | undefined; readonly error: string };
 
-/** What failed first, each text once: what its output says in full stands in the output below. */
+/** The first failure, each text once: its full output stands in the output below. */
 function Failure({ record: { loop, suggestions, log }, failure, error }: FailureProps) {
   const code = failure?.errorCode || loop.errorCode;
   const texts = useMemo(() => failureTexts(error, code, logOf(log, failure)), [error, code, log, failure]);
@@ -157,7 +157,7 @@ const titleWords = {
   running: "",
 };
 
-/** What failed after the first failure is named once and small: it is no cause. */
+/** Steps that failed after the first failure are named once and small: they are no cause. */
 function Followed({ loop, failure }: { readonly loop: Loop; readonly failure: Step | undefined }) {
   const later = loop.steps.filter((step) => step !== failure && step.outcome === "failed");
   if (later.length === 0) return null;
@@ -184,7 +184,7 @@ function useLoopKeys(before: Loop | undefined, after: Loop | undefined): void {
   }, [before, after]);
 }
 
-/** What may explain the failure, beside the last good loop, which may be of an earlier session. */
+/** Possible explanations of the failure, beside the last good loop, which may be of an earlier session. */
 function Differences({ loop }: { readonly loop: Loop }) {
   const [comparison, setComparison] = useState<Comparison>();
   const [problem, setProblem] = useState<string>();

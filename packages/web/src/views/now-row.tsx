@@ -13,7 +13,7 @@ export type NowRowProps = {
   readonly row: Row;
   readonly group: Group;
   readonly isChosen: boolean;
-  /** Called while somebody points at the row. */
+  /** Called while the pointer is on the row. */
   readonly hold: (isHeld: boolean) => void;
 };
 
@@ -31,7 +31,7 @@ export function NowRow({ row, group, isChosen, hold }: NowRowProps) {
 
 function Drawn({ row, group, isChosen, hold }: NowRowProps) {
   const box = useRef<HTMLElement>(null);
-  // What nobody sees does not age.
+  // A row that is not visible does not age.
   const time = useIsSeen(box) ? tick.value : tick.peek();
   const headline = headlineOf(row, time);
   const current = currentLoop(row);

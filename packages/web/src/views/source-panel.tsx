@@ -46,7 +46,7 @@ function useSourceNow(source: string) {
   return { state, events, problem };
 }
 
-/** What a source looks like now, beside the list: its state, and events as they come. */
+/** A source's present state and its events as they come, beside the list. */
 export function SourcePanel({ row }: { readonly row: Row }) {
   const { state, events, problem } = useSourceNow(row.source);
   return (

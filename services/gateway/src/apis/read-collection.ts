@@ -4,7 +4,10 @@ import type { QueryClient, ReadState } from "../query-client.ts";
 import { withSource } from "./resolve-source.ts";
 import { stateHead } from "./state-head.ts";
 
-/** What query keeps of the state of each upstream that has an API here. On the wire the name begins with the upstream: "rkt.pods". */
+/**
+ * The collections that query keeps of the state of each upstream with an API here. On the wire the name begins with the
+ * upstream: "rkt.pods".
+ */
 type CollectionNames = {
   readonly skaffold: "v1" | "v2";
   readonly rkt: "info" | "pods" | "images";

@@ -5,7 +5,7 @@ import { isUpstreamName, type UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../call-context.ts";
 import type { QueryClient } from "../query-client.ts";
 
-/** More choices than anybody reads in an error. */
+/** More choices than are useful in an error. */
 const mostChoices = 50;
 
 /**
@@ -43,8 +43,8 @@ export async function resolveSource(
 }
 
 /**
- * Calls `use` with the full name of the source of a call. A call that gives it is not asked about before: if `use` finds
- * no such source, resolveSource says why.
+ * Calls `use` with the full name of the source of a call. A full name is not checked first: if `use` finds no such
+ * source, resolveSource gives the reason.
  * @throws TapedeckError the errors of resolveSource and of `use`
  */
 export async function withSource<T>(

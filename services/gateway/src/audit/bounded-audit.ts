@@ -9,8 +9,9 @@ export type AuditBudget = {
 const usual: AuditBudget = { perCaller: 60, windowMs: 60_000 };
 
 /**
- * The same, with a bound for what any caller may do as often as it likes: the audit log forgets its oldest entries when it
- * is full, and nobody may push those of others out. What is left out in a window is counted in one entry of the next.
+ * The same, with a bound for actions that a caller may repeat at will: the audit log drops its oldest entries when it
+ * is full, and no caller may displace those of others. Entries left out in a window are counted in one entry of the
+ * next.
  */
 export function boundedAudit(audit: Audit, { perCaller, windowMs }: AuditBudget = usual): Audit {
   const written = new Map<string, number>();

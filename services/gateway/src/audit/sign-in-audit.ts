@@ -4,7 +4,7 @@ import type { Caller } from "../call-context.ts";
 import { RefusedCalls } from "../limits/refused-calls.ts";
 import type { Audit } from "./audit-log.ts";
 
-/** How somebody came: with a JWT, or by signing in on the page. */
+/** The way of a sign-in: with a JWT, or on the page. */
 export type SignInWay = "jwt" | "page";
 
 /** More than this many JWTs at once are recorded more than once each. */
@@ -26,7 +26,7 @@ export class SignInAudit {
     this.#refused = new RefusedCalls(logger, { kind: "sign-in", audit });
   }
 
-  /** `key`: tells a JWT from others of the same person. */
+  /** `key`: identifies a JWT among others of the same person. */
   accepted({ who, workspace, token, roles = new Set() }: Caller, way: SignInWay, key?: string): void {
     if (key !== undefined && this.#known.has(key)) return;
     if (this.#known.size >= mostKnown) this.#known.clear();

@@ -1,12 +1,12 @@
 import type { Caller } from "../call-context.ts";
 
-/** What a request says about its sender. */
+/** A request's credentials. */
 export type Credentials = {
   /** The header, or gRPC metadata, of this name. */
   readonly authorization: string | undefined;
   /** The subprotocols that a WebSocket offers: a browser can't set headers. */
   readonly protocols?: readonly string[];
-  /** What the cookie of the page holds for somebody who has signed in by an identity provider; it counts before the others. */
+  /** The content of the page's cookie after a sign-in at an identity provider; it counts before the others. */
   readonly session?: string | undefined;
   /** Address and, if known, port. */
   readonly peer: string;

@@ -24,7 +24,10 @@ export type TokenApi = {
   /** Newest first, expired ones too. */
   list(caller: Caller): Promise<{ readonly items: readonly TokenJson[] }>;
   revoke(id: string, caller: Caller): Promise<TokenJson>;
-  /** A new token for the caller's own, which goes on for an hour. `text`: the caller's own. For holders of any role. */
+  /**
+   * A new token in place of the caller's own, which stays valid for an hour. `text`: the caller's own. For holders of
+   * any role.
+   */
   renew(text: string, caller: Caller): Promise<TokenJson & { readonly token: string }>;
 };
 

@@ -11,7 +11,7 @@ export type RefusedCall = {
   readonly by?: string;
   /** Empty for what concerns no source. */
   readonly source: string;
-  /** What was called, or how somebody tried to sign in. */
+  /** The called method, or the way of the sign-in. */
   readonly method: string;
   readonly error: TapedeckError;
 };

@@ -110,7 +110,7 @@ export class ShardMap {
   }
 }
 
-/** Only an operator can mend it; callers are told, too, because they will ask. */
+/** Only an operator can fix it; callers get the reason too, because they will ask. */
 function misplaced(message: string): TapedeckError {
   return new TapedeckError("internal", `${message}: ask the operator of this Tapedeck`);
 }

@@ -12,7 +12,7 @@ export type Shard = {
   readonly link: LogLink;
   readonly apis: GatewayApis;
   readonly readiness: () => Promise<Readiness>;
-  /** What its recorders warn of. */
+  /** The warnings of its recorders. */
   readonly warnings: () => readonly string[];
 };
 

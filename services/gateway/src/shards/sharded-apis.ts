@@ -49,7 +49,7 @@ export function shardedApis(all: readonly [home: GatewayApis, ...GatewayApis[]],
   };
 }
 
-/** A method whose last argument says the workspace, in the shard of that. */
+/** A method whose last argument names the workspace, in the shard of that. */
 function byLast<Before extends readonly unknown[], Last extends InWorkspace, Answer>(
   to: RouteTo,
   method: (apis: GatewayApis) => (...given: [...Before, Last]) => Promise<Answer>,

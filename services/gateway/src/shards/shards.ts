@@ -60,8 +60,8 @@ async function checkOf({ name, readiness }: Shard): Promise<readonly [name: stri
 }
 
 /**
- * Rejects when home can't go on and won't mend by itself, or when the log of any shard is another one now: a gateway has to
- * start again to serve that. What else ends another shard concerns its workspaces alone: it is logged, and `/readyz` says it.
+ * Rejects when home fails for good, or when the log of any shard was replaced: a gateway has to restart to serve that.
+ * Other failures of a shard concern its workspaces alone: they are logged, and `/readyz` reports them.
  */
 export function failureOf([home, ...others]: Shards, logger: Logger): Promise<never> {
   const failures = others.map(({ name, link }) =>
@@ -76,6 +76,6 @@ export function failureOf([home, ...others]: Shards, logger: Logger): Promise<ne
     }),
   );
   const failed = Promise.race([home.link.failed, ...failures]);
-  failed.catch(() => {}); // a failure that nobody awaits is not an unhandled rejection
+  failed.catch(() => {}); // a failure that is not awaited is not an unhandled rejection
   return failed;
 }

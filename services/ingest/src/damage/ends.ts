@@ -19,7 +19,7 @@ import { z } from "zod";
 export type SourceEnd = { readonly epoch: string; readonly seq: Sequence; readonly cursor: Cursor };
 
 /**
- * How far the log and each source have come, kept outside the log: when its files are damaged it can't tell itself that
+ * How far the log and each source have come, kept outside the log: when its files are damaged, it cannot detect that
  * something stood behind its end. In a stream of its own on the same NATS, one small message a source, written at most
  * once a second; what was acknowledged in the last second before a crash may be missing there.
  */
@@ -32,11 +32,14 @@ export type LogEnds = AsyncDisposable & {
   all(): Promise<ReadonlyMap<SourceName, SourceEnd>>;
   /** The last sequence that is known to have been given in this epoch, query's tables included; 0 for none. Rejects as `all`. */
   lastSeq(): Promise<Sequence>;
-  /** What a query has told that was stored; undefined: none ever has. Rejects as `all`. */
+  /** The stored report of a query; undefined: there is none. Rejects as `all`. */
   tables(): Promise<TablesEnd | undefined>;
-  /** Query has said it just now. */
+  /** Query has reported it just now. */
   heard(end: TablesEnd): void;
-  /** The first sequence that the log has on purpose: `otherwise`, from now on, where nobody has said. Rejects when NATS can't be asked. */
+  /**
+   * The first sequence that the log has on purpose: `otherwise`, from now on, if none is stored. Rejects when NATS
+   * can't be reached.
+   */
   firstSeq(otherwise: Sequence): Promise<Sequence>;
   /** Everything before it may be missing from now on. */
   dropBefore(seq: Sequence): Promise<void>;
@@ -134,7 +137,7 @@ class Ends implements LogEnds {
     const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: firstSubject });
     const said = message === null ? undefined : parsed(message.data, firstSchema);
     if (said !== undefined) return said.seq;
-    // A process that says it at this very moment knows better.
+    // A process that stores one at this very moment takes precedence.
     await this.#sayFirst(otherwise, { lastSubjectSequence: message?.seq ?? 0 });
     return otherwise;
   }
@@ -170,7 +173,7 @@ class Ends implements LogEnds {
   }
 }
 
-/** Whether a cursor is of a later message of the same source. Positions don't tell it: a log may have lost its end. */
+/** Whether a cursor is of a later message of the same source. Positions cannot show it: a log may have lost its end. */
 export function isAhead(one: Cursor, other: Cursor): boolean {
   const own = (cursor: Cursor) => cursor.ordinals.tapedeck ?? 0;
   if (own(one) !== own(other)) return own(one) > own(other);

@@ -22,7 +22,7 @@ export type Hole = {
 export type Missing = PositionRange & {
   readonly channel: string;
   readonly events: number;
-  /** Sequence of the message that told the ordinal before them; 0 for none. */
+  /** Sequence of the message that holds the ordinal before them; 0 for none. */
   readonly since: number;
 };
 
@@ -31,7 +31,7 @@ export type ScannedMessage = Pick<StoredMessage, "seq" | "recordedAtMs" | "expir
   readonly cursor: Cursor;
   /** How many events of each channel it holds. */
   readonly counts: Readonly<Record<string, number>>;
-  /** Those that have something to say about the log itself. */
+  /** The events that concern the log itself. */
   readonly events?: readonly Event[];
 };
 
@@ -52,10 +52,10 @@ export type SourceHolesOptions = {
 };
 
 /**
- * Finds the holes of one source. Each message's cursor tells the last ordinal of every channel, and the message tells how
- * many of them are its own. So two neighbours tell how many stood between them, of which channels, and how many of those
- * may have expired since. What an erasure took
- * stands in its mark, and what was told before in its gap: both come later, so holes are given at the end.
+ * Finds the holes of one source. Each message's cursor has the last ordinal of every channel, and the message shows how
+ * many of them are its own. So two neighbours show how many stood between them, of which channels, and how many of
+ * those may have expired since. The mark of an erasure lists what it took, and a gap what was lost before: both come
+ * later, so holes are given at the end.
  */
 export class SourceHoles {
   readonly #options: SourceHolesOptions;
@@ -63,7 +63,7 @@ export class SourceHoles {
   readonly #sessions = new Map<string, KnownSession>();
   /** Sequence of the last mark, by session. */
   readonly #erased = new Map<string, number>();
-  /** A mark of before marks said what they took. */
+  /** Earlier marks did not list what they took. */
   #vagueMark = 0;
   #lastMark = 0;
   readonly #explained = new Map<string, PositionRange[]>();
@@ -97,13 +97,13 @@ export class SourceHoles {
     return this.#reported;
   }
 
-  /** `firstSeq`: what stood before it may be gone on purpose. 1: nothing may. */
+  /** `firstSeq`: messages before it may be gone on purpose. 1: none may. */
   holes(firstSeq: number): readonly Hole[] {
     return this.#holes.flatMap((hole) => {
       const lost = hole.missing.filter(({ since }) => since + 1 >= firstSeq);
       const missing = lost.flatMap((one) => this.#unexplained(hole, one));
       if (missing.length === 0) return [];
-      // A session can't go without something of Tapedeck's own channel, unless that was told or erased.
+      // A session can't disappear without its own events of Tapedeck's channel, unless that was reported or erased.
       const isKnown =
         missing.some(({ channel }) => channel === ownChannel) && this.#lastMark < (hole.before ?? Infinity);
       return [{ ...hole, missing, others: isKnown ? Math.max(0, hole.others) : 0 }];
@@ -138,7 +138,7 @@ export class SourceHoles {
     return events > 0 ? [{ ...range, events }] : [];
   }
 
-  /** What told the channel's ordinal last. */
+  /** The last message with an ordinal of the channel. */
   #before(channel: string, { session }: Cursor): Pick<KnownSession, "ordinals" | "seq"> | undefined {
     const last = this.#last;
     const isOn = channel === ownChannel || last?.cursor.session === session;
@@ -157,7 +157,7 @@ export class SourceHoles {
       (cursor[counts]?.[channel] ?? 0) - (isOn ? (last?.cursor[counts]?.[channel] ?? 0) : 0);
     const unused = since("unused");
     if (this.#isImporting && cursor.unused === undefined) return jump;
-    // Nobody has counted: where a session goes on whose text expired, and in a log of before that was done.
+    // Without counts: where a session continues whose text expired, and in a log older than the counts.
     if (earlier !== undefined && (lifeS > 0 || earlier.textTtl !== undefined)) return jump;
     if (earlier !== undefined && cursor.kept === undefined && this.#hasExpired) return jump;
     if (lifeS === 0) return unused;

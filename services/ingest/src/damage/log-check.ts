@@ -13,7 +13,7 @@ import { type Hole, SourceHoles } from "./holes.ts";
 export type LogCheckOptions = {
   readonly log: Pick<Log, "stored" | "reader">;
   readonly ends: Pick<LogEnds, "all" | "firstSeq" | "dropBefore">;
-  /** What the stream drops by limits that its operator has set. */
+  /** The messages that the stream drops by its operator's limits. */
   readonly dropped: () => Promise<Dropped>;
   /** Messages a second, at most. */
   readonly rate: number;
@@ -80,8 +80,8 @@ async function messagesOf({ reader }: LogCheckOptions["log"]) {
 }
 
 /**
- * What stands before it may be gone on purpose, by what is known when all is read: things are dropped meanwhile.
- * `seenFirst`: the log's first sequence when the look began.
+ * Messages before it may be gone on purpose, as known when all is read: messages are dropped meanwhile. `seenFirst`:
+ * the log's first sequence when the check began.
  */
 async function firstOnPurpose({ log, ends, dropped }: LogCheckOptions, seenFirst: Sequence): Promise<Sequence> {
   const [said, { firstSeq, lastSeq }, what] = await Promise.all([ends.firstSeq(seenFirst), messagesOf(log), dropped()]);

@@ -97,7 +97,7 @@ class TappedSource implements LocalSource {
     await this.#running;
   }
 
-  /** The source is held while there is somebody to record: else a tap that has started the upstream has it. */
+  /** The source is held while a recorder is there: otherwise a tap that has started the upstream has it. */
   async #run(): Promise<void> {
     const stop = this.#stop.signal;
     try {
@@ -117,7 +117,7 @@ class TappedSource implements LocalSource {
     }
   }
 
-  /** Whoever touches the upstream has the lease, or can't know that somebody else has it. */
+  /** Only the holder of the lease touches the upstream, or one that cannot know of another holder. */
   async #mayDial(): Promise<Lease | undefined> {
     const { source, config, store: storeOf, logger } = this.#options;
     const stop = this.#stop.signal;
@@ -137,7 +137,7 @@ class TappedSource implements LocalSource {
     let failures = 0;
     const store = await storeOf(signal);
     if (store !== undefined && config.standby && this.#state !== "tapping") this.#state = "standby";
-    // After an outage whoever has the upstream's connection comes first.
+    // After an outage the holder of the upstream's connection comes first.
     if (config.standby && this.#state !== "tapping") await store?.leases.freed(source, signal);
     while (store !== undefined && !signal.aborted) {
       try {
@@ -148,7 +148,7 @@ class TappedSource implements LocalSource {
         await store.leases.freed(source, signal);
       } catch (err) {
         logger.warn({ source, err }, "the log is away");
-        // It has not said that somebody else has the source, and Skaffold is best dialled early.
+        // No other holder has been reported, and Skaffold is best dialled early.
         const isUndecided = this.#state === "waiting for the log" || this.#state === "waiting for the upstream";
         if (isUndecided && ++failures === mostFailures) return undefined;
         await delay(waits.next(), signal);
@@ -157,7 +157,7 @@ class TappedSource implements LocalSource {
     return undefined;
   }
 
-  /** Until the stop, or until nobody listens any more and all is recorded. */
+  /** Until the stop, or until the upstream is gone and all is recorded. */
   async #tapOnce(lease: Lease | undefined): Promise<void> {
     const { source, config, upstream, logger } = this.#options;
     const { dir } = this.#options.spill;

@@ -22,15 +22,15 @@ const leastBytes = 8 * 1024 * 1024;
 const roomBytes = 64 * 1024 * 1024;
 
 /**
- * A lost answer is mended within this time. A publish is given up after 2 s, so the second one in a row without an answer
- * is later than this, and people are told within 5 s.
+ * A lost answer is resolved within this time. A publish is abandoned after 2 s, so the second one in a row without an
+ * answer is later than this, and people are informed within 5 s.
  */
 const patienceMs = 2_000;
 
 /**
- * Says why nothing gets into the event log: in the service's log once, however often and for how many sources it is met.
- * It is over when something gets in. Where nobody has anything to record any more, it is over when nothing was refused
- * and the disk had room for a while.
+ * Reports why nothing gets into the event log: in the service's log once, however often and for how many sources it
+ * occurs. It is over when something gets in. With nothing left to record, it is over when nothing was refused and the
+ * disk had room for a while.
  */
 export class LogTrouble implements Disposable {
   readonly #options: Required<LogTroubleOptions>;

@@ -4,7 +4,7 @@ import type { Recorder } from "../record/recorder.ts";
 /** How many are named. */
 const mostNamed = 20;
 
-/** What /readyz says of sources whose tap is gone and waited for; nothing where there are none. */
+/** The /readyz details of sources whose tap is gone and awaited; nothing without such sources. */
 export function lostDetails(lost: Recorder["lost"]): Readonly<Record<string, unknown>> {
   if (lost.size === 0) return {};
   const named = [...lost]

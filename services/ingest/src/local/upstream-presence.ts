@@ -15,18 +15,18 @@ export class UpstreamPresence {
     this.#address = parseAddress(address);
   }
 
-  /** Sees all that the tap tells. */
+  /** Observes all of the tap's items. */
   see({ what }: TapItem): void {
     if (what?.$case === "dialled") this.#isConnected = true;
     if (what?.$case === "closed") this.#isConnected = false;
   }
 
-  /** Resolves when somebody listens, or with the signal. */
+  /** Resolves when the upstream listens, or with the signal. */
   async came(signal: AbortSignal): Promise<void> {
     await portOpens(this.#address, signal);
   }
 
-  /** Resolves when nobody has listened for a while and `mayGo` says so too, or with the signal. */
+  /** Resolves when the upstream has not listened for a while and `mayGo` agrees, or with the signal. */
   async went(mayGo: () => boolean, signal: AbortSignal): Promise<void> {
     let since = performance.now();
     while (!signal.aborted) {

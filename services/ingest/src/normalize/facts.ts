@@ -2,8 +2,8 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Fact } from "./fact.ts";
 
-// What facts of every upstream are made of. An event holds the frame (up to 7 MiB) and its fields, and must fit the log's
-// 8 MB: so no field may grow with its frame. The whole text is in the frame.
+// The parts of every upstream's facts. An event holds the frame (up to 7 MiB) and its fields, and must fit the log's 8
+// MB: so no field may grow with its frame. The whole text is in the frame.
 const nameLimit = 1_000;
 const messageLimit = 50_000;
 const textLimit = 100_000;

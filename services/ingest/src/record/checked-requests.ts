@@ -3,7 +3,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { mostBytes, payloadOf, withPayload } from "@tapedeck/tap/push/pieces";
 
-/** Labels, and what a user says of themselves: no more than that is needed of anybody. */
+/** Labels, and the user's own details: nothing larger is needed. */
 const helloBytes = 256 * 1024;
 /** Labels that changed later. */
 const labelledBytes = helloBytes;
@@ -22,9 +22,9 @@ type Open = {
 };
 
 /**
- * What a tap pushes, held to the rules of recorder.proto, so that nothing that a stranger pushes can fill our memory or
- * pass for what it is not. Described states come out whole; all else in its pieces. Items come out together, also one that
- * came alone.
+ * A tap's pushed items, held to the rules of recorder.proto, so that a stranger's push can neither fill our memory nor
+ * pass for something else. Described states come out whole; all else in its pieces. Items come out together, also one
+ * that came alone.
  * @throws TapedeckError invalid_argument
  */
 export async function* checkedRequests(requests: AsyncIterable<PushRequest>): AsyncGenerator<PushRequest, void> {

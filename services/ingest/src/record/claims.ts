@@ -35,7 +35,7 @@ export class ActivePush extends Occupation {
   }
 }
 
-/** This process's hold on sources: by pushes, and by examinations of sources that nobody pushes. */
+/** This process's hold on sources: by pushes, and by examinations of sources without a push. */
 export class SourceClaims {
   readonly #pushes = new Map<SourceName, ActivePush>();
   readonly #examinations = new Map<SourceName, Occupation>();
@@ -73,7 +73,7 @@ export class SourceClaims {
     return !this.#pushes.has(source) && !this.#examinations.has(source);
   }
 
-  /** Undefined if somebody has the source. Aborts when a tap pushes it. */
+  /** Undefined if the source is held. Aborts when a tap pushes it. */
   examine(source: SourceName): AbortSignal | undefined {
     if (!this.isFree(source)) return undefined;
     const examination = new Occupation();

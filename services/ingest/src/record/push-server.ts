@@ -33,7 +33,7 @@ export type PushServerOptions = {
   readonly recorder: Pick<Recorder, "push">;
   /** Undefined while the log is away. */
   readonly store: () => Store | undefined;
-  /** What the taps of configured sources hold. */
+  /** The items that the taps of configured sources hold. */
   readonly waiting: () => Iterable<WaitingResponse>;
   readonly onInternal: (error: unknown) => void;
   readonly liveness?: Liveness;
@@ -131,8 +131,8 @@ function assertKey(metadata: Metadata, key: string): void {
 }
 
 /**
- * What people record themselves never meets the demo's developers; it waits in their spill. So only what is pushed is
- * refused: whoever asks whether they would be let in is not told that this is the wrong Tapedeck.
+ * A user's own recordings must never meet the demo's developers; they wait in their spill. So only pushes are refused:
+ * the question whether a push would be accepted is answered as elsewhere.
  */
 async function* refusedInDemo(
   requests: AsyncIterable<PushRequest>,

@@ -22,7 +22,7 @@ export type SessionRecorderOptions = {
   readonly replay?: ReplayTimes | undefined;
 };
 
-/** What became of a frame; the last two come with another. */
+/** The outcome of a frame; the last two come with another. */
 export type OnFrame = (channel: string, what: "recorded" | "repeated" | "unreadable" | "oversize") => void;
 
 /** Receives what the recorder does, for metrics and for the push stream. */
@@ -39,7 +39,7 @@ export type SessionRecorderListener = {
   readonly observed?: (observed: Observed) => void;
 };
 
-/** What the recorder of a push needs of a session recorder, live or imported. */
+/** The parts of a session recorder, live or imported, that the recorder of a push needs. */
 export type PushedSession = AsyncDisposable & {
   /** Takes the next items, in order. Calls must not overlap. Rejects when another recorder has written to the log. */
   take(...items: readonly Item[]): Promise<void>;

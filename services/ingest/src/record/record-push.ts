@@ -115,7 +115,7 @@ function answersOf(
   return [answerControl(answering), adoptStates(answering)];
 }
 
-/** A tap can do nothing about a lost race. It pushes again, and then the log tells how far it got. */
+/** A tap cannot resolve a lost race. It pushes again, and then the log shows how far it got. */
 function toPushError(cause: unknown, source: SourceName): unknown {
   return cause instanceof LostRaceError ? notReady(`${source} was written by another recorder`, cause) : cause;
 }

@@ -8,7 +8,7 @@ import type { Leases } from "./journal/lease.ts";
 import type { SourceJournalOptions } from "./journal/source-journal.ts";
 import type { SessionRecorderListener } from "./pushed-session.ts";
 
-/** What recording needs, all of it on NATS. */
+/** The storage for recording, all of it on NATS. */
 export type Store = {
   readonly nats: NatsConnection;
   readonly log: SourceJournalOptions["log"] & { readonly reader: LogSurvey; readonly epoch: string };

@@ -49,7 +49,7 @@ export class Recorder implements AsyncDisposable {
     return this.#claims.pushes;
   }
 
-  /** Sources whose tap is gone and may come back, with the time since when nothing was heard of them. */
+  /** Sources whose tap is gone and may come back, with the time since when they have been silent. */
   get lost(): ReadonlyMap<SourceName, Timestamp> {
     return this.#lost.lost;
   }

@@ -22,7 +22,7 @@ const flag = (pattern: string) => new RegExp(`[\\s"'\`,](?:${pattern})`, "g");
 const login =
   /\b(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|crane|regctl|az|cosign|registry|ctr|twine)\b.*\s(?:login|upload)\s/i;
 
-/** Secrets that tools take by flags whose names do not say so. */
+/** Secrets that tools take by flags with ordinary names. */
 const commands: readonly Command[] = [
   { called: or("curl"), flag: flag("-[fgiklnqsvLNSOJ]{0,8}u[= ]?|--user[= ]|-U[= ]?|--proxy-user[= ]"), after: ":" },
   { called: or("curl"), flag: flag("--oauth2-bearer[= ]") },

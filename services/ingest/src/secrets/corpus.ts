@@ -1,7 +1,7 @@
 /**
- * What build tools, registries, clusters and databases print, to measure the masking with. `«…»` marks what is secret.
- * Nothing in here was ever valid: passwords are made up, and tokens are put together when the corpus is read, so that no
- * scanner takes this file for a leak.
+ * The output of build tools, registries, clusters and databases, to measure the masking with. `«…»` marks the secrets.
+ * Nothing in here was ever valid: passwords are made up, and tokens are put together when the corpus is read, so that
+ * no scanner takes this file for a leak.
  */
 export type Case = {
   /** The tool or file that prints it. */

@@ -13,11 +13,11 @@ export type MaskedText = { readonly text: string; readonly secrets: number };
 
 /**
  * The text with `*` for every byte of every secret in it, so that it takes as many bytes as before; line ends stay.
- * What is masked already is no secret, so masking twice changes nothing. Time is linear in the length of the text.
+ * Masked text is no secret, so masking twice changes nothing. Time is linear in the length of the text.
  */
 export function maskText(text: string): MaskedText {
   const once = maskOnce(text);
-  // What one rule has masked may have been where another took a value to end: `PASSWORD://:)@`.
+  // The text that one rule has masked may have been where another took a value to end: `PASSWORD://:)@`.
   let masked = once;
   for (let again = 0; masked.secrets > 0 && again < mostTimes; again += 1) masked = maskOnce(masked.text);
   return { text: masked.text, secrets: once.secrets };

@@ -1,12 +1,12 @@
 /**
- * Whether a name says that its value is a secret. Two kinds of names, because a false alarm costs more in code and
- * prose than in an environment:
+ * Whether a name marks its value as a secret. Two kinds of names, because a false alarm costs more in code and prose
+ * than in an environment:
  *
  * - Written as environment variables are (`DB_PASSWORD`, no lower case): it holds SECRET, TOKEN, PASSWORD, PASSWD,
  *   PASSPHRASE, CREDENTIAL or KEY anywhere, so `TOKEN_FILE` and `PUBLIC_KEY` too, but not `TOKEN_TYPE` or `SECRET_NAME`. KEY does not count inside ordinary
  *   words (`MONKEY`, `KEYBOARD_LAYOUT`). A last word that ends in PASS or PWD counts (`DBPASS`, `MYSQL_PWD`) if it is
  *   more than that and no ordinary word (`BYPASS`), and a last word AUTH that is not alone (`BASIC_AUTH`).
- * - Any other (`dbPassword`, `client-secret`, `secretName`): its last word says what the value is, so it must end in one
+ * - Any other (`dbPassword`, `client-secret`, `secretName`): its last word names the value, so it must end in one
  *   of those words. A last word `key` only counts with what it opens (`apiKey`, `secret_access_key`): a bare `key`, and
  *   `cacheKey`, `primary_key`, `monkey`, are no secrets. `pass`, `pwd` and `auth` only count after another word.
  */

@@ -2,7 +2,7 @@ import { tokenPrefixes } from "./tokens/token-secrets.ts";
 
 /** Which rules may find something in a text. */
 export const may = {
-  /** A name that says that its value is a secret. */
+  /** A name that marks its value as a secret. */
   name: 1,
   /** A token of a known shape. */
   token: 2,

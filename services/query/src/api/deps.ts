@@ -3,7 +3,7 @@ import type { Progress } from "../projecting/progress.ts";
 import type { CollectionDeps } from "../views/states/collection.ts";
 import type { Folds } from "../views/states/fold.ts";
 
-/** What answering needs. */
+/** The dependencies of the answers. */
 export type ApiDeps = CollectionDeps & {
   readonly progress: Progress;
   readonly folds: Folds;

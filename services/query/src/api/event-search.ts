@@ -15,9 +15,10 @@ export type SearchRange = {
 export type Search = SearchRange & { readonly subjects: readonly string[] };
 
 /**
- * The positions of some branches: rows of a group, and the name of a session or a subject in it, or nothing. An index has
- * the rows of each branch by block, and each row has a position in the range. The nearest rows of the branches tell in which
- * blocks there are enough; what is wanted is in these, in the nearest rows of each branch, and nothing else is read.
+ * The positions of some branches: rows of a group, and the name of a session or a subject in it, or nothing. An index
+ * has the rows of each branch by block, and each row has a position in the range. The nearest rows of the branches
+ * determine in which blocks there are enough; the result is in these, in the nearest rows of each branch, and nothing
+ * else is read.
  */
 export async function searchBranches(
   tx: Tx,

@@ -146,7 +146,7 @@ function nearEnd({ newest }: SearchRange): SqlCondition {
   return newest ? sql`last_position` : sql`first_position`;
 }
 
-/** As `kindMatches` compares them. */
+/** The condition that `kindMatches` is in SQL. */
 function kindsOf(patterns: readonly string[]): SqlCondition | undefined {
   if (patterns.length === 0 || patterns.includes("*") || patterns.includes("*.*")) return undefined;
   const isOfNoun = (pattern: string) => pattern.endsWith(".*");

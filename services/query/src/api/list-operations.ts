@@ -35,7 +35,7 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
   });
 }
 
-/** As many as the page has, and one more. */
+/** The page's operations, and one more. */
 export async function newestOperations(
   tx: Tx,
   request: ListRequest,
@@ -116,12 +116,12 @@ const began = sql`coalesce(t.started_at, t.ended_at)`;
 /** A range with more operations than this is no rare one: among the newest operations there are enough of it. */
 const rare = 2_000;
 
-/** Where in the log the operations of the range began, if it tells: the list is in the order of the log. */
+/** Where in the log the operations of the range began, if that is known: the list is in the order of the log. */
 async function startedIn(tx: Tx, request: ListRequest): Promise<{ readonly first: Offset; readonly last: Offset }> {
   const everything = { first: logStart, last: beyondAll };
   const limits = between(began, request).filter((limit) => limit !== undefined);
   if (limits.length === 0) return everything;
-  // The end of a range tells how much later ones are to be passed, so that it is worth reading an index for.
+  // The end of a range determines how many later ones are skipped, and so whether an index is worth reading.
   const most = request.to === undefined ? sql`limit ${rare}` : sql``;
   const { rows } = await sql<{ count: number; first: Offset | null; last: Offset | null }>`
     select count(*), min(start_position) as first, max(start_position) as last from (

@@ -29,5 +29,5 @@ export function sourceAt(source: RawBuilder<unknown>, at: Offset): RawBuilder<un
       end as status) as how on true`;
 }
 
-/** The whole connection: a single stream of it may break while the others go on. */
+/** The whole connection: a single stream of it may break while the others continue. */
 const lostUpstream = sql`kind = 'upstream.lost' and coalesce(detail ->> 'channel', '') = ''`;

@@ -7,7 +7,7 @@ const quoted: ElementText = (value) => quote(String(value));
 const json: ElementText = (value) => quote(JSON.stringify(value));
 const bytes: ElementText = (value) => quote(`\\x${Buffer.from(value as Uint8Array).toString("hex")}`);
 
-/** What never needs quotes; all else gets them. */
+/** Values that never need quotes; all others get them. */
 const elementTexts: Readonly<Record<string, ElementText>> = {
   ...{ int2: plain, int4: plain, int8: plain, float4: plain, float8: plain, timestamptz: plain, bool: flag },
   jsonb: json,

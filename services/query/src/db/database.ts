@@ -61,7 +61,7 @@ export function openDatabase(options: OpenDatabase): Database {
   };
 }
 
-/** What every connection that reads or writes the tables begins with. */
+/** The settings that every connection to the tables begins with. */
 export function sessionSettings(schema: string, statementTimeoutMs = 0): CompiledQuery {
   return CompiledQuery.raw(
     "select set_config('search_path', $1, false), set_config('timezone', 'UTC', false), set_config('datestyle', 'ISO', false), set_config('statement_timeout', $2, false)",

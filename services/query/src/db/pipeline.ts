@@ -45,7 +45,7 @@ export async function openPipeline(database: Database): Promise<Pipeline> {
       try {
         const result = await work(tx);
         const committed = commit(connection);
-        committed.catch(() => {}); // also when nobody waits for it any more
+        committed.catch(() => {}); // also when nothing awaits it any more
         return { result, committed };
       } catch (error) {
         await connection.send("rollback").catch(() => {});

@@ -8,7 +8,7 @@ export class NoPrimaryError extends Error {
   override readonly name = "NoPrimaryError";
 }
 
-/** How long a server may take to say what it is. */
+/** How long a server may take to report its role. */
 const answerMs = 2_000;
 
 type Callback = ((error: Error) => void) | ((error: null, client: pg.Client) => void);

@@ -5,7 +5,10 @@ import { lockUntilCommit } from "./lock.ts";
 import { privateTable } from "./private.ts";
 import type { CheckpointRow } from "./schema.ts";
 
-/** Waits until nobody reads or writes, and blocks both until the transaction ends, because the tables are about to be swapped. */
+/**
+ * Waits until there is no reader or writer, and blocks both until the transaction ends, because the tables are about to
+ * be swapped.
+ */
 export async function swapLock(tx: Tx): Promise<void> {
   await lockUntilCommit(tx, "swap", "alone");
 }

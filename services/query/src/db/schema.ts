@@ -3,8 +3,8 @@ import type { Selectable } from "kysely";
 import type { columnTypes, DB } from "./schema.generated.ts";
 
 /**
- * The tables and views as kysely sees them. The migrations are the home of every column and say what it holds; its type
- * is generated from the migrated database. Positions are offsets in the log (the epoch is in `checkpoint`). Timestamps are
+ * The tables and views as kysely sees them. The migrations are the home of every column and document it; its type is
+ * generated from the migrated database. Positions are offsets in the log (the epoch is in `checkpoint`). Timestamps are
  * RFC 3339 text in UTC with six decimals; timestamptz holds no nanoseconds, so `*_ns` has the last three digits.
  */
 export type Schema = {
@@ -23,7 +23,7 @@ export type RowOf<Name extends keyof Schema> = Readonly<Selectable<Schema[Name]>
 export type SourceStatus = "recording" | "waiting" | "lost";
 export type OutcomeText = "succeeded" | "failed" | "canceled" | "unknown";
 type Labels = Readonly<Record<string, string>>;
-/** Null: there is none of this name any more. */
+/** Null: there is no label of this name any more. */
 type ChangedLabels = Readonly<Record<string, string | null>>;
 type Component = { readonly type: string; readonly name: string };
 

@@ -4,7 +4,7 @@ import type { Tx } from "./database.ts";
 import { columnTypes } from "./schema.generated.ts";
 import type { RowOf, TableName } from "./schema.ts";
 
-/** What writing whole batches of rows to a table needs. */
+/** The parts for writing whole batches of rows to a table. */
 export type Table<Row> = {
   readonly name: TableName;
   readonly key: readonly (keyof Row & string)[];

@@ -44,7 +44,7 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, s
     const kept =
       erased.size === 0 ? fresh : fresh.filter(({ event, offset }) => offset >= (erased.get(event.session) ?? 0));
     await applyViews(tx, views, (view) =>
-      // What is known about a source stays, whether or not the mark comes in the same batch.
+      // The known facts about a source stay, whether or not the mark comes in the same batch.
       view.sessionTables.length === 0 ? fresh : kept,
     );
   }

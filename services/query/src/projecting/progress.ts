@@ -10,7 +10,7 @@ export class Progress {
     return this.#waiting.size > 0;
   }
 
-  /** Calls `hurry`, and nobody else, whenever a caller begins to wait. */
+  /** Calls `hurry`, and no other listener, whenever a caller begins to wait. */
   onAwaited(hurry: () => void): void {
     this.#hurry = hurry;
   }

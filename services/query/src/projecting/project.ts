@@ -77,7 +77,7 @@ async function* overlapping<In, Out>(
     last = (await begun).committed;
     last.catch(() => {});
     next = given.next();
-    next.catch(() => {}); // told when its turn comes
+    next.catch(() => {}); // reported when its turn comes
   }
   if (last !== undefined) yield await last;
 }

@@ -54,7 +54,7 @@ export async function rebuild(options: Rebuild): Promise<boolean> {
   return false;
 }
 
-/** Postgres itself looks at new tables only after a minute or more, and plans queries badly until then. */
+/** Postgres itself analyzes new tables only after a minute or more, and plans queries badly until then. */
 async function analyze({ db, schema }: Database): Promise<void> {
   const { rows } = await sql<{ name: string }>`
     select relname as name from pg_class where relnamespace = ${schema}::regnamespace and relkind in ('r', 'p')`.execute(
@@ -84,7 +84,7 @@ async function swap({ db }: Database, position: Offset): Promise<boolean> {
     const { rows: there } = await sql<{ there: boolean }>`
       select to_regclass(${`${liveSchema}.checkpoint`}) is not null as there`.execute(tx);
     if (there[0]?.there === true) {
-      // Asked before anybody has to wait, and again when nobody writes any more.
+      // Checked before readers have to wait, and again when there is no writer any more.
       if (await isLiveAhead(tx, position)) return false;
       await swapLock(tx);
       if (await isLiveAhead(tx, position)) return false;

@@ -3,8 +3,8 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 type Event = RecordedEvent["event"];
 
 /**
- * Leaves out the events that say nothing but how far their source or session has come, where a later event of the batch
- * says that anyway. The first of each stays too, because it may begin a row.
+ * Leaves out the events that only report how far their source or session has come, where a later event of the batch
+ * reports that anyway. The first of each stays too, because it may begin a row.
  */
 export function withoutRepeats(
   batch: readonly RecordedEvent[],

@@ -65,8 +65,8 @@ export class EventLogTail {
   }
 
   /**
-   * What was appended to both files since the last time and was not heard, ordered by time, each file in its own order. Bad
-   * lines are skipped. A caller that stops early gets the rest the next time.
+   * The messages appended to both files since the last time that no stream delivered, ordered by time, each file in its
+   * own order. Bad lines are skipped. A caller that stops early gets the rest the next time.
    */
   async *added(isHeard: IsHeard, signal: AbortSignal, own?: OwnParts): AsyncGenerator<AddedFrame, void> {
     const end = this.#end();

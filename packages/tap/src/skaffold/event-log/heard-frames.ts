@@ -32,7 +32,7 @@ export class HeardFrames {
     return (this.#sizes.get(channel) ?? 0) > 0;
   }
 
-  /** True if the message was heard. Removes one message of this time. */
+  /** True if the message was received. Removes one message of this time. */
   take(channel: string, moment: Timestamp): boolean {
     const key = keyOf(channel, moment);
     const count = this.#counts.get(key);

@@ -94,7 +94,7 @@ export class OwnEventLog {
       writeNote(this.#notePath, { ...this.#note, ...thisProcess() });
       noteOwner(this.#notePath, true);
     } catch (cause) {
-      // The note is needed only if this process is killed, so the command goes on without it.
+      // The note is needed only if this process is killed, so the command continues without it.
       if (this.#note.command === undefined) throw cause;
     }
   }

@@ -10,7 +10,7 @@ export type Part = { readonly start: number; readonly end: number };
 
 export type OwnParts = Readonly<Record<LoggedChannel, readonly Part[]>>;
 
-/** What is known of a process. */
+/** The known facts about a process. */
 export type KnownProcess = {
   readonly heard: HeardFrames;
   /** The process has sent nothing before this time. */
@@ -28,9 +28,9 @@ type PartDraft = {
 
 /**
  * Finds one process' own messages in a channel's file. Other processes may have written to it, too: processes that it
- * started (they inherit its variables), and processes beside it that were given the same file. All of them write at their
- * ends, so the file goes back in time where the next process begins. The own parts share a message with what was heard. If
- * nothing was heard of the channel, the own part is the one that begins first. Reads the times only.
+ * started (they inherit its variables), and processes beside it that were given the same file. All of them write at
+ * their ends, so the file goes back in time where the next process begins. The own parts share a message with the
+ * received ones. If the channel delivered nothing, the own part is the one that begins first. Reads the times only.
  */
 export async function ownPartsOf(
   channel: LoggedChannel,

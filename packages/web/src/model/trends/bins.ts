@@ -3,7 +3,7 @@ import { dateAfter, dateAt, hourMs, mondayOf, startOfDate, startOfHour } from ".
 
 /** An hour, day or week of a time zone: [from, to). */
 export type Bin = {
-  /** As the API and SQL name it: "2026-11-20" (of a week its Monday), "2026-11-20T08:00:00Z". */
+  /** The bin's name in the API and SQL: "2026-11-20" (of a week its Monday), "2026-11-20T08:00:00Z". */
   readonly key: string;
   readonly from: number;
   readonly to: number;
@@ -50,7 +50,7 @@ export function binText({ key, from }: Bin, group: TrendsGroup, zone: string): s
   return `${dateText(dateAt(from, zone))} ${hourText(from, zone)}`;
 }
 
-/** What stands at an axis, where the date is shorter. */
+/** The label at an axis, with a shorter date. */
 export function tickText({ key, from }: Bin, group: TrendsGroup, zone: string): string {
   return group === "hour" ? hourText(from, zone) : dateText(key);
 }

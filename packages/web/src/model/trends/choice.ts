@@ -11,7 +11,7 @@ export type TrendsGroup = (typeof groups)[number];
 export const charts = ["wait", "green", "overtaken", "failures", "slow", "flaky"] as const;
 export type ChartName = (typeof charts)[number];
 
-/** What somebody selected in a chart, to see the loops behind it. */
+/** A selection in a chart, to see the loops behind it. */
 export type Pick = {
   readonly chart: ChartName;
   /** Names of bins, both inclusive; undefined: all of the range. */
@@ -54,7 +54,7 @@ export function groupFor(range: Choice["range"]): TrendsGroup {
 /** Most hours that are shown side by side, and asked for. */
 const mostDaysByHour = 14;
 
-/** What a URL's query says; what it does not say, or says wrong, is as usual. */
+/** Reads a URL's query; missing or wrong values get the default. */
 export function choiceOf(search: string): Choice {
   const query = new URLSearchParams(search);
   const text = (name: string) => query.get(name) ?? "";
@@ -97,7 +97,7 @@ function unique(names: readonly string[]): readonly string[] {
   return [...new Set(names.filter((name) => name !== ""))];
 }
 
-/** The path that shows a choice to anybody, in whatever time zone they are. */
+/** The path that shows a choice to any reader, in any time zone. */
 export function trendsPath({ range, group, zone, developers, projects, pick }: Choice): string {
   const query = new URLSearchParams();
   if (typeof range === "string") query.set("range", range);

@@ -29,7 +29,7 @@ export type Cause = {
   readonly counts: readonly number[];
 };
 
-/** What fails most, and everything else as one. */
+/** The most frequent causes, and all others as one. */
 export type Causes = { readonly top: readonly Cause[]; readonly rest: Cause | undefined; readonly count: number };
 
 /** So many are named. */

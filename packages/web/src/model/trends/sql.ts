@@ -1,7 +1,7 @@
 import type { Bin } from "./bins.ts";
 import type { Choice, TrendsGroup } from "./choice.ts";
 
-/** What a chart counts, for SQL: the same rows as the API's, in the same groups. */
+/** The rows that a chart counts, for SQL: the same rows as the API's, in the same groups. */
 export type Asked = Pick<Choice, "group" | "zone" | "developers" | "projects"> & {
   readonly workspace: string;
   readonly bins: readonly Bin[];

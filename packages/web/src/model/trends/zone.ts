@@ -13,7 +13,7 @@ export function zoneNamed(name: string): string {
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** What a clock in a time zone shows, as if it were UTC. */
+/** The wall clock of a time zone, as if it were UTC. */
 function clockOf(at: number, zone: string): number {
   let format = formats.get(zone);
   if (format === undefined) {

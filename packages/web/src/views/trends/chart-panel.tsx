@@ -12,7 +12,7 @@ export type Figure = {
   readonly name: string;
   readonly all: number | null;
   readonly values: readonly (number | null)[];
-  /** How it is drawn; what has no colour is said and not drawn. */
+  /** How it is drawn; a series without a colour is in the legend only. */
   readonly colour?: string;
   readonly width?: number;
   readonly isDashed?: boolean;
@@ -35,7 +35,7 @@ export type ChartPanelProps = {
   readonly pick: (first: number, last: number) => void;
 };
 
-/** Lines or bars over time. The legend says the numbers of what is pointed at, else those of all of the range. */
+/** Lines or bars over time. The legend has the numbers of the bin under the pointer, else those of the whole range. */
 export function ChartPanel(props: ChartPanelProps) {
   const { name, title, definition, sql, problem, nothing, choice, bins, shape, unit, format, figures, pick } = props;
   const { group, zone } = choice;

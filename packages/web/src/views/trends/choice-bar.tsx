@@ -18,10 +18,10 @@ export type ChoiceBarProps = {
   readonly projects: readonly string[];
 };
 
-/** What is shown: links and fields that change the URL. */
+/** The choice of what is shown: links and fields that change the URL. */
 export function ChoiceBar({ choice, days, developers, projects }: ChoiceBarProps) {
   const { range, group, zone } = choice;
-  // What was selected is of the numbers before.
+  // The former selection belongs to the former numbers.
   const { pick: _, ...unpicked } = choice;
   const path = (change: Partial<Choice>) => trendsPath({ ...unpicked, ...change });
   return (

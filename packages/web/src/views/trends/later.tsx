@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Loading, Problem } from "../../parts/small.tsx";
 import type { TrendsView as View } from "./trends.tsx";
 
-/** Trends, with all that draws charts, is loaded when somebody opens it. */
+/** Loads Trends, with its chart code, when it is first opened. */
 export function TrendsView({ query }: { readonly query: string }) {
   const [loaded, setLoaded] = useState<{ readonly View: typeof View }>();
   const [problem, setProblem] = useState<string>();

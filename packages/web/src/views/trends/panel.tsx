@@ -5,7 +5,7 @@ import { CopyButton, Sign } from "../../parts/small.tsx";
 export type PanelProps = {
   readonly name: string;
   readonly title: string;
-  /** What is counted, in a sentence. */
+  /** The definition of the count, in a sentence. */
   readonly definition: string;
   readonly sql: string;
   /** Why its numbers could not be read; they are not shown then. */

@@ -17,7 +17,7 @@ import { FailuresPanel } from "./failures-panel.tsx";
 import { LoopsBehind } from "./loops-behind.tsx";
 import { CommandsPanel, FlakyPanel, SlowPanel } from "./tables.tsx";
 
-/** This view answers who waits for what, and since when. `query` is the URL's, which says all that was chosen. */
+/** This view answers who waits for what, and since when. `query` is the URL's, which contains all choices. */
 export function TrendsView({ query }: { readonly query: string }) {
   const choice = useMemo(() => choiceOf(query), [query]);
   const [shown, setShown] = useState<{ readonly trends: Trends; readonly choice: string }>();
@@ -134,7 +134,7 @@ type LoopPanelsProps = ShownProps & {
   readonly pickBins: (chart: Pick["chart"]) => (first: number, last: number) => void;
 };
 
-/** What one loop costs leads, not the sum of all: faster builds cause more builds. */
+/** The cost of one loop leads, not the sum of all: faster builds cause more builds. */
 function LoopPanels({ trends, choice, sql, pickBins }: LoopPanelsProps) {
   const { loops, green, bins } = trends;
   const waits = useMemo(() => waitsOf(loops.value), [loops]);

@@ -1,4 +1,4 @@
-/** Where the first JSON value of a text is, or why there is none. */
+/** The place of the first JSON value of a text, or why there is none. */
 export type Scanned = { readonly start: number; readonly end: number } | { readonly error: string } | "empty";
 
 /**

@@ -17,7 +17,10 @@ import { answerText, forwarded } from "./control-call.ts";
 import type { ControlMethod, StateMethod, StreamMethod } from "./methods.ts";
 import { dangerOf } from "./safety-guard.ts";
 
-/** What every transport offers of Skaffold's two APIs. Everything throws TapedeckError (docs/api.md#errors). */
+/**
+ * The operations that every transport offers for Skaffold's two APIs. Everything throws TapedeckError
+ * (docs/api.md#errors).
+ */
 export type SkaffoldApi = {
   /** The state message's bytes; empty before the runner exists and for a source without a session. */
   getState(method: StateMethod, context: CallContext): Promise<{ head: AnswerHead; bytes: Uint8Array }>;

@@ -109,7 +109,7 @@ export class FoundEvents {
     return offsets.slice(-limit);
   }
 
-  /** What query knows; nothing, up to the beginning, while it can't answer. */
+  /** Query's answer; while it can't answer, nothing, up to the beginning. */
   async #ask({ afterOffset, untilOffset }: HistoryRange, limit: number, newest: boolean) {
     const { epoch } = this.#log;
     const { workspace, filter } = this.#wanted;

@@ -63,7 +63,7 @@ const times = ["hour", "day", "week", "time"] as const;
 const ofAll = ["developer", "project", "source", ...times] as const;
 const ofLoops = [...ofAll, "loop"] as const;
 
-/** What each kind of statistics can be grouped by, besides labels. */
+/** The possible groups of each kind of statistics, besides labels. */
 export const groups = {
   builds: ["artifact", ...ofLoops],
   loops: ofLoops,

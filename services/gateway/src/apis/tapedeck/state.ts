@@ -17,7 +17,7 @@ export type StateRead = {
   /** Undefined when the source has none (at that moment). */
   readonly session?: string;
   readonly sessionEnded: boolean;
-  /** For a lost source: when its upstream was last heard of. */
+  /** For a lost source: when its upstream was last heard from. */
   readonly notHeardSince?: Timestamp;
   /** The position that the rows reflect. */
   readonly position: string;

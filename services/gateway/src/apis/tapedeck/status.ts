@@ -20,7 +20,7 @@ type Asking = Pick<Caller, "workspace" | "roles" | "everywhere">;
  */
 export async function statusOf({ query, log, services }: StatusDeps, caller: Asking): Promise<Answer<"Status">> {
   const { roles, everywhere } = caller;
-  // The log's size tells how much all workspaces record.
+  // The log's size reveals how much all workspaces record.
   const seesAll = roles === undefined || everywhere === true;
   const [{ position, log_position }, size, waiting] = await Promise.all([
     query.position(),

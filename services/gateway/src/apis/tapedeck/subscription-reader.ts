@@ -132,8 +132,8 @@ export class SubscriptionReader {
   }
 
   /**
-   * Queues a bookmark now or when it is due, unless another item that says the position is queued before. The rest of the
-   * message that the last event stands in is not worth one.
+   * Queues a bookmark now or when it is due, unless another item with the position is queued before. The rest of the
+   * message that contains the last event is not worth one.
    */
   #bookmarkIfDue(): void {
     const { offset, isBookmark = false } = this.#yielded;

@@ -51,7 +51,7 @@ export type TapedeckApi = {
   /** State in the upstream's own messages. */
   readonly stateMessages: (context: CallContext) => Promise<StateRead>;
   readonly events: (request: EventsPageRequest) => Promise<Page<EventJson>>;
-  /** What differs between two loops, sessions or sources. */
+  /** The differences between two loops, sessions or sources. */
   readonly compare: CompareApi;
   readonly subscribe: (request: SubscribeRequest, context: CallContext) => Promise<OpenSubscription>;
 };

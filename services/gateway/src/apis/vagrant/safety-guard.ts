@@ -37,7 +37,7 @@ export async function dangerOf(
     }
     case "validateJob": {
       const { job } = asVagrantReads("ValidateJobRequest", ValidateJobRequest, request);
-      // A job that Vagrant does not know does no harm. Only Vagrant can say whether it knows an id that it may have given.
+      // A job that Vagrant does not know does no harm. Only Vagrant can recognize an id that it may have given.
       if (job === undefined || !ulid.test(job.id) || !isNobody(job.target_runner)) return undefined;
       return "validating a job that exists without a target_runner crashes Vagrant: name the runner (target_runner)";
     }

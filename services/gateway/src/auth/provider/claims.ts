@@ -20,7 +20,7 @@ type Mapping = Pick<ProviderSettings, "issuer" | "grants" | "nameClaim" | "devel
 /** The longest name of a person. */
 const nameLength = 80;
 
-/** @throws TapedeckError forbidden if no grant is met: the sentence says which claims it looked at */
+/** @throws TapedeckError forbidden if no grant is met: the sentence names the claims that it checked */
 export function personOf(claims: Claims, settings: Mapping): Person {
   const { grants, nameClaim, developerClaim } = settings;
   const subject = textsAt(claims, "sub")[0] ?? "";

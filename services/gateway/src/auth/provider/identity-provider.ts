@@ -13,15 +13,15 @@ export type IdentityProviderOptions = {
   readonly retryMs?: number;
 };
 
-/** What the provider says of itself, and the keys with which it signs now. */
+/** The provider's configuration, and the keys with which it signs now. */
 type Known = { readonly configuration: openid.Configuration; readonly keyOf: ReturnType<typeof createLocalJWKSet> };
 
 const answerMs = 5_000;
 
 /**
- * Knows the provider's endpoints and keys. They are read again from time to time, and when a JWT names an unknown key, but
- * never more often than `retryMs`, so nobody makes Tapedeck ask the provider much. While the provider is away, the keys that
- * are known go on.
+ * Keeps the provider's endpoints and keys. They are read again from time to time, and when a JWT names an unknown key,
+ * but never more often than `retryMs`, so that callers cannot make Tapedeck query the provider much. While the provider
+ * is away, the known keys stay in use.
  */
 export class IdentityProvider implements AsyncDisposable {
   readonly #settings: ProviderSettings;
@@ -121,7 +121,7 @@ async function readProvider(settings: ProviderSettings, closing: AbortSignal): P
     page?.clientSecret === undefined ? openid.None() : withSecret(page.clientSecret),
     { timeout: answerMs / 1_000, execute: isPlain ? [openid.allowInsecureRequests] : [] },
   );
-  // Otherwise the ID token's signature would not be looked at, as it comes over TLS.
+  // Otherwise the ID token's signature would not be checked, as it comes over TLS.
   openid.enableNonRepudiationChecks(configuration);
   const { jwks_uri: keysAt } = configuration.serverMetadata();
   if (keysAt === undefined || !isSafeUrl(keysAt)) throw new Error(`the provider's jwks_uri (${keysAt}) is not safe`);
@@ -131,7 +131,7 @@ async function readProvider(settings: ProviderSettings, closing: AbortSignal): P
   return { configuration, keyOf: createLocalJWKSet((await answer.json()) as JSONWebKeySet) };
 }
 
-/** In a header, which is what the standard expects, unless the provider says that it takes the body only. */
+/** In a header, as the standard expects, unless the provider takes the body only. */
 function withSecret(secret: string): openid.ClientAuth {
   return (server, ...request) => {
     const { token_endpoint_auth_methods_supported: methods = ["client_secret_basic"] } = server;

@@ -22,7 +22,7 @@ const begunSignIn = z.object({ state: z.string(), nonce: z.string(), verifier: z
 
 export type BegunSignIn = Readonly<z.infer<typeof begunSignIn>>;
 
-/** What the page's cookie holds for a person of this provider. A session of another provider opens as nothing. */
+/** The content of the page's cookie for a person of this provider. A session of another provider is not accepted. */
 export function pageSessions(servicesKey: string, issuer: string): Sealed<Person> {
   return sealed("tapedeck page session", { servicesKey, issuer, schema: person as z.ZodType<Person> });
 }

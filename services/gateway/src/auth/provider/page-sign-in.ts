@@ -18,7 +18,7 @@ export type SignedIn = {
   readonly caller: Caller;
   /** For the page's cookie. */
   readonly session: string;
-  /** The path of the page to go on at. */
+  /** The path of the page to continue at. */
   readonly to: string;
 };
 
@@ -34,7 +34,7 @@ export type SignInAnswer = {
 
 /** Signing in on the page by the provider: the authorization code flow with PKCE, state and nonce. */
 export type PageSignIn = {
-  /** Where to send the browser, and what it has to bring back in a cookie. `to`: where to go on, checked here. */
+  /** Where to send the browser, and what it has to bring back in a cookie. `to`: where to continue, checked here. */
   begin(to: string): Promise<{ readonly location: URL; readonly begun: string }>;
   finish(answer: SignInAnswer): Promise<SignedIn>;
 };
@@ -99,8 +99,8 @@ export function pageSignIn(deps: PageSignInDeps): PageSignIn {
 }
 
 /**
- * Lets each sign-in be answered once at this gateway, so that nobody makes it ask the provider again and again with one
- * cookie. Forgets the oldest, which end by themselves, beyond a bound.
+ * Lets each sign-in be answered once at this gateway, so that one cookie cannot make it query the provider repeatedly.
+ * Beyond a bound it forgets the oldest, which expire by themselves.
  */
 class AnsweredSignIns {
   readonly #states = new Set<string>();
@@ -131,7 +131,7 @@ async function claimsFor(configuration: openid.Configuration, answer: URL, expec
   }
 }
 
-/** What the provider says in words is not repeated: a link that somebody else has made could say anything. */
+/** The provider's error text is not repeated: a link crafted by a third party could contain anything. */
 function signInError(error: unknown): TapedeckError {
   const options = { cause: error };
   if (error instanceof openid.AuthorizationResponseError) {
@@ -161,7 +161,7 @@ function isAway(error: unknown): boolean {
   return code === "OAUTH_TIMEOUT" || (error instanceof TypeError && error.message === "fetch failed") || isAway(cause);
 }
 
-/** A path of the page; "/" for everything else, such as an address of somebody else's or the API. */
+/** A path of the page; "/" for everything else, such as a foreign address or the API. */
 export function ownPath(to: string, origin: string): string {
   const url = to.startsWith("/") ? URL.parse(to, origin) : null;
   if (url === null || url.origin !== origin || /^\/+api(\/|$)/i.test(url.pathname)) return "/";

@@ -8,7 +8,7 @@ import { type PageSignIn, pageSignIn } from "./page-sign-in.ts";
 import { providerAuthenticator } from "./provider-authenticator.ts";
 import type { ProviderSettings } from "./settings.ts";
 
-/** What the gateway has of an identity provider. */
+/** The gateway's parts for an identity provider. */
 export type ProviderSignIn = AsyncDisposable & {
   readonly authenticate: Authenticator;
   /** Undefined: people sign in on the page with tokens only. */

@@ -22,7 +22,7 @@ export type ProviderSettings = {
   readonly audience: string;
   readonly clockSkewMs: number;
   readonly nameClaim: string;
-  /** Whose work a recorder records. Undefined: no grant has the role recorder. */
+  /** The developer that a recorder records for. Undefined: no grant has the role recorder. */
   readonly developerClaim: string | undefined;
   readonly grants: readonly Grant[];
   /** Undefined: people sign in on the page with tokens only. */
@@ -36,7 +36,7 @@ export type PageSignInSettings = {
   /** The origin of the page, "https://tapedeck.example:7052". */
   readonly origin: string;
   readonly scopes: readonly string[];
-  /** What the button says. */
+  /** The button's text. */
   readonly title: string;
   readonly sessionMs: number;
 };

@@ -12,7 +12,7 @@ export const asBytes = {
 
 type Method = Pick<MethodDefinition<unknown, unknown>, "path" | "requestStream" | "responseStream">;
 
-/** A generated service whose handlers get and give bytes: nobody encodes again what the upstream said. */
+/** A generated service whose handlers get and give bytes: the upstream's bytes are not encoded again. */
 export function byteMethods(methods: Readonly<Record<string, Method>>): ServiceDefinition {
   return Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, { ...method, ...asBytes }]));
 }

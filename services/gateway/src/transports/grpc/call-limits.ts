@@ -59,7 +59,7 @@ export function callLimits({ limits, failed }: CallLimitsOptions): ServerInterce
 /** Requests of one reflection call that may wait for the client to read the answers. */
 const mostUnanswered = 16;
 
-/** Everyone may call reflection, so a stream of requests whose answers nobody reads must not fill the memory. */
+/** Everyone may call reflection, so a stream of requests whose answers are not read must not fill the memory. */
 function readAsAnswered(call: ServerInterceptingCallInterface): ServerInterceptingCall {
   let unanswered = 0;
   let goOn: (() => void) | undefined;

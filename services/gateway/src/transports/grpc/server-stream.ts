@@ -57,7 +57,7 @@ function* counted(messages: readonly Uint8Array[], most: number): Generator<read
 }
 
 /**
- * Aborts when the call is over, for whatever reason: grpc-js emits `cancelled` after a normal end too, so this says
+ * Aborts when the call is over, for whatever reason: grpc-js emits `cancelled` after a normal end too, so this means
  * "clean up", not "the client left".
  */
 export function callSignal(call: {

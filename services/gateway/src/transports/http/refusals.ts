@@ -12,7 +12,7 @@ export type RefusalOptions = {
   readonly bodyBytes: number;
 };
 
-/** What fastify and its plugins throw. */
+/** Errors of fastify and its plugins. */
 type RouteError = { readonly statusCode?: number; readonly code?: string; readonly message: string };
 
 /** Answers requests for unknown paths, and errors that no route has answered, in the form of the path's API. */

@@ -37,7 +37,7 @@ export async function httpServer(options: HttpServerOptions): Promise<FastifyIns
   await acceptWebSockets(app, limits);
   await compressAnswers(app);
 
-  // Bodies are JSON whatever the content type says (`curl -d` sends x-www-form-urlencoded).
+  // Bodies are JSON whatever their content type (`curl -d` sends x-www-form-urlencoded).
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
 
@@ -79,7 +79,7 @@ async function acceptWebSockets(app: FastifyInstance, { webSocket }: HttpLimits)
       perMessageDeflate: false,
       handleProtocols: (offered: ReadonlySet<string>) => (offered.has(subprotocol) ? subprotocol : false),
     },
-    // The close code tells clients to resume elsewhere, or when the gateway is back.
+    // The close code makes clients resume elsewhere, or when the gateway is back.
     preClose(done) {
       for (const client of app.websocketServer.clients) client.close(closeCodes.goingAway, "the gateway is going away");
       app.websocketServer.close();

@@ -15,13 +15,13 @@ export function signInCookie(value: string, { isSecure, ageSeconds = maxAgeSecon
   return `${name}=${value}; Path=/; Max-Age=${age}; HttpOnly; SameSite=Strict${isSecure ? "; Secure" : ""}`;
 }
 
-/** What a request shows of its sender, beside its address and the subprotocols of a WebSocket. */
+/** A request's credentials, beside its address and the subprotocols of a WebSocket. */
 export type Shown = Pick<Credentials, "authorization" | "session">;
 
 /**
- * The header `authorization` of a request, or what the cookie of somebody who has signed in stands for: a token, or the
- * session of a person of the identity provider. The cookie counts only where it can change nothing and where this gateway's
- * own page sends it (decision 36); otherwise it is ignored.
+ * The header `authorization` of a request, or the content of a signed-in user's cookie: a token, or the session of a
+ * person of the identity provider. The cookie counts only where it can change nothing and where this gateway's own page
+ * sends it (decision 36); otherwise it is ignored.
  */
 export function shownBy(request: FastifyRequest, seal: TokenSeal | undefined, isTls: boolean): Shown {
   const { authorization } = request.headers;
@@ -40,7 +40,7 @@ function isReadingOfOwnPage({ method, headers }: FastifyRequest, isTls: boolean)
   if (method !== "GET") return false;
   const { origin, host, referer, upgrade, "sec-fetch-site": site } = headers;
   if (origin !== undefined && !isOwnOrigin(origin, host, isTls)) return false;
-  // Browsers name the origin of every WebSocket. SameSite does not tell ports apart, and CORS does not hold for sockets.
+  // Browsers send the origin of every WebSocket. SameSite does not distinguish ports, and CORS does not cover sockets.
   if (upgrade !== undefined) return origin !== undefined;
   if (site !== undefined) return site === "same-origin";
   // Browsers leave out sec-fetch-site where there is neither TLS nor loopback.

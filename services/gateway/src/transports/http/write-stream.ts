@@ -19,8 +19,9 @@ export type StreamedAnswer = {
 const farewellMs = 2_000;
 
 /**
- * Answers with chunks at the pace of the slower side: headers at once, and no further chunk is asked of the source while
- * the client does not read. `signal` aborts when the client is gone, or when its token is over: then the last words say so.
+ * Answers with chunks at the pace of the slower side: headers at once, and no further chunk is requested from the
+ * source while the client does not read. `signal` aborts when the client is gone, or when its token is over: then the
+ * last words report it.
  */
 export async function writeStream(
   reply: FastifyReply,

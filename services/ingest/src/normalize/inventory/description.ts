@@ -11,7 +11,7 @@ export type Description<Entry> = {
   readonly summary: string;
   /** The message that one part's entries are recorded in. */
   readonly originalOf?: (entries: readonly Entry[]) => FrameOutcome["original"];
-  /** What one part says beside its number, or instead of a message. */
+  /** A part's detail beside its number, or instead of a message. */
   readonly detailOf?: (entries: readonly Entry[], part: number) => Partial<HostDetail>;
   /** The oldest observation that the description relies on, where it is older than the last one. */
   readonly notBefore?: Timestamp | undefined;

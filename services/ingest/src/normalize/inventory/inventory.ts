@@ -14,7 +14,7 @@ const describedBytes = 16 * 1024;
 export type InventoryOptions = Pick<WatchOptions, "mask" | "frameBytes">;
 
 type Item<Memory> = {
-  /** Undefined: the item can't be decoded, or nothing of what it says is believed. */
+  /** Undefined: the item can't be decoded, or none of its content is believed. */
   memory: Memory | undefined;
   /**
    * The entry as answered last, before masking: equal bytes report nothing. A copy, which does not keep the whole
@@ -30,9 +30,9 @@ type Item<Memory> = {
 };
 
 /**
- * What is known of the items of one list, and what the next list changes in it: new and changed items are judged by
- * their bytes, absent ones are named. The caller decides when an absence is believed. The work is linear in the items,
- * and an item is masked and decoded only if its bytes changed.
+ * The known items of one list, and the changes that the next list makes: new and changed items are judged by their
+ * bytes, absent ones are named. The caller decides when an absence is believed. The work is linear in the items, and an
+ * item is masked and decoded only if its bytes changed.
  */
 export class Inventory<Memory> {
   readonly times = new ObservationTimes();
@@ -125,7 +125,7 @@ export class Inventory<Memory> {
     }
   }
 
-  /** Remembers what a judgement says, and gives what it records. */
+  /** Applies a judgement to the memory, and returns what it records. */
   apply(id: string, { memory, outcomes }: Judgement<Memory>): readonly FrameOutcome[] {
     const item = this.#items.get(id);
     if (item !== undefined) item.memory = memory;
@@ -160,7 +160,7 @@ export class Inventory<Memory> {
     return this.#items.get(id)?.memory;
   }
 
-  /** What is remembered of each item, in the order of the last list. */
+  /** The memory of each item, in the order of the last list. */
   get memories(): readonly (readonly [id: string, memory: Memory])[] {
     return [...this.#items].flatMap(([id, { memory }]) => (memory === undefined ? [] : [[id, memory] as const]));
   }
@@ -181,7 +181,7 @@ export class Inventory<Memory> {
     this.#isKnown = isKnown;
   }
 
-  /** Takes in what the log says of an item. */
+  /** Takes in the log's record of an item. */
   restore(id: string, memory: Memory | undefined, asOf?: Timestamp): void {
     this.#isKnown = true;
     const connection = this.#items.get(id)?.connection ?? this.#connection;

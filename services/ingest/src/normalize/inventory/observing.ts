@@ -52,7 +52,7 @@ export type Watcher<Of extends Observed = readonly ObservationOutcome[]> = {
   /** A new connection: nothing was observed from the last successful observation to the next one. */
   readonly connected: () => void;
   /**
-   * A recorder's start, while its tap went on polling: what the recorder before it suspected, or held back, is not known.
+   * A recorder's start, while its tap continued polling: the former recorder's suspicions and held facts are unknown.
    * Absent: the same as a new connection.
    */
   readonly restarted?: () => void;

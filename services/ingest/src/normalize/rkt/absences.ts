@@ -74,7 +74,7 @@ export class Absences<Memory> {
     const memory = this.#inventory.memoryOf(id);
     const first = before ?? { at, after: this.#inventory.observedBefore(id, at), inARow: 0 };
     this.#byId.set(id, { ...first, inARow: first.inARow + 1 });
-    // What was held may be dropped now, and then the same bytes are news.
+    // The held facts may be dropped now, and then the same bytes are news.
     this.#inventory.judgeAgain(id);
     return before !== undefined || memory === undefined ? [] : this.#inventory.apply(id, this.#rules.missed(memory));
   }

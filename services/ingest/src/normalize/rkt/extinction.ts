@@ -10,9 +10,10 @@ type Progress = {
 const fresh: Progress = { had: false, observed: false, heldMs: 0, reported: false };
 
 /**
- * Everything is gone at once when a connection comes back: rkt answers so for a data directory that is not mounted. It is
- * not believed before a pod or image that was known is observed again (then it was nothing, or they went one by one), or
- * before observations have said so for `holdMs`. A host that had only pods, or only images, is judged by those alone.
+ * Everything disappears at once when a connection comes back: rkt answers so for a data directory that is not mounted.
+ * It is not believed before a known pod or image is observed again (then it was nothing, or they went one by one), or
+ * before observations have repeated it for `holdMs`. A host that had only pods, or only images, is judged by those
+ * alone.
  */
 export class Extinction {
   readonly #holdMs: number;
@@ -43,7 +44,7 @@ export class Extinction {
     return heldMs < this.#holdMs ? "held" : "certain";
   }
 
-  /** What was certain is recorded. */
+  /** Certain changes are recorded. */
   reported(kind: InventoryKind): void {
     this.#progress[kind] = { ...this.#progress[kind], heldMs: 0, reported: true };
   }

@@ -26,8 +26,8 @@ type Outcomes = Generator<ObservationOutcome | YieldPoint, void>;
 const longestDelayMs = 60_000;
 
 /**
- * Observes one channel of a host: its lists, what rkt says of an item that a list lacks, when nobody could observe, and
- * what can't be read. The rules say how a single item is judged.
+ * Observes one channel of a host: its lists, rkt's answers about an item that a list lacks, times without observations,
+ * and unreadable input. The rules judge a single item.
  */
 export class HostChannel<Memory> {
   readonly #rules: HostRules<Memory>;
@@ -141,7 +141,7 @@ export class HostChannel<Memory> {
     yield* unreadables;
   }
 
-  /** Judges what rkt says of one item, asked for because a list lacked it or could be wrong about it. */
+  /** Judges rkt's answer about one item, requested because a list lacked it or could be wrong about it. */
   #answer(one: Observation_One, at: Timestamp): readonly ObservationOutcome[] {
     const { channel, entries, errorSays, answerType } = this.#rules;
     // New and gone items are left to the lists.

@@ -4,7 +4,7 @@ import type { InventoryEntry, InventoryRules, Judgement, Times } from "../invent
 import type { InventoryKind } from "./extinction.ts";
 
 /**
- * What a description says of an item beside its entry: it is gone, by an event since the last description; or its end was
+ * A description's mark of an item beside its entry: it is gone, by an event since the last description; or its end was
  * recorded, and then it was observed again.
  */
 export type Mark = "gone" | "returned";
@@ -26,11 +26,11 @@ export type HostRules<Memory> = InventoryRules<Memory> & {
   readonly missed: (memory: Memory) => Judgement<Memory>;
   /** It is certainly gone; `inferred`: concluded from long silence. */
   readonly lost: (memory: Memory, times: Times, inferred: boolean) => Judgement<Memory>;
-  /** What an error says of an item that was asked for because a list lacks it. */
+  /** The meaning of an error about an item that was requested because a list lacks it. */
   readonly errorSays: (one: Observation_One) => "there" | "gone" | "nothing";
   /** For the description; undefined for an item that is absent, or not believed. */
   readonly accepted: (memory: Memory) => Accepted | undefined;
-  /** What the next description names it as, beside what it lists. */
+  /** The item's mark in the next description, beside what it lists. */
   readonly mark: (memory: Memory) => Mark | undefined;
   /** The memory from such a mark; `listed`: from its entry in the description. */
   readonly marked: (mark: Mark, listed: Memory | undefined) => Memory | undefined;

@@ -11,8 +11,8 @@ import { isSecretName, isTrivial } from "../../secrets/secret-name.ts";
 const linesType = "v1alpha.GetLogsResponse";
 
 /**
- * Masks the secrets in an encoded message of rkt's API, in place and with the same number of bytes: in all its texts, in
- * the values of annotations whose keys say so, and in the JSON of manifests (the environment of an app). `redacted`
+ * Masks the secrets in an encoded message of rkt's API, in place and with the same number of bytes: in all its texts,
+ * in the values of annotations with secret keys, and in the JSON of manifests (the environment of an app). `redacted`
  * counts them. Bytes that are no such message are masked as if all of them were text.
  */
 export function mask(name: string, bytes: Uint8Array): Masked {

@@ -16,8 +16,8 @@ export type ActionableErr = {
 };
 
 /**
- * An error from its parts; undefined if all are empty. Code 0 ("OK", which is also how the wire says
- * "not set") gives an empty code: a failure with code OK would only mislead.
+ * An error from its parts; undefined if all are empty. Code 0 ("OK", which on the wire also means "not set") gives an
+ * empty code: a failure with code OK would only mislead.
  */
 export function errorOf(actionable: ActionableErr | undefined, err = "", errCode = 0): Event["error"] {
   const code = actionable?.errCode || errCode;

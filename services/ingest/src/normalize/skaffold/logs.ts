@@ -6,7 +6,7 @@ import { firstLine, name, summary, text, unreadable } from "../facts.ts";
 import { laterType, mirror } from "./facts.ts";
 import type { ChannelReader } from "./frame-reader.ts";
 
-/** The output of containers. The channel says nothing about runners and loops, so there is nothing to remember. */
+/** The output of containers. The channel has no runners and loops, so there is nothing to remember. */
 export const logs: ChannelReader<undefined> = {
   start: undefined,
   read: (memory, bytes) => ({ memory, fact: read(bytes) }),

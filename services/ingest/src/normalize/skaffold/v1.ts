@@ -114,9 +114,9 @@ function meta(memory: V1Memory, { entry, metadata }: MetaEvent): V1Reading {
 }
 
 /**
- * A loop can end more than once, and the last word counts: while a sync is tried again each try says Failed for the
- * same iteration, and if one works, or Skaffold (since 2.15) goes on in spite of it, Succeeded follows. An end of another
- * iteration is not this loop's: it came through Handle.
+ * A loop can end more than once, and the last end counts: while a sync is tried again each try reports Failed for the
+ * same iteration, and if one works, or Skaffold (since 2.15) continues in spite of it, Succeeded follows. An end of
+ * another iteration is not this loop's: it came through Handle.
  */
 function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): V1Reading {
   const next = status === "In Progress" ? { ...memory, loop: memory.loop + 1, iteration } : memory;

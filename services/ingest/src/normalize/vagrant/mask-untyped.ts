@@ -19,9 +19,9 @@ export type Untyped = {
 export const deepest = 32;
 
 /**
- * Masks the secrets in an encoded message of which nobody here has a description, such as Ruby's own values (Symbol,
- * RawRubyValue, Range …): in place, with the same number of bytes, and so that it is the same message but for its texts.
- * What its fields hold is seen by what can be read: a message, a text, or a message that reads as a text too.
+ * Masks the secrets in an encoded message without a description here, such as Ruby's own values (Symbol, RawRubyValue,
+ * Range …): in place, with the same number of bytes, and so that it is the same message but for its texts. The content
+ * of its fields is found by parsing: a message, a text, or a message that reads as a text too.
  */
 export function maskUntyped(bytes: Uint8Array, untyped: Untyped): Masked {
   const copy = Uint8Array.from(bytes);
@@ -42,7 +42,7 @@ function maskWithin(view: Uint8Array, { name, depth, maskAny }: Untyped): number
     redacted += masked.redacted;
   } else if (entry !== undefined) {
     const called = wordIn(entry.key);
-    // What is in a secret is one, whatever it is called in there.
+    // Everything inside a secret is secret, whatever its name.
     redacted += inside(entry.key, "") + inside(entry.value, isSecretName(called) ? called : name);
   } else {
     for (const { bytes } of fields ?? []) redacted += inside(bytes, name);

@@ -10,17 +10,17 @@ import { maskPacked, packedType } from "./mask-packed.ts";
 import { deepest, maskUntyped } from "./mask-untyped.ts";
 
 /**
- * Masks the secrets in an encoded message of Vagrant's API, in place and with the same number of bytes: in all its texts
- * (printed bytes and Vagrantfiles are text too), the values of flags, maps and named values whose names say so, and in
- * messages that are packed in it, of types that are known or not. `redacted` counts them. Bytes that are no such message
- * are masked as if all of them were text.
+ * Masks the secrets in an encoded message of Vagrant's API, in place and with the same number of bytes: in all its
+ * texts (printed bytes and Vagrantfiles are text too), the values of flags, maps and named values with secret names,
+ * and in messages that are packed in it, of known and unknown types. `redacted` counts them. Bytes that are no such
+ * message are masked as if all of them were text.
  */
 export function mask(name: string, bytes: Uint8Array): Masked {
   const type = types.getMessage(name);
   return (type && maskMessage(type, bytes)) ?? maskBytes(bytes);
 }
 
-/** `named`: paths of values whose names, outside the message, say that they are secrets. Undefined: no such message. */
+/** `named`: paths of values whose names, outside the message, mark them as secrets. Undefined: no such message. */
 function maskMessage(type: DescMessage, bytes: Uint8Array, named: Named = [], depth = 0): Masked | undefined {
   const texts = maskTexts(type, bytes, named);
   if (texts === undefined || depth === deepest) return texts;

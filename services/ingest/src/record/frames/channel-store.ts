@@ -11,7 +11,7 @@ import { KnownFrames } from "./known-frames.ts";
 import { isText, type LastNumbers, raised } from "./numbering.ts";
 import { recordedSha } from "./original.ts";
 
-/** What one connection needs to record one channel of a session. */
+/** The state for recording one channel of a session on one connection. */
 export type ChannelStore = {
   readonly reader: FrameReader;
   readonly known: KnownFrames;
@@ -50,7 +50,7 @@ type ReadBack = {
   readonly signal: AbortSignal;
   /** Called with each recorded frame. */
   readonly onFrame: (event: Event, offset: Offset) => void;
-  /** What a recorded frame printed. */
+  /** The output in a recorded frame. */
   readonly pieceOf: (bytes: Uint8Array) => Piece | undefined;
 };
 

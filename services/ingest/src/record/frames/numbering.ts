@@ -9,7 +9,7 @@ import type { Fact } from "../../normalize/fact.ts";
 /** Channel of the events that Tapedeck itself states. It is numbered through all sessions of a source. */
 export const ownChannel = "tapedeck";
 
-/** What the recorder adds to a fact. */
+/** The fields that the recorder adds to a fact. */
 export type ObservedFields = {
   readonly observedAt: Timestamp;
   /** It happened at some time after this. */
@@ -133,7 +133,7 @@ export class Numbering {
     this.#settled = [];
   }
 
-  /** The channel has finished its repeat. The events from here on say so. */
+  /** The channel has finished its repeat. The events from here on carry that mark. */
   settle(channel: string): void {
     if (!this.#settled.includes(channel)) this.#settled = [...this.#settled, channel];
   }

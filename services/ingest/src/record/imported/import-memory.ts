@@ -4,8 +4,8 @@ import type { WorkspaceSessions } from "./imported-id.ts";
 import { ExpiringMemory, type Memory } from "./memory.ts";
 
 /**
- * What the last imports have read of the log. Every session of a file is an import of its own, and the next import would
- * read the same again. It only saves reading: its users ask the log whether anything was written since.
+ * The parts of the log that the last imports have read. Every session of a file is a separate import, and the next one
+ * would read the same again. It only saves reading: its users check whether anything was written to the log since.
  */
 export type ImportMemory = {
   readonly histories: Memory<SourceName, RememberedHistory>;

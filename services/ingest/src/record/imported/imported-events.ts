@@ -24,7 +24,10 @@ export function movedTo({ session, origin, labels }: MovedTo, event: Event): Eve
   return { ...event, session, detail: { ...detail, value } };
 }
 
-/** What another log has lost tells nothing of this one: its positions, and the ordinals of its own channel, mean others here. */
+/**
+ * Another log's losses have no meaning in this one: its positions, and the ordinals of its own channel, are different
+ * here.
+ */
 export function withoutDamage(event: Event): Event {
   const { detail } = event;
   if (detail?.$case !== "gap" || detail.value.lost === undefined) return event;
@@ -33,8 +36,8 @@ export function withoutDamage(event: Event): Event {
 }
 
 /**
- * Told in a session by an import, here or where it was exported, and not by who recorded it: that it ended where its
- * export ended, and that it goes on with a later one.
+ * Events added to a session by an import, here or where it was exported, and not by the recorder: that it ended where
+ * its export ended, and that it continues with a later one.
  */
 export function isOfImport({ channel, kind, inferred, detail }: Event): boolean {
   if (channel !== ownChannel) return false;

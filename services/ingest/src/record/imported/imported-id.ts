@@ -26,7 +26,7 @@ type ImportedId = {
   readonly memory?: Memory<string, WorkspaceSessions> | undefined;
 };
 
-/** Which sessions the log tells of a workspace from a moment on, up to a place in it. */
+/** The sessions that the log has of a workspace from a moment on, up to a place in it. */
 export type WorkspaceSessions = {
   readonly sinceMs: number;
   readonly upTo: Offset;
@@ -35,9 +35,9 @@ export type WorkspaceSessions = {
 };
 
 /**
- * The id that an imported session has in this source's workspace. Everything that is asked about a session goes by its id
- * alone, so it is in one source only; and as nobody may learn what other workspaces have, the log is asked about this
- * workspace alone, and what is not known there gets an id that nobody else can have.
+ * The id that an imported session has in this source's workspace. All queries about a session go by its id alone, so it
+ * is in one source only. As the contents of other workspaces must stay hidden, only this workspace is looked up in the
+ * log, and a session that is unknown there gets a unique id.
  * @throws TapedeckError invalid_argument when another source of the workspace has it
  */
 export async function importedId({ reader, origin, source, signal, memory }: ImportedId): Promise<string> {

@@ -27,7 +27,7 @@ export type ImportOptions = SessionRecorderOptions & {
   readonly memory?: ImportMemory;
 };
 
-/** What an event holds beside the frame and the headers. */
+/** An event's content beside the frame and the headers. */
 const besideFrameBytes = 590 * 1024;
 
 /**
@@ -278,8 +278,8 @@ export class ImportedSession implements PushedSession {
   }
 
   /**
-   * Ends only a session that was imported. A session that was recorded here may go on. `isEnded`: an earlier import, which
-   * may have been killed before it ended its connection too.
+   * Ends only a session that was imported. A session that was recorded here may continue. `isEnded`: an earlier import,
+   * which may have been killed before it ended its connection too.
    */
   #endConnection({ isEnded }: { readonly isEnded: boolean }): void {
     const { imported } = this.#options;

@@ -7,12 +7,12 @@ import { type LastNumbers, ownChannel } from "../frames/numbering.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 import { withoutDamage } from "./imported-events.ts";
 
-/** What the log has of a session, read event by event beside what comes. */
+/** The log's events of a session, read one by one beside the incoming ones. */
 export type KnownEvents = {
   /** The next one; undefined: that was all. */
   peek(): Promise<Event | undefined>;
   skip(): void;
-  /** The last numbers of the events that were looked at. */
+  /** The last numbers of the compared events. */
   readonly last: LastNumbers;
 };
 

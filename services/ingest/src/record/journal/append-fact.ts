@@ -12,8 +12,8 @@ export type AppendFactOptions = Pick<SourceJournalOptions, "log" | "signal"> & {
 };
 
 /**
- * Adds one fact of Tapedeck's own to a source that nobody is recording here. Resolves when it is in the log. A recorder
- * elsewhere that is writing the source notices, reads the log again and continues.
+ * Adds one fact of Tapedeck's own to a source that is not being recorded here. Resolves when it is in the log. A
+ * recorder elsewhere that is writing the source notices, reads the log again and continues.
  * @throws LostRaceError if that recorder was faster
  */
 export async function appendFact({ source, session, fact, ...options }: AppendFactOptions): Promise<void> {

@@ -30,7 +30,7 @@ export class HeldLease {
     this.#renewing = this.#keep();
   }
 
-  /** Aborts when somebody else has the source. */
+  /** Aborts when another owner has the source. */
   get lost(): AbortSignal {
     return this.#lost.signal;
   }

@@ -17,11 +17,11 @@ export type KnownConnection = {
   lost: boolean;
   /** Its tap vanished after this moment. It may come back and continue. */
   unheardSince: Timestamp | undefined;
-  /** When it was lost, by the clock of whoever reported it. */
+  /** When it was lost, by the reporter's clock. */
   lostAt: Timestamp | undefined;
   /** The tap has reported its end, so nothing more comes from it. */
   closed: boolean;
-  /** When a channel was lost, by the clock of whoever reported it. */
+  /** When a channel was lost, by the reporter's clock. */
   readonly lostChannels: Map<string, Timestamp | undefined>;
 };
 
@@ -63,7 +63,7 @@ export class KnownConnections {
     if (this.#current !== undefined && !this.#current.lost && !isImport(this.#current)) this.#current.session = session;
   }
 
-  /** What the tap still pushes of the connection is no longer part of the erased session. */
+  /** Items that the tap still pushes for the connection no longer belong to the erased session. */
   sessionErased(session: string): void {
     if (this.#current?.session !== session) return;
     this.#current.session = "";

@@ -63,7 +63,7 @@ export class KnownSessions {
     learnDetail(session, event);
   }
 
-  /** A connection turned out to belong to this session, which goes on. */
+  /** A connection turned out to belong to this session, which continues. */
   continueSession(id: string): void {
     const session = this.#sessions.get(id);
     if (session === undefined) return;

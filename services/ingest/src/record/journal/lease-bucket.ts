@@ -12,12 +12,12 @@ import { headers, type NatsConnection } from "nats";
 
 const bucket = "TAPEDECK_OWNERS";
 
-/** What only one may have at a time: a source, a session that is imported, the look through all of the log. */
+/** What only one owner may have at a time: a source, an imported session, the check of the whole log. */
 export type Leased = SourceName | `import/${string}` | "log-check";
 
 export type Owner = { readonly ingest: string; readonly tap: string; readonly lease: string };
 
-/** The bucket in NATS that says who has what. A write names the revision that it follows, so that one writer wins. */
+/** The NATS bucket of all leases. A write names the revision that it follows, so that one writer wins. */
 export class LeaseBucket {
   readonly #js: JetStreamClient;
   readonly #jsm: JetStreamManager;
@@ -38,7 +38,7 @@ export class LeaseBucket {
     return new LeaseBucket(js, jsm, ttlMs);
   }
 
-  /** Read from the leader; undefined when nobody has it. */
+  /** Read from the leader; undefined without an owner. */
   async ownerOf(source: Leased): Promise<{ readonly owner: Owner | undefined; readonly revision: number }> {
     const last = await this.#jsm.streams.getMessage(`KV_${bucket}`, { last_by_subj: subjectOf(source) });
     const isGone = last === null || last.data.byteLength === 0;

@@ -18,7 +18,7 @@ export type LeaseTimes = {
 const usualTimes: LeaseTimes = { ttlMs: 6_000, renewMs: 2_000, pollMs: 1_000, timeoutMs: 2_000 };
 /** Says that this process dials a source for one tap. It does not decide who writes: the log's expectations do that. */
 export type Lease = AsyncDisposable & {
-  /** Aborts when somebody else has the source. Not when NATS is away: then nobody can take it. */
+  /** Aborts when another owner has the source. Not when NATS is away: then it cannot be taken. */
   readonly lost: AbortSignal;
 };
 
@@ -28,7 +28,7 @@ export type Leases = AsyncDisposable & {
    * process or a live one; in this process it is shared. Rejects when NATS can't be asked.
    */
   take(source: Leased, tap: string): Promise<Lease | undefined>;
-  /** Resolves when nobody has the source, or with the signal. */
+  /** Resolves when the source has no owner, or with the signal. */
   freed(source: SourceName, signal: AbortSignal): Promise<void>;
 };
 

@@ -17,7 +17,7 @@ import { isAhead, type LogEnds } from "../../damage/ends.ts";
 import { ownChannel } from "../frames/numbering.ts";
 import { SourceHistory } from "./source-history.ts";
 
-/** What recording needs of the log's reading half. */
+/** The parts of the log's reading half that recording needs. */
 export type LogHistoryReader = Pick<LogReader, "bounds" | "lastMatch" | "firstSince" | "history">;
 
 /** How far sources have come, as kept outside the log. */
@@ -65,7 +65,7 @@ export type LoadHistoryOptions = {
 };
 
 /**
- * What a tap pushes again was recorded while its last acknowledgement was on its way, which is not longer ago than this.
+ * Items pushed again were recorded while their last acknowledgement was on its way, which is not longer ago than this.
  */
 const reachMs = 30 * 24 * 3_600_000;
 

@@ -4,7 +4,9 @@ import type { Sequence } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 
-/** The log holds something of this source that this writer has not written: whoever owns the writer starts over from the log. */
+/**
+ * The log holds a message of this source that this writer has not written: the writer's owner starts over from the log.
+ */
 export class LostRaceError extends Error {
   override readonly name = "LostRaceError";
   readonly source: SourceName;

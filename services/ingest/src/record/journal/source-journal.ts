@@ -107,7 +107,7 @@ export class SourceJournal implements AsyncDisposable {
     return this.writer.append(numbered.map(({ written }) => written));
   }
 
-  /** What must precede the first event of a source. */
+  /** The events that must precede the first event of a source. */
   introduction(at: Timestamp): readonly Numbered[] {
     const { developer, project } = this.#options.hello;
     return this.history.known ? [] : [this.own("", sourceAdded(developer, project), at)];

@@ -7,7 +7,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { Fifo } from "@tapedeck/shared/sync/fifo";
 import { type SettleOptions, settle } from "./settle.ts";
 
-/** Above this many bytes in the queue, whoever appends should wait for `room`. */
+/** Above this many bytes in the queue, callers should wait for `room`. */
 const roomyBytes = 8 * 1024 * 1024;
 
 /**
@@ -28,7 +28,7 @@ export type WriterOptions = SettleOptions & {
   readonly afterSeq: Sequence;
   /** Told after each message that is known to be in the log. */
   readonly onAcknowledged?: (acknowledged: number, events: number, last: Acknowledged) => void;
-  /** What is appended in one turn of the event loop is published together, and not the first of it at once. */
+  /** Publishes everything appended in one turn of the event loop together, instead of its first part at once. */
   readonly together?: boolean;
 };
 

@@ -9,14 +9,14 @@ import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { Examined, LastHeard } from "./unheard-source.ts";
 
 export type LostSourcesOptions = {
-  /** After which a session of which nothing is heard any more is taken to be over. */
+  /** The time after which a silent session is presumed to be over. */
   readonly lostAfterMs: number;
-  /** After which a source is said to be lost. Default: 15 s, or half of the time above. */
+  /** The time after which a source is reported as lost. Default: 15 s, or half of the time above. */
   readonly noticeMs?: number | undefined;
   readonly logger: Logger;
   /**
-   * Looks at what the log says of a source that nobody pushes, and adds what has to be said of that; undefined when
-   * somebody pushes it. Rejects while the log is away.
+   * Examines the log of a source that no tap pushes, and adds the events that are missing; undefined if a tap pushes
+   * it. Rejects while the log is away.
    */
   readonly examine: (source: SourceName, heard: LastHeard) => Promise<Examined | undefined>;
 };
@@ -26,8 +26,8 @@ const unknown: LastHeard = { since: undefined, elsewhere: false };
 const examinedAtOnce = 4;
 
 /**
- * Watches over sources that nobody pushes: says that they are lost when their tap does not come back, and ends their
- * sessions when it has been away for too long. All that it knows beside the time is in the log.
+ * Watches over sources that no tap pushes: reports them as lost when their tap does not come back, and ends their
+ * sessions after too long an absence. All its knowledge beside the time is in the log.
  */
 export class LostSources implements AsyncDisposable {
   readonly #options: LostSourcesOptions;
@@ -43,7 +43,7 @@ export class LostSources implements AsyncDisposable {
     this.#noticeMs = options.noticeMs ?? Math.min(recorderTimeouts.noticeMs, options.lostAfterMs / 2);
   }
 
-  /** Those whose tap is waited for, and since when nothing has been heard of them. */
+  /** The sources whose tap is awaited, and since when they have been silent. */
   get lost(): ReadonlyMap<SourceName, Timestamp> {
     return this.#lost;
   }
@@ -95,7 +95,7 @@ export class LostSources implements AsyncDisposable {
     if (release === undefined) return;
     try {
       const found = await examine(source, heard);
-      // A push has begun meanwhile, and its end will be told.
+      // A push has begun meanwhile, and its end will be reported.
       if (found === undefined || this.#timers.has(source)) return;
       if (found.lostSince === undefined) this.#lost.delete(source);
       else this.#lost.set(source, found.lostSince);

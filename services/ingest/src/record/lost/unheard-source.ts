@@ -19,25 +19,25 @@ export type UnheardSource = {
 };
 
 export type Examined = {
-  /** It is lost, and waited for: nothing has been heard of it since. */
+  /** It is lost, and awaited: it has been silent since. */
   readonly lostSince?: Timestamp;
-  /** It has to be looked at again, after this time or the usual one. */
+  /** It has to be examined again, after this time or the usual one. */
   readonly again?: { readonly ms?: number };
-  /** Another ingest recorded it, or looked at it, at this moment. */
+  /** Another ingest recorded or examined it at this moment. */
   readonly elsewhere?: Timestamp;
 };
 
-/** What is known of a source when it is looked at. */
+/** The known facts about a source when it is examined. */
 export type LastHeard = {
-  /** When it was heard last, as far as this process knows; undefined: before this process began. */
+  /** When it was last heard from, as far as this process knows; undefined: before this process began. */
   readonly since: Timestamp | undefined;
   /** That was by another ingest. */
   readonly elsewhere: boolean;
 };
 
 /**
- * Says in the log that a source is not heard any more, and ends its session when that has been so for too long: it can't
- * be told how or when it ended. The writer's place must be ours. Rejects when the signal aborts.
+ * Records that a source is silent, and ends its session after too long a silence: how and when it ended is unknown. The
+ * writer's place must be ours. Rejects when the signal aborts.
  */
 export async function examineUnheard({ lostAfterMs, since, ...opening }: UnheardSource): Promise<Examined> {
   const nothing = { onAcknowledged: () => {}, onTrouble: () => {} };
@@ -48,7 +48,7 @@ export async function examineUnheard({ lostAfterMs, since, ...opening }: Unheard
   const now = timestampNow();
   await sayUnheard(journal, since, now);
   if (!session?.open) return {};
-  // The clock that told it may be ahead of ours, and nobody waits longer than is set.
+  // The reporter's clock may be ahead of ours, and the wait must not exceed the setting.
   const lostSince = earlier(connection.unheardSince ?? since ?? connection.lostAt ?? now, now);
   const left = lostAfterMs - msBetween(lostSince, now);
   if (left > 0) return { lostSince, again: { ms: left } };

@@ -6,7 +6,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import type { Store } from "../recorder-options.ts";
 import { eraseSession, findIn } from "./erase-session.ts";
 
-/** How often it is told how many are gone. */
+/** The interval of reports on how many are gone. */
 const tellMs = 200;
 
 /** tapedeck.v1.Maintain/Erase: what is to go, and then how much of it is gone, until all is. */

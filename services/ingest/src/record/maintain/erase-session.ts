@@ -49,7 +49,7 @@ export async function findSession(session: string, deps: EraseDeps): Promise<Ses
 
 export type SessionLocation = { readonly source: SourceName; readonly session: string; readonly afterOffset: Offset };
 
-/** The same for a session of which it is known where it is; reads what its source has told since. */
+/** The same for a session whose place is known; reads the source's later events. */
 export async function findIn(
   { source, session, afterOffset }: SessionLocation,
   { log, signal }: EraseDeps,
@@ -73,7 +73,7 @@ export async function findIn(
     const seq = sequenceOf(offset);
     events.set(seq, (events.get(seq) ?? 0) + 1);
     if (event.channel === ownChannel) ownOrdinals.push(Number(event.ordinal));
-    // What comes after a mark was imported anew.
+    // Events after a mark were imported anew.
     marked = false;
     goesOn = goesOnAfter(event) ?? goesOn;
   }
@@ -81,12 +81,12 @@ export async function findIn(
   return { source, session, messages, ownOrdinals, marked, goesOn };
 }
 
-/** Undefined for an event that tells nothing of it. */
+/** Undefined for an event that does not concern it. */
 function goesOnAfter({ kind, detail }: Event): boolean | undefined {
   if (kind === "session.started" || kind === "upstream.restored") return true;
   if (kind === "session.ended" || kind === "session.lost") return false;
   if (kind !== "upstream.lost" || detail?.$case !== "upstream" || detail.value.channel !== "") return undefined;
-  // A tap that is not heard is waited for, and goes on with the session when it is back.
+  // A silent tap is awaited, and continues the session when it is back.
   return detail.value.unheard ? undefined : false;
 }
 
@@ -94,8 +94,9 @@ function goesOnAfter({ kind, detail }: Event): boolean | undefined {
 const atOnce = 16;
 
 /**
- * Removes a session from the log. The mark comes first: it tells query, and carries the cursor on where the session was
- * the source's last. Cut short, it is gone on with by calling it again. `removed` is told how many events are gone.
+ * Removes a session from the log. The mark comes first: it notifies query, and carries the cursor on where the session
+ * was the source's last. After an interruption, another call continues it. `removed` is called with the number of
+ * events gone.
  */
 export async function eraseSession(
   found: SessionToErase,
@@ -118,7 +119,10 @@ export async function eraseSession(
   await Promise.all(Array.from({ length: atOnce }, remove));
 }
 
-/** A recorder that is writing this source just now notices, reads the log again and goes on; or it was faster, and we do. */
+/**
+ * A recorder that is writing this source just now notices, reads the log again and continues; or it was faster, and we
+ * do.
+ */
 async function mark({ source, session, ownOrdinals }: SessionToErase, { nats, log, signal }: EraseDeps): Promise<void> {
   await using opened = log.ends === undefined ? await openEnds(nats, { epoch: log.epoch }) : undefined;
   const ends = log.ends ?? opened;

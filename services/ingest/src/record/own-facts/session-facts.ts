@@ -33,7 +33,7 @@ export function sessionLabelled(labels: Readonly<Record<string, string>>, since:
   };
 }
 
-/** The session is presumably over, but nobody saw how or when it ended. */
+/** The session is presumably over, but its end was not observed. */
 export function sessionLost(reason: string): Fact {
   const shortened = shorten(reason);
   return {

@@ -45,7 +45,7 @@ export function answerControl({ nats, source, logger, responses, ...options }: A
         .catch(onProblem);
     },
   });
-  // A call that is on its way here is answered, so that its caller does not wait in vain.
+  // A call that is on its way here is answered, so that its caller does not wait for nothing.
   return () => void subscription.drain().catch(() => {});
 }
 

@@ -51,7 +51,7 @@ export function heldFrame({ bytes, indexes }: Whole, at: Timestamp, functions: F
   return new FrameOfTap(bytes, indexes, at, functions);
 }
 
-/** What is known of a frame is worked out when it is first asked for: of most frames, little is. */
+/** A frame's properties are computed when first used: for most frames, few are. */
 class FrameOfTap implements HeldFrame {
   readonly indexes: readonly bigint[];
   readonly at: Timestamp;
@@ -233,7 +233,7 @@ export function beginOf({ channels }: UpstreamConnection, firstFrameAt: Timestam
   return begin;
 }
 
-/** What was received so far on each channel, as it would be recorded with this setting. */
+/** The content received so far on each channel, as it would be recorded with this setting. */
 export function receivedBy({ channels }: UpstreamConnection, redact: Redact): Map<string, ReceivedChannel> {
   const received = new Map<string, ReceivedChannel>();
   for (const [name, { normalizer, waiting }] of channels) {

@@ -18,7 +18,7 @@ export type ConnectionsOptions = {
   readonly gaps: ChannelGaps;
 };
 
-/** The tap's connections to the upstream, one after the other: records that they begin, go on and end. */
+/** The tap's connections to the upstream, one after the other: records that they begin, continue and end. */
 export class Connections {
   readonly #options: ConnectionsOptions;
   #current: UpstreamConnection | undefined;

@@ -13,7 +13,7 @@ export type ObservationMemory = {
   readonly signal: AbortSignal;
 };
 
-/** What a watcher remembers: the session's last complete description of a channel, and every event after it. */
+/** A watcher's memory: the session's last complete description of a channel, and every event after it. */
 export async function* rememberedEvents(memory: ObservationMemory): AsyncGenerator<Event, void> {
   const { reader, source, channel, session, signal } = memory;
   const description = await lastDescription(memory);

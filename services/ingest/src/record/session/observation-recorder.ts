@@ -69,7 +69,7 @@ export class ObservationRecorder {
     this.#options = options;
   }
 
-  /** The tap has a new connection to the upstream, or dropped observations: nobody observed it since the last one. */
+  /** The tap has a new connection to the upstream, or dropped observations: it was not observed since the last one. */
   connected(): void {
     this.#begins = { nobodyObserved: true };
   }

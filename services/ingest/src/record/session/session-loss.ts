@@ -17,8 +17,8 @@ export type Loss = {
 };
 
 /**
- * The events for a session whose end, and whatever came before it, nobody saw. It ended at some time after it was last
- * heard. Publish them together.
+ * The events for a session whose end was not observed, nor the events before it. It ended at some time after it was
+ * last heard from. Publish them together.
  */
 export function lossEvents(
   journal: SourceJournal,

@@ -1,4 +1,4 @@
-/** What a connection has received on one channel so far. */
+/** The frames that a connection has received on one channel so far. */
 export type ReceivedChannel = {
   /** SHA-256 of every frame, as it would be recorded. */
   readonly shas: ReadonlySet<string>;

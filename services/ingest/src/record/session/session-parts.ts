@@ -12,7 +12,7 @@ import { ObservationRecorder } from "./observation-recorder.ts";
 import { openSessions, type Sessions } from "./sessions.ts";
 import { UpstreamStates } from "./upstream-states.ts";
 
-/** What a session recorder consists of. */
+/** The parts of a session recorder. */
 export type SessionParts = {
   readonly watermark: AckWatermark;
   readonly injections: Injections;

@@ -131,8 +131,8 @@ class SourceSessions implements Sessions {
   };
 
   /**
-   * Ends the open session at some time after its last event, because nobody saw it end. If its tap was there all the
-   * time, it ended right after that event.
+   * Ends the open session at some time after its last event, because its end was not observed. If its tap was there all
+   * the time, it ended right after that event.
    */
   #endReplaced(at: Timestamp): Numbered[] {
     const { journal } = this.#options;

@@ -20,7 +20,7 @@ export type UpstreamStatesOptions = {
   readonly observed?: ((observed: Observed) => void) | undefined;
 };
 
-/** What an upstream answers about its own state: records it where it says something new. */
+/** An upstream's answers about its own state: recorded when they contain something new. */
 export class UpstreamStates {
   readonly #options: UpstreamStatesOptions;
   /** Ordinal of the last control call. */

@@ -7,7 +7,7 @@ import type { Name } from "./values.ts";
 import { bareValue, quotedValue, settingValue, skipBlanks, startsLine, yamlValue } from "./values.ts";
 
 /**
- * Finds values whose names say that they are secret: NAME=value, NAME: value, "name": "value", --name value, <name>value</name>,
+ * Finds values with secret names: NAME=value, NAME: value, "name": "value", --name value, <name>value</name>,
  * name/value pairs of manifests, Go's dumps. Text is searched only around the words that secret names are made of.
  */
 export function assignedSecrets(text: string): Span[] {

@@ -1,8 +1,8 @@
 import type { Span } from "../span.ts";
 
 /**
- * A list of names and values as Go prints it, without quotes: `map[A:b C:d e]` or `[A=b C=d e]`. A value may hold blanks
- * and brackets, so it goes on until the next name.
+ * A list of names and values as Go prints it, without quotes: `map[A:b C:d e]` or `[A=b C=d e]`. A value may hold
+ * blanks and brackets, so it extends to the next name.
  */
 export type Dump = Span & {
   readonly separator: ":" | "=";

@@ -9,7 +9,7 @@ export function skipBlanks(text: string, from: number): number {
   return at;
 }
 
-/** What is between the quotes, which may themselves be escaped (JSON inside JSON). Cut off: up to the line's end. */
+/** The text between the quotes, which may themselves be escaped (JSON inside JSON). Cut off: up to the line's end. */
 export function quotedValue(text: string, at: number): Span | undefined {
   const quote = /^\\?["'`]/.exec(text.slice(at, at + 2))?.[0];
   if (quote === undefined) return undefined;
@@ -34,7 +34,7 @@ export function bareValue(text: string, start: number, ends: RegExp, structure: 
   if (structure && /[[{]/.test(text.charAt(start))) return undefined;
   let end = start;
   while (end < text.length && !ends.test(text.charAt(end))) {
-    // What stands in for a value may have blanks and braces in it.
+    // A placeholder for a value may contain blanks and braces.
     const template =
       end === start
         ? /^(?:\{\{[^{}\n]{0,200}\}\}|\$\{[^{}\n]{0,200}\}|\$\([^()\n]{0,200}\))/.exec(text.slice(end, end + 210))

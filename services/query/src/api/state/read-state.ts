@@ -54,7 +54,7 @@ type TablesAsked = {
   readonly at: Offset | undefined;
 };
 
-/** The tables are only asked whether they have changed, if what they said before is held. */
+/** If their former answer is held, the tables are only checked for changes. */
 async function readTables({ database }: ApiDeps, { request, fold, held, at }: TablesAsked): Promise<StateTables> {
   if (at === undefined && held !== undefined && (await tablesVersion(database())) === held.tables.version) {
     return held.tables;

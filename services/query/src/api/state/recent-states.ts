@@ -20,7 +20,7 @@ export class ReadableState {
   }
 }
 
-/** The newest state of a session, and what the tables said when it was read, without its JSON. */
+/** The newest state of a session, and the tables' answer when it was read, without its JSON. */
 export type HeldState = { readonly tables: StateTables; readonly state: ReadableState; readonly size: number };
 
 /** The newest states of sessions, by the questions that were asked for them last. */

@@ -17,11 +17,11 @@ export type StateQuestion = Pick<ReadStateRequest, "workspace" | "source" | "ses
   /** Undefined: now. */
   readonly at: Offset | undefined;
   readonly foldVersion: number;
-  /** The version of the stored state that the caller holds, and so need not be told again. */
+  /** The version of the stored state that the caller holds, and need not get again. */
   readonly known: string;
 };
 
-/** What the tables say, all of one moment. */
+/** The tables' answer, all of one moment. */
 export type StateTables = {
   /** See tablesVersion. */
   readonly version: string;
@@ -63,7 +63,7 @@ type Row = { readonly tables_version: string; readonly epoch: string; readonly c
 >;
 
 /**
- * Another one after every change of the tables, whoever makes it: each writes the checkpoint's row, and a rebuild brings
+ * Changes with every change of the tables, by any writer: each writes the checkpoint's row, and a rebuild brings
  * another table. Undefined: nothing is projected yet.
  */
 export async function tablesVersion({ db }: Database): Promise<string | undefined> {
@@ -100,7 +100,7 @@ function storedIn({ is_live, position, version, state }: Row): StoredState | und
 }
 
 /**
- * What is read, and as of when.
+ * The scope of a read: which state, and as of when.
  * @throws TapedeckError unknown_source, unknown_session, before_first, invalid_argument
  */
 export function scopeIn(

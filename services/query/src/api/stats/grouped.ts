@@ -8,7 +8,9 @@ import { allOf, anyOf, between, type SqlCondition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import { notProjected, reachMinimum } from "../reach.ts";
 
-/** What a kind of statistics is made of. All columns belong to the relation named `t`, one row of which is counted as one. */
+/**
+ * The parts of a kind of statistics. All columns belong to the relation named `t`, one row of which is counted as one.
+ */
 export type Counted<Figure extends string> = {
   readonly from: SqlCondition;
   /** When the row's subject began. Undefined: the rows are those of the range, and have no time. */
@@ -18,7 +20,7 @@ export type Counted<Figure extends string> = {
   /** The columns to filter and to group by, besides those that every kind has. */
   readonly columns: Readonly<Record<string, SqlCondition>>;
   readonly figures: Readonly<Record<Figure, SqlCondition>>;
-  /** Conditions that say the same as the request's, for an index. */
+  /** Conditions that are equivalent to the request's, for an index. */
   readonly also?: (request: BuildStatsRequest) => readonly (SqlCondition | undefined)[];
 };
 
@@ -27,7 +29,7 @@ export type StatsGroup<Figure extends string> = {
   readonly figures: Readonly<Record<Figure, number | null>>;
 };
 
-/** A request for more groups is refused, because nobody reads them. */
+/** A request for more groups is refused, because they are of no use. */
 const maxGroups = 10_000;
 
 /** Counts the rows that the request wants, by the columns that it names. Groups come in the order of their names. */

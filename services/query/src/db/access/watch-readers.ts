@@ -44,7 +44,7 @@ export async function watchReaders({ database, limits, logger, signal }: WatchRe
 
 type Ended = { readonly login: string; readonly what: "statement" | "transaction" };
 
-/** Ends the whole connection, because a statement can catch its cancellation and go on. */
+/** Ends the whole connection, because a statement can catch its cancellation and continue. */
 async function endOverdue(database: Database, limits: ReaderLimits): Promise<readonly Ended[]> {
   const { db } = database;
   const roles = [analyst, ...(await logins(database)).map(({ login }) => login)];

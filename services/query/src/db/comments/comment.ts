@@ -1,4 +1,4 @@
-/** What an analyst reads about a relation: what a row is, and for each column its unit, definition and source. */
+/** An analyst's documentation of a relation: what a row is, and for each column its unit, definition and source. */
 export type RelationComment = { readonly about: string; readonly columns: Readonly<Record<string, string>> };
 
 /** Columns that mean the same wherever they are. */

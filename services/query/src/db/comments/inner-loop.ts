@@ -37,7 +37,7 @@ const loop = {
 };
 const day = "Day (UTC) on which it began.";
 
-/** What was waited for, and what failed. */
+/** Waits and failures. */
 export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   finished_loops: {
     about:

@@ -28,7 +28,7 @@ const ofResource = `${ofSession},
 const statements = [
   // Distinguishes operations of one subject that run at the same time (for commands: the id of the job); else empty.
   `alter table operations add column instance text not null default ''`,
-  // A session may have thousands of operations that only their subject or instance tells apart.
+  // A session may have thousands of operations that differ only in their subject or instance.
   `drop index operations_session_runner_loop_kind_idx`,
   `create index on operations (session, runner, loop, kind, hashtext(subject), hashtext(instance))`,
   `create table vagrant_targets (${ofResource},

@@ -50,7 +50,7 @@ const statements = [
     end_position bigint not null
   )`,
   `create index on finished_loops (session, runner, loop)`,
-  // The loops of a source in their order, with what tells good from bad.
+  // The loops of a source in their order, with the columns that distinguish good from bad.
   `create index finished_loops_by_source on finished_loops (source, start_position) include (outcome, ended_at)`,
   // Holds all that a page of trends counts, so that a range of time is read from the index alone.
   `create index finished_loops_by_time on finished_loops (started_at)
@@ -89,7 +89,7 @@ const statements = [
       select p.outcome from finished_loops p
       where p.source = f.source and p.start_position < f.start_position and p.outcome in ('succeeded', 'failed')
       order by p.start_position desc limit 1) is distinct from 'failed'`,
-  // This view says who waited how long, by day. A percentile of several days comes from loop_times, never from these.
+  // This view shows who waited how long, by day. A percentile of several days comes from loop_times, never from these.
   `create view waiting_by_developer as
     select workspace, developer, project, (started_at at time zone 'UTC')::date as day,
       count(*) as loops,

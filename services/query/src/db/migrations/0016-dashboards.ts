@@ -18,7 +18,7 @@ const failedBuild = `${isBuild} and outcome = 'failed' and not cache_hit and not
 const indexes = [
   `create index builds_by_time on operations (coalesce(started_at, ended_at)) where ${isBuild}`,
   `create index failed_builds_by_day on operations ((${day})) where ${failedBuild}`,
-  // As before, and with what the flaky ones are counted by.
+  // As before, with the columns by which flaky ones are counted.
   "drop index builds_by_day",
   `create index builds_by_day on operations ((${day}))
     include (workspace, developer, project, source, subject, started_at, ended_at, duration_ms, outcome, cache_hit, injected)
@@ -34,7 +34,7 @@ const indexes = [
   "create index finished_loops_failed_by_end on finished_loops (ended_at) where outcome = 'failed'",
 ];
 
-/** What a statement changes of the loops that are good or bad. Most updates only tell when the next loop began. */
+/** A statement's changes to the loops that are good or bad. Most updates only record when the next loop began. */
 const triggers = {
   insert: { tables: "referencing new table as new_rows", changes: "select * from new_rows" },
   delete: { tables: "referencing old table as old_rows", changes: "select * from old_rows" },

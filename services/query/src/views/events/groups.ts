@@ -10,7 +10,7 @@ export type EventGroup = { readonly source: string; readonly kind: string; reado
 
 type Extent = EventGroup & { readonly first: Offset; readonly last: Offset };
 
-/** The groups of events, and where in the log each begins and ends. They say nothing about a session, so they outlive it. */
+/** The groups of events, and where in the log each begins and ends. They belong to no session, so they outlive it. */
 export const eventGroups: View = {
   name: "event_groups",
   version: 1,

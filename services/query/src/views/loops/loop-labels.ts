@@ -9,7 +9,7 @@ import type { LoopKey } from "./finished-loop.ts";
 
 const sessionLabels = table("session_labels", ["session", "at", "ns", "position"]);
 
-/** Writes the labels that the batch tells, and those of each loop that they change. `begun`: loops that begin in the batch. */
+/** Writes the batch's labels, and those of each loop that they change. `begun`: loops that begin in the batch. */
 export async function applyLabels(tx: Tx, batch: readonly RecordedEvent[], begun: readonly LoopKey[]): Promise<void> {
   const labelled = batch.flatMap((recorded) => labelsIn(recorded) ?? []);
   await upsert(tx, sessionLabels, labelled);

@@ -48,7 +48,7 @@ function begunIn(batch: readonly RecordedEvent[]): readonly LoopKey[] {
   });
 }
 
-/** The loops that an event of the batch says something about, and of a loop that begins the one before. */
+/** The loops that an event of the batch concerns, and for a loop that begins the one before. */
 function loopsIn(batch: readonly RecordedEvent[]): readonly LoopKey[] {
   const touched = new Map<string, LoopKey>();
   const add = (key: LoopKey) => touched.set(loopName(key), key);

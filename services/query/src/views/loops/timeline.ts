@@ -10,7 +10,7 @@ export type LoopSpan = {
   readonly to: number;
 };
 
-/** What the loop waited for between two moments, in whole milliseconds since it began. */
+/** A wait of the loop between two moments, in whole milliseconds since it began. */
 export type Wait = {
   readonly phase: LoopPhase | "other";
   readonly subject: string;

@@ -3,10 +3,12 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { OperationRow, OutcomeText } from "../../db/schema.ts";
 import { key } from "../../db/text.ts";
 
-/** What a start and its end have in common. An event that a client injected never ends an operation of the upstream. */
+/**
+ * The fields that a start and its end share. An event that a client injected never ends an operation of the upstream.
+ */
 export type Pairing = Pick<OperationRow, "session" | "runner" | "loop" | "kind" | "subject" | "instance" | "injected">;
 
-/** What an event does to an operation. `once`: start and end in one. `lost`: no event will report how it ended. */
+/** An event's effect on an operation. `once`: start and end in one. `lost`: no event will report how it ended. */
 export type OperationStep =
   | { readonly pairing: Pairing; readonly does: "start" | "once" | "lost" }
   | { readonly pairing: Pairing; readonly does: "end"; readonly outcome: OutcomeText };

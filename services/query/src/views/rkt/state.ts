@@ -8,7 +8,7 @@ import { emptyInventory, type Inventory } from "./inventory.ts";
 export const foldVersion = 1;
 
 /**
- * What the events of one session report about a host, without what is gone from it. Plain JSON:
+ * A host's state from the events of one session, without what is gone from it. Plain JSON:
  * `JSON.parse(JSON.stringify(state))` is the state.
  */
 export type RktState = {

@@ -33,7 +33,7 @@ export function evolve(row: SessionRow | undefined, recorded: RecordedEvent): Se
   }
 }
 
-/** False for an event that only says how far the session has come. */
+/** False for an event that only reports how far the session has come. */
 export function saysMore({ kind, detail }: RecordedEvent["event"]): boolean {
   return kind.startsWith("session.") || kind.startsWith("upstream.") || detail?.$case === "session_detail";
 }

@@ -22,15 +22,15 @@ export type CompareRequest = {
   readonly right?: string | undefined;
 };
 
-/** What comes after so many explains nothing. */
+/** Differences after so many explain nothing. */
 const mostDifferences = 200;
 const mostSame = 500;
 
 export type CompareApi = (context: CallContext, request: CompareRequest) => Promise<CompareResponse>;
 
 /**
- * What differs between two sides, most telling first. With two sides, each is the newest loop (or command of Vagrant) that
- * is over; with one, it is the newest that failed. Everything throws TapedeckError.
+ * The differences between two sides, the most telling first. With two sides, each is the newest loop (or command of
+ * Vagrant) that is over; with one, it is the newest that failed. Everything throws TapedeckError.
  */
 export function compareApi(deps: FactsDeps): CompareApi {
   return async (context, { left = context.source, right }) => {

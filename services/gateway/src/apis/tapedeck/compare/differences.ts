@@ -17,10 +17,11 @@ import {
 import type { Compared } from "./weighed.ts";
 
 /**
- * What differs between two sides, the most telling first. The points of a difference are those of its kind (a version or
- * a setting breaks more than a host's name), and more where the failure's own words lead to it: they name it, or they are
- * known to come of such a thing. A failure that says what is wrong stands among the first; one that only says that
- * something failed comes after what may explain it. What comes after the failed step did not happen and is left out.
+ * The differences between two sides, the most telling first. The points of a difference are those of its kind (a
+ * version or a setting breaks more than a host's name), and more where the failure's own words lead to it: they name
+ * it, or they are known to result from it. A failure with a clear reason ranks among the first; one that only reports
+ * that something failed ranks after its possible explanations. Steps after the failed one did not happen and are left
+ * out.
  */
 export function differencesOf(left: Facts, right: Facts | undefined): Compared {
   const story = storyOf(left, right);

@@ -3,7 +3,7 @@ import type { EventJson } from "@tapedeck/shared/events/json";
 import type { Found } from "./facts.ts";
 import { reasonOf } from "./reasons.ts";
 
-/** The names by which Skaffold's output says of which phase it is. */
+/** The names by which Skaffold's output refers to its phases. */
 const tasks: Readonly<Record<string, RegExp>> = {
   build: /^Build/,
   test: /^Test/,
@@ -16,13 +16,13 @@ const tasks: Readonly<Record<string, RegExp>> = {
 
 const looksBad = /\b(?:\w*error|\w*exception|fatal|panic|failed|cannot|denied|refused|emerg)\b/i;
 const colours = new RegExp(`${String.fromCharCode(27)}\\[[0-9;?]*[A-Za-z]`, "g");
-/** What rkt puts before a line: the time as Go prints it, and the journal's field. */
+/** rkt's prefix of a line: the time as Go prints it, and the journal's field. */
 const journal = /^\d{4}-\d\d-\d\d [\d:.]+ [+-]\d{4} \S+ MESSAGE=/;
 const longestLine = 300;
 
 /**
- * Lines of a step's output that tell of an error, in their order. Applications of Skaffold log errors of their own, which are
- * left out; what an app of a rkt host prints is its output.
+ * Lines of a step's output that report an error, in their order. Applications of Skaffold log errors of their own,
+ * which are left out; the output of an app of a rkt host is its own.
  */
 export function errorLines(
   written: readonly EventJson[],

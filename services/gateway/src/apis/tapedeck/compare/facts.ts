@@ -3,7 +3,7 @@ import type { Answer } from "../answers.ts";
 /** A value, and where in the log it was recorded. */
 export type Found = { readonly value: string; readonly position: string };
 
-/** What is known of one side of a comparison. Plain data: the differences of two are a pure function. */
+/** The facts of one side of a comparison. Plain data: the differences of two are a pure function. */
 export type Facts = {
   /** How people name it beside the other side: "loop 14", "bob/shop". */
   readonly name: string;
@@ -47,7 +47,7 @@ export type FactStep = {
   readonly usualMs: number | undefined;
 };
 
-/** What failed first, and all that was said of it. */
+/** The first failure, with all its texts. */
 export type Failure = {
   readonly phase: string;
   readonly subject: string;
@@ -55,6 +55,6 @@ export type Failure = {
   readonly text: string;
   readonly suggestions: readonly string[];
   readonly position: string;
-  /** Lines of the step's output that tell of an error. */
+  /** Lines of the step's output that report an error. */
   readonly log: readonly Found[];
 };

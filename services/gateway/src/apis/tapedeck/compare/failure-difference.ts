@@ -4,7 +4,7 @@ import { isSameFailure, tellingLine } from "./story.ts";
 import { type Compared, nothing, type Weighed } from "./weighed.ts";
 
 /**
- * Points: a text that says what is wrong explains by itself. One that only says that it failed is to be explained: by
+ * Points: a text with a clear reason explains by itself. One that only reports a failure has to be explained: by
  * another branch or commit if by nothing better, but not by another host.
  */
 const points = { differs: 72, known: 70, says: 62, onlyFailed: 35 } as const;
@@ -51,7 +51,7 @@ function sentence(one: Failure | undefined, other: Failure | undefined, right: F
   return same?.outcome === "succeeded" ? `${failed(one)}; it succeeded in ${name}` : failed(one);
 }
 
-/** The error, and where it says little the line of the output that says more. */
+/** The error, or the more informative line of the output. */
 function failed(failure: Failure): string {
   const [text = ""] = failure.text.split("\n");
   const line = tellingLine(failure).text;
@@ -63,7 +63,7 @@ function stepName({ phase, subject }: Failure): string {
   return [phase, subject].filter((part) => part !== "").join(" ");
 }
 
-/** A text whose meaning is known says more than one that only looks like an error. */
+/** A text with a known reason is worth more than one that only looks like an error. */
 function pointsOf(text: string): number {
   const reason = reasonOf(text);
   if (reason !== undefined) return reason.isVague ? points.says : points.known;

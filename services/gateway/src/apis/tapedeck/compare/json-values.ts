@@ -1,4 +1,4 @@
-/** What a state says; not of any shape for sure. */
+/** A value in a state; its shape is not guaranteed. */
 export type Json = unknown;
 
 export function at(value: Json, ...path: readonly string[]): Json {

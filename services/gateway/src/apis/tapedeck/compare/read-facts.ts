@@ -25,7 +25,7 @@ export type FactsDeps = {
 /** So many are read of each: a comparison takes the same time for a loop of any length. */
 const most = { steps: 500, events: 300, history: 500, lines: 300, errorLines: 5 } as const;
 
-/** What is known of a side. `name`: how people name it beside the other one. */
+/** The facts of a side. `name`: its name for people, beside the other one. */
 export async function readFacts(deps: FactsDeps, context: CallContext, side: Side, name: string): Promise<Facts> {
   const { session, unit, position } = side;
   const { upstream } = sourceParts(nameOf(session));
@@ -65,7 +65,7 @@ export async function readFacts(deps: FactsDeps, context: CallContext, side: Sid
   };
 }
 
-/** Vagrant tells with which arguments a command was run; the label of `tapedeck run` has its name alone. */
+/** Vagrant reports a command's arguments; the label of `tapedeck run` has its name alone. */
 function commandOf({ unit }: Side, events: readonly EventJson[]): Found | undefined {
   if (unit?.kind !== "command") return undefined;
   const args = events.find(({ kind, subject }) => kind === "command.finished" && subject === unit.instance)?.detail
@@ -174,7 +174,7 @@ function eventsOf(
   return deps.events({ workspace, signal, filter, ...range }).then(({ items }) => items);
 }
 
-/** What failed in the loop, what was said of its resources, and the end of a command. */
+/** The failures in the loop, the reports about its resources, and the end of a command. */
 function readEvents(reading: Reading): Promise<readonly EventJson[]> {
   const { session, unit, position } = reading.side;
   const after = unit?.start_position || session.start_position;
@@ -195,7 +195,7 @@ async function readConfigured(reading: Reading): Promise<string> {
   return configured?.position ?? session.start_position;
 }
 
-/** Resources with what their last events say, and where that is. The state may lack those that only events name. */
+/** Resources with the texts of their last events, and the positions. The state may lack those that only events name. */
 function withTexts(known: Named, events: readonly EventJson[]): Named {
   const resourceEvents = events.filter(({ kind }) => kind.startsWith("resource."));
   const last = new Map(resourceEvents.map((event) => [event.subject ?? "", event]));
@@ -240,7 +240,7 @@ async function readFailure(
 }
 
 /**
- * The lines around the end of the step that look like an error. Skaffold tells of its output on another channel than of the
+ * The lines around the end of the step that look like an error. Skaffold reports its output on another channel than the
  * step, so some of it may stand before the step's start in the log, and some after its end.
  */
 async function readErrorLines(reading: Reading, step: Operation): Promise<readonly Found[]> {

@@ -1,6 +1,6 @@
 import type { DifferenceKind } from "../schemas/comparison.ts";
 
-/** What an error's text says by itself, and what kinds of differences may be behind it. */
+/** The meaning of an error's text, and the kinds of differences that may be behind it. */
 export type Reason = {
   readonly name: string;
   readonly explains: readonly DifferenceKind[];
@@ -8,9 +8,9 @@ export type Reason = {
   readonly phases?: readonly string[];
   /** The settings that may be behind it, by the first part of their names; absent: those of the phase that failed. */
   readonly areas?: readonly string[];
-  /** Whatever else is said, no other difference is behind it. */
+  /** The reason is complete: no other difference is behind it. */
   readonly isWhole?: true;
-  /** It says that something failed in this way, and not why. */
+  /** It describes how something failed, and not why. */
   readonly isVague?: true;
 };
 
@@ -34,7 +34,7 @@ const rules: readonly Rule[] = [
     name: "an image cannot be pulled",
     pattern:
       /ImagePullBackOff|ErrImage(?:Never)?Pull|not present with pull policy|InvalidImageName|pull access denied|manifest unknown|(?:failed|unable|can't|cannot)\b.{0,20}\bpull/i,
-    // What was built on this machine is not known to a cluster elsewhere.
+    // A cluster elsewhere does not have the images built on this machine.
     explains: ["command", "artifact", "configuration"],
   },
   {
@@ -70,7 +70,7 @@ const rules: readonly Rule[] = [
     name: "a plugin does not fit this version",
     pattern: /undefined method .+ for |uninitialized constant|wrong number of arguments \(given|cannot load such file/i,
     explains: ["version"],
-    // Of other phases, it is the code of the application.
+    // In other phases, it is the code of the application.
     phases: ["command"],
   },
   {
@@ -143,7 +143,7 @@ const rules: readonly Rule[] = [
   },
 ];
 
-/** What comes later in a text is a stack trace, and patterns take their time. */
+/** Later parts of a text are a stack trace, and patterns take their time. */
 const mostRead = 2_000;
 
 export function reasonOf(text: string): Reason | undefined {
@@ -151,7 +151,7 @@ export function reasonOf(text: string): Reason | undefined {
   return rules.find(({ pattern }) => pattern.test(read));
 }
 
-/** What says no more than that something failed. */
+/** Texts that only report that something failed. */
 const empty =
   /^(?:.*\b(?:exit (?:status|code):?|exited(?: with)?|non-zero code:?) -?\d+|.*\bnon-zero exit (?:status|code)\b\.?|.*\d+\/\d+ (?:deployment|resource)\(s\) failed|.*context canceled|.*\bfailed\b\.?|.*does not build|unknown error|no)?$/i;
 
@@ -167,7 +167,10 @@ export function isTelling(text: string): boolean {
 
 const saysError = /\b(?:\w*error|\w*exception|fatal|panic|denied|refused|not found|unable to|cannot|can't)\b/i;
 
-/** The line of a text that says most: one whose reason is known, one that looks like an error, or the first that says anything. */
+/**
+ * The most informative line of a text: one with a known reason, one that looks like an error, or the first that is not
+ * empty.
+ */
 export function tellingText(text: string): string {
   const lines = text
     .slice(0, mostRead)

@@ -33,7 +33,7 @@ function createdAt(pod: Json): number {
   return Number(text(at(pod, "created_at")) || "0");
 }
 
-/** Of a pod that has not run, apps have no state. */
+/** Apps of a pod that has not run have no state. */
 function statusOf({ app, pod }: App): string {
   const own = words(text(at(app, "state")).replace(/^APP_STATE_/, ""));
   const code = Number(text(at(app, "exit_code")) || "0");
@@ -62,7 +62,7 @@ function imageSettings(images: readonly Json[], apps: readonly App[]): readonly 
   return [...stored, ...used];
 }
 
-/** "sha512-" and enough digits to tell two images from each other. */
+/** "sha512-" and enough digits to distinguish two images. */
 const longestId = 19;
 
 /** The names of its networks: addresses are others in each pod. */

@@ -4,7 +4,7 @@ import { compared, explained, named, type Pair } from "./value-differences.ts";
 import { type Compared, nothing } from "./weighed.ts";
 
 const deploying = ["deploy", "check", "verify", "exec", "render"];
-/** What is built is what files are synced into. */
+/** Files are synced into what was built. */
 const building = ["build", "sync"];
 
 export function settingDifferences(left: Facts, right: Facts, story: Story): Compared {
@@ -30,7 +30,7 @@ function partsOf({ subject }: Pair): readonly [area: string, name: string] {
   return [area, subject.slice(area.length + 1)];
 }
 
-/** What an app of a rkt host was asked to run with: "mount.api./data", "network.api". */
+/** The settings of an app of a rkt host: "mount.api./data", "network.api". */
 const ofApp = ["network", "mount", "exec", "env", "limit"];
 /** Names of apps have no dots. */
 const appOf = (name: string) => name.split(".")[0] ?? "";
@@ -61,7 +61,7 @@ function isOther(setting: string, left: Facts, right: Facts): boolean {
 
 const isMissing = ({ left, right }: Pair) => left === undefined || right === undefined;
 
-/** How well a setting fits what is to be explained, besides what the texts say. */
+/** How well a setting explains the failure, apart from the texts. */
 function fit(pair: Pair, story: Story): number {
   const [area, name] = partsOf(pair);
   const isOfImage = ["image", "content", "arch"].includes(area);
@@ -70,7 +70,7 @@ function fit(pair: Pair, story: Story): number {
   // The value of a variable is another on most hosts, but not whether it is there.
   if (area === "env") return isMissing(pair) ? 5 : 0;
   if (ofApp.includes(area)) return 10;
-  // What only one side has fetched is in use by nothing that both have.
+  // An item that only one side has fetched is not used by anything that both have.
   if (isInventory(area)) return pair.left === undefined || pair.right === undefined ? -28 : 0;
   if (!story.isFailure) return isSlow(area, name, story) ? 12 : 0;
   if (area === "build" && story.subject !== "" && name.split(".")[0] === story.subject) return 25;

@@ -2,7 +2,7 @@ import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import { refusalOfFormer } from "@tapedeck/shared/log/position";
 
-/** What a caller names as a side of a comparison. `at`: a position or a time; without it, now. */
+/** A caller's name of a side of a comparison. `at`: a position or a time; without it, now. */
 export type SideName =
   | { readonly type: "loop"; readonly session: string; readonly runner: number; readonly loop: number }
   | { readonly type: "session"; readonly session: string; readonly at: string | undefined }

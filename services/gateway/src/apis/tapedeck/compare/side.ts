@@ -19,7 +19,7 @@ export type SideDeps = { readonly query: QueryClient };
 
 type Context = Pick<CallContext, "workspace" | "minPosition">;
 
-/** What is compared of a session or a source: its newest one that is over, or the newest one that failed. */
+/** Which of a session or a source to compare: its newest one that is over, or the newest one that failed. */
 type Wanted = "newest" | "failed";
 
 const unitKinds = ["loop", "command"];

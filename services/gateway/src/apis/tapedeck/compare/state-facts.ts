@@ -13,7 +13,7 @@ const nothing: StateFacts = {
 };
 
 /**
- * What an upstream's own state says that can be compared. `configuredAt`: where its configuration was recorded. `manifests`:
+ * The comparable parts of an upstream's own state. `configuredAt`: where its configuration was recorded. `manifests`:
  * of pods, by their id.
  */
 export function stateFacts(

@@ -97,7 +97,7 @@ export function secondsText(ms: number): string {
   return ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 1_000)} s`;
 }
 
-/** What one side took from the cache and the other built: of note where nothing failed. */
+/** Artifacts that one side took from the cache and the other built: of interest if nothing failed. */
 export function cacheDifferences(left: Facts, right: Facts, story: Story): Compared {
   const pairs = pairsOf(left, right).filter(([one, other]) => isBuild(one) && one.isCached !== other.isCached);
   const value = ({ isCached, durationMs, position }: FactStep): Found => ({

@@ -3,7 +3,7 @@ import type { FactStep, Facts, Failure } from "./facts.ts";
 import { type Reason, reasonOf, sameText, tellingText } from "./reasons.ts";
 import { slowSteps } from "./slow-steps.ts";
 
-/** What is to be explained: the failures of both sides, and everything that was said of them. */
+/** What is to be explained: the failures of both sides, and all their texts. */
 export type Story = {
   readonly isFailure: boolean;
   /** Both sides are of one session, and so of the same process. */
@@ -24,7 +24,7 @@ export type Story = {
 /** The steps of a loop in their order: what comes after the one that failed did not happen because of it. */
 const order: readonly string[] = ["build", "test", "render", "deploy", "check", "verify", "exec"];
 
-/** What comes later in a text says little of the cause. */
+/** Later parts of a text contribute little to the cause. */
 const longestText = 8_192;
 const major = /\b(?:version|release)s?\W{1,4}v?(\d{1,4})\b(?!\.\d)/gi;
 
@@ -97,13 +97,13 @@ export function isAfterFailure({ phase }: Story, step: string): boolean {
   return order.includes(phase) && order.indexOf(step) > order.indexOf(phase);
 }
 
-/** The line that says most of a failure. */
+/** The most informative line of a failure. */
 export function tellingLine(failure: Failure): { readonly text: string; readonly reason: Reason | undefined } {
   const text = tellingText(textsOf({ ...failure, suggestions: [] }).join("\n"));
   return { text, reason: reasonOf(text) };
 }
 
-/** Whether two failures are of one step and say the same. */
+/** Whether two failures are of one step and have the same text. */
 export function isSameFailure(one: Failure, other: Failure): boolean {
   const key = (failure: Failure) => [failure.phase, failure.subject, sameText(tellingLine(failure).text)].join("\n");
   return key(one) === key(other);

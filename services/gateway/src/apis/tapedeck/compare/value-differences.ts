@@ -10,7 +10,7 @@ export type Pair = { readonly subject: string; readonly left: Found | undefined;
 /** Points for what the failure's own text names, and for what its reason is known to come from. */
 export const [named, explained] = [35, 40];
 
-/** What differs between two lists of values, weighed by `pointsOf`; undefined where it says nothing. */
+/** The differences between two lists of values, weighed by `pointsOf`; undefined if it is meaningless. */
 export function compared(
   kind: DifferenceKind,
   [left, right]: readonly [Named, Named],
@@ -66,7 +66,7 @@ export function commandDifference(left: Facts, right: Facts, story: Story): Comp
   });
 }
 
-/** What is another in nearly every run, and so explains little. */
+/** Values that differ in nearly every run, and so explain little. */
 const ordinary: Readonly<Record<string, number>> = {
   ...{ branch: 42, commit: 36, dirty: 30, host: 15, user: 14 },
   ...{ ci: 25, ci_run: 4, ci_job: 6, ci_attempt: 4 },
@@ -84,8 +84,8 @@ export function labelDifferences(left: Facts, right: Facts, story: Story): Compa
 }
 
 /**
- * An artifact that only one of the sides has: the other can't have built it. If something is missing where it failed, that
- * may well be the image that nobody built there.
+ * An artifact that only one of the sides has: the other can't have built it. If something is missing where it failed,
+ * that may well be the image that was never built there.
  */
 export function artifactDifferences(left: Facts, right: Facts, story: Story): Compared {
   if (left.artifacts === undefined || right.artifacts === undefined) return nothing;
@@ -97,7 +97,7 @@ export function artifactDifferences(left: Facts, right: Facts, story: Story): Co
 }
 
 export function resourceDifferences(left: Facts, right: Facts, story: Story): Compared {
-  // A side that checked nothing in its loop, or came to no check, says nothing of its resources.
+  // A side that checked nothing in its loop, or came to no check, has no statement about its resources.
   const isSilent = left.resources.size === 0 || right.resources.size === 0 || isAfterFailure(story, "check");
   if (isSilent) return nothing;
   return compared("resource", [left.resources, right.resources], right, (pair) => {
@@ -108,7 +108,7 @@ export function resourceDifferences(left: Facts, right: Facts, story: Story): Co
     if (bad === undefined) return left !== undefined && right !== undefined ? undefined : story.isFailure ? 20 : 50;
     if (left === undefined || right === undefined) return story.isFailure ? 24 : 52;
     const isChecked = story.phase === "check" || story.phase === "deploy";
-    // A status that nobody waited for says little without a text: a version or a setting may explain it.
+    // A status that was not waited for means little without a text: a version or a setting may explain it.
     const reason = reasonOf(bad.value);
     const says = isTelling(isChecked ? bad.value : textOf(bad.value)) && reason?.isVague !== true;
     // A job that is done is seldom bad.
@@ -133,11 +133,11 @@ function isDown(pair: Pair, story: Story): boolean {
 
 /** What follows the status: "failed: Insufficient memory". */
 const textOf = (status: string) => status.slice((/^[^:]*:? ?/.exec(status)?.[0] ?? "").length);
-/** Or was told to end: rkt's code is the number of SIGTERM, which the other apps of a pod get when one fails. */
+/** Or it was terminated: rkt's code is the number of SIGTERM, which the other apps of a pod get when one fails. */
 const hasEndedWell = (status: string) => /^exited (?:0|15)$/i.test(status);
 
 export function portDifferences(left: Facts, right: Facts, story: Story): Compared {
-  // What failed before forwards no ports.
+  // A loop that failed earlier forwards no ports.
   const isConsequence = [left, right].some(({ failure, ports }) => failure !== undefined && ports.size === 0);
   if (isConsequence && !story.explains.has("port")) return nothing;
   return compared("port", [left.ports, right.ports], right, (pair) => {

@@ -17,11 +17,11 @@ export type JobSearch = {
 const clockSlackMs = 3_600_000;
 
 /**
- * The first event about a job. Undefined when the log has none, or has it no more.
+ * The first event about a job. Undefined if the log has none, or no longer has it.
  *
- * Cost: a job's id says when it was queued, so the facts (not the output) of the source's jobs are read from an hour before
- * that. An event found there is the first one if it is job.queued, with which every job begins. Otherwise a clock was wrong
- * or the log has lost the job's beginning, and the facts are read from the log's beginning.
+ * Cost: a job's id contains the time when it was queued, so the facts (not the output) of the source's jobs are read
+ * from an hour before that. An event found there is the first one if it is job.queued, with which every job begins.
+ * Otherwise a clock was wrong or the log has lost the job's beginning, and the facts are read from the log's beginning.
  */
 export async function firstOfJob(search: JobSearch, signal: AbortSignal): Promise<RecordedEvent | undefined> {
   const { log, job } = search;

@@ -32,7 +32,7 @@ import {
 
 export type JobPlaybackOptions = {
   readonly job: string;
-  /** How long a finished job must be silent before its output counts as over, when nothing else says so. */
+  /** How long a finished job must be silent before its output counts as over, without another sign of its end. */
   readonly graceMs: number;
 };
 

@@ -5,7 +5,7 @@ import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { isFinished, type JobVersion, jobVersion } from "./messages.ts";
 
-/** Subjects of everything in a source that decides how a job goes on. */
+/** Subjects of everything in a source that determines how a job proceeds. */
 export function jobSubjects(source: SourceName): readonly string[] {
   return [...jobEventSubjects(source), ...sessionSubjects(source)];
 }

@@ -7,7 +7,10 @@ import { findJob } from "../jobs.ts";
 import { JobPlayback } from "./job-playback.ts";
 
 export type JobStreamOptions = {
-  /** How long a finished job must be silent before its output counts as over, when nothing else says so. See jobStream. */
+  /**
+   * How long a finished job must be silent before its output counts as over, without another sign of its end. See
+   * jobStream.
+   */
   readonly graceMs?: number;
 };
 

@@ -25,9 +25,9 @@ const patienceMs = 2_000;
 const askAgainMs = 1_000;
 
 /**
- * The jobs about a basis, project or target, or about anything that belongs to it: projects belong to a basis, and targets
- * to a project. The log's facts about a job say what it is about. The session's state says which project a target belongs
- * to, and which basis a project.
+ * The jobs about a basis, project or target, or about anything that belongs to it: projects belong to a basis, and
+ * targets to a project. The log's facts about a job name what it is about. The session's state has the project of a
+ * target, and the basis of a project.
  */
 export class ScopedJobs {
   readonly #deps: ScopeDeps;
@@ -36,7 +36,7 @@ export class ScopedJobs {
   readonly #context: CallContext;
   readonly #scopes = new RecentMap<JobScope | undefined>();
   readonly #parents = new RecentMap<JobScope>();
-  /** When the parent of a scope was last asked for in vain, by performance.now(). */
+  /** When the parent of a scope was last not found, by performance.now(). */
   readonly #unknownParents = new RecentMap<number>();
 
   constructor(deps: ScopeDeps, { source, wanted, context }: ScopedJobsOptions) {

@@ -8,7 +8,7 @@ import type { CallWatch } from "../../../metrics.ts";
 import { type HttpCaller, setHead } from "../call-context.ts";
 import { json } from "./openapi-routes.ts";
 
-/** What every route of our own API needs. */
+/** The dependencies of every route of our own API. */
 export type ApiRouteDeps = {
   readonly api: TapedeckApi;
   readonly caller: HttpCaller;
@@ -31,7 +31,7 @@ export function accepts({ headers }: FastifyRequest, type: string): boolean {
 }
 
 /**
- * The filter that a request asks for. On a listener for one source it is about that source, whatever else it says.
+ * The filter of a request. On a listener for one source it applies to that source, whatever else it contains.
  * @throws TapedeckError invalid_argument for a value that is wrong, or a source that the listener does not serve
  */
 export function askedFilter(

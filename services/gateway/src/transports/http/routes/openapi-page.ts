@@ -26,7 +26,7 @@ export async function openApiPage(app: FastifyInstance): Promise<void> {
   const page: FastifyPluginAsync = async (docs) => {
     docs.addHook("onRoute", (route) => {
       route.config = { ...route.config, access: "everyone" };
-      // Rendered for every request, and of use to nobody.
+      // Rendered for every request, and not needed.
       if (route.url === "/api/docs/yaml") route.handler = (_request, reply) => reply.callNotFound();
     });
     docs.get("/api/docs/openapi.json", async (_request, reply) => reply.type("application/json").send(document()));

@@ -17,9 +17,10 @@ export type ProviderSignInRouteOptions = {
 };
 
 /**
- * GET /api/v1/sign-in/provider?to=<path> sends the browser to the identity provider, which sends it back to
- * GET /api/v1/sign-in/callback. That sets the cookie with which the page reads, and leads to the path. Both are open to
- * everyone, and answer people: with redirects within this origin or to the provider, or with a page that says what is wrong.
+ * GET /api/v1/sign-in/provider?to=<path> sends the browser to the identity provider, which sends it back to GET
+ * /api/v1/sign-in/callback. That sets the cookie with which the page reads, and leads to the path. Both are open to
+ * everyone, and answer people: with redirects within this origin or to the provider, or with a page that explains the
+ * error.
  */
 export function providerSignInRoutes(app: FastifyInstance, { signIn, page, watch }: ProviderSignInRouteOptions): void {
   const open = { config: { access: "everyone" } } as const;
@@ -37,7 +38,7 @@ export function providerSignInRoutes(app: FastifyInstance, { signIn, page, watch
   });
 
   app.get(callbackPath, open, async (request, reply) => {
-    // What was begun is over, however it ends.
+    // The begun sign-in is over, however it ends.
     const over = begunCookie("", isSecure);
     try {
       const begun = cookieOf(request.headers.cookie ?? "", begunName);

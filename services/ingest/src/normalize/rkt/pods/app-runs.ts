@@ -8,7 +8,7 @@ export type AppExit = {
   readonly app: App;
   /** Undefined: certainly unknown. 0: zero, or not known. */
   readonly code: number | undefined;
-  /** The app was removed from a pod that goes on. */
+  /** The app was removed from a pod that keeps running. */
   readonly removed: boolean;
 };
 

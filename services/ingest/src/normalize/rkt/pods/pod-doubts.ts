@@ -4,12 +4,12 @@ import { exitedApps } from "./app-runs.ts";
 import { type Last, podTable, stateOf } from "./pod-table.ts";
 
 /**
- * What one answer alone does not prove, because rkt reads a pod's files while the pod moves on
+ * Changes that one answer alone does not prove, because rkt reads a pod's files while the pod moves on
  * (docs/upstreams/rkt.md#races):
  *
  * - aborted: a preparation that is renamed at that moment appears to be given up;
  * - starting: a pod without its start time has not written its pid file yet;
- * - dead: a running pod with apps that exited has died before it wrote its pid, or is about to say so;
+ * - dead: a running pod with apps that exited has died before it wrote its pid, or is about to report so;
  * - exit code: a zero in a pod that is seen ended for the first time may be one that could not be read.
  */
 export type Doubt = "aborted" | "starting" | "dead" | "exit code";

@@ -10,7 +10,7 @@ import { exitedApps, startedApps } from "./app-runs.ts";
 import type { PodChange } from "./pod-change.ts";
 import { type PodPhase, type PodStep, podTable, stateOf } from "./pod-table.ts";
 
-/** The facts of a change by the table; undefined where it says "never". */
+/** The facts of a change by the table; undefined for "never". */
 export function podFacts(change: PodChange): readonly Fact[] | undefined {
   return podTable[change.last][change.to]?.flatMap((step) => factsOfStep(step, change));
 }
@@ -123,7 +123,7 @@ function appExited(
 }
 
 function outcome(code: number | undefined, who = ""): Pick<Fact, "outcome" | "error"> {
-  // rkt says 0 for what it does not know, so nothing is ever certain to have succeeded.
+  // rkt gives 0 for an unknown code, so success is never certain.
   if (!code) return { outcome: Outcome.OUTCOME_UNKNOWN };
   return failed({ code: String(code), message: name(`${who}exited with ${code}`), suggestions: [] });
 }
@@ -215,7 +215,7 @@ function startTime(change: PodChange): FactDetails {
   return upstreamTime(change.now.started_at, change);
 }
 
-/** The upstream's own time, in ns; where it has none nobody saw it. */
+/** The upstream's own time, in ns; without one it was not observed. */
 function upstreamTime(ns: bigint, times: Times): FactDetails {
   return ns > 0n ? { occurredAt: timestampOfNs(ns) } : unseen(times);
 }

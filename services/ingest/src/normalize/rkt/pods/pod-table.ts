@@ -14,7 +14,7 @@ export type PodStatus = "PREPARING" | "PREPARED" | "RUNNING" | "ABORTED_PREPARE"
 export type Last = PodStatus | "new";
 export type PodNow = PodStatus | "absent";
 
-/** A pod never goes back: an answer that says so is wrong, and the state stays, unless the host insists. */
+/** A pod never goes back: an answer to that effect is wrong, and the state stays, unless the host insists. */
 const never = undefined;
 
 const unstarted = {
@@ -54,7 +54,7 @@ export const podTable: Readonly<Record<Last, Readonly<Record<PodNow, readonly Po
     UNDEFINED: ["(x)", "(X)", "deleting"],
     absent: ["(x)", "(X)", "removed"],
   },
-  // The preparation was not aborted after all, if the pod goes on.
+  // The preparation was not aborted after all, if the pod proceeds.
   ABORTED_PREPARE: { ...unstarted, PREPARING: never, ABORTED_PREPARE: [], absent: ["never-ran"] },
   EXITED: {
     PREPARING: never,

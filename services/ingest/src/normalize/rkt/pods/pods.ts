@@ -10,7 +10,7 @@ import { type Doubt, doubtOf, isFalseAbort } from "./pod-doubts.ts";
 import { podChanged, podContradicted, podFacts } from "./pod-facts.ts";
 import { type Last, stateOf } from "./pod-table.ts";
 
-/** What is remembered of a pod: in the log, but for what is held. */
+/** The memory of a pod: in the log, except for what is held. */
 export type PodMemory = {
   /** The pod as accepted last; undefined while its first answer is held. */
   readonly pod: Pod | undefined;
@@ -67,7 +67,7 @@ export const pods: HostRules<PodMemory> = {
     if (pod === undefined) return { memory: undefined, outcomes: [] };
     const found = podFacts({ ...times, last: lastOf(memory), before: pod, to: "absent", now: pod }) ?? [];
     const facts = unrecorded(memory, found).map((fact) => (inferred ? { ...fact, inferred } : fact));
-    // Only a collection, or this fact, says that the pod is gone.
+    // Only a collection, or this fact, reports that the pod is gone.
     const isTold = facts.some(({ kind }) => kind === "pod.collected");
     const gone = podChanged(pod, "is gone", { removed: true });
     const [first = gone, ...rest] = isTold ? facts : [...facts, gone];
@@ -134,7 +134,7 @@ function completed(accepted: Pod, first: Pod, second: Pod): Pod {
   const apps = accepted.apps.map((app) => {
     if (app.exit_code !== 0 || !hasEnded(first) || !hasEnded(second)) return app;
     const code = codeIn(second, app);
-    // That a code could not be read is believed only if two answers say so: then the code itself is -1.
+    // An unreadable code is believed only if two answers agree: then the code itself is -1.
     return { ...app, exit_code: code === -1 && codeIn(first, app) !== -1 ? 0 : code };
   });
   return { ...accepted, apps, started_at: accepted.started_at || second.started_at };
@@ -187,7 +187,7 @@ function whatChanged({ pod: before, gone }: PodMemory, pod: Pod): string {
   return before === undefined && stateOf(pod) === "PREPARING" ? "is being prepared" : "changed";
 }
 
-/** Facts that are not recorded yet. A pod that comes back has its end recorded, and goes on from its last state. */
+/** Facts that are not recorded yet. A pod that comes back has its end recorded, and continues from its last state. */
 function unrecorded({ ended, collected }: PodMemory, facts: ReturnType<typeof podFacts> & {}): typeof facts {
   return facts.filter(({ kind }) => {
     if (kind === "pod.collected") return !collected;
@@ -199,7 +199,7 @@ function afterFacts(memory: PodMemory, facts: readonly { readonly kind: string }
   const has = (kind: string) => facts.some((fact) => fact.kind === kind);
   return {
     ...memory,
-    // The pod goes on by the host's word, and its end is recorded again; a collected pod has no more facts.
+    // The pod continues by the host's word, and its end is recorded again; a collected pod has no more facts.
     ended: has("pod.contradicted") ? memory.collected : memory.ended || has("pod.exited"),
     collected: memory.collected || has("pod.collected"),
   };

@@ -35,15 +35,15 @@ export type MaskedLine = {
 
 export type LineMasks = Pick<WatchOptions, "mask" | "maskAfter">;
 
-/** Keys that have begun in the stream of everything in a pod, and how many more lines they may go on for. */
+/** Keys that have begun in the stream of everything in a pod, and for how many more lines they may continue. */
 type Mixed = { readonly tail: string; readonly open: number; readonly left: number };
 
 /** Lines of other apps that may come between those of a key. */
 const mostBetween = 200;
 
 /**
- * Masks lines of the journal with secrets of several lines: each line after those before it in its stream. The stream of
- * everything in a pod mixes the lines of its apps, so a key that has begun there goes on after lines of others.
+ * Masks lines of the journal with secrets of several lines: each line after those before it in its stream. The stream
+ * of everything in a pod mixes the lines of its apps, so a key that has begun there continues after lines of others.
  */
 export class MaskedLines {
   readonly #masks: LineMasks;

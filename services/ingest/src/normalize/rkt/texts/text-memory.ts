@@ -85,7 +85,7 @@ export class TextMemory {
     return this.#streams.get(keyOf(pod, app))?.last ?? 0n;
   }
 
-  /** What the stream gives next may be a repeat. Without a name: any stream. */
+  /** The next lines of the stream may be a repeat. Without a name: any stream. */
   mayRepeat(pod?: string, app = ""): void {
     const some = pod === undefined ? this.#streams.values() : [this.#streamOf(pod, app)];
     for (const stream of some) stream.mayRepeat = true;

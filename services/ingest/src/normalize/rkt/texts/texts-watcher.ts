@@ -28,7 +28,7 @@ const mostWaited = 500;
 const forgetGoneSeconds = 3_600n;
 
 /**
- * Observes the logs of pods: `log.written` for each line on channel "logs", once each (text-memory.ts says how).
+ * Observes the logs of pods: `log.written` for each line on channel "logs", once each (text-memory.ts explains how).
  * Observations of channel "pods" show which pods are gone; without them it only remembers more.
  */
 export class TextsWatcher implements Watcher<Observed> {

@@ -58,8 +58,8 @@ function nameOfState(state: number): string {
 export type Ending = Pick<Fact, "outcome" | "error">;
 
 /**
- * How a command ended. Neither its job's state nor exit_code says so: only run_result shows success. A job that succeeded
- * without any result says nothing about its command.
+ * How a command ended. Neither its job's state nor exit_code shows it: only run_result shows success. A job that
+ * succeeded without any result shows nothing about its command.
  */
 export function commandEnding({ result, cancel_time, operation }: Job): Ending {
   const run = result?.run;

@@ -7,11 +7,11 @@ import type { Fact } from "../../fact.ts";
 import { canceled, failed, failure, name, summary } from "../../facts.ts";
 import { commandDetail, commandEnding, type Ending, errorOf, jobDetail } from "./job-detail.ts";
 
-/** What is recorded of a job. */
+/** The recorded facts of a job. */
 export type ReportedFacts = {
   /** hashicorp.vagrant.Job.State, as recorded last. */
   readonly state: number;
-  /** How many facts, by kind. And "stale": a fact said so. */
+  /** The number of facts, by kind. And "stale": a fact reported so. */
   readonly times: Readonly<Record<string, number>>;
 };
 
@@ -192,7 +192,7 @@ function cancelReason({ cancel_time, expire_time, ack_time }: Job, reported: Rep
 
 type CommandEnd = Pick<Fact, "occurredAt" | "inferred"> & { readonly job?: Job };
 
-/** `inferred`: no answer says anything about the command itself, but it can't go on without its job. */
+/** `inferred`: no answer describes the command itself, but it can't continue without its job. */
 function commandEnd(
   detail: JobDetail,
   reported: ReportedFacts,
@@ -252,7 +252,10 @@ function commandFact(
   };
 }
 
-/** "up (job 01M7WSXR6NFM73VJ0F879K4ZNP)", "init (job …)": a line that is cut at a terminal's edge still says what it does. */
+/**
+ * "up (job 01M7WSXR6NFM73VJ0F879K4ZNP)", "init (job …)": a line that is cut at a terminal's edge still names the
+ * command.
+ */
 function jobName({ job, command, operation }: JobDetail): string {
   const does = command || operation;
   return does === "" ? `job ${job}` : `${does} (job ${job})`;

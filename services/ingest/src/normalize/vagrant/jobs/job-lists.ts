@@ -50,7 +50,7 @@ export class JobLists {
   }
 
   failed({ message, code }: Observation_Failed): void {
-    // Until the server is known to be the same, its failures say nothing about the one that was observed before.
+    // Until the server is known to be the same, its failures tell nothing about the one that was observed before.
     if (!this.#isUnsure) this.#outage ??= errorText(message) || `code ${code}`;
   }
 
@@ -88,7 +88,7 @@ export class JobLists {
     const job = this.#memory.byId.get(id);
     if (job === undefined || code !== notFound) return [];
     if (!isFinished(job.reported)) return this.#reports.lost(job, at);
-    // A job's row can be deleted on a server that goes on.
+    // A job's row can be deleted on a running server.
     const isUnknown = !message.includes("record not found");
     return this.#isUnsure && isUnknown && id === this.#newestFinished() ? this.#anotherSession(new Set(), at) : [];
   }

@@ -10,12 +10,12 @@ import { type AlignedOutput, type AlignmentMemory, OutputAlignment } from "./out
 import { eventType, type OutputMasks, OutputPieces } from "./output-pieces.ts";
 import { writtenFact } from "./terminal-text.ts";
 
-/** What is known of the job itself. */
+/** The state of the job itself. */
 export type Stage = {
   /** A job that has not started has no output. */
   readonly hasStarted: boolean;
   readonly isFinished: boolean;
-  /** By the server's clock; absent: it has not said that the job runs. */
+  /** By the server's clock; absent: it has not reported that the job runs. */
   readonly ran?: CommandRun | undefined;
 };
 
@@ -133,7 +133,7 @@ export class JobOutput {
 
   /** The job's server is gone, or does not know the job any more. */
   abandoned({ hasStarted }: Stage, at: Timestamp): readonly ObservationOutcome[] {
-    // A job can write before any answer says that it has started.
+    // A job can write before any answer reports its start.
     if (this.#isCutReported || (!hasStarted && this.#alignment.written === 0)) return [];
     this.#isCutReported = true;
     const reason = `the output of job ${this.#job} may be cut`;
@@ -219,8 +219,8 @@ function lateMs(stream: string, { from, until }: CommandRun, at: Timestamp): num
 }
 
 /**
- * What may be missing of an output whose first replay has `events` events. Whether anything is can't be observed: a full
- * window is dropped as a whole, so what is left of very much may be little. The time says how much it is at most.
+ * What may be missing of an output whose first replay has `events` events. Whether anything is can't be observed: a
+ * full window is dropped as a whole, so the remains of a large output may be small. The time bounds how much it is.
  */
 function lateReason(job: string, ms: number, events: number, windowSize: number): string | undefined {
   const printable = Math.floor((ms / 1_000) * fastest);
@@ -232,7 +232,7 @@ function lateReason(job: string, ms: number, events: number, windowSize: number)
   return `the output of job ${job} ${ranFor}, and ${keeps}: ${most}`;
 }
 
-/** The job's runner was not heard of any more, or the job was canceled before it had one. */
+/** The job's runner no longer responded, or the job was canceled before it had one. */
 function isGivenUp(complete: Uint8Array): boolean {
   const { event } = GetJobStreamResponse.decode(complete);
   return event?.$case === "complete" && event.value.error?.code === canceled;

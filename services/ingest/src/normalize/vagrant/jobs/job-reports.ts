@@ -18,7 +18,9 @@ const jobType = "hashicorp.vagrant.Job";
 /** Ids in events have at most 1,000 characters, and a resumed recorder knows jobs by these. */
 const longestId = 200;
 
-/** What a single job reports by its answers. Whichever answer comes first reports: a list, a stream or a single job. */
+/**
+ * The facts of a single job from its answers. Whichever answer comes first reports: a list, a stream or a single job.
+ */
 export class JobReports {
   readonly #memory: JobsMemory;
   readonly #mask: WatchOptions["mask"];
@@ -48,7 +50,7 @@ export class JobReports {
       const known = this.#memory.get(id);
       known.ran = ranIn(job) ?? known.ran;
       const outcomes = report(known, jobFacts(job, id, known.reported, { stale }), at, original);
-      // An answer that is older than what is recorded says nothing about the present.
+      // An answer older than the record is not about the present.
       if (known.reported.state === job.state) remember(known, jobDetail(job, id));
       this.#broken.delete(key);
       return outcomes;

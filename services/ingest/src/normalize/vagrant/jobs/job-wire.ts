@@ -9,7 +9,7 @@ export function jobsIn(list: Uint8Array): readonly JobEntry[] {
   return fieldsOf(list, 1).map((bytes) => ({ id: fieldsOf(bytes, 1).at(-1)?.toString("utf8") ?? "", bytes }));
 }
 
-/** What a GetJobStreamResponse says; what it holds is as the server encoded it. */
+/** The content of a GetJobStreamResponse; its parts are as the server encoded them. */
 export type StreamMessage =
   | { readonly what: "open" | "complete" | "error" | "unknown" }
   /** `isFirst`: the stream's first state. `isFinished`: the job is over by it. */

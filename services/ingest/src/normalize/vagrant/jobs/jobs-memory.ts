@@ -8,7 +8,7 @@ import { yieldPoint } from "../../inventory/observing.ts";
 import { isFinished, isOver, nothingReported, type ReportedFacts, reportedAfter } from "./job-facts.ts";
 import { type CommandRun, completeEvent, JobOutput, type OutputMemory, type OutputOptions } from "./job-output.ts";
 
-/** What is remembered of a job. */
+/** The memory of a job. */
 export type KnownJob = {
   readonly id: string;
   reported: ReportedFacts;
@@ -106,7 +106,7 @@ export class JobsMemory {
 
 type JobEventDetail = Extract<NonNullable<Event["detail"]>, { $case: "job" | "command" }>;
 
-/** Remembers the detail of a job that is not over, without what only one fact says. */
+/** Remembers the detail of a job that is not over, without what only one fact needs. */
 export function remember(job: KnownJob, detail: JobDetail): void {
   job.detail = isOver(job.reported) ? undefined : { ...detail, attempt: 0, reason: "", expire_time: undefined };
 }

@@ -20,12 +20,12 @@ import { ResourceRules, type RunningCommand } from "./resource-rules.ts";
 
 type Outcomes = Generator<ObservationOutcome | YieldPoint, void>;
 
-/** What is known of the resources of one kind. */
+/** The known resources of one kind. */
 type KindInventory = {
   readonly kind: ResourceKind;
   readonly rules: ResourceRules;
   readonly inventory: Inventory<AcceptedResource>;
-  /** An observation since the connection began had all of it, so `same` says something. */
+  /** An observation since the connection began had all of it, so `same` is meaningful. */
   isListed: boolean;
 };
 
@@ -138,7 +138,7 @@ export class ResourcesWatcher implements Watcher<Observed> {
       if (inventory === undefined) continue;
       if (!inventory.isKnown) inventory.reset({ isKnown: true });
       for (const { id, bytes } of entries) inventory.restore(id, { bytes, redacted: 0 });
-      // Some kinds may have been observed earlier than others: the description says what was so by the earliest time.
+      // Some kinds may have been observed earlier than others: the description holds as of the earliest time.
       resumeTimes(inventory, event.not_before ?? event.observed_at);
     }
   }
