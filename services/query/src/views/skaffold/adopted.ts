@@ -16,7 +16,7 @@ import { decodedState } from "./described.ts";
 import type { SkaffoldState, StateTable, V1Facts, V2Facts, Written } from "./state.ts";
 
 /**
- * Makes Skaffold's own answers the state. If the API's stream goes on, later events change the answer like any other
+ * Makes Skaffold's own answers the state. If the API's stream continues, later events change the answer like any other
  * state. If its stream broke, the answer stays until the next one.
  */
 export function adopted(state: SkaffoldState, { states }: SessionDetail): SkaffoldState {

@@ -7,8 +7,8 @@ import type { Base64 } from "../states/base64.ts";
 export const foldVersion = 2;
 
 /**
- * What the events of one session report about both of Skaffold's states. Plain JSON: `JSON.parse(JSON.stringify(state))`
- * is the state. Messages that are only forwarded are kept as the base64 of their bytes, with unknown fields.
+ * Both of Skaffold's states from the events of one session. Plain JSON: `JSON.parse(JSON.stringify(state))` is the
+ * state. Messages that are only forwarded are kept as the base64 of their bytes, with unknown fields.
  */
 export type SkaffoldState = {
   readonly foldVersion: typeof foldVersion;
@@ -109,7 +109,7 @@ export type V2Facts = {
   readonly debuggers: readonly { readonly value: Base64; readonly container: string }[];
 };
 
-/** What the upstream's own GetState answered besides statuses. */
+/** The upstream's own GetState answer besides statuses. */
 export type Described = {
   /** The runner that the event stream had reached. 0: none yet, so the answer is about the next one. */
   readonly runner: number;

@@ -22,7 +22,7 @@ export function evolve(row: SourceRow | undefined, recorded: RecordedEvent): Sou
   };
 }
 
-/** False for an event that only says that the source was heard then. */
+/** False for an event that only reports that the source was heard from then. */
 export function saysMore({ kind, detail }: RecordedEvent["event"]): boolean {
   return (
     kind.startsWith("upstream.") ||
@@ -74,7 +74,7 @@ function linkAfter(before: Link, { event }: RecordedEvent): Link {
       // A restored connection may not have been assigned to a session yet.
       return { connected: true, in_session: in_session || event.session !== "" };
     case "upstream.lost":
-      // One stream of a connection may break while the others go on: Skaffold's v2 does at invalid UTF-8.
+      // One stream of a connection may break while the others continue: Skaffold's v2 does at invalid UTF-8.
       return { connected: connected && isOneChannel(event.detail), in_session };
     case "session.started":
       return { connected, in_session: true };
@@ -87,7 +87,7 @@ function linkAfter(before: Link, { event }: RecordedEvent): Link {
   }
 }
 
-/** Set from the loss of the source until it is heard again, even if its session ends meanwhile; else null. */
+/** Set from the loss of the source until it is heard from again, even if its session ends meanwhile; else null. */
 function notHeardSince({ not_heard_since }: SourceRow, recorded: RecordedEvent): string | null {
   const { kind, detail } = recorded.event;
   switch (kind) {
@@ -103,7 +103,7 @@ function notHeardSince({ not_heard_since }: SourceRow, recorded: RecordedEvent):
   }
 }
 
-/** The time of the loss, or the last time at which the source was heard if the loss itself was not observed. */
+/** The time of the loss, or the last time at which the source was heard from if the loss itself was not observed. */
 function heardLast({ event, recordedAt }: RecordedEvent): string {
   return momentOf(event.not_before).at ?? momentOf(event.occurred_at).at ?? momentOfDate(recordedAt);
 }

@@ -3,7 +3,7 @@ import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Collection, Item } from "./collection.ts";
 import type { StateTable } from "./state-table.ts";
 
-/** What query brings for an upstream: how the events of a session become its state, and what is served from it. */
+/** Query's part for an upstream: how the events of a session become its state, and what is served from it. */
 export type FoldOf<State> = {
   /** Raised when the same events fold to another state, or the state has another shape. */
   readonly version: number;

@@ -1,7 +1,7 @@
 import { find, type Table, upsert } from "../../db/table.ts";
 import type { OfSession, StateStep, StateTable } from "./state-table.ts";
 
-/** What one event does to one row. */
+/** The effect of one event on one row. */
 export type RowChange<Row> = {
   /** A row that has the key, whatever its other columns. */
   readonly row: Row;

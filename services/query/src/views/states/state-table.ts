@@ -5,7 +5,7 @@ import { remove, type Table, upsert } from "../../db/table.ts";
 
 export type OfSession = { readonly session: string; readonly source: string };
 
-/** What a batch does to a session's state. */
+/** A batch's effect on a session's state. */
 export type StateChange<State> = {
   readonly of: OfSession;
   readonly before: State | undefined;

@@ -8,8 +8,8 @@ import { noResources, type Resources } from "./resources.ts";
 export const foldVersion = 2;
 
 /**
- * What the events of one session report about a Vagrant server's resources. Its jobs are not part of it: they have rows
- * of their own (jobs/jobs.ts). Plain JSON: `JSON.parse(JSON.stringify(state))` is the state.
+ * A Vagrant server's resources from the events of one session. Its jobs are not part of it: they have rows of their own
+ * (jobs/jobs.ts). Plain JSON: `JSON.parse(JSON.stringify(state))` is the state.
  */
 export type VagrantState = {
   readonly foldVersion: typeof foldVersion;
