@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Log, openLog } from "@tapedeck/shared/log/jetstream";
-import { endOf, type Offset, offsetOf, type Sequence } from "@tapedeck/shared/log/offset";
+import { endOf, logStart, type Offset, offsetOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { settingsReader } from "@tapedeck/shared/service/settings";
@@ -10,6 +10,8 @@ import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import type { QueryConfig } from "../config.ts";
 import { readerLimits } from "../db/access/limits.ts";
+import { openDatabase } from "../db/database.ts";
+import { privateSchema } from "../db/private.ts";
 import { type Query, startQuery } from "../query.ts";
 import { migrated } from "./migrated.ts";
 import { write, writeTogether } from "./scenario.ts";
@@ -62,4 +64,17 @@ export type Stage = Awaited<ReturnType<typeof stage>>;
 
 export async function reaches(query: Query, seq: Sequence): Promise<void> {
   await until(() => query.position >= endOf(seq), { message: `query to be at message ${seq}` });
+}
+
+/** Writes events, some in each message; resolves with the sequence of the last one. */
+export async function written(on: Stage, events: readonly Event[]): Promise<number> {
+  const offsets = await on.writeTogether(events, 5);
+  return sequenceOf(offsets.at(-1) ?? logStart);
+}
+
+/** Names of the schemas that hold tables of the projection. */
+export async function schemas(url: string): Promise<string[]> {
+  await using database = openDatabase({ url, connections: 1 });
+  const found = await database.db.introspection.getSchemas();
+  return found.map(({ name }) => name).filter((name) => name.startsWith("tapedeck") && name !== privateSchema);
 }
