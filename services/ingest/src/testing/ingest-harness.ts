@@ -9,6 +9,7 @@ import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { connect } from "nats";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
+import type { RecordingTimes } from "../record/recorder-options.ts";
 
 export const testLogger = process.env.TAPEDECK_TEST_LOG === undefined ? silentLogger : createLogger("ingest");
 
@@ -20,7 +21,11 @@ export async function startHarnessOn(
   natsUrl: string,
   developer: string,
   address: string,
-  { env: moreEnv, ...more }: Readonly<Record<string, unknown>> & { readonly env?: object } = {},
+  {
+    env: moreEnv,
+    times,
+    ...more
+  }: Readonly<Record<string, unknown>> & { readonly env?: object; readonly times?: RecordingTimes } = {},
 ) {
   const { folder, ...tidy } = await temporaryFolder();
   const env = {
@@ -31,7 +36,7 @@ export async function startHarnessOn(
     TAPEDECK_SOURCES: JSON.stringify([{ developer, project: "shop", address, redact: "off", ...more }]),
     ...moreEnv,
   };
-  const ingest = await startIngest(readConfig({ env }), testLogger);
+  const ingest = await startIngest({ ...readConfig({ env }), ...(times && { times }) }, testLogger);
   return {
     ingest,
     [Symbol.asyncDispose]: async () => {
