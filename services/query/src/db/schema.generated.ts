@@ -444,11 +444,11 @@ export interface Failures {
    */
   failed_at: string | null;
   /**
-   * Labels when the failed loop began; outside of loops those of the session. One JSON object of texts.
+   * Labels when the loop began; outside of loops those of the session. One JSON object of texts.
    */
   labels: unknown | null;
   /**
-   * Id of the failed loop, or of the operation outside of loops. Refers to operations.id.
+   * Id of the failed loop; otherwise of the failed operation itself. Refers to operations.id.
    */
   operation_id: string | null;
   /**
@@ -793,6 +793,10 @@ export interface LoopTimes {
    */
   build_ms: number | null;
   /**
+   * build_ms / duration_ms, 0 to 1: how much of its wait the loop waited for builds.
+   */
+  build_share: number | null;
+  /**
    * Number of builds that ran in the loop.
    */
   builds: number | null;
@@ -805,9 +809,17 @@ export interface LoopTimes {
    */
   check_ms: number | null;
   /**
+   * check_ms / duration_ms, 0 to 1.
+   */
+  check_share: number | null;
+  /**
    * Milliseconds that the loop waited for the deploy, its status check aside.
    */
   deploy_ms: number | null;
+  /**
+   * deploy_ms / duration_ms, 0 to 1.
+   */
+  deploy_share: number | null;
   /**
    * Developer of the source, as it is in the source's name.
    */
@@ -869,6 +881,10 @@ export interface LoopTimes {
    */
   other_ms: number | null;
   /**
+   * other_ms / duration_ms, 0 to 1.
+   */
+  other_share: number | null;
+  /**
    * succeeded, failed, canceled, or unknown (its end was not observed).
    */
   outcome: string | null;
@@ -888,6 +904,10 @@ export interface LoopTimes {
    * Milliseconds that the loop waited for rendering manifests.
    */
   render_ms: number | null;
+  /**
+   * render_ms / duration_ms, 0 to 1.
+   */
+  render_share: number | null;
   /**
    * Number of the configuration load in the session, from 1; 0 before the first. Vagrant and rkt: 0.
    */
@@ -917,9 +937,17 @@ export interface LoopTimes {
    */
   sync_ms: number | null;
   /**
+   * sync_ms / duration_ms, 0 to 1; null where duration_ms is null or 0. The seven *_share add up to 1. Of several loops, divide the sums instead.
+   */
+  sync_share: number | null;
+  /**
    * Milliseconds that the loop waited for tests.
    */
   test_ms: number | null;
+  /**
+   * test_ms / duration_ms, 0 to 1.
+   */
+  test_share: number | null;
   /**
    * What the loop waited for at each moment: an array of {phase, subject, from_ms, to_ms}, milliseconds since started_at.
    */

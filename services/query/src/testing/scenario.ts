@@ -120,14 +120,14 @@ function skaffoldSession(session: string, add: Add) {
         at,
       );
     },
-    loopEnded(verb: "succeeded" | "failed", at?: number) {
+    loopEnded(verb: "succeeded" | "failed", at?: number, error = { code: "BUILD_UNKNOWN", message: "no" }) {
       const failed = verb === "failed";
       v1(
         {
           kind: `loop.${verb}`,
           operation: ref("loop"),
           outcome: outcomes[verb],
-          ...(failed && { error: { code: "BUILD_UNKNOWN", message: "no" } }),
+          ...(failed && { error }),
         },
         {
           event_type: {

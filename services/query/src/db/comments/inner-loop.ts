@@ -9,6 +9,16 @@ const phases = {
   check_ms: "Milliseconds that the loop waited for the status check of what was deployed.",
   other_ms: "Milliseconds of the loop in which none of its phases ran.",
 };
+const shares = {
+  sync_share:
+    "sync_ms / duration_ms, 0 to 1; null where duration_ms is null or 0. The seven *_share add up to 1. Of several loops, divide the sums instead.",
+  build_share: "build_ms / duration_ms, 0 to 1: how much of its wait the loop waited for builds.",
+  test_share: "test_ms / duration_ms, 0 to 1.",
+  render_share: "render_ms / duration_ms, 0 to 1.",
+  deploy_share: "deploy_ms / duration_ms, 0 to 1.",
+  check_share: "check_ms / duration_ms, 0 to 1.",
+  other_share: "other_ms / duration_ms, 0 to 1.",
+};
 const cause = {
   failed_phase:
     "Kind of the operation that failed first: build, test, deploy, check …; empty: none failed or none is known.",
@@ -76,6 +86,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
     about: "One row for each dev loop that is over, from Skaffold's noticing the change until it was ready or failed.",
     columns: {
       ...loop,
+      ...shares,
       ...shared("start_position_text", "end_position_text"),
       labels: common.loop_labels,
       ready_ms: "duration_ms of loops that succeeded; null for the others. Percentiles of the wait are made of this.",
@@ -116,17 +127,17 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   },
   failures: {
     about:
-      "One row for each cause of a failure: a failed loop's first failed operation, and what failed outside of loops.",
+      "One row for each cause of a failure: a failed loop's first failed operation; the first failed one of a loop whose end was not observed; and what failed outside of loops. There a Skaffold step that ran when another one failed, or began less than 500 ms later, is a consequence and has no row.",
     columns: {
       ...ofSource,
       ...shared("session"),
-      labels: "Labels when the failed loop began; outside of loops those of the session. One JSON object of texts.",
+      labels: "Labels when the loop began; outside of loops those of the session. One JSON object of texts.",
       failed_at: "When it failed, by the upstream's clock.",
       phase: "Kind of the operation that failed first: build, deploy, check, command, app …; empty: not known.",
       subject: "Subject of that operation, such as the artifact; may be empty.",
       error_code: cause.error_code,
       error: cause.error,
-      operation_id: "Id of the failed loop, or of the operation outside of loops. Refers to operations.id.",
+      operation_id: "Id of the failed loop; otherwise of the failed operation itself. Refers to operations.id.",
       position: "Position in the log of the event that ended it.",
       position_text: "position as the API takes it (at=, after=).",
     },

@@ -22,7 +22,8 @@ it("the rows of a database from before have the labels of their sessions, as the
   await fill(database);
   const old = await rowsOf(database);
   await migrate(database);
-  expect(await rowsOf(database)).toEqual(old);
+  // A later version has more columns.
+  expect(await rowsOf(database)).toMatchObject(old);
   expect(old.loop_times).toMatchObject([{ loop: 3, labels: { branch: "main" } }]);
   expect(old.build_times).toMatchObject([{ loop: 3, labels: { branch: "main" } }]);
   const { rows } = await sql`select loop, labels from loops`.execute(database.db);
@@ -33,11 +34,13 @@ it("the rows of a database from before have the labels of their sessions, as the
   expect(views.rows.map(({ name }) => name)).toEqual([
     "build_times",
     "build_times_daily",
+    "failures",
     "flaky_artifacts",
     "loop_times",
     "loops",
     "slowest_artifacts",
     "time_to_green",
+    "waiting_by_developer",
   ]);
 });
 

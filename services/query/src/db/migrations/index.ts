@@ -15,6 +15,7 @@ import { buildMonths } from "./0013-build-months.ts";
 import { loopLabels } from "./0014-loop-labels.ts";
 import { flakesWithoutLoops } from "./0015-flakes-without-loops.ts";
 import { dashboards } from "./0016-dashboards.ts";
+import { causesAndShares } from "./0017-causes-and-shares.ts";
 
 /** In the order of their names. A released migration never changes; add the next one. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -34,4 +35,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0014-loop-labels": loopLabels,
   "0015-flakes-without-loops": flakesWithoutLoops,
   "0016-dashboards": dashboards,
+  "0017-causes-and-shares": causesAndShares,
 };
