@@ -358,6 +358,12 @@ describe("lists and states", () => {
     const loop: Record<keyof LoopFigures, unknown> = {
       ...{ loops: "1", failed: "1", overtaken: "0", overtakenShare: 0, waitedMs: expect.any(String) },
       ...{ readyP50Ms: null, readyP90Ms: null, readyP99Ms: null },
+      phases: Object.fromEntries(
+        ["sync", "build", "test", "render", "deploy", "check", "other"].map((phase) => [
+          phase,
+          { waitedMs: expect.any(String), share: expect.any(Number) },
+        ]),
+      ),
     };
     expect(loops.items).toEqual([{ developer: "sue", labels: { branch: "main" }, ...loop }]);
     const failure: Record<keyof FailureFigures, unknown> = { failures: "1", developers: "1" };

@@ -16,9 +16,20 @@ it("times may be written as people write them", async () => {
   expect((await tapedeck("stats", "builds", "-s", "bob/shop")).out).toBe("No matching builds.\n");
   const since2026 = ["-s", "alice/shop", "--since", "2026-01-01"];
   const loops = (await tapedeck("stats", "loops", "-g", "developer,label.branch", ...since2026)).out.split("\n");
-  expect(loops[0]).toMatch(/^DEVELOPER +BRANCH +LOOPS +FAILED +OVERTAKEN +P50 +P90 +P99 +WAITED$/);
-  expect(loops[1]).toMatch(/^alice +\d+ +\d+/);
+  expect(loops[0]).toMatch(/^DEVELOPER +BRANCH +LOOPS +FAILED +OVERTAKEN +P50 +P90 +P99 +WAITED +WAITED FOR$/);
+  // What test/skaffold/labelled-loops.ts has of this recording, added up.
+  expect(loops[1]).toMatch(/^alice .* 15\.9 s +check 64 %, other 31 %, build 2 %, deploy 2 %, sync 1 %$/);
+  const failures = (await tapedeck("stats", "failures", "-g", "phase,errorCode,artifact", ...since2026)).out.split(
+    "\n",
+  );
+  expect(failures[0]).toMatch(/^PHASE +ERROR CODE +ARTIFACT +FAILURES +DEVELOPERS$/);
+  expect(failures[1]).toMatch(/^check +STATUSCHECK_UNKNOWN +1 +1$/);
+  expect(failures[2]).toMatch(/^sync +SYNC_UNKNOWN +1 +1$/);
   expect((await tapedeck("stats", "failures", "-s", "bob/shop")).out).toBe("No matching failures.\n");
+  const green = (await tapedeck("stats", "green", ...since2026)).out.split("\n");
+  expect(green[0]).toMatch(/^PHASE +RED +STILL RED +P50 +P90 +TRIED$/);
+  expect(green[1]).toMatch(/^check +1 +0 +6\.7 s +6\.7 s +0$/);
+  expect(green[2]).toMatch(/^sync +1 +0 +7\.7 s +7\.7 s +0$/);
   expect((await tapedeck("stats", "green", "--json", ...since2026)).out).toMatch(/^\{"items":\[/);
   const flakes = (await tapedeck("stats", "flakes", "-g", "source,artifact", ...since2026)).out.split("\n");
   expect(flakes[0]).toMatch(/^SOURCE +ARTIFACT +FLAKES +FAILED +BUILDS +SEEN BY$/);

@@ -39,12 +39,19 @@ type Grouped<Group extends string> = {
 
 // Counts are 64-bit numbers as strings; times are milliseconds, null without any.
 
+export type LoopPhase = "sync" | "build" | "test" | "render" | "deploy" | "check" | "other";
+
+/** What loops waited for in a phase. `share`: of all that they waited, 0 to 1. */
+export type PhaseFigures = { readonly waitedMs: string; readonly share: number };
+
 export type LoopFigures = {
   readonly loops: string;
   readonly failed: string;
   readonly overtaken: string;
   readonly overtakenShare: number;
   readonly waitedMs: string;
+  /** The times add up to waitedMs. */
+  readonly phases: Readonly<Record<LoopPhase, PhaseFigures>>;
   readonly readyP50Ms: number | null;
   readonly readyP90Ms: number | null;
   readonly readyP99Ms: number | null;

@@ -3,9 +3,16 @@ import { durationText } from "../../display/durations.ts";
 /** A row of /api/v1/stats/…: what it was grouped by, and numbers; counts are text. */
 export type StatsRow = Readonly<Record<string, string | number | null | undefined>> & {
   readonly labels?: Readonly<Record<string, string>>;
+  /** Only of loops. */
+  readonly phases?: Readonly<Record<string, { readonly share: number }>>;
 };
 
-export type StatsColumn = { readonly title: string; readonly cell: (row: StatsRow) => string };
+export type StatsColumn = {
+  readonly title: string;
+  readonly cell: (row: StatsRow) => string;
+  /** Numbers are on the right. */
+  readonly align?: "left";
+};
 
 /** One kind of statistics, as the command shows it. */
 export type StatsKind = {
@@ -40,6 +47,19 @@ const part = (title: string, name: string, total: string): StatsColumn => ({
   },
 });
 
+/** "build 61 %, deploy 30 %": the phases that took a hundredth or more, the longest first. */
+const waitedFor: StatsColumn = {
+  title: "WAITED FOR",
+  align: "left",
+  cell: ({ phases = {} }) =>
+    Object.entries(phases)
+      .map(([name, { share }]) => ({ name, percent: Math.round(share * 100) }))
+      .filter(({ percent }) => percent > 0)
+      .toSorted((a, b) => b.percent - a.percent)
+      .map(({ name, percent }) => `${name} ${percent} %`)
+      .join(", ") || "-",
+};
+
 const ofAll = ["developer", "project", "source", "hour", "day", "week"] as const;
 const causes = ["phase", "errorCode", "error", "artifact"] as const;
 
@@ -65,7 +85,8 @@ CACHED counts artifacts that were taken from the cache and not built: they are n
     nothing: "finished loops",
     summary: "show how long developers wait for their loops",
     description: `Shows how long developers wait for Skaffold's dev loops. The percentiles are of loops that succeeded: from the \
-change until it was ready. OVERTAKEN counts loops whose next change came before they were ready.`,
+change until it was ready. OVERTAKEN counts loops whose next change came before they were ready. WAITED is what all loops took \
+together, and WAITED FOR what they spent it on; other is the time in which no phase ran.`,
     when: "loops that started",
     ...{ groups: ofAll, group: ["developer", "project"], hasArtifact: false },
     columns: [
@@ -74,6 +95,7 @@ change until it was ready. OVERTAKEN counts loops whose next change came before 
       part("OVERTAKEN", "overtaken", "loops"),
       ...[length("P50", "readyP50Ms"), length("P90", "readyP90Ms"), length("P99", "readyP99Ms")],
       length("WAITED", "waitedMs"),
+      waitedFor,
     ],
     examples: ["--since 30d --group week", "--group developer,label.branch"],
   },

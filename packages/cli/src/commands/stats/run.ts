@@ -36,7 +36,7 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
     console.log(isAll ? `No ${kind.nothing} yet.` : `No matching ${kind.nothing}.`);
     return;
   }
-  const numbers = kind.columns.map(({ title }) => ({ title, align: "right" as const }));
+  const numbers = kind.columns.map(({ title, align = "right" }) => ({ title, align }));
   const rows = page.items.map((row) => [
     ...group.map((name) => groupText(row, name)),
     ...kind.columns.map(({ cell }) => cell(row)),

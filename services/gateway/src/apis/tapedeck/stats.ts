@@ -79,11 +79,31 @@ function loopStatsJson({ group, figures }: Stats): Answer<"LoopStats"> {
     overtaken: String(overtaken),
     overtakenShare: loops === 0 ? 0 : overtaken / loops,
     waitedMs: countJson(figures.waited_ms),
+    phases: phasesJson(figures),
     readyP50Ms: wholeJson(figures.ready_p50_ms),
     readyP90Ms: wholeJson(figures.ready_p90_ms),
     readyP99Ms: wholeJson(figures.ready_p99_ms),
   };
 }
+
+function phasesJson(figures: Stats["figures"]): Answer<"LoopStats">["phases"] {
+  const { waited_ms: all = 0 } = figures;
+  const phase = (name: PhaseName) => {
+    const waited = figures[`${name}_ms`] ?? 0;
+    return { waitedMs: countJson(waited), share: all === 0 ? 0 : waited / all };
+  };
+  return {
+    sync: phase("sync"),
+    build: phase("build"),
+    test: phase("test"),
+    render: phase("render"),
+    deploy: phase("deploy"),
+    check: phase("check"),
+    other: phase("other"),
+  };
+}
+
+type PhaseName = keyof Answer<"LoopStats">["phases"];
 
 function failureStatsJson({ group, figures }: Stats): Answer<"FailureStats"> {
   return { ...groupJson(group), failures: countJson(figures.failures), developers: countJson(figures.developers) };

@@ -86,10 +86,20 @@ describe("loops", () => {
     expect(await figures("loops", { group: ["developer"] })).toEqual([
       {
         ...{ developer: "alice", loops: 5, failed: 3, overtaken: 1, waited_ms: 4_000 + 2_000 + 1_000 + 2_000 + 10_000 },
+        ...{
+          sync_ms: 0,
+          build_ms: 7_000,
+          test_ms: 0,
+          render_ms: 0,
+          deploy_ms: 2_000,
+          check_ms: 8_000,
+          other_ms: 2_000,
+        },
         ...{ ready_p50_ms: 3_000, ready_p90_ms: 3_800, ready_p99_ms: 3_980 },
       },
       {
         ...{ developer: "bob", loops: 1, failed: 0, overtaken: 0, waited_ms: 8_000 },
+        ...{ sync_ms: 0, build_ms: 0, test_ms: 0, render_ms: 0, deploy_ms: 0, check_ms: 0, other_ms: 8_000 },
         ...{ ready_p50_ms: 8_000, ready_p90_ms: 8_000, ready_p99_ms: 8_000 },
       },
     ]);
@@ -200,7 +210,9 @@ it("every figure is what SQL's view says", async () => {
   expect(await figures("loops", { ...asked, group: ["developer"] })).toEqual(
     await bySql(`select developer, count(*) as loops, count(*) filter (where outcome = 'failed') as failed,
       count(*) filter (where overtaken) as overtaken, sum(duration_ms)::bigint as waited_ms,
-      percentile_cont(0.5) within group (order by ready_ms) as ready_p50_ms,
+      sum(sync_ms)::bigint as sync_ms, sum(build_ms)::bigint as build_ms, sum(test_ms)::bigint as test_ms,
+      sum(render_ms)::bigint as render_ms, sum(deploy_ms)::bigint as deploy_ms, sum(check_ms)::bigint as check_ms,
+      sum(other_ms)::bigint as other_ms, percentile_cont(0.5) within group (order by ready_ms) as ready_p50_ms,
       percentile_cont(0.9) within group (order by ready_ms) as ready_p90_ms,
       percentile_cont(0.99) within group (order by ready_ms) as ready_p99_ms
       from tapedeck.loop_times where workspace = 'acme' and started_at ${range} group by 1 order by 1`),

@@ -6,6 +6,8 @@ import type { ApiDeps } from "../deps.ts";
 import { daysBetween } from "./build-stats.ts";
 import { type Counted, countGrouped, loopOf, percentile } from "./grouped.ts";
 
+const sum = (column: string) => sql`coalesce(sum(${sql.ref(`t.${column}`)}), 0)::bigint`;
+
 const failed = sql`count(*) filter (where t.outcome = 'failed')`;
 
 /** The figures are those of the views for SQL, counted from the same rows. */
@@ -19,7 +21,15 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
       loops: sql`count(*)`,
       failed,
       overtaken: sql`count(*) filter (where t.overtaken)`,
-      waited_ms: sql`coalesce(sum(t.duration_ms), 0)::bigint`,
+      waited_ms: sum("duration_ms"),
+      // These add up to waited_ms.
+      sync_ms: sum("sync_ms"),
+      build_ms: sum("build_ms"),
+      test_ms: sum("test_ms"),
+      render_ms: sum("render_ms"),
+      deploy_ms: sum("deploy_ms"),
+      check_ms: sum("check_ms"),
+      other_ms: sum("other_ms"),
       ready_p50_ms: percentile(0.5, sql`t.ready_ms`),
       ready_p90_ms: percentile(0.9, sql`t.ready_ms`),
       ready_p99_ms: percentile(0.99, sql`t.ready_ms`),
@@ -52,7 +62,7 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
       still_red: sql`count(*) filter (where t.red_ms is null)`,
       red_p50_ms: percentile(0.5, sql`t.red_ms`),
       red_p90_ms: percentile(0.9, sql`t.red_ms`),
-      loops_between: sql`coalesce(sum(t.loops_between), 0)::bigint`,
+      loops_between: sum("loops_between"),
     },
   },
   flakes: {

@@ -40,6 +40,14 @@ export const buildStats = z
   })
   .describe("How long builds take; with the columns that were grouped by.");
 
+const phase = (what: string) =>
+  z
+    .object({
+      waitedMs: count64("Milliseconds that the loops waited for it together"),
+      share: z.number().min(0).max(1).describe("This waitedMs / that of the loops; 0 when nothing was waited for."),
+    })
+    .describe(what);
+
 export const loopStats = z
   .object({
     ...grouped,
@@ -48,6 +56,17 @@ export const loopStats = z
     overtaken: count64("Of these, overtaken: the next change came before the loop was ready"),
     overtakenShare: z.number().min(0).max(1).describe("overtaken / loops; 0 without loops."),
     waitedMs: count64("Milliseconds that the loops took together, failed ones included"),
+    phases: z
+      .object({
+        sync: phase("File sync."),
+        build: phase("Builds on the critical path: of those at the same time, the one that the loop waited for."),
+        test: phase("Tests."),
+        render: phase("Rendering manifests."),
+        deploy: phase("The deploy, its status check aside."),
+        check: phase("The status check."),
+        other: phase("None of these ran."),
+      })
+      .describe("What the loops waited for. The times add up to waitedMs, and the shares to 1."),
     readyP50Ms: milliseconds("median wait from the change until it was ready, of loops that succeeded"),
     readyP90Ms: milliseconds("90th percentile of the same"),
     readyP99Ms: milliseconds("99th percentile of the same"),
