@@ -23,10 +23,13 @@ const codes = [
 ] as const;
 const more = ["REGISTRY_GET_DIGEST_ERR", "BUILDPACKS_ERR", "JIB_GRADLE_DEP_NOT_FOUND"] as const;
 
-/** Writes working days of three developers whose loops differ in length and success, and of one with Vagrant. */
+/**
+ * Writes working days of three developers whose loops differ in length and success, of one with Vagrant, and of one whose
+ * Skaffold reports no loops.
+ */
 export async function writeWeeks(on: SeededStack): Promise<void> {
   const all = ["alice", "bob", "carol"].map((developer, index) => worked(developer, index));
-  for (const { events } of [...all, vagrantWeeks()]) await writeTogether(on.log, events, 64);
+  for (const { events } of [...all, vagrantWeeks(), withoutLoops()]) await writeTogether(on.log, events, 64);
   await on.stack.caughtUp();
 }
 
@@ -91,6 +94,24 @@ function vagrantWeeks(): Scenario {
     server.queued(ulid(index), index % 3 === 2 ? "provision" : "up", { at });
     server.started(ulid(index), { at: at + 500 });
     server.finished(ulid(index), index === 4 ? 1 : undefined, { at: at + 60_000 + index * 9_000 });
+  }
+  return own;
+}
+
+/** Each day three rounds of builds, as a Skaffold before v1 reports them: the second fails, and the third does not. */
+function withoutLoops(): Scenario {
+  const source = { workspace: "acme", developer: "erin", project: "old", upstream: "skaffold" } as const;
+  const own = scenario(sourceName(source));
+  for (let date = 3; date < 6; date++) {
+    const session = own.session(`0ERXN${date}`);
+    session.started({ branch: "main" }, date * day);
+    session.configured();
+    for (const [round, outcome] of (["succeeded", "failed", "succeeded"] as const).entries()) {
+      const began = date * day + round * 600_000 + 60_000;
+      session.build("legacy", "started", began);
+      session.build("legacy", outcome, began + 3_000 + round * 500);
+    }
+    session.ended();
   }
   return own;
 }

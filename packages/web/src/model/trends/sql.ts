@@ -49,9 +49,10 @@ group by 1, 2 order by 5 desc, 1, 2;`,
   count(distinct b.developer) filter (where next.is_good) as developers
 from tapedeck.build_times b left join lateral (
   select n.outcome = 'succeeded' as is_good from tapedeck.build_times n
-  where b.outcome = 'failed' and n.session = b.session and n.runner = b.runner and n.loop > b.loop
-    and n.artifact = b.artifact and n.outcome in ('succeeded', 'failed') and not n.cache_hit and not n.injected
-  order by n.loop limit 1) next on true
+  where b.outcome = 'failed' and n.session = b.session and n.runner = b.runner and n.artifact = b.artifact
+    and (n.loop, n.start_position) > (b.loop, b.start_position)
+    and n.outcome in ('succeeded', 'failed') and not n.cache_hit and not n.injected
+  order by n.loop, n.start_position limit 1) next on true
 where b.outcome in ('succeeded', 'failed') and not b.cache_hit and not b.injected
   and ${where("started_at", asked, "b.")}
 group by 1, 2 having bool_or(next.is_good) order by 4 desc, 1, 2;`,

@@ -103,6 +103,11 @@ it("SQL quotes what a URL may hold", () => {
   expect(text).toContain("developer in ('o''neil')");
 });
 
+it("SQL finds a build's next one where no loops are reported, too", () => {
+  const asked = { ...choice("range=7d"), workspace: "acme", bins: binsOf(choice("range=7d"), now) };
+  expect(sqlOf("flaky", asked)).toContain("(n.loop, n.start_position) > (b.loop, b.start_position)");
+});
+
 it("axes have three or four round lines, and names that do not touch", () => {
   const lines = (most: number, unit: "duration" | "share" | "count") => linesUpTo(most, unit);
   expect(lines(17_800, "duration")).toEqual([0, 10_000, 20_000]);
