@@ -27,14 +27,20 @@ export async function* list<Item>(
 }
 
 /** Fields of a filter are plural, parameters of a URL singular. */
-function parametersOf({ signal: _, at, from, to, labels, ...filter }: ListAsked): Parameters {
+function parametersOf({ signal: _, at, from, to, labels, pageSize, perSource, ...filter }: ListAsked): Parameters {
   return {
     ...Object.fromEntries(Object.entries(filter).map(([field, values]) => [field.slice(0, -1), values])),
     label: labels && Object.entries(labels).map(([label, value]) => `${label}=${value}`),
     at: textOf(at),
     from: textOf(from),
     to: textOf(to),
+    limit: numberText(pageSize),
+    per_source: numberText(perSource),
   };
+}
+
+function numberText(number: number | undefined): string | undefined {
+  return number === undefined ? undefined : String(number);
 }
 
 function textOf(moment: Moment | undefined): string | undefined {

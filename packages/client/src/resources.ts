@@ -5,6 +5,8 @@ import type { UpstreamState } from "./message.ts";
 export type ListOptions = {
   /** A position or time: the list as of then. */
   readonly at?: Moment;
+  /** How many items one request asks for: at most 1,000, 100 by default. More follow as they are taken. */
+  readonly pageSize?: number;
   readonly signal?: AbortSignal;
 };
 
@@ -32,6 +34,8 @@ export type OperationsOptions = ListOptions &
     readonly kinds?: readonly OperationKind[];
     readonly subjects?: readonly string[];
     readonly outcomes?: readonly Outcome[];
+    /** Only the newest so many of each source, of those that match; at most 1,000. */
+    readonly perSource?: number;
   };
 
 /** One recorded upstream. */

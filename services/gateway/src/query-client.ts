@@ -156,6 +156,7 @@ const emptyList: ListRequest = {
   page: "",
   at: "",
   min_position: "",
+  per_source: 0,
 };
 
 const emptyStats: BuildStatsRequest = {

@@ -279,6 +279,33 @@ describe("ListOperations", () => {
     expect(outside.items).toEqual(all.items.filter(({ loop }) => loop === 0));
   });
 
+  it("returns the newest of each source, over pages as in one", async () => {
+    const all = await ask.listOperations({ limit: 1_000 });
+    const newest = (kinds: readonly string[], most: number) => {
+      const own = all.items.filter(({ kind }) => kinds.includes(kind));
+      return own.filter((one) => own.filter(({ source }) => source === one.source).indexOf(one) < most);
+    };
+    expect(new Set(all.items.map((one) => one.source)).size).toBeGreaterThan(1);
+    for (const [kinds, most] of [
+      [["build"], 2],
+      [["build", "loop", "pod", "app"], 3],
+      [["loop"], 1],
+    ] as const) {
+      const asked = { kinds: [...kinds], per_source: most };
+      const { items } = await ask.listOperations(asked);
+      expect(items).toEqual(newest(kinds, most));
+      expect(items.length).toBeGreaterThan(0);
+      const paged = [];
+      for (let page = ""; ; ) {
+        const answer = await ask.listOperations({ ...asked, limit: 1, page });
+        paged.push(...answer.items);
+        page = answer.next_page;
+        if (page === "") break;
+      }
+      expect(paged).toEqual(items);
+    }
+  });
+
   it("filters by outcome", async () => {
     const { items } = await ask.listOperations({ outcomes: ["failed"] });
     expect(items.map(({ kind, session }) => `${kind} ${session}`)).toEqual(["build A1", "loop A1"]);

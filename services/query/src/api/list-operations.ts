@@ -44,7 +44,10 @@ export async function newestOperations(
 ): Promise<readonly OperationRow[]> {
   const ended = at === undefined ? sql`t.outcome is not null` : sql`t.end_position <= ${at}`;
   const bounds = await startedIn(tx, request);
-  const newest = earlierOf(bounds.last, earlierOf(justBefore(page.before), at ?? beyondAll));
+  const inPage = justBefore(page.before);
+  const newest = earlierOf(bounds.last, at ?? beyondAll);
+  // The newest of a source are the same on every page.
+  const last = request.per_source > 0 ? newest : earlierOf(newest, inPage);
   const own = allOf([
     anyOf(sql`t.session`, request.sessions),
     subjects(request.subjects.map(key)),
@@ -52,16 +55,19 @@ export async function newestOperations(
     ofNumber(sql`t.runner`, request.runner),
     ofNumber(sql`t.loop`, request.loop),
     request.outcomes.length === 0 ? undefined : ended,
-    sql`t.start_position between ${bounds.first} and ${newest}`,
+    sql`t.start_position between ${bounds.first} and ${last}`,
   ]);
   const filter = { ofSource: allOf(ofSource(request)), own };
   const isNarrow = request.sessions.length > 0 || (await isRareSubject(tx, request));
   const hasFilter = [request.developers, request.projects, request.upstreams, request.sources].some(isGiven);
   const isOfKind = [request.kinds, request.outcomes].some(isGiven);
+  const isPlain = isNarrow || !(hasFilter || isOfKind);
   const all =
-    isNarrow || !(hasFilter || isOfKind)
-      ? plainly(request, filter, isNarrow)
-      : byBranch(request, filter, hasFilter, page);
+    request.per_source > 0
+      ? ofEachSource(request, filter, inPage)
+      : isPlain
+        ? plainly(request, filter, isNarrow)
+        : byBranch(request, filter, hasFilter, page);
   const { rows } = await sql<OperationRow>`${all} order by t.start_position desc limit ${page.limit + 1}`.execute(tx);
   return rows;
 }
@@ -85,20 +91,12 @@ function byBranch(
   bySource: boolean,
   { limit }: Page,
 ): SqlCondition {
-  const place = bySource ? sql`t.source` : sql`t.workspace`;
-  const outcomes = request.outcomes.length === 0 ? ["", ...allOutcomes] : request.outcomes;
-  const ofBranch = sql`${place} = b.place and t.kind = b.kind and coalesce(t.outcome, '') = b.outcome and ${own}`;
+  const ofBranch = inBranch(bySource ? sql`t.source` : sql`t.workspace`, own);
+  const places = bySource
+    ? sql`select t.source from sources t where ${ofSource}`
+    : sql`select ${text(request.workspace)}`;
   return sql`
-    with recursive known (kind) as (
-      (select kind from operations where workspace = ${text(request.workspace)} order by kind limit 1)
-      union all
-      select (select kind from operations where workspace = ${text(request.workspace)} and kind > known.kind order by kind limit 1)
-      from known where known.kind is not null),
-    branch as (
-      select place.name as place, k.kind, o.outcome
-      from (${bySource ? sql`select t.source from sources t where ${ofSource}` : sql`select ${text(request.workspace)}`}) as place (name)
-      cross join (select kind from known t where kind is not null and ${anyOf(sql`t.kind`, request.kinds) ?? sql`true`}) as k
-      cross join unnest(${outcomes}::text[]) as o (outcome)),
+    ${branches(request, places)},
     near as materialized (
       select b.*, newest.start_position from branch b cross join lateral (
         select t.start_position from operations t where ${ofBranch} order by t.start_position desc limit 1) as newest
@@ -107,6 +105,38 @@ function byBranch(
       select t.* from operations t where ${ofBranch} and t.start_position >= (
         select case when count(*) > ${limit} then min(start_position) else 0 end from near)
       order by t.start_position desc limit ${limit + 1}) as t`;
+}
+
+/** The newest `per_source` of each source, as far as they are in the page. */
+function ofEachSource(request: ListRequest, { ofSource, own }: Conditions, inPage: Offset): SqlCondition {
+  const most = request.per_source;
+  return sql`
+    ${branches(request, sql`select t.source from sources t where ${ofSource}`)},
+    newest as (
+      select t.*, row_number() over (partition by t.source order by t.start_position desc) as nth
+      from branch b cross join lateral (
+        select t.* from operations t where ${inBranch(sql`t.source`, own)} order by t.start_position desc limit ${most}) as t)
+    select t.* from newest t where t.nth <= ${most} and t.start_position <= ${inPage}`;
+}
+
+/** Every place with every kind of operation that there is, and every outcome: "with recursive …, branch as (…)". */
+function branches(request: ListRequest, places: SqlCondition): SqlCondition {
+  const outcomes = request.outcomes.length === 0 ? ["", ...allOutcomes] : request.outcomes;
+  return sql`
+    with recursive known (kind) as (
+      (select kind from operations where workspace = ${text(request.workspace)} order by kind limit 1)
+      union all
+      select (select kind from operations where workspace = ${text(request.workspace)} and kind > known.kind order by kind limit 1)
+      from known where known.kind is not null),
+    branch as (
+      select place.name as place, k.kind, o.outcome
+      from (${places}) as place (name)
+      cross join (select kind from known t where kind is not null and ${anyOf(sql`t.kind`, request.kinds) ?? sql`true`}) as k
+      cross join unnest(${outcomes}::text[]) as o (outcome))`;
+}
+
+function inBranch(place: SqlCondition, own: SqlCondition): SqlCondition {
+  return sql`${place} = b.place and t.kind = b.kind and coalesce(t.outcome, '') = b.outcome and ${own}`;
 }
 
 const allOutcomes = ["succeeded", "failed", "canceled", "unknown"];

@@ -63,6 +63,8 @@ const lists: readonly Partial<ListRequest>[] = [
   { developers: ["nobody"] },
   { sources: ["dev3/shop"], outcomes: ["unknown"] },
   { projects: ["shop"], kinds: ["loop"], outcomes: ["failed"] },
+  { kinds: ["loop"], per_source: 20 },
+  { kinds: ["build", "loop"], per_source: 5, developers: ["dev3"] },
   { sessions: ["s100"] },
   { sessions: ["none"] },
   { sessions: ["s100"], runner: 1, loop: 11 },

@@ -21,6 +21,8 @@ export type ListAsked = {
   /** Sessions and operations started in [from, to). */
   readonly from?: Timestamp;
   readonly to?: Timestamp;
+  /** For operations: only the newest so many of each source; 0: all. */
+  readonly perSource?: number;
   /** At most `largestPage`; 0: the default, which is 100. */
   readonly limit?: number;
   /** The next page of an earlier answer. */
@@ -75,7 +77,7 @@ export function operationKind(kind: string, field: string): string {
 export function listRequest(list: ListName, context: ListContext, asked: ListAsked): ListRequest {
   const { workspace } = context;
   const has = (field: FilterField) => (listFields[list] as readonly FilterField[]).includes(field);
-  const { filter, kinds = [], labels = {}, from, to, limit = 0, page = "", at = context.at ?? "" } = asked;
+  const { filter, kinds = [], labels = {}, from, to, perSource = 0, limit = 0, page = "", at = context.at ?? "" } = asked;
   const { sources, sessions } = placed(filter, context);
   return {
     workspace,
@@ -90,6 +92,7 @@ export function listRequest(list: ListName, context: ListContext, asked: ListAsk
     labels: { ...labels },
     from,
     to,
+    per_source: perSource,
     limit,
     page,
     at,

@@ -39,6 +39,7 @@ export function listsApi(query: Lister & Pick<QueryClient, "buildStats" | "stats
       const { items, next_page, position } = await lists.operations(context, {
         kinds: kind,
         filter: filterOf(asked),
+        ...(asked.per_source !== undefined && { perSource: asked.per_source }),
         ...between(asked),
         ...paging(asked),
       });

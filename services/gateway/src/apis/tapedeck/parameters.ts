@@ -122,6 +122,7 @@ export const parameters = {
     subject,
     outcome,
     ...between,
+    per_source: whole(largestPage, "Only the newest so many of each source, of those that match."),
     ...paging,
   }),
   buildStats: z.strictObject({ ...statistics(groups.builds), artifact }),

@@ -341,10 +341,10 @@ describe("lists", () => {
       await http("sessions", { ...inUrl, ...pagedUrl, session: ["01A"], label: ["branch=main"], from: [fromUrl] }),
     );
     const wanted = { sessions: ["01A"], kinds: ["build", "app"], subjects: ["web"], outcomes: ["failed"] };
-    const operations = { filter: { ...filter, ...wanted }, ...paged, to: from };
+    const operations = { filter: { ...filter, ...wanted }, ...paged, to: from, per_source: 3 };
     const wantedUrl = { session: ["01A"], kind: ["build", "app"], subject: ["web"], outcome: ["failed"] };
     expect(await lastAsked(ask(client.listOperations, ListOperationsRequest.fromPartial(operations)))).toEqual(
-      await http("operations", { ...inUrl, ...pagedUrl, ...wantedUrl, to: [fromUrl] }),
+      await http("operations", { ...inUrl, ...pagedUrl, ...wantedUrl, to: [fromUrl], per_source: ["3"] }),
     );
     expect(await lastAsked(ask(client.listSources, ListSourcesRequest.create()))).toEqual(await http("sources", {}));
   });

@@ -55,7 +55,10 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
       ),
       listOperations: handlers.unary(
         answering(methods.listOperations, async (request, context) => {
-          const asked = { ...askedOf("operations", request), ...timesOf(request) };
+          const { per_source } = request;
+          if (per_source > largestPage)
+            throw invalidArgument(`per_source ${per_source} is more than ${largestPage}`, "per_source");
+          const asked = { ...askedOf("operations", request), ...timesOf(request), perSource: per_source };
           return listAnswer(await lists.operations(context, asked));
         }),
       ),
