@@ -1,12 +1,15 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { sessionLines } from "tapedeck/commands/run/session-lines";
 import { startCli } from "tapedeck/testing/cli";
+import { installProgram } from "tapedeck/testing/program";
 import { installSkaffold, recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Stack, startStack } from "./stack.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "run-links-"));
+installProgram(join(folder, "bin"), "vagrant");
 const path = installSkaffold(join(folder, "bin"));
 const cleanup = new AsyncDisposableStack();
 let stack: Stack;
@@ -19,36 +22,70 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-// Tried again, because the loop's link is omitted when the answer takes more than half a second: on a busy machine it may.
+type Failed = {
+  readonly position: string;
+  readonly operation: { readonly runner: number; readonly loop: number; readonly subject: string };
+};
+
+const skaffold = (recording: string) => ({
+  command: ["skaffold", "build"],
+  env: { STAND_IN_RECORDING: recordingFolder(recording), STAND_IN_NOW: "1" },
+});
+const vagrant = { command: ["vagrant", "up"], env: { STAND_IN_RUN: "failing" } };
+
 it.each([
-  ["04b-first-deploy-fails-process-exits", 1],
-  ["12-skaffold-build-one-shot", 0],
-])(
-  "a command leads to its session on the page, and to its last failed loop: %s",
-  { retry: 3 },
-  async (recording, failures) => {
-    const cwd = mkdtempSync(join(folder, "laptop-"));
-    const env = {
-      ...{ PATH: path, TAPEDECK_SPILL: join(cwd, "spill"), TAPEDECK_DEVELOPER: "alice" },
-      ...{ TAPEDECK_URL: `http://${stack.http}`, TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1) ?? "" },
-      ...{ STAND_IN_RECORDING: recordingFolder(recording), STAND_IN_NOW: "1" },
-    };
-    const cli = startCli(["run", "--project", `p${failures}`, "--", "skaffold", "build"], { cwd, env });
-    expect(await cli.ended).toBe(0);
-    await stack.caughtUp();
-    const get = async (path: string) => JSON.parse((await stack.httpCall("GET", `/api/v1/${path}`)).body).items;
-    const [{ session }] = await get(`sessions?project=p${failures}`);
-    const failed = await get(`operations?session=${session}&kind=loop&outcome=failed&limit=1`);
-    expect(failed).toHaveLength(failures);
-    const where = `as alice/p${failures}, session ${session}: http://${stack.http}/sessions/${session}`;
-    expect(cli.stderr().split("\n")).toEqual([
-      `tapedeck: recording ${where}`,
-      `tapedeck: recorded ${where}`,
-      ...failed.map(
-        ({ runner, loop }: { runner: number; loop: number }) =>
-          `tapedeck: loop ${loop} failed: http://${stack.http}/loops/${session}.${runner}.${loop}`,
-      ),
-      "",
-    ]);
+  {
+    what: "a failed loop",
+    ...skaffold("04b-first-deploy-fails-process-exits"),
+    failure: "loop.failed",
+    link: (session: string, { operation: { runner, loop } }: Failed) =>
+      `loop ${loop} failed: /loops/${session}.${runner}.${loop}`,
   },
-);
+  { what: "no failure", ...skaffold("12-skaffold-build-one-shot"), failure: undefined, link: () => "" },
+  {
+    what: "a build that failed outside of loops",
+    ...skaffold("21-old-v0.40.0"),
+    failure: "build.failed",
+    link: (session: string, { position, operation }: Failed) =>
+      `build ${operation.subject} failed: /sessions/${session}?at=${position}`,
+  },
+  {
+    what: "a failed vagrant up",
+    ...vagrant,
+    failure: "command.finished",
+    link: (session: string, { position }: Failed) => `vagrant up failed: /sessions/${session}?at=${position}`,
+  },
+])("a command leads to its session on the page, and to $what", async ({ what, command, env: own, failure, link }) => {
+  const project = what.replaceAll(" ", "-");
+  const cwd = join(folder, project);
+  mkdirSync(cwd);
+  writeFileSync(join(cwd, "Vagrantfile"), "");
+  const env = {
+    ...{ PATH: path, TAPEDECK_SPILL: join(cwd, "spill"), TAPEDECK_DEVELOPER: "alice" },
+    ...{ TAPEDECK_URL: `http://${stack.http}`, TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1) ?? "" },
+    ...own,
+  };
+  const cli = startCli(["run", "--project", project, "--", ...command], { cwd, env });
+  await cli.ended;
+  await stack.caughtUp();
+  const get = async (path: string) => JSON.parse((await stack.httpCall("GET", `/api/v1/${path}`)).body).items;
+  const [{ session, source }] = await get(`sessions?project=${project}`);
+  const where = `as alice/${project}, session ${session}: http://${stack.http}/sessions/${session}`;
+  const page = `http://${stack.http}`;
+  const [failed] =
+    failure === undefined ? [] : await get(`events?session=${session}&kind=${failure}&outcome=failed&last=1`);
+  expect(failed !== undefined).toBe(failure !== undefined);
+  const links = failed === undefined ? [] : [link(session, failed).replace(": /", `: ${page}/`)];
+
+  // The command omits its link if the answer takes more than half a second, as it may on a busy machine.
+  const said = cli.stderr().match(/tapedeck: .*/g) ?? [];
+  expect(said.slice(0, 2)).toEqual([`tapedeck: recording ${where}`, `tapedeck: recorded ${where}`]);
+  expect(links).toEqual(expect.arrayContaining(said.slice(2).map((line) => line.slice("tapedeck: ".length))));
+
+  const lines: string[] = [];
+  const patient = sessionLines(undefined, { ...env, XDG_CONFIG_HOME: cwd }, (line) => lines.push(line), 60_000);
+  patient.welcomed(source);
+  patient.found(session);
+  await patient.end(new AbortController().signal);
+  expect(lines).toEqual([`recording ${where}`, `recorded ${where}`, ...links]);
+});

@@ -9,11 +9,19 @@ export type SessionLines = {
   readonly end: (hurry: AbortSignal) => Promise<void>;
 };
 
+/** Nobody waits longer for their prompt than this, for a link. */
+const linkPatienceMs = 500;
+
 /**
  * Tells people as what their command is recorded, when that is known and at the end: one line for each session, with its
- * place on the page. At the end also where the last failed loop is.
+ * place on the page. At the end also where the last failure is.
  */
-export function sessionLines(url: string | undefined, env: Env, say: (line: string) => void): SessionLines {
+export function sessionLines(
+  url: string | undefined,
+  env: Env,
+  say: (line: string) => void,
+  patienceMs = linkPatienceMs,
+): SessionLines {
   const sessions: string[] = [];
   let name = "";
   const page = (path: string) => `${gatewayUrlText(chosenTapedeck(url, env).gateway)}${path}`;
@@ -31,35 +39,56 @@ export function sessionLines(url: string | undefined, env: Env, say: (line: stri
     end: async (hurry) => {
       for (const session of sessions) say(`recorded as ${lineOf(session)}`);
       const soon = AbortSignal.any([hurry, AbortSignal.timeout(patienceMs)]);
-      const failed = await Promise.all(sessions.map((session) => lastFailedLoop(session, url, env, soon)));
-      for (const [index, found] of failed.entries()) {
-        if (found === undefined) continue;
-        say(`loop ${found.loop} failed: ${page(`/loops/${sessions[index]}.${found.runner}.${found.loop}`)}`);
-      }
+      const failures = await Promise.all(sessions.map((session) => lastFailure(session, url, env, soon)));
+      for (const failure of failures) if (failure !== undefined) say(`${failure.what} failed: ${page(failure.path)}`);
     },
   };
 }
 
-/** Nobody waits longer for their prompt than this, for a link. */
-const patienceMs = 500;
+type Failure = { readonly what: string; readonly path: string };
 
-type FailedLoop = { readonly runner: number; readonly loop: number };
+/** The kinds of failures that have no loop around them. Resources and jobs fail inside of these. */
+const steps = [
+  "command.finished",
+  ...["build", "test", "render", "deploy", "verify", "exec", "check"].map((noun) => `${noun}.failed`),
+];
 
 /** From the log, which has it when it is recorded. Undefined also where it can't be read: a recorder's token reads nothing. */
-async function lastFailedLoop(
+async function lastFailure(
   session: string,
   url: string | undefined,
   env: Env,
   signal: AbortSignal,
-): Promise<FailedLoop | undefined> {
+): Promise<Failure | undefined> {
   try {
     const { httpBase } = await import("../../gateway-address.ts");
     const { base, headers } = httpBase(url, env);
-    const query = new URLSearchParams({ session, kind: "loop.failed", last: "1" });
-    const answer = await fetch(`${base}/api/v1/events?${query}`, { headers, signal });
-    const body = (await answer.json()) as { readonly items?: readonly { readonly operation?: FailedLoop }[] };
-    return answer.ok ? body.items?.[0]?.operation : undefined;
+    const newest = async (kinds: readonly string[]) => {
+      const filter = new URLSearchParams({ session, outcome: "failed", last: "1" });
+      for (const kind of kinds) filter.append("kind", kind);
+      const answer = await fetch(`${base}/api/v1/events?${filter}`, { headers, signal });
+      const body = (await answer.json()) as { readonly items?: readonly FailedEvent[] };
+      return answer.ok ? body.items?.[0] : undefined;
+    };
+    const [loop, step] = await Promise.all([newest(["loop.failed"]), newest(steps)]);
+    if (loop?.operation !== undefined) return failedLoop(session, loop.operation);
+    if (step?.operation === undefined) return undefined;
+    const { stepText } = await import("@tapedeck/client/lanes/step");
+    const what = stepText({ ...step.operation, instance: "" });
+    return { what, path: `/sessions/${session}?at=${step.position}` };
   } catch {
     return undefined;
   }
+}
+
+type FailedOperation = {
+  readonly kind: string;
+  readonly subject: string;
+  readonly runner: number;
+  readonly loop: number;
+};
+type FailedEvent = { readonly position: string; readonly operation?: FailedOperation };
+
+function failedLoop(session: string, { runner, loop }: FailedOperation): Failure {
+  return { what: `loop ${loop}`, path: `/loops/${session}.${runner}.${loop}` };
 }
