@@ -9,6 +9,8 @@ export type CuttingProxy = AsyncDisposable & {
   readonly address: string;
   /** The next connection is cut after so many bytes from the server; undefined: never. */
   cutAfter: number | undefined;
+  /** Cuts all connections now. */
+  readonly cutAll: () => void;
 };
 
 /** `server`: the current "host:port". */
@@ -46,6 +48,11 @@ export async function cuttingProxy(server: () => string): Promise<CuttingProxy> 
   listener.listen(0, "127.0.0.1");
   await once(listener, "listening");
   return Object.defineProperties(proxy, {
+    cutAll: {
+      value: () => {
+        for (const socket of sockets) socket.resetAndDestroy();
+      },
+    },
     address: { value: `127.0.0.1:${(listener.address() as AddressInfo).port}` },
     [Symbol.asyncDispose]: {
       value: async () => {

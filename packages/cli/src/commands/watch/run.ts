@@ -20,7 +20,7 @@ export async function watch(options: WatchOptions): Promise<void> {
   await api.get("/api/v1/sources", { ...parametersOf(filter), limit: 1 });
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
-  const view = await lanesView(process.stdout);
+  const view = await lanesView({ out: process.stdout, keyboard: process.stdin, quit: () => stop.abort() });
   const { token } = api;
   using client = connect({
     url: api.base,

@@ -1,7 +1,6 @@
-import type { WriteStream } from "node:tty";
-import { styleText } from "node:util";
+import type { ReadStream, WriteStream } from "node:tty";
 import type { Now } from "@tapedeck/client/lanes/now";
-import { changesOf, screenOf } from "./screen.ts";
+import { changesOf } from "./screen.ts";
 
 export type LanesView = {
   readonly show: (now: Now) => void;
@@ -9,9 +8,21 @@ export type LanesView = {
   readonly end: () => void;
 };
 
+export type Terminal = {
+  readonly out: WriteStream;
+  readonly keyboard: ReadStream;
+  /** Called for `q` and Ctrl-C. */
+  readonly quit: () => void;
+};
+
 /** A screen that is drawn anew in a terminal, lines in a pipe. */
-export async function lanesView(out: WriteStream): Promise<LanesView> {
-  return out.isTTY ? screenIn(out) : linesTo(out);
+export async function lanesView(terminal: Terminal): Promise<LanesView> {
+  if (!terminal.out.isTTY) return linesTo(terminal.out);
+  const [{ createLogUpdate }, { TerminalView }] = await Promise.all([
+    import("log-update"),
+    import("./terminal-view.ts"),
+  ]);
+  return new TerminalView(terminal, createLogUpdate(terminal.out));
 }
 
 function linesTo(out: NodeJS.WritableStream): LanesView {
@@ -23,48 +34,4 @@ function linesTo(out: NodeJS.WritableStream): LanesView {
     isConnected: () => {},
     end: () => {},
   };
-}
-
-/** The least time between two drawings for events; clocks keep running. */
-const leastMs = 100;
-const tickMs = 1_000;
-
-async function screenIn(out: WriteStream): Promise<LanesView> {
-  const { createLogUpdate } = await import("log-update");
-  const update = createLogUpdate(out);
-  let now: Now | undefined;
-  let lostAt: number | undefined;
-  let due: NodeJS.Timeout | undefined;
-  const draw = () => {
-    clearTimeout(due);
-    due = undefined;
-    if (now === undefined) return;
-    const at = Date.now();
-    const lost = lostAt === undefined ? [] : [styleText("yellow", lostText(at - lostAt))];
-    const rows = out.rows - lost.length;
-    update([...lost, ...screenOf(now, { columns: out.columns, rows, at })].join("\n"));
-  };
-  const tick = setInterval(draw, tickMs);
-  out.on("resize", draw);
-  return {
-    show(shown) {
-      const isFirst = now === undefined;
-      now = shown;
-      if (isFirst) draw();
-      else due ??= setTimeout(draw, leastMs);
-    },
-    isConnected(isOpen) {
-      lostAt = isOpen ? undefined : (lostAt ?? Date.now());
-    },
-    end() {
-      clearInterval(tick);
-      draw();
-      out.off("resize", draw);
-      update.done();
-    },
-  };
-}
-
-function lostText(ms: number): string {
-  return `no connection for ${Math.round(ms / 1_000)} s; what follows is what was known then`;
 }
