@@ -1,5 +1,6 @@
+import { computed } from "@preact/signals";
 import { ageText, clockText } from "@tapedeck/client/lanes/format";
-import { groupOf } from "@tapedeck/client/lanes/now";
+import { type Group, groupOf } from "@tapedeck/client/lanes/now";
 import { useNow } from "./data/follow-now.ts";
 import { now, nowProblem, search } from "./data/shown.ts";
 import { about, lostSince, mustSignIn, signOut, tick } from "./data/tapedeck.ts";
@@ -128,17 +129,21 @@ function Search({ isHere }: { readonly isHere: boolean }) {
   );
 }
 
+/** A source whose process has ended stops failing without an event, after a time. */
+const countIn = (group: Group) =>
+  computed(() => [...(now.value?.values() ?? [])].filter((row) => groupOf(row, tick.value) === group).length);
+const failing = countIn("failing");
+const lost = countIn("lost");
+
 function Counts() {
   if (now.value === undefined || mustSignIn.value) return <span class="counts" />;
   const rows = [...now.value.values()];
-  const failing = rows.filter((row) => groupOf(row) === "failing").length;
-  const lost = rows.filter((row) => groupOf(row) === "lost").length;
   const recording = rows.filter((row) => row.status === "recording").length;
   return (
     <a class="counts" href="/" title={nowProblem.value === undefined ? "" : `Not live any more. ${nowProblem.value}`}>
-      {failing > 0 && <b class="bad">{failing} failing</b>}
+      {failing.value > 0 && <b class="bad">{failing} failing</b>}
       <span>{recording} recording</span>
-      {lost > 0 && <span class="lost">{lost} lost</span>}
+      {lost.value > 0 && <span class="lost">{lost} lost</span>}
     </a>
   );
 }

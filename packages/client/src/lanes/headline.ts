@@ -14,7 +14,7 @@ export type Headline = {
 };
 
 export function headlineOf(row: Row, now: number): Headline {
-  const group = groupOf(row);
+  const group = groupOf(row, now);
   if (group === "lost") {
     const since = row.lostSince ?? row.lastEventAt;
     const text = since === undefined ? "not heard of" : `not heard since ${clockText(since).slice(0, 5)}`;
@@ -37,14 +37,19 @@ function failing(row: Row, now: number): Headline {
   const newest = failed.at(-1);
   const step = newest === undefined ? undefined : firstFailure(newest.steps);
   const since = failed[0]?.endedAt;
-  const runs = newest?.kind === "command" ? "command" : "loop";
-  const times = failed.length > 1 ? ` · ${plural(failed.length, runs)}` : "";
+  const times = failed.length > 1 ? ` · ${plural(failed.length, newest?.kind ?? "loop")}` : "";
+  const over = row.session === undefined ? " · ended" : "";
   return {
     sign: "failed",
-    step: step === undefined ? (newest?.kind === "command" ? stepText(newest) : "") : stepText(step),
+    step: step === undefined ? (newest === undefined ? "" : nameOf(newest)) : stepText(step),
     text: firstLine(step?.error || newest?.error || "") || "failed; the tool gave no reason",
-    note: since === undefined ? "" : `for ${forText(now - since)}${times}`,
+    note: since === undefined ? "" : `for ${forText(now - since)}${times}${over}`,
   };
+}
+
+/** "vagrant up", "build, deploy"; empty for a loop, which says by its steps what it does. */
+function nameOf(loop: Loop): string {
+  return loop.kind === "loop" ? "" : stepText(loop);
 }
 
 function forText(ms: number): string {
@@ -57,7 +62,7 @@ function running(row: Row, current: Loop, now: number): Headline {
   const comparison = usual === undefined ? "" : ` (usually ${durationText(usual)})`;
   return {
     sign: "running",
-    step: active === undefined ? (current.kind === "command" ? stepText(current) : "loop") : stepText(active),
+    step: active === undefined ? nameOf(current) || "loop" : stepText(active),
     text: `${elapsedText(lengthOf(current, now))}${comparison}`,
     note: "",
   };
@@ -71,17 +76,23 @@ function idle(row: Row, now: number): Headline {
     return { sign: "unknown", step: "", text, note };
   }
   const age = agoText(now - (last.endedAt ?? now));
-  const ended = row.session === undefined ? "process ended; " : "";
+  const step = nameOf(last);
+  // A command, or a one-shot build, ends with its process.
+  const ended = row.session === undefined && last.kind === "loop" ? " · process ended" : "";
   const took = durationText(lengthOf(last, now));
   if (last.outcome === "succeeded") {
-    const text = last.kind === "command" ? `${ended}${took}` : `${ended}ready in ${took}`;
-    return { sign: "succeeded", step: last.kind === "command" ? stepText(last) : "", text, note: age };
+    return {
+      sign: "succeeded",
+      step,
+      text: `${last.kind === "loop" ? "ready in" : "done in"} ${took}${ended}`,
+      note: age,
+    };
   }
   if (last.outcome === "failed") {
-    return { sign: "failed", step: "", text: `${ended}${firstLine(last.error) || "last loop failed"}`, note: age };
+    return { sign: "failed", step, text: `${firstLine(last.error) || `last ${last.kind} failed`}${ended}`, note: age };
   }
   const words = last.outcome === "canceled" ? "was canceled" : "was not seen to end";
-  return { sign: last.outcome ?? "unknown", step: "", text: `${ended}last ${last.kind} ${words}`, note: age };
+  return { sign: last.outcome ?? "unknown", step: "", text: `last ${last.kind} ${words}${ended}`, note: age };
 }
 
 /** The pods that run, and of the newest one its apps: an app that failed is not lost among those that came after it. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { criticalPath, errorLine, failureTexts, firstFailure, isErrorLine, logOf, ticksOf } from "./loop.ts";
+import { errorLine, failureTexts, firstFailure, isErrorLine, logOf, ticksOf } from "./loop.ts";
 import type { Step } from "./step.ts";
 
 const step = (
@@ -17,12 +17,6 @@ it("the first failure is the one that ended first", () => {
   const [build, deploy] = [step("build", "web", 0, 50, "failed"), step("deploy", "", 10, 90, "failed")];
   expect(firstFailure([deploy, build, step("test", "", 0, 10)])).toBe(build);
   expect(firstFailure([step("build", "web", 0, 50)])).toBeUndefined();
-});
-
-it("the critical path holds what the loop waited for, and no build that was ready before", () => {
-  const short = step("build", "api", 0, 30);
-  const path = [step("build", "web", 0, 100), step("render", "", 101, 110), step("deploy", "", 112, 200)];
-  expect([...criticalPath([short, ...path], 200)].toReversed()).toEqual(path);
 });
 
 it("a log is that of the step, or all of it where the upstream does not say whose it is", () => {

@@ -6,24 +6,6 @@ export function firstFailure(steps: readonly Step[]): Step | undefined {
   return failed.toSorted((a, b) => (a.endedAt ?? 0) - (b.endedAt ?? 0) || b.startedAt - a.startedAt)[0];
 }
 
-/** Times this close count as one moment: upstreams report an end and the next start separately. */
-const toleranceMs = 5;
-
-/** The chain of steps that the loop waited for: back from the last end, each time the step that ended last before. */
-export function criticalPath(steps: readonly Step[], now: number): ReadonlySet<Step> {
-  const path = new Set<Step>();
-  const end = (step: Step) => step.endedAt ?? now;
-  let before = Number.POSITIVE_INFINITY;
-  for (;;) {
-    const limit = before + toleranceMs;
-    const waited = steps.filter((step) => !path.has(step) && end(step) <= limit && step.startedAt < before);
-    const last = waited.reduce<Step | undefined>((a, b) => (a === undefined || end(b) > end(a) ? b : a), undefined);
-    if (last === undefined) return path;
-    path.add(last);
-    before = last.startedAt;
-  }
-}
-
 /** The names by which Skaffold's output refers to its phases. */
 const tasks: Readonly<Record<string, RegExp>> = {
   build: /^Build/,

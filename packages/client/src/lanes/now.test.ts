@@ -23,6 +23,11 @@ const bad = (from: number, loop: number) => [
   inLoop(from + 1, "loop.failed", loop, failed("the loop failed")),
 ];
 
+/** `skaffold build` and `skaffold run` have no loops. */
+const outside = (from: number, kind: string, fields: Parameters<typeof inLoop>[3] = {}) =>
+  inLoop(from, kind, 0, fields);
+const ended = event(40, "session.ended", { detail: { reason: "process ended" } });
+
 describe("a row", () => {
   it("runs while a loop does, and says how long it usually takes", () => {
     const row = folded([
@@ -31,7 +36,7 @@ describe("a row", () => {
       inLoop(10, "loop.started", 2),
       inLoop(10, "build.started", 2, { subject: "api" }),
     ]);
-    expect(groupOf(row)).toBe("running");
+    expect(groupOf(row, at(13))).toBe("running");
     expect(headlineOf(row, at(13))).toEqual({
       sign: "running",
       step: "build api",
@@ -42,34 +47,63 @@ describe("a row", () => {
 
   it("is idle when the loop has succeeded", () => {
     const row = folded([started, ...good(1, 1)]);
-    expect(groupOf(row)).toBe("idle");
+    expect(groupOf(row, at(20))).toBe("idle");
     expect(headlineOf(row, at(123))).toMatchObject({ sign: "succeeded", text: "ready in 2.0 s", note: "2 min ago" });
   });
 
   it("fails from the first bad loop to the next good one, also while it tries again", () => {
     const tries = [started, ...good(1, 1), ...bad(10, 2), ...bad(20, 3), inLoop(30, "loop.started", 4)];
     const row = folded(tries);
-    expect(groupOf(row)).toBe("failing");
+    expect(groupOf(row, at(251))).toBe("failing");
     expect(headlineOf(row, at(251))).toEqual({
       sign: "failed",
       step: "deploy",
       text: "kubectl apply: exit status 1",
       note: "for 4 min · 2 loops",
     });
-    expect(groupOf(folded([...tries, inLoop(32, "loop.succeeded", 4, { outcome: "succeeded" })]))).toBe("idle");
+    const good4 = inLoop(32, "loop.succeeded", 4, { outcome: "succeeded" });
+    expect(groupOf(folded([...tries, good4]), at(33))).toBe("idle");
   });
 
   it("is lost when its tap is not heard of, until it is again", () => {
     const lost = event(20, "upstream.lost", { detail: { unheard: true } });
     const row = folded([started, ...good(1, 1), lost]);
-    expect([groupOf(row), row.lostSince]).toEqual(["lost", at(20)]);
-    expect(groupOf(folded([started, ...good(1, 1), lost, event(30, "upstream.restored")]))).toBe("idle");
+    expect([groupOf(row, at(21)), row.lostSince]).toEqual(["lost", at(20)]);
+    const again = event(30, "upstream.restored");
+    expect(groupOf(folded([started, ...good(1, 1), lost, again]), at(31))).toBe("idle");
   });
 
   it("ends what nobody saw end with its session", () => {
     const row = folded([started, inLoop(1, "loop.started", 1), event(5, "session.lost")]);
-    expect(groupOf(row)).toBe("idle");
+    expect(groupOf(row, at(20))).toBe("idle");
     expect(row.loops[0]).toMatchObject({ outcome: "unknown", endedAt: at(5) });
+  });
+
+  it("fails on after its process has ended, for a working day", () => {
+    const row = folded([started, ...good(1, 1), ...bad(10, 2), ended]);
+    expect(headlineOf(row, at(611))).toMatchObject({
+      text: "kubectl apply: exit status 1",
+      note: "for 10 min · ended",
+    });
+    const hours = (count: number) => at(11) + count * 3_600_000;
+    expect([groupOf(row, hours(11.9)), groupOf(row, hours(12))]).toEqual(["failing", "idle"]);
+    expect(headlineOf(row, hours(12)).text).toBe("the loop failed · process ended");
+    const later = [event(50, "session.started"), ...good(60, 1)];
+    expect(groupOf(folded([...later], new Map([[source, row]])), at(70))).toBe("idle");
+  });
+
+  it("fails with a command that ends with its failure, until one is good", () => {
+    const command = (from: number, verb: string, fields: object = {}) =>
+      event(from, `command.${verb}`, { operation: { kind: "command", subject: "up", runner: 1, loop: 0 }, ...fields });
+    const broken = [started, command(1, "started"), command(9, "finished", failed("no such box")), ended];
+    expect(groupOf(folded(broken), at(100))).toBe("failing");
+    expect(headlineOf(folded(broken), at(100))).toMatchObject({ step: "vagrant up", text: "no such box" });
+    const repaired = folded([
+      ...[...broken, event(50, "session.started"), command(51, "started")],
+      ...[command(55, "finished", { outcome: "succeeded" }), event(56, "session.ended")],
+    ]);
+    expect(groupOf(repaired, at(100))).toBe("idle");
+    expect(headlineOf(repaired, at(100))).toMatchObject({ step: "vagrant up", text: "done in 4.0 s" });
   });
 
   it("keeps the ports of its session", () => {
@@ -79,23 +113,112 @@ describe("a row", () => {
   });
 });
 
-it("the same follows from lists at a position and the events after it as from all events", () => {
-  const [before, after] = [[started, ...good(1, 1)], bad(10, 2)];
-  const operation = (kind: string, subject: string, from: number, to: number): Operation => ({
-    ...{ id: "", kind, subject, instance: "", source, session, runner: 1, loop: 1, outcome: "succeeded" },
-    ...{ startedAt: new Date(at(from)).toISOString(), endedAt: new Date(at(to)).toISOString(), durationMs: null },
-    ...{ errorCode: "", error: "", exitCode: null, cacheHit: false, platform: "" },
-    ...{ startPosition: `00000${from}000-log`, endPosition: `00000${to}000-log` },
+describe("steps outside of loops", () => {
+  const web = { subject: "web" };
+  const build = [
+    started,
+    outside(1, "build.started", web),
+    outside(1, "build.started", { subject: "api" }),
+    outside(3, "build.succeeded", { ...web, outcome: "succeeded" }),
+  ];
+  const built = [...build, outside(4, "build.succeeded", { subject: "api", outcome: "succeeded" })];
+
+  it("run as a round that names them", () => {
+    const row = folded(build);
+    expect(groupOf(row, at(4))).toBe("running");
+    expect(headlineOf(row, at(4))).toMatchObject({ sign: "running", step: "build api", text: "3 s" });
+    expect(barOf(row, row.loops[0] ?? expect.fail(), at(4)).pieces).toHaveLength(2);
   });
+
+  it("are one round as long as they go on, and another when the same work begins again", () => {
+    const deployed = [outside(5, "deploy.started"), outside(8, "deploy.succeeded", { outcome: "succeeded" })];
+    const row = folded([...built, ...deployed, ended]);
+    expect(row.loops.map(({ kind, subject, outcome, steps }) => [kind, subject, outcome, steps.length])).toEqual([
+      ["round", "build, deploy", "succeeded", 3],
+    ]);
+    expect(headlineOf(row, at(100))).toMatchObject({ step: "build, deploy", text: "done in 7.0 s", note: "1 min ago" });
+    const again = outside(20, "build.started", web);
+    expect(folded([...built, ...deployed, again]).loops.map(({ subject }) => subject)).toEqual([
+      "build, deploy",
+      "build",
+    ]);
+    // A build that comes from the cache begins and ends in one event.
+    const cached = outside(20, "build.cached", { ...web, outcome: "succeeded" });
+    expect(folded([...built, ...deployed, cached]).loops).toHaveLength(2);
+  });
+
+  it("fail as a loop does, also when the process has ended", () => {
+    const row = folded([...build, outside(4, "build.failed", { subject: "api", ...failed("no go.mod") }), ended]);
+    expect(groupOf(row, at(100))).toBe("failing");
+    expect(headlineOf(row, at(64))).toEqual({
+      ...{ sign: "failed", step: "build api", text: "no go.mod", note: "for 1 min · ended" },
+    });
+  });
+
+  it("are another round when one has failed, unless they follow from it at once", () => {
+    const worse = outside(4, "build.failed", { subject: "api", ...failed("no go.mod") });
+    const soon = [
+      outside(4.1, "build.started", { subject: "db" }),
+      outside(4.2, "build.failed", { subject: "db", ...failed("canceled") }),
+    ];
+    const repaired = [
+      outside(30, "build.started", { subject: "db" }),
+      outside(31, "build.succeeded", { subject: "db", outcome: "succeeded" }),
+    ];
+    const other = [
+      outside(40, "build.started", { subject: "job" }),
+      outside(41, "build.succeeded", { subject: "job", outcome: "succeeded" }),
+    ];
+    const outcomes = (events: readonly TapedeckEvent[]) =>
+      folded(events).loops.map(({ outcome, steps }) => [outcome, steps.length]);
+    expect(outcomes([...build, worse, ...soon])).toEqual([["failed", 3]]);
+    expect(outcomes([...build, worse, ...other])).toEqual([
+      ["failed", 2],
+      ["succeeded", 1],
+    ]);
+    expect(groupOf(folded([...build, worse, ...soon, ...repaired]), at(50))).toBe("idle");
+  });
+
+  it("end with their session, whose failure they keep", () => {
+    const lost = event(9, "session.lost");
+    expect(folded([...build, lost]).loops[0]).toMatchObject({ outcome: "unknown", endedAt: at(9) });
+    const failing = [...build, outside(4, "deploy.started"), outside(5, "deploy.failed", failed("no"))];
+    expect(folded([...failing, lost]).loops[0]).toMatchObject({ outcome: "failed", error: "no", endedAt: at(9) });
+  });
+
+  it("do not count where there are loops: a step belongs to its own", () => {
+    const row = folded([started, ...good(1, 1), ...bad(10, 2)]);
+    expect(row.loops.map(({ kind, loop }) => [kind, loop])).toEqual([
+      ["loop", 1],
+      ["loop", 2],
+    ]);
+  });
+});
+
+const operationOf = (kind: string, subject: string, loop: number, from: number, to: number): Operation => ({
+  ...{ id: "", kind, subject, instance: "", source, session, runner: 1, loop, outcome: "succeeded" },
+  ...{ startedAt: new Date(at(from)).toISOString(), endedAt: new Date(at(to)).toISOString(), durationMs: null },
+  ...{ errorCode: "", error: "", exitCode: null, cacheHit: false, platform: "" },
+  ...{ startPosition: `00000${from}000-log`, endPosition: `00000${to}000-log` },
+});
+
+it("the same follows from lists at a position and the events after it as from all events", () => {
+  const port = event(4, "port.forwarded", { detail: { localPort: 8080, resourceName: "web" } });
+  const early = [outside(0.2, "build.started"), outside(0.4, "build.succeeded", { outcome: "succeeded" })];
+  const [before, after] = [[started, ...early, ...good(1, 1), port], bad(10, 2)];
   const listed: Source = {
     ...{ source, workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold", status: "recording" },
-    ...{ currentSession: session, lastEventAt: new Date(at(3)).toISOString(), lastPosition: "", firstPosition: "" },
+    ...{ currentSession: session, lastEventAt: new Date(at(4)).toISOString(), lastPosition: "", firstPosition: "" },
     ...{ developerName: "bob", projectName: "shop", address: "", gaps: 0, notHeardSince: null },
   };
   const head = { session, source, labels: { branch: "main" }, startedAt: null, endedAt: null, endReason: null };
   const sessions = [{ ...head, startPosition: "", endPosition: "", upstreamVersion: "", gaps: 0 }];
-  const operations = [operation("build", "web", 1, 2), operation("loop", "", 1, 3)];
-  const fromLists = folded(after, nowOf({ sources: [listed], sessions, operations }));
+  const operations = [
+    ...[operationOf("build", "web", 1, 1, 2), operationOf("loop", "", 1, 1, 3)],
+    { ...operationOf("build", "", 0, 0.2, 0.4), startPosition: "000000200-log", endPosition: "000000400-log" },
+  ];
+  const ports = [port as TapedeckEvent<"port.forwarded">];
+  const fromLists = folded(after, nowOf({ sources: [listed], sessions, operations, ports }));
   const fromEvents = folded([...before, ...after]);
   expect(fromLists.loops).toEqual(fromEvents.loops);
   expect({ ...fromLists, loops: [] }).toEqual({ ...fromEvents, loops: [] });

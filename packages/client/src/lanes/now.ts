@@ -1,5 +1,6 @@
 import type { Operation, Session, Source, TapedeckEvent } from "../index.ts";
 import { millis } from "./format.ts";
+import { foldRounds, isOutsideLoops, roundOf, roundsOf } from "./rounds.ts";
 import {
   changeOf,
   endedBy,
@@ -47,27 +48,50 @@ export type NowLists = {
   readonly sources: readonly Source[];
   readonly sessions: readonly Session[];
   readonly operations: readonly Operation[];
+  /** All of the sessions that run, in order. */
+  readonly ports: readonly TapedeckEvent<"port.forwarded">[];
 };
 
-export function nowOf({ sources, sessions, operations }: NowLists): Now {
-  const labels = new Map(sessions.map(({ session, labels }) => [session, labels]));
+export function nowOf({ sources, sessions, operations, ports }: NowLists): Now {
+  const heads = new Map(sessions.map((head) => [head.session, head]));
+  const operationsBy = bySource(operations);
   const rows = sources.map((source): [string, Row] => {
-    const own = operations.filter((operation) => operation.source === source.source);
+    const own = operationsBy.get(source.source) ?? [];
+    const newest = heads.get(source.currentSession ?? "");
+    // A source's newest session may be over.
+    const session = newest !== undefined && isOver(newest) ? undefined : (source.currentSession ?? undefined);
+    const forwarded = ports.filter((port) => port.session === session);
     const row = {
       ...emptyRow(source.source),
       name: `${source.developer}/${source.project}`,
       status: source.status,
       lostSince: source.status === "lost" ? (millis(source.notHeardSince) ?? millis(source.lastEventAt)) : undefined,
-      session: source.currentSession ?? undefined,
-      labels: newestLabels(own, source.currentSession) ?? labels.get(source.currentSession ?? "") ?? {},
+      session,
+      labels: newestLabels(own, source.currentSession) ?? newest?.labels ?? {},
       lastEventAt: millis(source.lastEventAt),
       gaps: source.gaps,
       loops: loopsOf(own),
       apps: appsOf(own, source.currentSession),
+      ports: forwarded.reduce<readonly Port[]>(withPort, []),
     };
     return [source.source, row];
   });
   return new Map(rows);
+}
+
+/** Also when its end was not seen, which then has a reason and no time. */
+export function isOver({ endedAt, endReason }: Pick<Session, "endedAt" | "endReason">): boolean {
+  return endedAt !== null || endReason !== null;
+}
+
+function bySource(operations: readonly Operation[]): ReadonlyMap<string, readonly Operation[]> {
+  const grouped = new Map<string, Operation[]>();
+  for (const operation of operations) {
+    const own = grouped.get(operation.source);
+    if (own === undefined) grouped.set(operation.source, [operation]);
+    else own.push(operation);
+  }
+  return grouped;
 }
 
 /** The labels of the session's last loop. */
@@ -90,7 +114,7 @@ const isLoop = (kind: string): boolean => kind === "loop" || kind === "command";
 /** Loops with their steps, oldest first, of operations in any order. */
 export function loopsOf(operations: readonly Operation[], most = keptLoops): readonly Loop[] {
   const order = operations.toSorted((a, b) => (a.startPosition < b.startPosition ? -1 : 1));
-  return order
+  const loops = order
     .filter(({ kind }) => isLoop(kind))
     .slice(-most)
     .map((operation): Loop => {
@@ -102,6 +126,8 @@ export function loopsOf(operations: readonly Operation[], most = keptLoops): rea
         one.loop === operation.loop;
       return { ...loopOfOperation(operation), steps: order.filter(isOwn).map(stepOfOperation) };
     });
+  const rounds = roundsOf(order).slice(-most);
+  return [...loops, ...rounds].toSorted((a, b) => (a.position < b.position ? -1 : 1)).slice(-most);
 }
 
 function appsOf(operations: readonly Operation[], session: string | null): ReadonlyMap<string, App> {
@@ -144,14 +170,16 @@ function foldRow(row: Row, event: TapedeckEvent): Row {
     case "session.gap":
       return { ...row, gaps: row.gaps + 1 };
     case "upstream.connected":
-    case "upstream.restored":
       return { ...row, status: "recording", lostSince: undefined };
+    case "upstream.restored":
+      // A session that was given up goes on.
+      return { ...row, status: "recording", lostSince: undefined, session: event.session ?? row.session };
     case "upstream.lost":
       return event.detail?.unheard === true
         ? { ...row, status: "lost", lostSince: timeOf(event) }
         : { ...row, status: row.status === "lost" ? "lost" : "waiting" };
     case "port.forwarded":
-      return withPort(row, event);
+      return { ...row, ports: withPort(row.ports, event) };
     case "app.started":
     case "app.exited":
       return withApp(row, event);
@@ -168,22 +196,18 @@ function withLabels(labels: Row["labels"], changed: Row["labels"] = {}): Row["la
 export function withoutOpen(loops: readonly Loop[], event: TapedeckEvent): readonly Loop[] {
   const isOpen = (one: Step) => one.endedAt === undefined;
   const ended = (one: Step) => ({ endedAt: Math.max(timeOf(event), one.startedAt), outcome: "unknown" as const });
-  return loops.map((loop) =>
-    isOpen(loop) && loop.session === event.session
-      ? {
-          ...loop,
-          ...ended(loop),
-          steps: loop.steps.map((step) => (isOpen(step) ? { ...step, ...ended(step) } : step)),
-        }
-      : loop,
-  );
+  return loops.map((loop) => {
+    if (!isOpen(loop) || loop.session !== event.session) return loop;
+    const steps = loop.steps.map((step) => (isOpen(step) ? { ...step, ...ended(step) } : step));
+    return loop.kind === "round" ? roundOf(steps, loop) : { ...loop, ...ended(loop), steps };
+  });
 }
 
-function withPort(row: Row, event: TapedeckEvent<"port.forwarded">): Row {
-  const { localPort, resourceName, portName } = event.detail ?? {};
-  if (localPort === undefined) return row;
+function withPort(ports: readonly Port[], { detail }: TapedeckEvent<"port.forwarded">): readonly Port[] {
+  const { localPort, resourceName, portName } = detail ?? {};
+  if (localPort === undefined) return ports;
   const port = { local: localPort, resource: resourceName || portName || "" };
-  return { ...row, ports: [...row.ports.filter(({ local }) => local !== localPort), port] };
+  return [...ports.filter(({ local }) => local !== localPort), port];
 }
 
 function withApp(row: Row, event: TapedeckEvent<"app.started" | "app.exited">): Row {
@@ -196,6 +220,7 @@ export function foldLoops(loops: readonly Loop[], event: TapedeckEvent, most = k
   const { operation, session = "" } = event;
   if (operation === undefined) return loops;
   if (isLoop(operation.kind)) return foldLoop(loops, event, most);
+  if (isOutsideLoops(operation)) return foldRounds(loops, event).slice(-most);
   const at = loops.findLastIndex(
     (one) => one.session === session && one.runner === operation.runner && one.loop === operation.loop,
   );
@@ -229,11 +254,18 @@ export function lastEnded({ loops }: Pick<Row, "loops">): Loop | undefined {
   return loops.findLast(({ endedAt }) => endedAt !== undefined);
 }
 
-/** A source fails from its first bad loop to its next good one, also while it tries again. */
-export function groupOf(row: Row): Group {
+/** For so long a failure is shown as one after its process has ended: about a working day. */
+export const failsAfterEndMs = 12 * 3_600_000;
+
+/**
+ * A source fails from its first bad loop to its next good one, also while it tries again. When its process ends, what
+ * failed is still broken: a command that ends with its failure, such as `vagrant up`, is the usual case.
+ */
+export function groupOf(row: Row, now: number): Group {
   if (row.status === "lost") return "lost";
   const judged = row.loops.findLast(({ outcome }) => outcome === "succeeded" || outcome === "failed");
-  if (row.session !== undefined && judged?.outcome === "failed") return "failing";
+  const isOld = row.session === undefined && now - (judged?.endedAt ?? 0) >= failsAfterEndMs;
+  if (judged?.outcome === "failed" && !isOld) return "failing";
   return currentLoop(row) !== undefined && currentLoop(row)?.endedAt === undefined ? "running" : "idle";
 }
 
@@ -264,7 +296,7 @@ export function placed(
 ): ReadonlyMap<string, PlacedStep> {
   return new Map(
     [...rows].map(([source, row]) => {
-      const wanted = groupOf(row);
+      const wanted = groupOf(row, now);
       const old = before.get(source);
       if (old === undefined) return [source, { group: wanted, wanted, since: now }];
       const since = old.wanted === wanted ? old.since : now;

@@ -17,7 +17,7 @@ export type Step = {
   readonly endPosition: string | undefined;
 };
 
-/** A dev loop, or a command of Vagrant, which is shown in the same way. */
+/** A dev loop, or a command of Vagrant or a round of steps outside of loops, which are shown in the same way. */
 export type Loop = Step & {
   readonly session: string;
   readonly runner: number;
@@ -33,6 +33,7 @@ export function lengthOf({ startedAt, endedAt }: Pick<Step, "startedAt" | "ended
 
 export function stepText({ kind, subject, instance }: Pick<Step, "kind" | "subject" | "instance">): string {
   if (kind === "command") return `vagrant ${subject}`;
+  if (kind === "round") return subject;
   const name = subject === "" ? instance : subject;
   return name === "" ? kind : `${kind} ${name}`;
 }
@@ -119,6 +120,7 @@ export function foldSteps(steps: readonly Step[], event: TapedeckEvent): readonl
   return open < 0 ? [...steps, endedBy(step, event)] : steps.with(open, endedBy(steps[open] ?? step, event));
 }
 
-function isSame(one: Step, other: Step): boolean {
+/** Whether both are the same work, which may be done again. */
+export function isSame(one: Step, other: Step): boolean {
   return one.kind === other.kind && one.subject === other.subject && one.instance === other.instance;
 }

@@ -1,6 +1,7 @@
 import { durationText } from "@tapedeck/client/lanes/format";
-import { criticalPath, ticksOf } from "@tapedeck/client/lanes/loop";
+import { ticksOf } from "@tapedeck/client/lanes/loop";
 import { lengthOf, type Step, stepText } from "@tapedeck/client/lanes/step";
+import { type Wait, waitedFor, waitsOf } from "@tapedeck/client/lanes/waits";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { outcomeWord, shownOutcome } from "./small.tsx";
 
@@ -24,7 +25,7 @@ export function Waterfall({ steps: given, from, to, now, selected, select }: Wat
   const [width, setWidth] = useState(0);
   // Channels report steps that follow at once in another order.
   const steps = given.toSorted((a, b) => a.startedAt - b.startedAt);
-  const path = criticalPath(steps, now);
+  const waits = waitsOf(steps, { from, to, now });
   const height = axisHeight + Math.max(1, steps.length) * rowHeight;
 
   useLayoutEffect(() => {
@@ -37,7 +38,7 @@ export function Waterfall({ steps: given, from, to, now, selected, select }: Wat
   }, []);
   useLayoutEffect(() => {
     const element = canvas.current;
-    if (element && width > 0) draw(element, { steps, from, to, now, selected, path, width, height });
+    if (element && width > 0) draw(element, { steps, from, to, now, selected, waits, width, height });
   });
 
   return (
@@ -68,7 +69,7 @@ export function Waterfall({ steps: given, from, to, now, selected, select }: Wat
               <td>{step.isCached ? "cached" : outcomeWord(shownOutcome(step))}</td>
               <td>{durationText(step.startedAt - from)}</td>
               <td>{durationText(lengthOf(step, now))}</td>
-              <td>{path.has(step) ? "yes" : "no"}</td>
+              <td>{waitedText(step, waits)}</td>
             </tr>
           ))}
         </tbody>
@@ -77,7 +78,12 @@ export function Waterfall({ steps: given, from, to, now, selected, select }: Wat
   );
 }
 
-type Drawn = WaterfallProps & { readonly path: ReadonlySet<Step>; readonly width: number; readonly height: number };
+function waitedText(step: Step, waits: readonly Wait[]): string {
+  const ms = waitedFor(step, waits);
+  return ms === 0 ? "no" : durationText(ms);
+}
+
+type Drawn = WaterfallProps & { readonly waits: readonly Wait[]; readonly width: number; readonly height: number };
 
 function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
   const { width, height, steps } = drawn;
@@ -121,9 +127,10 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
     const [left, right] = [x(step.startedAt), x(step.endedAt ?? drawn.now)];
     context.fillStyle = colour(step.isCached ? "cached" : barColours[shown]);
     context.fillRect(left, y + 6, Math.max(3, right - left), rowHeight - 12);
-    if (drawn.path.has(step)) {
-      context.fillStyle = colour("text");
-      context.fillRect(left, y + rowHeight - 5, Math.max(3, right - left), 2);
+    context.fillStyle = colour("text");
+    for (const wait of drawn.waits) {
+      if (wait.step !== step) continue;
+      context.fillRect(x(wait.from), y + rowHeight - 5, Math.max(1, x(wait.to) - x(wait.from)), 2);
     }
     context.font = font(400);
     context.fillStyle = colour("quiet");

@@ -1,10 +1,11 @@
 import { durationText, momentText } from "@tapedeck/client/lanes/format";
 import { barOf, failedLoop, headlineOf } from "@tapedeck/client/lanes/headline";
+import { firstFailure } from "@tapedeck/client/lanes/loop";
 import { currentLoop, type Group, groupOf, lastEnded, type Row } from "@tapedeck/client/lanes/now";
 import { type Loop, lengthOf, stepText } from "@tapedeck/client/lanes/step";
 import { useMemo, useRef } from "preact/hooks";
 import { tick } from "../data/tapedeck.ts";
-import { loopPath, sessionPath, sourcePath } from "../model/route.ts";
+import { comparePath, loopPath, sessionPath, sourcePath } from "../model/route.ts";
 import { useIsSeen } from "../parts/seen.ts";
 import { outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
 import { navigate } from "../router.ts";
@@ -35,7 +36,7 @@ function Drawn({ row, group, isChosen, hold }: NowRowProps) {
   const time = useIsSeen(box) ? tick.value : tick.peek();
   const headline = headlineOf(row, time);
   const current = currentLoop(row);
-  const failed = groupOf(row) === "failing" ? failedLoop(row) : undefined;
+  const failed = groupOf(row, time) === "failing" ? failedLoop(row) : undefined;
   const path = sourcePath(sourceName(row));
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the link inside takes the keyboard
@@ -60,7 +61,7 @@ function Drawn({ row, group, isChosen, hold }: NowRowProps) {
       {failed === undefined ? (
         <Ports row={row} />
       ) : (
-        <a class="why" href={pathOf(failed)}>
+        <a class="why" href={whyPath(failed)}>
           Why? <span aria-hidden="true">→</span>
         </a>
       )}
@@ -77,6 +78,13 @@ function sourceName({ name, upstream }: Row): string {
 
 export function pathOf(loop: Loop): string {
   return loop.kind === "loop" ? loopPath(loop) : sessionPath(loop.session, loop.endPosition ?? loop.position);
+}
+
+/** Where it is explained: a loop's own view, a command beside its last good one, and a round where its failure is. */
+function whyPath(failed: Loop): string {
+  if (failed.kind === "loop") return loopPath(failed);
+  if (failed.kind === "command") return comparePath(`${failed.session}@${failed.endPosition ?? failed.position}`);
+  return sessionPath(failed.session, firstFailure(failed.steps)?.endPosition ?? failed.position);
 }
 
 function Labels({ labels }: Pick<Row, "labels">) {

@@ -28,7 +28,7 @@ const shownLoops = 10;
 export function screenOf(now: Now, canvas: Canvas): readonly string[] {
   if (now.size === 0) return ["No sources yet. `tapedeck run skaffold dev` records a first one."];
   const rows = [...now.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
-  const byGroup = new Map(groups.map((group) => [group, rows.filter((row) => groupOf(row) === group)]));
+  const byGroup = new Map(groups.map((group) => [group, rows.filter((row) => groupOf(row, canvas.at) === group)]));
   const width = Math.min(28, Math.max(...rows.map(({ source }) => spokenSource(source).length)));
   const lines = groups.flatMap((group) => {
     const own = byGroup.get(group) ?? [];
@@ -57,7 +57,7 @@ function rowLines(row: Row, width: number, { columns, at }: Canvas): readonly st
   const first = beside(left, right, columns);
   const current = currentLoop(row);
   const isRoomy = columns >= width + 4 + barColumns;
-  if (current === undefined || groupOf(row) !== "running" || !isRoomy) return [first];
+  if (current === undefined || groupOf(row, at) !== "running" || !isRoomy) return [first];
   return [first, `${" ".repeat(width + 4)}${bar(row, current, at)}`];
 }
 
