@@ -77,7 +77,17 @@ export function operationKind(kind: string, field: string): string {
 export function listRequest(list: ListName, context: ListContext, asked: ListAsked): ListRequest {
   const { workspace } = context;
   const has = (field: FilterField) => (listFields[list] as readonly FilterField[]).includes(field);
-  const { filter, kinds = [], labels = {}, from, to, perSource = 0, limit = 0, page = "", at = context.at ?? "" } = asked;
+  const {
+    filter,
+    kinds = [],
+    labels = {},
+    from,
+    to,
+    perSource = 0,
+    limit = 0,
+    page = "",
+    at = context.at ?? "",
+  } = asked;
   const { sources, sessions } = placed(filter, context);
   return {
     workspace,
