@@ -4,7 +4,8 @@ import { readLanes } from "@tapedeck/client/lanes/read-lanes";
 import { apiAt } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
 import { CommandError } from "../../command-error.ts";
-import { type LanesView, lanesView } from "./view.ts";
+import type { LanesView } from "./lanes-view.ts";
+import { lanesView } from "./view.ts";
 
 export type WatchOptions = {
   readonly url?: string;

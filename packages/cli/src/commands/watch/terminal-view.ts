@@ -2,8 +2,8 @@ import { styleText } from "node:util";
 import { ageText } from "@tapedeck/client/lanes/format";
 import type { Now } from "@tapedeck/client/lanes/now";
 import type { createLogUpdate } from "log-update";
+import type { LanesView, Terminal } from "./lanes-view.ts";
 import { screenOf } from "./screen.ts";
-import type { LanesView, Terminal } from "./view.ts";
 
 /** The least time between two drawings for events; clocks keep running. */
 const leastMs = 100;

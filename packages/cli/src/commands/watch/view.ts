@@ -1,19 +1,5 @@
-import type { ReadStream, WriteStream } from "node:tty";
-import type { Now } from "@tapedeck/client/lanes/now";
+import type { LanesView, Terminal } from "./lanes-view.ts";
 import { changesOf } from "./screen.ts";
-
-export type LanesView = {
-  readonly show: (now: Now) => void;
-  readonly isConnected: (isOpen: boolean) => void;
-  readonly end: () => void;
-};
-
-export type Terminal = {
-  readonly out: WriteStream;
-  readonly keyboard: ReadStream;
-  /** Called for `q` and Ctrl-C. */
-  readonly quit: () => void;
-};
 
 /** A screen that is drawn anew in a terminal, lines in a pipe. */
 export async function lanesView(terminal: Terminal): Promise<LanesView> {
