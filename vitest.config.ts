@@ -25,14 +25,14 @@ export default defineConfig(({ mode }) => {
   const long = mode === "long" || mode === "cluster";
   const suites: Readonly<Record<string, readonly string[]>> = {
     long: ["**/*.{long,random}.test.ts", "test/faults/**/*.test.ts"],
-    cluster: ["test/cluster/**/*.test.ts"],
+    cluster: ["test/cluster/cluster.test.ts"],
   };
   return {
     test: {
       include: [...(suites[mode] ?? ["**/*.test.ts"])],
       exclude: [
         ...["**/node_modules/**", "**/.tapedeck/**", "**/gen/**"],
-        ...(mode === "cluster" ? [] : ["test/cluster/**"]),
+        ...(mode === "cluster" ? [] : ["test/cluster/cluster.test.ts"]),
         ...(long ? [] : ["**/*.long.test.ts", "test/faults/**"]),
       ],
       setupFiles: ["packages/shared/src/testing/property-tests.ts"],

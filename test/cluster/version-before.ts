@@ -3,24 +3,21 @@ import { mkdir, readdir, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { formatBefore } from "./format-before.ts";
 
 const run = promisify(execFile);
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The definitions of stored data: the messages of the log and the tables. */
-const stored = ["services/query/src/db/migrations", "proto/tapedeck/v1/log.proto", "packages/shared/src/log/batch.ts"];
-
 export type VersionBefore = { readonly folder: string; readonly commit: string };
 
 /**
- * The newest Tapedeck with another storage format, from its commit (or that of TAPEDECK_TEST_BEFORE), with the packages
+ * The newest Tapedeck that stores data in another format, from its commit (or that of TAPEDECK_TEST_BEFORE), with the packages
  * that are installed here. Rejects outside a git clone with history.
  */
 export async function versionBefore(folder: string): Promise<VersionBefore> {
-  const named = process.env.TAPEDECK_TEST_BEFORE;
-  const changed = (await git("log", "-1", "--format=%H", "--", ...stored)).trim();
-  const commit = (await git("rev-parse", "--short=10", named ?? `${changed}^`)).trim();
+  const named = process.env.TAPEDECK_TEST_BEFORE ?? (await formatBefore(root));
+  const commit = (await run("git", ["rev-parse", "--short=10", named], { cwd: root })).stdout.trim();
   await mkdir(folder, { recursive: true });
   await run("sh", ["-c", 'git archive "$1" | tar -x -C "$2"', "sh", commit, folder], { cwd: root });
   await installIn(folder);
@@ -39,8 +36,4 @@ async function installIn(folder: string): Promise<void> {
       await symlink(join(from, name), join(to, name));
   }
   for (const name of own) await run("cp", ["-a", join(from, name), join(to, name)]);
-}
-
-async function git(...args: readonly string[]): Promise<string> {
-  return (await run("git", [...args], { cwd: root })).stdout;
 }
