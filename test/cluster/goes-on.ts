@@ -20,7 +20,7 @@ import {
 import { Cluster } from "./cluster.ts";
 import type { Fault } from "./faults.ts";
 import { Load } from "./load.ts";
-import { longestDelivery, longestRecording, type Observed, type Span, tableOf } from "./observed.ts";
+import { judged, longestDelivery, longestRecording, type Observed, type Span, tableOf } from "./observed.ts";
 import { Prober } from "./prober.ts";
 import type { VersionBefore } from "./version-before.ts";
 
@@ -71,13 +71,17 @@ export async function goesOnThrough(faults: readonly Fault[], before?: VersionBe
   for (const { fake } of loads) await fake.end("kill");
   await Promise.all(playing);
 
-  console.log(tableOf(spans.map((span) => observedIn(span, recorded, socket, probers))));
+  const observed = spans.map((span) => observedIn(span, recorded, socket, probers));
+  console.log(tableOf(observed));
   const frames = loads.reduce((sum, { fake: { played } }) => sum + played.v1 + played.v2, 0);
   console.log(
     `cluster (${cpus().length} cores, ${new Date().toISOString().slice(0, 10)}): ${spans.length} faults, ${frames} frames said, ` +
       `${recorded.length} events in the log, ${socket.seen.length} seen over ${socket.connections()} sockets; ` +
       "nothing lost, nothing twice, in order, and the tables are those of the log",
   );
+  const { missed, notJudged } = judged(observed, cpus().length);
+  if (notJudged.length > 0) console.log(`times not judged, because the machine was busy: ${notJudged.join(", ")}`);
+  expect(missed).toEqual([]);
 }
 
 /** A laptop's `tapedeck record`, which pushes through HAProxy. */

@@ -39,6 +39,30 @@ export function longestDelivery(
   return Math.max(0, ...delays);
 }
 
+/** The goals of docs/cluster.md, in ms. Pages of events have none: they wait for NATS to elect a leader. */
+const goals = { recording: 10_000, state: 2_000 };
+
+/**
+ * The load average for each core up to which times are judged. A cluster and its test make up to 2.5 themselves, of which
+ * much is waiting for the disk.
+ */
+const judgedLoad = 3;
+
+export type Judgement = { readonly missed: readonly string[]; readonly notJudged: readonly string[] };
+
+/** Compares times with the goals. On a busy machine they say nothing about Tapedeck, so they are not judged. */
+export function judged(rows: readonly Observed[], cores: number): Judgement {
+  const isBusy = ({ load }: Observed) => load > judgedLoad * cores;
+  const missed = rows.flatMap((row) => {
+    if (isBusy(row)) return [];
+    const reached = { recording: row.recording, state: row.reads.state ?? 0 };
+    return (["recording", "state"] as const)
+      .filter((what) => reached[what] > goals[what])
+      .map((what) => `${row.name}: ${what} ${seconds(reached[what])}, the goal is ${seconds(goals[what])}`);
+  });
+  return { missed, notJudged: rows.filter(isBusy).map(({ name, load }) => `${name} (load ${load.toFixed(1)})`) };
+}
+
 /** Renders a Markdown table, times in seconds. */
 export function tableOf(rows: readonly Observed[]): string {
   const reads = Object.keys(rows[0]?.reads ?? {});
