@@ -3,8 +3,7 @@ import { stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { loadSecrets } from "@tapedeck/infra/local/secrets";
-import { silentLogger } from "@tapedeck/shared/service/logger";
-import { connectNats, type NatsSettings, natsHosts, natsSettings } from "@tapedeck/shared/service/nats";
+import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../command-error.ts";
@@ -12,6 +11,7 @@ import { checkDataFolder } from "../up/data-folder.ts";
 import { lockUp, runningUp } from "../up/lock.ts";
 import { databaseName, natsUser, ownerUrl } from "../up/own-servers.ts";
 import { startServers } from "../up/servers.ts";
+import { dialNats } from "./nats-here.ts";
 
 /** NATS and Postgres of a Tapedeck that does not run: those of a data folder, or those that the settings name. */
 export type StoppedMachine = AsyncDisposable & {
@@ -51,7 +51,7 @@ export async function openStoppedMachine(data: string, env: NodeJS.ProcessEnv = 
   // Without user and password: the client takes a port out of some passwords that stand in the address.
   const url = `nats://127.0.0.1:${servers.nats?.current().port}`;
   const own = { url, user: natsUser, password: secrets.natsPassword };
-  const nats = stack.adopt(await dial(named ?? own), (connection) => connection.close());
+  const nats = stack.adopt(await dialNats(named ?? own), (connection) => connection.close());
   if (named !== undefined) await refuseWriters(nats);
   const postgres = servers.postgres?.current();
   const databaseUrl =
@@ -66,15 +66,6 @@ function namedServers(env: NodeJS.ProcessEnv): { nats: NatsSettings | undefined;
   const read = settingsReader({ env, file: path === undefined ? undefined : loadSettingsFile(path) });
   const isNamed = read.string("nats.url", undefined) !== undefined;
   return { nats: isNamed ? natsSettings(read) : undefined, databaseUrl: read.string("postgres.url", undefined) };
-}
-
-async function dial(settings: NatsSettings): Promise<NatsConnection> {
-  try {
-    return await connectNats("cli", settings, silentLogger);
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new CommandError(`NATS at ${natsHosts(settings.url)} can't be reached (${why}).`, { cause });
-  }
 }
 
 /** A recorder holds a lease. On a NATS that is not ours, nothing else shows whether a Tapedeck runs on it. */

@@ -15,6 +15,10 @@ export const auditActions = [
   "session.erased",
   "tables.rebuilt",
   "log.backed-up",
+  "log.restored",
+  "log.epoch-renewed",
+  "sql-role.created",
+  "sql-role.dropped",
 ] as const;
 
 export type AuditAction = (typeof auditActions)[number];

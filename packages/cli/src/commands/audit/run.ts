@@ -24,5 +24,5 @@ function lineOf({ time, action, who, workspace, about }: AuditEntry): string {
     ([name, value]) => `${name}=${Array.isArray(value) ? value.join(",") : value}`,
   );
   const day = new Date(time).toLocaleString("sv-SE");
-  return plainLine([day, action.padEnd(16), workspace, who, ...more].join("  "));
+  return plainLine([day, action.padEnd(17), workspace, who, ...more].join("  "));
 }

@@ -15,11 +15,13 @@ import { connect, type NatsConnection } from "nats";
 import { expect, inject, it, onTestFinished, vi } from "vitest";
 import { bytesText } from "../../display/durations.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
+import { auditEntries } from "../../testing/audit.ts";
 import { startCli } from "../../testing/cli.ts";
 import { progressPipe, progressTerminal } from "../../testing/progress.ts";
 import { restore } from "./run.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
+const onThisMachine = expect.stringMatching(/^\S+ on this machine$/);
 const aToken = (name: string) => makeToken({ name, workspace: "acme", roles: ["viewer"], lifetimeMs: 3_600_000 });
 
 /** A folder whose settings name a NATS that `up` has not started. */
@@ -81,6 +83,10 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   expect(restored.out).toContain("restored 1 token;");
   expect(restored.out).toContain("1 token of the backup has been revoked since, and stays revoked");
   expect(await lastOf(connection)).toMatchObject({ lastSeq: 5, formerEpochs: [{ epoch, lastSeq: 5 }] });
+  const restoredAs = { who: onThisMachine, workspace: "-", action: "log.restored" };
+  const { epoch: now } = await lastOf(connection);
+  const about = { epoch: now, events: 5, kept: expect.stringContaining("replaced") };
+  expect(await auditEntries(connection)).toEqual([{ ...restoredAs, about }]);
   const names = (await tokens.list()).map(({ name }) => name);
   expect(names.sort()).toEqual(["kept", "lost"]);
 });
@@ -130,6 +136,8 @@ it("a log that lost its end goes on under new positions when it is said to", asy
     out: expect.stringContaining(`positions up to ${endPosition(epoch, 5)} remain valid`),
   });
   const now = await lastOf(connection);
+  const entry = { who: onThisMachine, workspace: "-", action: "log.epoch-renewed", about: { epoch: now.epoch } };
+  expect(await auditEntries(connection)).toEqual([entry]);
   expect(now).toMatchObject({ lastSeq: 5, formerEpochs: [{ epoch, lastSeq: 5 }] });
   await using ends = await openEnds(connection, { epoch: now.epoch });
   expect(await ends.lastSeq()).toBe(0);

@@ -8,6 +8,7 @@ import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
 import { counted } from "../../display/counted.ts";
+import { auditHere } from "../../maintain/audit-here.ts";
 import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
 import { forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
@@ -35,6 +36,8 @@ export async function restore(
   const { num_replicas = snapshot.config.num_replicas } = kept ?? {};
   const fitting = { ...snapshot, config: { ...snapshot.config, num_replicas } };
   const restored = await restoreLog(nats, fitting, withProgress(pieces(), progressTo));
+  const about = { epoch: restored.epoch, events: snapshot.state.messages, ...(kept?.folder && { kept: kept.folder }) };
+  await auditHere(nats, { action: "log.restored", about });
   await forgetEnds(nats);
   const forgotten = await forgetTables(nats, machine.databaseUrl);
   printResult(snapshot, restored);

@@ -3,8 +3,10 @@ import { loadSecrets } from "@tapedeck/infra/local/secrets";
 import { type Database, openDatabase } from "@tapedeck/query/for-cli/maintain";
 import { type ReaderLimits, readerLimits } from "@tapedeck/query/for-cli/settings";
 import { commandToStart } from "@tapedeck/shared/installation";
+import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import type { SettingsReader } from "@tapedeck/shared/service/settings";
 import { CommandError } from "../../command-error.ts";
+import { natsHere } from "../../maintain/nats-here.ts";
 import { settingsHere } from "../../maintain/settings-here.ts";
 import { type RunningUp, runningUp } from "../../up/lock.ts";
 import { ownerUrl } from "../../up/own-servers.ts";
@@ -12,6 +14,8 @@ import { ownerUrl } from "../../up/own-servers.ts";
 export type DatabaseHere = AsyncDisposable & {
   readonly database: Database;
   readonly limits: ReaderLimits;
+  /** Where this Tapedeck's audit log is. Undefined where the settings name a Postgres and no NATS. */
+  readonly nats: NatsSettings | undefined;
   /** Where a login reaches the database. */
   readonly urlOf: (login: string, password: string) => string;
 };
@@ -25,6 +29,7 @@ export async function openDatabaseHere(data: string, env: NodeJS.ProcessEnv): Pr
   const read = settingsHere(running, env);
   const limits = readerLimits(read);
   const url = await urlHere(running, read, data);
+  const nats = await natsHere(running, read, data);
   read.assertValid();
   await using stack = new AsyncDisposableStack();
   const database = stack.use(openDatabase({ url, connections: 2 }));
@@ -33,6 +38,7 @@ export async function openDatabaseHere(data: string, env: NodeJS.ProcessEnv): Pr
   return {
     database,
     limits,
+    nats,
     urlOf: (login, password) =>
       url.replace(userPart, `$1${encodeURIComponent(login)}:${encodeURIComponent(password)}@`),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

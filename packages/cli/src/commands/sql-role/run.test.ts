@@ -6,25 +6,31 @@ import { migrate } from "@tapedeck/query/db/migrate";
 import { openDatabase } from "@tapedeck/query/for-cli/maintain";
 import { endOf } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { connect } from "nats";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { auditEntries } from "../../testing/audit.ts";
 import { startCli } from "../../testing/cli.ts";
 
 const stack = new AsyncDisposableStack();
 afterAll(() => stack.disposeAsync());
 let cwd: string;
 let url: string;
+let nats: TestNats;
 
-/** A folder without a Tapedeck, and a Postgres that its settings name. */
+/** A folder without a Tapedeck, and a Postgres and a NATS that its settings name. */
 beforeAll(async () => {
   cwd = await mkdtemp(join(inject("serversFolder"), "sql-roles-"));
   ({ url } = stack.use(await freshDatabase()));
+  nats = stack.use(await startTestNats());
   const database = stack.use(openDatabase({ url, connections: 3 }));
   await migrate(database);
   await letReadersIn(database);
 });
 
 async function sqlRole(args: readonly string[], more: Record<string, string> = {}) {
-  await using cli = startCli(["sql-role", ...args], { cwd, env: { TAPEDECK_POSTGRES_URL: url, ...more } });
+  const named = { TAPEDECK_POSTGRES_URL: url, TAPEDECK_NATS_URL: nats.url };
+  await using cli = startCli(["sql-role", ...args], { cwd, env: { ...named, ...more } });
   const code = await cli.ended;
   return { code, out: cli.stdout(), err: cli.stderr() };
 }
@@ -50,6 +56,29 @@ it("a login that is made reads its workspace, is written once, listed without it
   expect(await sqlRole(["drop", login])).toMatchObject({ code: 0, out: `dropped ${login} (workspace acme)\n` });
   const none = `tapedeck: there is no workspace login ${login}: see \`tapedeck sql-role list\`.\n`;
   expect(await sqlRole(["drop", login])).toEqual({ code: 1, out: "", err: none });
+});
+
+it("logins that are made and dropped are in the audit log, without their passwords", async () => {
+  const { login, password } = JSON.parse((await sqlRole(["create", "--workspace", "initech", "--json"])).out);
+  await sqlRole(["drop", login]);
+  const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
+  const entries = (await auditEntries(connection)).filter(({ workspace }) => workspace === "initech");
+  const entry = { who: expect.stringMatching(/^\S+ on this machine$/), workspace: "initech", about: { login } };
+  expect(entries).toEqual([
+    { ...entry, action: "sql-role.created" },
+    { ...entry, action: "sql-role.dropped" },
+  ]);
+  expect(JSON.stringify(entries)).not.toContain(password);
+});
+
+it.each([
+  ["no NATS is named", "", /the settings name no NATS \(nats.url\)/],
+  ["NATS is away", "127.0.0.1:1", /NATS at 127.0.0.1:1 can't be reached/],
+])("a login is made where %s, and it is said that the audit log lacks it", async (_what, at, reason) => {
+  const made = await sqlRole(["create", "--workspace", "acme", "--quiet"], { TAPEDECK_NATS_URL: at });
+  expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^postgres/) });
+  expect(made.err).toMatch(reason);
+  expect(await sqlRole(["drop", new URL(made.out).username])).toMatchObject({ code: 0, err: "" });
 });
 
 it("a login is made also before there are tables, and for what is recorded without a remark", async () => {
