@@ -15,8 +15,8 @@ export type EncryptedServers = AsyncDisposable & {
   readonly database: (ca?: string) => string;
   /** The certificate of query and ingest. */
   readonly services: TestCertificate;
-  /** Gives all of them another certificate from the same authority, as an operator does. */
-  renew(): Promise<void>;
+  /** Gives all of them another certificate, of the same authority or another one, as an operator does. */
+  renew(by?: TestAuthority): Promise<void>;
 };
 
 export async function startEncryptedServers(): Promise<EncryptedServers> {
@@ -44,18 +44,22 @@ export async function startEncryptedServers(): Promise<EncryptedServers> {
       url.search = new URLSearchParams({ sslmode: "verify-full", sslrootcert: ca }).toString();
       return url.href;
     },
-    async renew() {
-      await authority.issue(folder, "services");
-      await authority.issue(folder, "nats");
+    async renew(by = authority) {
+      await by.issue(folder, "services");
+      await by.issue(folder, "nats");
       nats.reload();
-      await certify(postgres, dataDir, await authority.issue(folder, "postgres"));
+      await certify(postgres, dataDir, await by.issue(folder, "postgres"));
     },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }
 
 /** Postgres reads a key only from a file of its own user, and rereads renewed files when it reloads. */
-async function certify(postgres: Postgres, dataDir: string, { certFile, keyFile }: TestCertificate): Promise<void> {
+export async function certify(
+  postgres: Pick<Postgres, "url">,
+  dataDir: string,
+  { certFile, keyFile }: Pick<TestCertificate, "certFile" | "keyFile">,
+): Promise<void> {
   const { uid, gid } = await stat(dataDir);
   for (const [from, name] of [
     [certFile, "server.crt"],

@@ -1,7 +1,5 @@
 import { X509Certificate } from "node:crypto";
-import { once } from "node:events";
 import { join } from "node:path";
-import { connect as connectTls, type TLSSocket } from "node:tls";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { until } from "@tapedeck/shared/testing/until";
@@ -9,19 +7,12 @@ import { connect } from "nats";
 import { afterAll, expect, it } from "vitest";
 import { startStack } from "../stack/stack.ts";
 import { startEncryptedServers } from "./encrypted-servers.ts";
+import { shownCertificate } from "./shown-certificate.ts";
 
 const cleanup = new AsyncDisposableStack();
 afterAll(() => cleanup.disposeAsync());
 
-/** The certificate that a listener presents to new connections. */
-async function shown(address: string): Promise<string | undefined> {
-  const [host = "", port = ""] = address.split(":");
-  const socket: TLSSocket = connectTls({ host, port: Number(port), rejectUnauthorized: false, ALPNProtocols: ["h2"] });
-  await once(socket, "secureConnect");
-  const print = socket.getPeerX509Certificate()?.fingerprint256;
-  socket.destroy();
-  return print;
-}
+const fingerprint = async (address: string) => (await shownCertificate(address)).fingerprint256;
 
 it("renewed certificates are used without a restart of any service, and recording goes on", async () => {
   const servers = cleanup.use(await startEncryptedServers());
@@ -49,11 +40,11 @@ it("renewed certificates are used without a restart of any service, and recordin
   await stack.recorded({ v1: 5 });
   const addresses = [stack.parts.query.addresses.grpc, stack.parts.ingest.addresses.grpc];
   const before = new X509Certificate(services.cert).fingerprint256;
-  expect(await Promise.all(addresses.map(shown))).toEqual([before, before]);
+  expect(await Promise.all(addresses.map(fingerprint))).toEqual([before, before]);
 
   await servers.renew();
   // Services check for renewed files once a minute.
-  const areNew = async () => (await Promise.all(addresses.map(shown))).every((print) => print !== before);
+  const areNew = async () => (await Promise.all(addresses.map(fingerprint))).every((print) => print !== before);
   await until(areNew, { message: "query and ingest to show the renewed certificate", deadlineMs: 120_000 });
   // Forces all services to reconnect to NATS and Postgres.
   await nats.restart();
