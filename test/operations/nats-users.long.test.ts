@@ -6,7 +6,7 @@ import { startSeededStack } from "../stack/seeded-stack.ts";
 import { workspaceScenario } from "../stack/two-workspaces.ts";
 import { loginOf, startNatsWithUsers, violations } from "./nats-users.ts";
 
-it("the command line makes tokens, restores and begins a new epoch as its own user", async () => {
+it("the command line makes tokens, backs up, restores and begins a new epoch as its own user", async () => {
   await using nats = await startNatsWithUsers();
   const cwd = await mkdtemp(join(inject("serversFolder"), "users-"));
   const tapedeck = async (...args: string[]) => {
@@ -25,6 +25,7 @@ it("the command line makes tokens, restores and begins a new epoch as its own us
   expect(restored).toMatchObject({ code: 0, said: expect.stringContaining("the log continues as epoch") });
   expect(await tapedeck("restore", "kept", "--replace", ...here)).toMatchObject({ code: 0 });
   expect(await tapedeck("new-epoch", "--yes", ...here)).toMatchObject({ code: 0 });
+  expect(await tapedeck("backup", "again", ...here)).toMatchObject({ code: 0 });
   expect(await tapedeck("token", "create", "--name", "operator", "--role", "viewer", ...here)).toMatchObject({
     code: 0,
   });

@@ -7,7 +7,7 @@ import { silentLogger } from "@tapedeck/shared/service/logger";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken, type Role } from "@tapedeck/shared/tokens/token";
 import { connect } from "nats";
-import { gatewayEnv, type Stack, startStack } from "../stack/stack.ts";
+import { gatewayEnv, type Stack, type StackServers, startStack } from "../stack/stack.ts";
 
 /** A shard as in the setting `shards`. */
 export type ShardSetting = { readonly workspaces?: readonly string[]; readonly newWorkspaces?: boolean };
@@ -28,9 +28,13 @@ export type TwoShards = AsyncDisposable & {
 
 const withTokens = { TAPEDECK_AUTH: "tokens", TAPEDECK_LIMITS_REQUESTS_PER_SECOND: "100000" };
 
-export async function startTwoShards(setting: ShardSetting): Promise<TwoShards> {
+/** `servers`: those with data; by default each shard has new ones. */
+export async function startTwoShards(
+  setting: ShardSetting,
+  servers?: Readonly<Record<"home" | "two", StackServers>>,
+): Promise<TwoShards> {
   await using cleanup = new AsyncDisposableStack();
-  const two = cleanup.use(await startStack({}));
+  const two = cleanup.use(await startStack({ ...(servers && { servers: servers.two }) }));
   const shardAt = (name: string, more: ShardSetting) => {
     const { nats, query, ingest } = two.parts;
     const addresses = { query: query.addresses.grpc, ingest: ingest.addresses.grpc };
@@ -40,7 +44,12 @@ export async function startTwoShards(setting: ShardSetting): Promise<TwoShards> 
     ...withTokens,
     TAPEDECK_SHARDS: JSON.stringify(shards.map(({ name, ...more }) => shardAt(name, more))),
   });
-  const home = cleanup.use(await startStack({ env: settings([{ name: "two", ...setting }]) }));
+  const home = cleanup.use(
+    await startStack({
+      env: settings([{ name: "two", ...setting }]),
+      ...(servers && { servers: servers.home }),
+    }),
+  );
   const connected = async (stack: Stack) =>
     cleanup.adopt(await connect({ servers: stack.parts.nats.url }), (nc) => nc.close());
   const [atHome, atTwo] = [await connected(home), await connected(two)];

@@ -17,14 +17,19 @@ export type ThisMachine = AsyncDisposable & {
   readonly databaseUrl: string;
 };
 
+export function noServerOn(data: string): CommandError {
+  const start = commandToStart();
+  return new CommandError(
+    `no Tapedeck server runs on ${data}: start it with \`${start}\`, or give its data folder (--data).`,
+  );
+}
+
 /** @throws CommandError when no Tapedeck runs there, or one with external servers */
 export async function openThisMachine(data: string): Promise<ThisMachine> {
   const dataDir = resolve(data);
   const running = await runningUp(dataDir);
   if (running?.addresses.http === undefined) {
-    throw new CommandError(
-      `no Tapedeck server runs on ${data}: start it with \`${commandToStart()}\`, or give its data folder (--data).`,
-    );
+    throw noServerOn(data);
   }
   const { nats: natsAddress, postgres } = running.addresses;
   if (natsAddress === undefined || postgres === undefined) {

@@ -41,7 +41,7 @@ export function shardedApis(all: readonly [home: GatewayApis, ...GatewayApis[]],
       rebuild: async (context) => rebuildInTurn(await home.maintain.rebuild(context), all.slice(1), context),
       async backUp() {
         throw invalidArgument(
-          "this Tapedeck has several shards, and a backup of one is none of all: back up each at its own NATS, see docs/scale.md",
+          "this Tapedeck has several shards, and a backup of one is none of all: back up each at its own NATS, see docs/operations.md",
         );
       },
     },

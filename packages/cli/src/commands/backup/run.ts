@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { backUpLog } from "@tapedeck/shared/log/backup";
 import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../../command-error.ts";
@@ -5,14 +6,17 @@ import { counted } from "../../display/counted.ts";
 import { bytesText } from "../../display/durations.ts";
 import { auditHere } from "../../maintain/audit-here.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
+import { dialNats, natsHere } from "../../maintain/nats-here.ts";
 import { type BackupEnd, remoteMaintenance } from "../../maintain/remote.ts";
-import { openThisMachine } from "../../maintain/this-machine.ts";
+import { settingsHere } from "../../maintain/settings-here.ts";
+import { noServerOn } from "../../maintain/this-machine.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
+import { runningUp } from "../../up/lock.ts";
 
 export type BackupOptions = { readonly data: string; readonly url?: string; readonly here?: boolean };
 
-/** Copies the log of this machine's Tapedeck, or of another one by its gateway. A backup that fails leaves no files. */
+/** Copies the log of this machine's Tapedeck, of a NATS that the settings name, or of another Tapedeck by its gateway. A backup that fails leaves no files. */
 export async function backUp(folder: string, options: BackupOptions, progressTo: ProgressTo = {}): Promise<void> {
   const { data, url } = options;
   const make: MakeBackup = announceTapedeck("backup", options)
@@ -38,12 +42,17 @@ export async function backUp(folder: string, options: BackupOptions, progressTo:
 type Take = (piece: Uint8Array) => Promise<void>;
 type MakeBackup = (take: Take, signal: AbortSignal) => Promise<BackupEnd>;
 
+/** At the NATS that `up` runs on a data folder, or at the one that the settings name, such as a shard's. */
 async function backUpHere(data: string, take: Take, signal: AbortSignal): Promise<BackupEnd> {
-  await using machine = await openThisMachine(data);
+  const running = await runningUp(resolve(data));
+  const settings = await natsHere(running, settingsHere(running, process.env), data);
+  if (settings === undefined) throw noServerOn(data);
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.adopt(await dialNats(settings), (connection) => connection.close());
   signal.throwIfAborted();
-  await auditHere(machine.nats, { action: "log.backed-up", about: {} });
+  await auditHere(nats, { action: "log.backed-up", about: {} });
   // NATS may check a long stream for a minute before it sends something.
-  signal.addEventListener("abort", () => void machine.nats.close());
-  const snapshot = await backUpLog(machine.nats, take);
-  return { snapshot, tokens: backupOf(await (await openTokenStore(machine.nats)).read()) };
+  signal.addEventListener("abort", () => void nats.close());
+  const snapshot = await backUpLog(nats, take);
+  return { snapshot, tokens: backupOf(await (await openTokenStore(nats)).read()) };
 }
