@@ -28,7 +28,19 @@ export type Selector = { readonly metric: string; readonly labels: readonly stri
 
 const words = /[a-zA-Z_]\w*/g;
 /** The PromQL words in the alerts. Any other word is a metric. */
-const promQl = new Set(["sum", "by", "min", "max", "unless", "offset", "increase", "delta", "min_over_time", "time"]);
+const promQl = new Set([
+  "sum",
+  "by",
+  "min",
+  "max",
+  "unless",
+  "or",
+  "offset",
+  "increase",
+  "delta",
+  "min_over_time",
+  "time",
+]);
 
 /** Returns the metrics that an expression selects, each with the labels that it names with them. */
 export function selectorsIn(expression: string): readonly Selector[] {

@@ -36,6 +36,8 @@ it("another services' key takes effect with a restart, and the old one gets nowh
   await using gateway = await startGateway(readConfig({ env: left }), silentLogger);
   const http = gateway.addresses.http ?? "";
   expect(await statusOf(http)).toBe(500);
+  const metrics = await (await fetch(`http://${http}/metrics`)).text();
+  expect(metrics).toMatch(/^tapedeck_gateway_errors_total\{api="api",code="internal".*\} 1$/m);
   const { ready, checks } = (await (await fetch(`http://${http}/readyz`)).json()) as {
     ready: boolean;
     checks: Record<string, string>;

@@ -17,6 +17,9 @@ declare module "vitest" {
   }
 }
 
+/** Connection string of a Postgres to test with instead of npm's, such as one of another version: a superuser's. */
+const givenPostgres = process.env.TAPEDECK_TEST_POSTGRES;
+
 /**
  * Vitest's global set-up: one real Postgres for the whole run, in which test files make databases of their own, and the
  * nats-server that each test file starts for itself (the stream's name is fixed, so sharing one would mix their logs).
@@ -27,15 +30,17 @@ export default async ({ provide }: TestProject): Promise<() => Promise<void>> =>
   await chmod(folder, 0o711); // started by root, Postgres runs as another user
   const [natsServer, postgres] = await Promise.all([
     findNatsServer({ bin, log: console.log }),
-    startPostgres({ dataDir: join(folder, "postgres"), port: 0, persistent: false, fsync: false }),
+    givenPostgres === undefined
+      ? startPostgres({ dataDir: join(folder, "postgres"), port: 0, persistent: false, fsync: false })
+      : undefined,
   ]);
   provide("natsServer", natsServer);
   provide("serversFolder", folder);
-  provide("postgres", postgres.url("postgres"));
+  provide("postgres", givenPostgres ?? postgres?.url("postgres") ?? "");
   return async () => {
     // A worker that was killed could not stop its own.
     const left = (await readdir(folder)).filter((name) => name.startsWith("nats-"));
-    await Promise.all([postgres.stop(), ...left.map((name) => stopLeftNatsServer(join(folder, name)))]);
+    await Promise.all([postgres?.stop(), ...left.map((name) => stopLeftNatsServer(join(folder, name)))]);
     await rm(folder, { recursive: true, force: true });
   };
 };
