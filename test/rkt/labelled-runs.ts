@@ -13,6 +13,30 @@ export type LabelledRun = {
   readonly started?: false;
 };
 
+/** A failure as a person reads it from the polls: the pod, its app, and the code with which the app ended. */
+export type LabelledFailure = readonly [pod: string, app: string, code: string];
+
+/** By recording, in the order of their ends, which two of one poll share: then in that of the pod's list. */
+export const labelledFailures: Readonly<Record<string, readonly LabelledFailure[]>> = {
+  "01-full-lifecycle": [["c6e2-ed83", "batch", "7"]],
+  "02-fast-and-skipped-states": [
+    ["7ca2-548a", "batch", "3"],
+    ["1a1e-6ece", "worker", "15"],
+  ],
+  "03-prepare-aborted": [],
+  "05-app-exit-codes": [
+    ["3074-6b6c", "fails", "42"],
+    // Killed by SIGTERM.
+    ["3074-6b6c", "victim", "15"],
+    ["a1c8-5666", "worker", "203"],
+  ],
+  "06-filters": [],
+  "07-errors": [],
+  "10-blocking-start": [],
+  "11-image-cache": [],
+  "14-false-aborted-prepare": [["34ef-5236", "batch", "4"]],
+};
+
 /**
  * By recording, in the order of the ids. Pods without an attempt to run them, and pods that no poll saw, have no run;
  * pods that existed when the recording began have one only once they end.

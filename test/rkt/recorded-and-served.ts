@@ -8,7 +8,7 @@ import { errorsWithObservations } from "./errors-recording.ts";
 import { expectEvents, kindOf, lineOf, rktKinds } from "./events.ts";
 import { exceptions } from "./exceptions.ts";
 import { kinds, type RktHost, settled, startRktHost } from "./host.ts";
-import { labelledRuns } from "./labelled-runs.ts";
+import { labelledFailures, labelledRuns } from "./labelled-runs.ts";
 import { answersNow, type PositionedAnswer } from "./positioned-answers.ts";
 import { answerOf, stepsOf } from "./steps.ts";
 import { ask, expectRuns } from "./tables.ts";
@@ -134,6 +134,18 @@ function testsOf(name: string, scenario: Scenario): void {
         ...{ ...run, outcome, gone, failedApps, started },
       })),
     );
+  });
+
+  it("has the failures that a person reads from the recording", async () => {
+    await stack.caughtUp();
+    const rows = await ask(
+      stack.database,
+      `select phase, left(pod, 4) || '-' || right(pod, 4) as pod, app, error_code as code, failed_at is not null as dated
+       from tapedeck.failures, lateral (select split_part(subject, '/', 1) as pod, split_part(subject, '/', 2) as app) of
+       order by failed_at, position`,
+    );
+    const labelled = labelledFailures[name];
+    expect(rows).toEqual(labelled?.map(([pod, app, code]) => ({ phase: "app", pod, app, code, dated: true })));
   });
 
   if (name === "01-full-lifecycle")

@@ -13,10 +13,10 @@ export async function expectLabels(database: string, labelled: LabelledRecording
       labelled.red.map(({ green = null, redMs = null, failed }) => ({ failed, green, redMs })),
     );
     expect(await ask(failures)).toEqual(failureRows(labelled));
-    if (labelled.artifacts !== undefined) {
-      expect(await ask(slowest)).toEqual(slowestRows(labelled.artifacts));
-      expect(await ask(flaky)).toEqual(flakyRows(labelled.artifacts));
-    }
+    const { artifacts = {}, waits } = labelled;
+    expect(await ask(slowest)).toEqual(slowestRows(artifacts));
+    expect(await ask(flaky)).toEqual(flakyRows(artifacts));
+    if (waits !== undefined) expect((await ask(waited)).map((row) => waitsOf(row as WaitedRow))).toEqual(waits);
   } finally {
     await client.end();
   }
@@ -38,6 +38,21 @@ function loopRow({ outcome, waited, cause = ["", "", ""], overtaken }: LabelledL
     ...Object.fromEntries(phases.map((name) => [name, waited === undefined ? null : (times[name] ?? 0)])),
     ...{ phase, subject, code, overtaken: overtaken ?? false },
   };
+}
+
+const waited = "select waits from tapedeck.loop_times where source = $1 order by runner, loop";
+
+type WaitedRow = { readonly waits: readonly Wait[] };
+type Wait = Readonly<Record<"phase" | "subject", string>> & Readonly<Record<"from_ms" | "to_ms", number>>;
+
+/** As the labels have them. */
+function waitsOf({ waits }: WaitedRow): readonly string[] {
+  return waits.map(({ phase, subject, from_ms, to_ms }, index) => {
+    // An image is named with its tag.
+    const [name = ""] = subject.split(":");
+    expect(from_ms).toBe(index === 0 ? 0 : waits[index - 1]?.to_ms);
+    return [phase, ...(name === "" ? [] : [name]), to_ms].join(" ");
+  });
 }
 
 const red = `select (select loop from tapedeck.loop_times where id = loop_id) as failed,
@@ -63,8 +78,17 @@ const slowest = `select artifact, builds::int, built_ms::int as "builtMs", p50_m
 function slowestRows(artifacts: Artifacts) {
   return sorted(artifacts).map(([artifact, { builtMs, percentiles }]) => ({
     ...{ artifact, builds: builtMs.length, builtMs: builtMs.reduce((all, ms) => all + ms, 0) },
-    ...percentiles,
+    p50: percentiles?.p50 ?? expect.closeTo(percentile(0.5, builtMs), 6),
+    p90: percentiles?.p90 ?? expect.closeTo(percentile(0.9, builtMs), 6),
   }));
+}
+
+/** Between the two nearest in their order, as far as the part lies between them. */
+function percentile(part: number, values: readonly number[]): number {
+  const ordered = values.toSorted((a, b) => a - b);
+  const place = part * (ordered.length - 1);
+  const [below = 0, above = below] = ordered.slice(Math.floor(place));
+  return below + (above - below) * (place - Math.floor(place));
 }
 
 const flaky = `select artifact, builds::int, failed::int, flakes::int

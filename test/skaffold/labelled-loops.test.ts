@@ -35,7 +35,7 @@ it("the experiments on the server have the loops, causes and red times that a pe
       cleanup.use(await startFakeSkaffold({ recording: loadRecording(join(recordings, name)) })),
     ),
   );
-  const skaffold = fakes.map(({ address }, index) => ({ address, developer: `d${index}` }));
+  const skaffold = fakes.map(({ address }, index) => ({ address, developer: `d${index}`, project: `p${index}` }));
   const stack = cleanup.use(await startStack({ skaffold }));
   const started = async (kind: string) => {
     const { body } = await stack.httpCall("GET", `/api/v1/events?after=start&limit=1000&kind=${kind}`);
@@ -49,7 +49,7 @@ it("the experiments on the server have the loops, causes and red times that a pe
   await until(() => started("session.ended"), { message: "all sessions to end" });
   await stack.caughtUp();
   for (const [index, [name, labelled]] of experiments.entries()) {
-    await expectLabels(stack.database, labelled, `default/d${index}/shop/skaffold`).catch((error: unknown) => {
+    await expectLabels(stack.database, labelled, `default/d${index}/p${index}/skaffold`).catch((error: unknown) => {
       throw new Error(name, { cause: error });
     });
   }

@@ -20,7 +20,8 @@ export type LabelledArtifact = {
   /** How many of them failed, and how many of these failures the next build did not repeat. */
   readonly failed?: number;
   readonly flakes?: number;
-  readonly percentiles: { readonly p50: number; readonly p90: number };
+  /** Absent: they are worked out from builtMs. */
+  readonly percentiles?: { readonly p50: number; readonly p90: number };
 };
 
 export type LabelledRecording = {
@@ -28,8 +29,13 @@ export type LabelledRecording = {
   readonly red: readonly LabelledRed[];
   /** Failures outside of loops: phase, subject, error code. */
   readonly failedAlone?: readonly (readonly [phase: string, subject: string, code: string])[];
-  /** By name; absent: not labelled. */
+  /** By name; absent: nothing was built. */
   readonly artifacts?: Readonly<Record<string, LabelledArtifact>>;
+  /**
+   * Of each loop: what it waited for at each moment, with the whole millisecond of its end. Each wait begins where the one
+   * before ends. Absent: not labelled.
+   */
+  readonly waits?: readonly (readonly string[])[];
 };
 
 const ready = (waited: NonNullable<LabelledLoop["waited"]>): LabelledLoop => ({ outcome: "succeeded", waited });
@@ -46,7 +52,10 @@ const noDevLoop: LabelledRecording = { loops: [], red: [] };
  * written down with its whole milliseconds since the loop's "In Progress"; a phase is the difference between its two
  * messages. A status check runs inside its deploy, whose time is the rest. Builds are sequential here, so all of them
  * count. The rest of the loop is "other". The loops of 15-* are all alike, and without v2 no message reports rendering:
- * a script whose only input was that list did the subtractions for them.
+ * a script whose only input was that list did the subtractions for them, and for the builds of artifacts.
+ *
+ * The waits were read from the same list: a message "In Progress" begins a wait, the next message about the same step ends
+ * it, and moments in between are "other". What begins and ends in the same millisecond is left out.
  */
 export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
   "01-dev-success-3-artifacts-5-iterations": {
@@ -64,11 +73,23 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       api: { builtMs: [36, 47], percentiles: { p50: 41.5, p90: 45.9 } },
       worker: { builtMs: [39, 56], percentiles: { p50: 47.5, p90: 54.3 } },
     },
+    waits: [
+      ["other 2", "build worker 41", "build web 79", "build api 116", "render 118", "deploy 176", "other 177"],
+      ["build web 53", "other 55", "render 57", "deploy 122"],
+      ["other 1", "build worker 57", "build api 105", "other 107", "render 109", "deploy 177"],
+      ["render 1", "deploy 62"],
+      ["other 3", "build web 56", "other 58", "render 60", "deploy 141"],
+    ],
   },
   "03-first-build-fails-process-exits": {
     // The builds of web and api fail, too, because Skaffold ends them.
     loops: [failed(["build", "worker", "BUILD_UNKNOWN"], { build: 447, other: 3 })],
     red: [{ failed: 1 }],
+    artifacts: {
+      worker: { builtMs: [446], failed: 1 },
+      web: { builtMs: [0], failed: 1 },
+      api: { builtMs: [0], failed: 1 },
+    },
   },
   "04-deploy-failure-then-recovery": {
     loops: [
@@ -79,10 +100,27 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       failed(["render", "", "UNKNOWN_ERROR"], {}),
     ],
     red: [{ failed: 2, green: 3, redMs: 1_859 }, { failed: 4 }],
+    artifacts: { worker: { builtMs: [47] }, api: { builtMs: [53] }, web: { builtMs: [49, 41, 52] } },
+    waits: [
+      [
+        "other 1",
+        "build worker 49",
+        "build api 102",
+        "build web 151",
+        "other 152",
+        "render 153",
+        "deploy 221",
+        "other 224",
+      ],
+      ["other 1", "build web 42", "other 44", "render 45", "other 46", "deploy 106"],
+      ["build web 53", "other 54", "render 56", "deploy 132"],
+      [],
+    ],
   },
   "04b-first-deploy-fails-process-exits": {
     loops: [failed(["deploy", "", "DEPLOY_KUBECTL_USER_ERR"], { build: 126, render: 1, deploy: 57, other: 2 })],
     red: [{ failed: 1 }],
+    artifacts: { worker: { builtMs: [44] }, web: { builtMs: [41] }, api: { builtMs: [39] } },
   },
   "05-control-api-auto-off": {
     loops: [
@@ -98,6 +136,18 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 36, render: 2, deploy: 59, other: 1 }),
     ],
     red: [],
+    artifacts: { worker: { builtMs: [43] }, web: { builtMs: [57, 55, 36] }, api: { builtMs: [55, 59, 43, 41] } },
+    waits: [
+      ["other 2", "build worker 45", "build web 103", "build api 159", "render 164", "deploy 242", "other 244"],
+      ["build web 55", "other 58"],
+      ["render 1", "other 2", "deploy 76"],
+      ["build api 60", "other 62"],
+      ["render 1", "deploy 73"],
+      ["other 2", "build api 45", "other 47", "render 52", "deploy 123"],
+      ["build api 41", "other 42"],
+      ["render 1", "deploy 88"],
+      ["build web 36", "other 37", "render 39", "deploy 98"],
+    ],
   },
   "07-two-processes-same-port/process-a": {
     loops: [
@@ -105,6 +155,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 48, render: 2, deploy: 88, other: 3 }),
     ],
     red: [],
+    artifacts: { worker: { builtMs: [45] }, web: { builtMs: [44, 48] }, api: { builtMs: [44] } },
   },
   "07-two-processes-same-port/process-b": {
     loops: [
@@ -113,6 +164,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ render: 1, deploy: 72, other: 3 }),
     ],
     red: [],
+    artifacts: { api: { builtMs: [54] } },
   },
   // Its port was taken: it printed only to its console, and ended.
   "07-two-processes-same-port/process-c-collides-while-a-runs": noDevLoop,
@@ -122,18 +174,22 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 41, render: 1, deploy: 62, other: 2 }),
     ],
     red: [],
+    artifacts: { worker: { builtMs: [37] }, web: { builtMs: [35, 40] }, api: { builtMs: [35] } },
   },
   "08b-handle-crash-v1-devloop-failed-without-err": {
     loops: [ready({ build: 135, render: 1, deploy: 70, other: 7 })],
     red: [],
+    artifacts: { worker: { builtMs: [52] }, api: { builtMs: [39] }, web: { builtMs: [43] } },
   },
   "08c-handle-crash-v2-status-check-after-auto-toggle": {
     loops: [ready({ build: 120, render: 1, deploy: 89, other: 6 })],
     red: [],
+    artifacts: { worker: { builtMs: [42] }, web: { builtMs: [39] }, api: { builtMs: [38] } },
   },
   "09-error-responses": {
     loops: [ready({ build: 123, render: 4, deploy: 84, other: 5 })],
     red: [],
+    artifacts: { worker: { builtMs: [42] }, web: { builtMs: [41] }, api: { builtMs: [39] } },
   },
   "10-status-check-port-forward-sync-app-logs": {
     loops: [
@@ -150,6 +206,26 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       { failed: 3, green: 4, redMs: 7_728 },
       { failed: 5, green: 6, redMs: 6_734 },
     ],
+    artifacts: { worker: { builtMs: [45] }, web: { builtMs: [43, 41] }, api: { builtMs: [41, 51, 56] } },
+    waits: [
+      [
+        "other 2",
+        "build worker 47",
+        "build web 91",
+        "build api 132",
+        "other 133",
+        "render 135",
+        "other 136",
+        "deploy 200",
+        "check 3278",
+        "other 4290",
+      ],
+      ["sync web 39"],
+      ["sync web 28", "other 478", "sync web 512", "other 1386", "sync web 1430", "other 2024", "sync web 2065"],
+      ["build web 42", "other 43", "render 44", "other 47", "deploy 108", "check 3154", "other 4160"],
+      ["build api 51", "other 52", "render 57", "other 58", "deploy 116", "check 1174", "other 1175"],
+      ["build api 57", "other 58", "render 59", "deploy 143", "check 3193", "other 4198"],
+    ],
   },
   "10b-first-status-check-times-out": {
     loops: [
@@ -158,11 +234,21 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       }),
     ],
     red: [{ failed: 1 }],
+    artifacts: { worker: { builtMs: [70] }, web: { builtMs: [41] }, api: { builtMs: [56] } },
   },
-  "12-skaffold-build-one-shot": noDevLoop,
-  "12b-skaffold-run-one-shot": noDevLoop,
+  "12-skaffold-build-one-shot": {
+    ...noDevLoop,
+    artifacts: { worker: { builtMs: [49] }, api: { builtMs: [42] }, web: { builtMs: [41] } },
+  },
+  "12b-skaffold-run-one-shot": {
+    ...noDevLoop,
+    artifacts: { worker: { builtMs: [60] }, web: { builtMs: [56] }, api: { builtMs: [40] } },
+  },
   // `skaffold build`, like 12.
-  "12c-wait-for-connection": noDevLoop,
+  "12c-wait-for-connection": {
+    ...noDevLoop,
+    artifacts: { worker: { builtMs: [46] }, web: { builtMs: [39] }, api: { builtMs: [41] } },
+  },
   // The configuration could not be read, so there was nothing to loop over.
   "14-config-error-wait-for-connection": noDevLoop,
   "15-disconnect-after-replay-is-safe": {
@@ -172,6 +258,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 68, deploy: 124, other: 3 }),
     ],
     red: [],
+    artifacts: { worker: { builtMs: [72] }, web: { builtMs: [70] }, api: { builtMs: [78, 74, 67] } },
   },
   "15-drops-curl": {
     loops: [
@@ -182,6 +269,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       failed(["deploy", "", "DEPLOY_ERR_WAITING_FOR_DELETION"], { build: 197, deploy: 4, other: 3 }),
     ],
     red: [{ failed: 5 }],
+    artifacts: { worker: { builtMs: [72, 161, 162, 182, 197] }, web: { builtMs: [70] }, api: { builtMs: [74] } },
   },
   "15-drops-grpc-idle": {
     loops: [
@@ -201,6 +289,11 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 78, deploy: 160, other: 10 }),
     ],
     red: [],
+    artifacts: {
+      worker: { builtMs: [70, 74, 87, 85, 71, 67, 75, 83, 77, 70, 74, 78, 71] },
+      web: { builtMs: [72] },
+      api: { builtMs: [89, 78] },
+    },
   },
   "15-drops-grpc-live": {
     loops: [
@@ -220,6 +313,11 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 181, deploy: 192, other: 11 }),
     ],
     red: [],
+    artifacts: {
+      worker: { builtMs: [86, 116, 91, 106, 119, 103, 106, 97, 129, 127, 126, 163, 166] },
+      web: { builtMs: [64] },
+      api: { builtMs: [68, 181] },
+    },
   },
   "15-drops-http-idle": {
     loops: [
@@ -239,6 +337,11 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 67, deploy: 128, other: 6 }),
     ],
     red: [],
+    artifacts: {
+      worker: { builtMs: [70, 69, 71, 85, 67, 72, 86, 78, 69, 95, 72, 70, 62] },
+      web: { builtMs: [70] },
+      api: { builtMs: [67, 67] },
+    },
   },
   "15-drops-http-live": {
     loops: [
@@ -246,6 +349,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       failed(["build", "worker", "BUILD_UNKNOWN"], { build: 172, other: 3 }),
     ],
     red: [{ failed: 2 }],
+    artifacts: { worker: { builtMs: [68, 172], failed: 1 }, web: { builtMs: [71] }, api: { builtMs: [93] } },
   },
   "15-hang-disconnect-during-replay": {
     loops: [
@@ -255,6 +359,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       { outcome: "unknown" },
     ],
     red: [],
+    artifacts: { worker: { builtMs: [81, 166] }, web: { builtMs: [73] }, api: { builtMs: [72, 71] } },
   },
   "15-hang-reader-stops-reading": {
     loops: [
@@ -263,10 +368,12 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 75, deploy: 130, other: 6 }),
     ],
     red: [],
+    artifacts: { worker: { builtMs: [110, 9045] }, web: { builtMs: [110] }, api: { builtMs: [116, 75] } },
   },
   "15-http-disconnect-during-replay": {
     loops: [ready({ build: 242, deploy: 136, other: 8 }), ready({ build: 163, deploy: 131, other: 5 })],
     red: [],
+    artifacts: { worker: { builtMs: [76, 162] }, web: { builtMs: [81] }, api: { builtMs: [84] } },
   },
   "15-joining-while-busy-grpc": {
     loops: [
@@ -275,6 +382,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       { outcome: "unknown" },
     ],
     red: [],
+    artifacts: { worker: { builtMs: [65, 187] }, web: { builtMs: [62] }, api: { builtMs: [66] } },
   },
   "15-joining-while-busy-http": {
     loops: [
@@ -283,6 +391,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       { outcome: "unknown" },
     ],
     red: [],
+    artifacts: { worker: { builtMs: [93, 264] }, web: { builtMs: [70] }, api: { builtMs: [70] } },
   },
   "15-joining-while-busy-one-each-grpc": {
     loops: [
@@ -298,6 +407,11 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       { outcome: "unknown" },
     ],
     red: [],
+    artifacts: {
+      worker: { builtMs: [64, 172, 188, 159, 157, 160, 161, 184, 227] },
+      web: { builtMs: [63] },
+      api: { builtMs: [64] },
+    },
   },
   "15-joining-while-busy-one-each-http": {
     loops: [
@@ -316,10 +430,16 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       ready({ build: 328, deploy: 123, other: 4 }),
     ],
     red: [],
+    artifacts: {
+      worker: { builtMs: [85, 186, 331, 252, 239, 288, 280, 354, 351, 354, 322, 336, 328] },
+      web: { builtMs: [70] },
+      api: { builtMs: [64] },
+    },
   },
   "16-experiments": {
     loops: [ready({ build: 191, deploy: 112, other: 4 }), failed(["build", "worker", "BUILD_UNKNOWN"], { build: 114 })],
     red: [{ failed: 2 }],
+    artifacts: { worker: { builtMs: [64, 113], failed: 1 }, web: { builtMs: [62] }, api: { builtMs: [64] } },
   },
   "17-invalid-utf8-in-build-output": {
     loops: [
@@ -330,6 +450,7 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       { outcome: "unknown" },
     ],
     red: [],
+    artifacts: { worker: { builtMs: [47, 55] }, api: { builtMs: [58, 46] }, web: { builtMs: [46] } },
   },
   "20-old-v1.39.18": {
     loops: [
@@ -344,6 +465,12 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       api: { builtMs: [52, 38, 52], failed: 1, flakes: 1, percentiles: { p50: 52, p90: 52 } },
       worker: { builtMs: [56], percentiles: { p50: 56, p90: 56 } },
     },
+    waits: [
+      ["build worker 57", "build web 103", "build api 156", "other 158", "deploy 294", "other 295"],
+      ["build web 54", "other 56", "deploy 170"],
+      ["build api 38", "other 39"],
+      ["build api 53", "other 56", "deploy 163"],
+    ],
   },
   // `skaffold dev`, but v0.40.0 has no messages about loops: four rounds of builds and deploys stand alone.
   "21-old-v0.40.0": {

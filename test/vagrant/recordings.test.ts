@@ -9,7 +9,7 @@ import { exceptions, reordered } from "./exceptions.ts";
 import { expectFacts } from "./facts.ts";
 import { canonical, type StreamItem, streamItemsIn } from "./output.ts";
 import { startVagrantStack, type VagrantStack } from "./stack.ts";
-import { commandTimes, expectTables, labelledCommands } from "./tables.ts";
+import { commandTimes, expectTables, failures, labelledCommands, labelledFailures } from "./tables.ts";
 
 const fixtures = join(import.meta.dirname, "../../packages/fakes/recordings", "vagrant", "samples");
 
@@ -101,6 +101,7 @@ describe.each(Object.entries(samples))("%s, recorded and served again", (name, s
   it("has the jobs, commands and targets in SQL", async () => {
     await expectTables(on.stack.database, recording);
     expect(await commandTimes(on.stack.database)).toEqual(labelledCommands[name]);
+    expect(await failures(on.stack.database)).toEqual(labelledFailures[name]);
   });
 
   it("answers about a past position as it did then", async () => {

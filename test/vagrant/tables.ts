@@ -53,6 +53,19 @@ export const labelledCommands: Readonly<Record<string, readonly object[]>> = {
   "up-shipped-cli": [failedUp("1033")],
 };
 
+/** The failures of each sample: phase, subject, error code. The job, which succeeded, is none. */
+export const labelledFailures: Readonly<Record<string, readonly object[]>> = {
+  up: [{ phase: "command", subject: "up", code: "2" }],
+  "up-shipped-cli": [{ phase: "command", subject: "up", code: "2" }],
+};
+
+export function failures(database: string): Promise<readonly object[]> {
+  return ask(
+    database,
+    "select phase, subject, error_code as code from tapedeck.failures where upstream = 'vagrant' order by position",
+  );
+}
+
 /** A command about both machines names none; the second one's provisioner failed. */
 function failedUp(ms: string) {
   return {

@@ -77,10 +77,14 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
     },
     ended: (at?: number) => add({ session, kind: "session.ended" }, at),
 
-    queued(id: string, command = "up", when: When = {}) {
+    /** `machine`: the target that the job is about; without it the whole project. */
+    queued(id: string, command = "up", when: When = {}, machine?: { readonly id: string; readonly name: string }) {
       const operation = command === "" ? { $case: "init" as const, value: {} } : commandOp(command);
       const queue_time = timestamp(startedAt + (when.at ?? 0));
-      const scope = { $case: "project" as const, value: { resource_id: "P1", name: "shop" } };
+      const scope =
+        machine === undefined
+          ? { $case: "project" as const, value: { resource_id: "P1", name: "shop" } }
+          : { $case: "target" as const, value: { resource_id: machine.id, name: machine.name } };
       const target_runner = { target: { $case: "id" as const, value: { id: "R1" } } };
       const job = { id, operation, scope, target_runner, state: Job_State.QUEUED, queue_time };
       observed(job, (now) => [ofJob("job.queued", now)], when);

@@ -7,26 +7,28 @@ import { type Scenario, scenario } from "../../testing/scenario.ts";
 import { vagrantOrder } from "../../testing/tables.ts";
 import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-scenario.ts";
 
+const machineRecord = {
+  type_url: "type.googleapis.com/hashicorp.vagrant.Target.Machine",
+  value: Buffer.from(
+    Target_Machine.encode(
+      Target_Machine.fromPartial({
+        id: "vm-1",
+        state: { id: "running" },
+        box: { name: "hashicorp/bionic64", version: "1.0.282" },
+      }),
+    ).finish(),
+  ),
+};
+
 /** The rows of every table after what a server tells. */
 async function reported(given: (server: VagrantSession, script: Scenario) => void, batch = 1_000) {
   const script = scenario(vagrantShop);
   given(vagrantSession("S", script), script);
-  return await tablesAfter(script, { ...vagrantOrder, command_times: "start_position" }, batch);
+  const views = { command_times: "start_position", vagrant_command_times: "start_position" };
+  return await tablesAfter(script, { ...vagrantOrder, ...views }, batch);
 }
 
 describe("what a server has, in one batch and event by event", () => {
-  const record = {
-    type_url: "type.googleapis.com/hashicorp.vagrant.Target.Machine",
-    value: Buffer.from(
-      Target_Machine.encode(
-        Target_Machine.fromPartial({
-          id: "vm-1",
-          state: { id: "running" },
-          box: { name: "hashicorp/bionic64", version: "1.0.282" },
-        }),
-      ).finish(),
-    ),
-  };
   const life = (server: VagrantSession) => {
     server.there("basis", "B", { name: "default", path: "/home/alice/.vagrant.d" });
     server.there("project", "P", {
@@ -44,7 +46,12 @@ describe("what a server has, in one batch and event by event", () => {
       directory: "/b",
     });
     server.reported("runner", "R", { by_id_only: true, components: [{ type: 1, name: "command" }] });
-    server.reported("target", "T", { ...target, uuid: "u-1", state: Operation_PhysicalState.CREATED, record });
+    server.reported("target", "T", {
+      ...target,
+      uuid: "u-1",
+      state: Operation_PhysicalState.CREATED,
+      record: machineRecord,
+    });
     server.removed("box", "X", { at: 5_000 });
   };
 
@@ -144,6 +151,34 @@ describe("a command's life, in one batch and event by event", () => {
         ...{ command: "up", job: ulid(1), args: ["--provision", "web1"], scope: "project", scope_name: "shop" },
         ...{ duration_ms: 5_000, outcome: "failed", exit_code: 127, error_code: "127" },
       },
+    ]);
+  });
+});
+
+describe("what a command is about, in one batch and event by event", () => {
+  const life = (server: VagrantSession) => {
+    server.began();
+    server.reported("target", "T", {
+      ...{ name: "web1", project: { resource_id: "P1", name: "shop" }, provider: "virtualbox", record: machineRecord },
+    });
+    const abouts = [{ id: "T", name: "web1" }, { id: "unknown", name: "web9" }, undefined];
+    for (const [index, about] of abouts.entries()) {
+      server.queued(ulid(index), "up", { at: index * 10_000 }, about);
+      server.started(ulid(index), { at: index * 10_000 + 100 });
+      server.finished(ulid(index), undefined, { at: index * 10_000 + 2_000 + index });
+    }
+  };
+
+  it.each([1_000, 1])("is a machine with its box and provider, or no single one (batches of %i)", async (batch) => {
+    const found = await reported(life, batch);
+    const nothing = { provider: null, box: null, box_version: null };
+    expect(found.vagrant_command_times).toMatchObject([
+      {
+        ...{ machine: "web1", provider: "virtualbox", box: "hashicorp/bionic64", box_version: "1.0.282" },
+        ...{ command: "up", duration_ms: 1_900, outcome: "succeeded", started_at: "2026-11-20T09:00:00.100000Z" },
+      },
+      { machine: "web9", ...nothing, duration_ms: 1_901 },
+      { machine: null, ...nothing, duration_ms: 1_902 },
     ]);
   });
 });
