@@ -56,6 +56,8 @@ const endSchema = z.object({
 const firstSchema = z.object({ epoch: z.string(), seq: z.number() });
 const firstSubject = `${endsRoot}.first`;
 const everySource = `${endsRoot}.source.>`;
+/** The server syncs each to the disk: those of hundreds of sources at once would hold up the log's messages. */
+const mostAtOnce = 4;
 
 /** The connection stays the caller's. Rejects when the stream can't be had. */
 export async function openEnds(nc: NatsConnection, { epoch, everyMs = 1_000 }: LogEndsOptions): Promise<LogEnds> {
@@ -150,26 +152,32 @@ class Ends implements LogEnds {
     await jetstream(this.#nc).publish(firstSubject, JSON.stringify({ epoch: this.#epoch, seq }), { expect });
   }
 
-  /** What can't be written now is tried again with the next that comes, or at the end. */
+  /** Spreads the writes of all sources over the time between two writes of one. */
   async #write(): Promise<void> {
-    do {
-      const sources = [...this.#unwritten];
-      this.#unwritten.clear();
-      const js = jetstream(this.#nc, { timeout: 2_000 });
-      const put = (source: SourceName) =>
-        js.publish(endSubject(source), JSON.stringify(this.#known.get(source))).catch(() => {
-          this.#unwritten.add(source);
-        });
-      await Promise.all(sources.map(put));
-      await delay(this.#everyMs, this.#closing.signal);
-    } while (this.#unwritten.size > 0 && !this.#closing.signal.aborted);
+    while (this.#unwritten.size > 0 && !this.#closing.signal.aborted) {
+      const share = Math.min(1, mostAtOnce / this.#unwritten.size);
+      await this.#writeSome();
+      await delay(this.#everyMs * share, this.#closing.signal);
+    }
     this.#writing = undefined;
+  }
+
+  /** Writes those that have waited longest. False: not all could be written, and those wait again, behind the others. */
+  async #writeSome(): Promise<boolean> {
+    const some = [...this.#unwritten].slice(0, mostAtOnce);
+    for (const source of some) this.#unwritten.delete(source);
+    const js = jetstream(this.#nc, { timeout: 2_000 });
+    const put = (source: SourceName) => js.publish(endSubject(source), JSON.stringify(this.#known.get(source)));
+    const results = await Promise.allSettled(some.map(put));
+    const failed = some.filter((_source, index) => results[index]?.status === "rejected");
+    for (const source of failed) this.#unwritten.add(source);
+    return failed.length === 0;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await this.#writing;
-    if (this.#unwritten.size > 0 && !this.#nc.isClosed()) await this.#write();
+    while (this.#unwritten.size > 0 && !this.#nc.isClosed()) if (!(await this.#writeSome())) return;
   }
 }
 

@@ -1,4 +1,6 @@
+import { abortable } from "@tapedeck/shared/sync/abortable";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { parseAddress, portOpens, probePort } from "@tapedeck/tap/skaffold/port-probe";
 import type { TapItem } from "@tapedeck/tap/tap";
 
@@ -9,6 +11,7 @@ const pollMs = 250;
 /** Knows whether there is an upstream at an address, without touching one that is tapped. */
 export class UpstreamPresence {
   readonly #address: { readonly host: string; readonly port: number };
+  readonly #closed = new Notifier();
   #isConnected = false;
 
   constructor(address: string) {
@@ -18,7 +21,9 @@ export class UpstreamPresence {
   /** Observes all of the tap's items. */
   see({ what }: TapItem): void {
     if (what?.$case === "dialled") this.#isConnected = true;
-    if (what?.$case === "closed") this.#isConnected = false;
+    if (what?.$case !== "closed") return;
+    this.#isConnected = false;
+    this.#closed.ring();
   }
 
   /** Resolves when the upstream listens, or with the signal. */
@@ -30,6 +35,7 @@ export class UpstreamPresence {
   async went(mayGo: () => boolean, signal: AbortSignal): Promise<void> {
     let since = performance.now();
     while (!signal.aborted) {
+      if (this.#isConnected) await abortable(this.#closed.next(), signal).catch(() => {});
       await delay(pollMs, signal);
       const isAway = !this.#isConnected && (await probePort(this.#address)) === "refused" && !this.#isConnected;
       if (!isAway) since = performance.now();

@@ -46,12 +46,13 @@ export class HeldLease {
 
   async #keep(): Promise<void> {
     const { renewMs } = this.#options;
-    let wait = renewMs;
+    // Leases that are taken together, such as at a start, should not be renewed together.
+    let wait = renewMs * Math.random();
     while (!this.lost.aborted) {
       await delay(wait, this.#stop.signal);
       if (this.#stop.signal.aborted) return;
       wait = await this.#renew().then(
-        () => renewMs,
+        () => renewMs * (0.75 + Math.random() / 2),
         () => retryMs,
       );
     }

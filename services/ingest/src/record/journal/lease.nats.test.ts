@@ -123,6 +123,27 @@ test("a renewal whose answer was lost does not end the renewing", async () => {
   expect(lease.lost.aborted).toBe(false);
 });
 
+test("leases that are taken together are renewed apart", async () => {
+  await using nats = await startTestNats();
+  await using nc = disposable(await client(nats.port));
+  await using leases = await openLeases(nc.nc, "I1", { ...calm, renewMs: 50 });
+  const writes = new Map<string, number>();
+  nc.nc.subscribe("$KV.TAPEDECK_OWNERS.>", {
+    callback: (_err, { subject }) => {
+      writes.set(subject, (writes.get(subject) ?? 0) + 1);
+    },
+  });
+  const developers = Array.from({ length: 20 }, (_, number) => `dev-${number}`);
+  await Promise.all(
+    developers.map((developer) =>
+      leases.take(sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }), "T1"),
+    ),
+  );
+  // In step, no source would ever be a whole renewal ahead of another, but for the one that is under way.
+  const isApart = () => Math.max(...writes.values()) - Math.min(...writes.values()) >= 3;
+  await until(() => writes.size === developers.length && isApart(), { message: "one to be ahead of another" });
+});
+
 test("a source is free when it was found so twice in a row", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));

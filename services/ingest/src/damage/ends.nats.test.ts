@@ -1,0 +1,97 @@
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { expect, test } from "vitest";
+import { openEnds } from "./ends.ts";
+
+const epoch = "t3k9x2";
+const cursor = { session: "01KE3M9Z6Q4W8T2V5X7Y9A1B3C", ordinals: { v1: 1 }, frames: { v1: 1 } };
+const sources = Array.from(
+  { length: 100 },
+  (_, number): SourceName =>
+    sourceName({ workspace: "default", developer: `dev-${number}`, project: "shop", upstream: "skaffold" }),
+);
+
+test("the ends of many sources are written a few at a time", async () => {
+  await using nats = await startTestNats({ syncAlways: true });
+  const watching = await connect({ servers: nats.url });
+  const nc = await connect({ servers: nats.url });
+  const ends = await openEnds(nc, { epoch, everyMs: 100 });
+  let [underWay, most] = [0, 0];
+  const written: string[] = [];
+  watching.subscribe("tapedeck.ends.source.>", {
+    callback: (_err, { subject }) => {
+      written.push(subject);
+      most = Math.max(most, ++underWay);
+    },
+  });
+  watching.subscribe("_INBOX.>", {
+    callback: () => {
+      underWay--;
+    },
+  });
+  await watching.flush();
+
+  const say = (seq: number) => {
+    for (const source of sources) ends.reached(source, seq, cursor);
+  };
+  say(1);
+  await until(() => new Set(written).size === sources.length, { message: "each to be written" });
+  say(2);
+  await until(() => written.length >= 2 * sources.length, { message: "each to be written again" });
+  // The watcher may hear of an answer after what was written next.
+  expect(most).toBeLessThan(10);
+  await ends[Symbol.asyncDispose]();
+  await Promise.all([nc.close(), watching.close()]);
+});
+
+test("of a source that goes on not every end is written, but the last one", async () => {
+  await using nats = await startTestNats();
+  const watching = await connect({ servers: nats.url });
+  const nc = await connect({ servers: nats.url });
+  const written: number[] = [];
+  watching.subscribe("tapedeck.ends.source.>", {
+    callback: (_err, message) => {
+      written.push(message.json<{ seq: number }>().seq);
+    },
+  });
+  await watching.flush();
+  const [source] = sources as [SourceName];
+  {
+    await using ends = await openEnds(nc, { epoch, everyMs: 600_000 });
+    ends.reached(source, 1, cursor);
+    await until(() => written.length === 1, { message: "the first one to be written" });
+    for (let seq = 2; seq <= 9; seq++) {
+      ends.reached(source, seq, cursor);
+      await nc.flush();
+    }
+  }
+  await watching.flush();
+  expect(written).toEqual([1, 9]);
+  await Promise.all([nc.close(), watching.close()]);
+});
+
+test("closing writes what waits", async () => {
+  await using nats = await startTestNats();
+  const nc = await connect({ servers: nats.url });
+  {
+    await using ends = await openEnds(nc, { epoch, everyMs: 600_000 });
+    for (const source of sources) ends.reached(source, 7, cursor);
+  }
+  await using later = await openEnds(nc, { epoch });
+  const kept = [...(await later.all()).values()].map(({ seq }) => seq);
+  expect(kept).toEqual(sources.map(() => 7));
+  await nc.close();
+});
+
+test("closing does not wait for a server that is gone", async () => {
+  await using nats = await startTestNats();
+  const nc = await connect({ servers: nats.url });
+  const ends = await openEnds(nc, { epoch, everyMs: 600_000 });
+  await nats.kill();
+  for (const source of sources) ends.reached(source, 7, cursor);
+  await ends[Symbol.asyncDispose]();
+  expect(nc.isClosed()).toBe(false);
+  await nc.close();
+});

@@ -1,0 +1,38 @@
+import { ownPort } from "@tapedeck/shared/testing/own-port";
+import { until } from "@tapedeck/shared/testing/until";
+import type { TapItem } from "@tapedeck/tap/tap";
+import { expect, test } from "vitest";
+import { UpstreamPresence } from "./upstream-presence.ts";
+
+const item = (what: TapItem["what"]): TapItem => ({ connection: "C1", at: undefined, what });
+const closed = item({ $case: "closed", value: { reason: "the connection was lost", process_ended: true } });
+const never = new AbortController().signal;
+
+test("an upstream has gone when its connection is closed and its port stays closed, and not before", async () => {
+  const address = `127.0.0.1:${await ownPort()}`;
+  const presence = new UpstreamPresence(address);
+  presence.see(item({ $case: "dialled", value: { address, channels: ["v1"] } }));
+  let asked = 0;
+  const went = presence.went(() => ++asked > 1, never);
+  expect(asked).toBe(0);
+  presence.see(closed);
+  await went;
+  expect(asked).toBe(2);
+});
+
+test("nobody waits for an upstream that is connected once the tap is to stop", async () => {
+  const address = `127.0.0.1:${await ownPort()}`;
+  const presence = new UpstreamPresence(address);
+  presence.see(item({ $case: "dialled", value: { address, channels: ["v1"] } }));
+  const stop = new AbortController();
+  let hasEnded = false;
+  const went = presence
+    .went(() => true, stop.signal)
+    .then(() => {
+      hasEnded = true;
+    });
+  expect(hasEnded).toBe(false);
+  stop.abort();
+  await until(() => hasEnded, { message: "the wait to end" });
+  await went;
+});
