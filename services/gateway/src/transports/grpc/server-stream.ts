@@ -2,6 +2,7 @@ import type { ServerDuplexStream, ServerWritableStream } from "@grpc/grpc-js";
 import { callOver } from "@tapedeck/shared/sync/call-over";
 import type { EncodedMessages } from "../../apis/encoded-answer.ts";
 import { enoughAtOnce, SendWindow } from "../send-window.ts";
+import { MessageGroup } from "./message-groups.ts";
 
 /** How a stream is written. */
 export type WriteOptions = {
@@ -11,7 +12,8 @@ export type WriteOptions = {
   readonly sent: (bytes: number) => void;
 };
 
-export type StreamCall = ServerWritableStream<Buffer, Buffer> | ServerDuplexStream<Buffer, Buffer>;
+type Answer = Buffer | MessageGroup;
+export type StreamCall = ServerWritableStream<Buffer, Answer> | ServerDuplexStream<Buffer, Answer>;
 
 /**
  * Writes messages at the pace of the slower side: while the client does not read, the source is not asked for more.
@@ -32,10 +34,8 @@ export async function writeAll(
       if (signal.aborted) return;
       const taken = window.add(bytes);
       // The result of `write` is no help: grpc-js counts messages there, whatever their size.
-      for (const [index, message] of together.entries()) {
-        if (index < together.length - 1) call.write(asBuffer(message));
-        else call.write(asBuffer(message), taken);
-      }
+      const [only] = together;
+      call.write(only !== undefined && together.length === 1 ? asBuffer(only) : new MessageGroup(together), taken);
       sent(bytes);
     }
   }

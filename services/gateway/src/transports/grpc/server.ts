@@ -8,6 +8,7 @@ import type { Role } from "../../call-context.ts";
 import { defaultLimits, type Limits } from "../../limits/settings.ts";
 import { type Address, addressText } from "../address.ts";
 import { type AuthenticationOptions, authentication } from "./authentication.ts";
+import { messageGroups } from "./message-groups.ts";
 import { reflection } from "./reflection.ts";
 
 export type GrpcServices = {
@@ -62,7 +63,11 @@ export async function grpcServer(
     "grpc.max_receive_message_length": limits.messageBytes,
     "grpc.max_send_message_length": -1,
     "grpc.max_concurrent_streams": limits.streams,
-    interceptors: [authentication({ ...authenticationOptions, roleOf: (path) => roles.get(path) }), ...interceptors],
+    interceptors: [
+      messageGroups,
+      authentication({ ...authenticationOptions, roleOf: (path) => roles.get(path) }),
+      ...interceptors,
+    ],
     ...keepaliveOptions(liveness),
   });
   for (const { definition, handlers } of services) server.addService(definition, handlers);
