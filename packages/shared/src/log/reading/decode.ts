@@ -10,11 +10,11 @@ export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>)
 /** The parts of a log message that are read. */
 type BatchMessage = Pick<Delivered, "seq" | "recordedAtMs" | "subject" | "data">;
 
-/** Whether a reader wants an event. What it does not want costs next to nothing. */
-export type IsWanted = (offset: Offset, subject: string) => boolean;
+/** Which events a reader wants: those for which both are true. What it does not want costs little; by its offset, nothing. */
+export type Wanted = { readonly at?: (offset: Offset) => boolean; readonly of?: (subject: string) => boolean };
 
 /** The events of a message that are wanted, in order; none when the message is not a batch of events. */
-export type ReadMessage = (message: BatchMessage, isWanted?: IsWanted) => readonly HeldEvent[];
+export type ReadMessage = (message: BatchMessage, wanted?: Wanted) => readonly HeldEvent[];
 
 const maxReported = 1_000;
 
@@ -27,7 +27,7 @@ export function messageReader(warn: Warn): ReadMessage {
     warn("a message of the log is not a batch of events and is skipped", { seq, subject, err });
   };
   const subjects = new SubjectNames();
-  return (message, isWanted = everything) => {
+  return (message, { at: isWantedAt, of: isWanted } = {}) => {
     const events: HeldEvent[] = [];
     const body = asBuffer(message.data);
     let ends: readonly number[];
@@ -41,11 +41,12 @@ export function messageReader(warn: Warn): ReadMessage {
     const places = new LabelPlaces(body);
     for (let index = 0; 2 * index < ends.length; index++) {
       const [start, end] = [ends[2 * index] as number, ends[2 * index + 1] as number];
+      const offset = offsetOf(message.seq, index);
+      if (isWantedAt?.(offset) === false) continue;
       try {
         places.find(start, end);
-        const offset = offsetOf(message.seq, index);
         const subject = byLabels.at(body, places);
-        if (!isWanted(offset, subject)) continue;
+        if (isWanted?.(subject) === false) continue;
         events.push(new EventInMessage(message, offset, subject, body.subarray(start, end), report));
       } catch (err) {
         report(message, err);
@@ -54,8 +55,6 @@ export function messageReader(warn: Warn): ReadMessage {
     return events;
   };
 }
-
-const everything: IsWanted = () => true;
 
 class EventInMessage implements HeldEvent {
   readonly offset: Offset;

@@ -10,7 +10,7 @@ import { endOf, firstMessageAfter, type Offset, type Sequence, sequenceOf } from
 import { subjectMatcher } from "../subject-match.ts";
 import { messageFilters } from "../subjects.ts";
 import type { Delivered, StreamAccess } from "./consumer.ts";
-import { type IsWanted, messageReader, type Warn } from "./decode.ts";
+import { messageReader, type Wanted, type Warn } from "./decode.ts";
 import { type MessageRange, readHistory, readLasts } from "./history.ts";
 import { Leader, orNotReady } from "./leader.ts";
 import { type ReadOneMessage, readEvents } from "./read-events.ts";
@@ -50,10 +50,10 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const historyBatches: LogReader["historyBatches"] = ({ afterOffset, subjects }, untilOffset, signal) => {
     const last = sequenceOf(untilOffset);
     const range = { first: firstMessageAfter(afterOffset), last, subjects: messageFilters(subjects) };
-    const isWanted = wantedBy(subjects, afterOffset, untilOffset);
+    const wanted = wantedBy(subjects, afterOffset, untilOffset);
     const read = (message: Delivered) => {
-      const wanted = readMessage(message, isWanted);
-      return wanted.length === 0 ? undefined : wanted;
+      const events = readMessage(message, wanted);
+      return events.length === 0 ? undefined : events;
     };
     return readHistory({ ...historyDeps, read }, range, signal);
   };
@@ -65,7 +65,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
 
   const readOne: ReadOneMessage = async (sequence, isWanted) => {
     const message = await storedAt(deps, sequence);
-    return message === null ? [] : readMessage(message, isWanted);
+    return message === null ? [] : readMessage(message, { at: isWanted });
   };
 
   return {
@@ -94,8 +94,10 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   };
 }
 
-/** Whether a reader gets an event: its messages hold others too. */
-function wantedBy(subjects: readonly string[], after: Offset, until: Offset): IsWanted {
+/** Which events a reader gets: their messages hold others too. */
+function wantedBy(subjects: readonly string[], after: Offset, until: Offset): Wanted {
+  const at = (offset: Offset) => offset > after && offset <= until;
+  if (subjects.length === 0) return { at };
   const matches = subjectMatcher(subjects);
   const known = new Map<string, boolean>();
   // The events of a log share few subjects.
@@ -107,7 +109,7 @@ function wantedBy(subjects: readonly string[], after: Offset, until: Offset): Is
     }
     return isMatch;
   };
-  return (offset, subject) => offset > after && offset <= until && (subjects.length === 0 || isOf(subject));
+  return { at, of: isOf };
 }
 
 /** Decodes one event after the other, as they are asked for. */

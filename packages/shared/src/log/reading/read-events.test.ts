@@ -21,7 +21,7 @@ function messagesOf(events: number) {
     asked.push(sequence);
     if (sequence > 40) return [];
     const offsets = Array.from({ length: events }, (_, index) => offsetOf(sequence, index));
-    return offsets.filter((offset) => isWanted(offset, "")).map(eventAt);
+    return offsets.filter(isWanted).map(eventAt);
   };
   return { asked, decoded, read };
 }

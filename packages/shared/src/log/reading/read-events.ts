@@ -1,12 +1,14 @@
 import type { HeldEvent, RecordedEvent } from "../log.ts";
 import { type Offset, type Sequence, sequenceOf } from "../offset.ts";
-import type { IsWanted } from "./decode.ts";
 
 /** How many messages are asked for together, which bounds what they hold. */
 const readAtOnce = 16;
 
 /** The events of a message that are wanted; none when it is not there. */
-export type ReadOneMessage = (sequence: Sequence, isWanted: IsWanted) => Promise<readonly HeldEvent[]>;
+export type ReadOneMessage = (
+  sequence: Sequence,
+  isWanted: (offset: Offset) => boolean,
+) => Promise<readonly HeldEvent[]>;
 
 /**
  * The events at these offsets, in the given order, without those that are not there. Neighbors in one message are taken

@@ -12,9 +12,12 @@ import type { EventFinder } from "./find-events.ts";
 
 const MiB = 1 << 20;
 
-/** A log of so many events, each with a text of one MiB. */
-function texts(count: number): () => LogReader {
-  const text = "x".repeat(MiB);
+/** A log of so many messages, whose events have a text of this size. `reads` gets the offsets of each reading. */
+function texts(
+  count: number,
+  { bytes = MiB, reads = [] }: { bytes?: number; reads?: Offset[][] } = {},
+): () => LogReader {
+  const text = "x".repeat(bytes);
   const event = Event.fromPartial({
     source: "default/alice/shop/skaffold",
     kind: "log.written",
@@ -31,12 +34,14 @@ function texts(count: number): () => LogReader {
       }
     },
     async *read(offsets) {
+      reads.push([...offsets]);
       for (const offset of offsets) yield at(offset);
     },
   };
   return () => reader as LogReader;
 }
 
+const to = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
 const line = (atOnce = 1) => timedSemaphore({ atOnce, patienceMs: 20, what: "pages of events" });
 const { signal } = new AbortController();
 const asked = { workspace: "default", filter: {}, after: "start", limit: 1_000, signal };
@@ -94,6 +99,30 @@ it("reads what query does not know yet from the log, and nothing that it knows",
   expect(await found({ last: 11 })).toEqual([...known.positions.slice(-1), ...later]);
   expect(await found({ last: 12 })).toEqual([...known.positions.slice(-2), ...later]);
   expect(await found({ last: 3 })).toEqual(later.slice(-3));
+});
+
+it.each([
+  ["a few messages are read together", { messages: 3, each: 4 }, [[1, 2, 3]]],
+  [
+    "many messages are read in turns, the last ones first",
+    { messages: 40, each: 1 },
+    [to(25, 40), to(9, 24), to(1, 8)],
+  ],
+  ["one message are read in turns where they are many", { messages: 1, each: 600 }, [[1], [1], [1]]],
+])("the last events, in %s", async (_what, { messages, each }, turns) => {
+  const reads: Offset[][] = [];
+  const log = texts(messages, { reads, bytes: 1 });
+  const offsets = to(1, messages).flatMap((sequence) => to(0, each - 1).map((index) => offsetOf(sequence, index)));
+  const query: EventFinder = {
+    findEvents: async ({ until }) => ({
+      positions: offsets.map((offset) => formatPosition({ epoch: "t", offset })).filter((one) => one <= until),
+      reached: endPosition("t", messages),
+    }),
+  };
+  const page = eventsPage({ log, positions: positions(log), query }, line());
+  const { items } = await page({ ...asked, filter: { kinds: ["log.*"] }, last: offsets.length });
+  expect(items).toHaveLength(offsets.length);
+  expect(reads.map((read) => [...new Set(read.map(sequenceOf))])).toEqual(turns);
 });
 
 it("does not take the positions of another log's tables", async () => {

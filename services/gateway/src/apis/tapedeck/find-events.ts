@@ -9,6 +9,8 @@ import {
   mayHoldEvents,
   messagesBefore,
   type Offset,
+  type Sequence,
+  sequenceOf,
 } from "@tapedeck/shared/log/offset";
 import { belongsToLog, formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import type { QueryClient } from "../../query-client.ts";
@@ -24,8 +26,8 @@ export type HistoryRange = { readonly afterOffset: Offset; readonly untilOffset:
 /** How many messages of the log the search for the newest ones covers at first; it grows until there are enough. */
 const firstWindow = 256;
 
-/** How many events are given at once, because they may be large. */
-const longestRun = 16;
+/** What is given at once ends with so many messages, because they may be large, or so many events, which are rendered in one turn. */
+const longestRun = { messages: 16, events: 256 };
 
 const longestReadMs = 20_000;
 
@@ -72,7 +74,7 @@ export class FoundEvents {
       const left = [...offsets];
       // Some may be gone from the log meanwhile.
       while (missing > 0 && left.length > 0) {
-        const run = await Array.fromAsync(this.#read(left.splice(-Math.min(missing, longestRun))));
+        const run = await Array.fromAsync(this.#read(left.splice(-newestRun(left, missing))));
         missing -= run.length;
         yield run;
       }
@@ -156,4 +158,16 @@ export class FoundEvents {
     const { workspace, filter } = this.#wanted;
     return event.source.startsWith(`${workspace}/`) && matches(filter, event);
   }
+}
+
+/** How many of the last offsets are given at once, and `most` at most. Their messages are read once, but for the first one. */
+function newestRun(offsets: readonly Offset[], most: number): number {
+  const sequences = new Set<Sequence>();
+  let events = 0;
+  for (const offset of offsets.slice(-Math.min(most, longestRun.events)).toReversed()) {
+    sequences.add(sequenceOf(offset));
+    if (sequences.size > longestRun.messages) break;
+    events++;
+  }
+  return events;
 }
