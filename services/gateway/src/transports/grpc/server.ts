@@ -9,7 +9,7 @@ import { defaultLimits, type Limits } from "../../limits/settings.ts";
 import { type Address, addressText } from "../address.ts";
 import { type AuthenticationOptions, authentication } from "./authentication.ts";
 import { messageGroups } from "./message-groups.ts";
-import { reflection } from "./reflection.ts";
+import { addReflection } from "./reflection.ts";
 
 export type GrpcServices = {
   readonly definition: ServiceDefinition;
@@ -78,7 +78,7 @@ export async function grpcServer(
   };
   setServing(false);
   health.addToServer(server);
-  reflection(names).addToServer(server);
+  addReflection(server, names);
 
   const credentials = serverCredentials(certificate);
   const listener = await listenGrpc(server, { host, port, credentials }, { ...limits, arrivalMs });
