@@ -7,10 +7,10 @@ const mostMs = 25;
 
 /** Collects how long each service's event loop was held during the runs of a part. */
 export class LoopHolds {
-  readonly #stack: Stack;
+  readonly #stack: Pick<Stack, "loopHolds">;
   readonly #held: Record<string, number[]> = {};
 
-  constructor(stack: Stack) {
+  constructor(stack: Pick<Stack, "loopHolds">) {
     this.#stack = stack;
   }
 

@@ -1,6 +1,7 @@
 import { availableParallelism } from "node:os";
 import type { Bench } from "../frame/bench.ts";
 import { tablesCaughtUp } from "../frame/caught-up.ts";
+import { LoopHolds } from "../frame/loop-holds.ts";
 import { treeOf } from "../frame/processor-time.ts";
 import type { Target } from "../frame/row.ts";
 import { sampled, value } from "../frame/sample.ts";
@@ -55,8 +56,10 @@ async function loops(bench: Bench, pinned: boolean): Promise<void> {
   await observer[Symbol.asyncDispose]();
   const module = new URL("../workers/sockets.ts", import.meta.url);
   const readers = cleanup.use(await startWorker<typeof sockets>(module, pinned ? others : undefined));
-  const scene = { upstreams, alone, readers, frames, rounds, pinned };
+  const holds = new LoopHolds(stack);
+  const scene = { upstreams, alone, readers, frames, rounds, pinned, holds };
   for (const group of groups) await measure(bench, stack, scene, group);
+  holds.report(bench, `dev loops${pinned ? ", upstream on a core of its own" : ""}`);
 }
 
 /** All cores except the upstream's. */
@@ -69,12 +72,13 @@ type Scene = {
   readonly frames: number;
   readonly rounds: number;
   readonly pinned: boolean;
+  readonly holds: LoopHolds;
 };
 
 async function measure(
   bench: Bench,
   stack: Stack,
-  { upstreams, alone, readers, frames, rounds, pinned }: Scene,
+  { upstreams, alone, readers, frames, rounds, pinned, holds }: Scene,
   { name, count, stalled = false }: Readers,
 ): Promise<void> {
   await readers.call("closeAll");
@@ -94,14 +98,16 @@ async function measure(
     ],
     clients: ["readers"],
     run: () =>
-      sampled({ ...stack.processes, upstream: upstreams.pid, readers: readers.pid }, async () => {
-        await readers.call("reset");
-        const done = await upstreams.call("loop", frames, rounds);
-        // The remaining work of one loop must not slow the next one.
-        await recordedTo(stack, await upstreams.call("saidSoFar"));
-        if (count > 0 && !stalled) await readers.call("arrived", frames * count);
-        return ran(done);
-      }),
+      holds.during(() =>
+        sampled({ ...stack.processes, upstream: upstreams.pid, readers: readers.pid }, async () => {
+          await readers.call("reset");
+          const done = await upstreams.call("loop", frames, rounds);
+          // The remaining work of one loop must not slow the next one.
+          await recordedTo(stack, await upstreams.call("saidSoFar"));
+          if (count > 0 && !stalled) await readers.call("arrived", frames * count);
+          return ran(done);
+        }),
+      ),
     calibrate: () => sampled({ upstream: alone.pid }, async () => ran(await alone.call("loop", frames, rounds))),
   });
   const read = stalled ? await readers.call("mostBytesRead") : 0;

@@ -8,6 +8,7 @@ import { subscribeMessage } from "../frame/web-socket.ts";
 import { startWorker } from "../frame/worker.ts";
 import type * as bareWebSocket from "../workers/bare-web-socket.ts";
 import type * as sockets from "../workers/sockets.ts";
+import { statusCommand } from "./status-command.ts";
 import { connected, sourcesOf, startUpstreams } from "./upstreams.ts";
 
 const mostMiB = { ingest: 100, query: 95, gateway: 110 } as const;
@@ -33,6 +34,7 @@ export async function idle(bench: Bench): Promise<void> {
       [residentMiB(stack.idlePid)],
     );
   }
+  await statusCommand(bench, stack);
   await subscribers(bench, stack);
 }
 

@@ -1,5 +1,6 @@
 import { Client } from "pg";
 import type { Bench } from "../frame/bench.ts";
+import { LoopHolds } from "../frame/loop-holds.ts";
 import { perSecond, sampled } from "../frame/sample.ts";
 import { seed } from "../frame/seed.ts";
 import { type Stack, startStack } from "../frame/stack.ts";
@@ -23,20 +24,22 @@ export async function projection(bench: Bench): Promise<void> {
   const read = await projector.call("readOnly");
   if (read !== events) throw new Error(`the log has ${read} messages, and ${events} were written`);
   const log = { events, until };
-  await intoTables(bench, stack, projector, copier, log);
-  await anew(bench, stack, projector, log);
+  // Query's, but for its service.
+  const loopHolds = async () => ({ query: await projector.call("loopHold"), ...(await stack.loopHolds()) });
+  await intoTables(bench, stack, projector, copier, { ...log, holds: new LoopHolds({ loopHolds }) });
+  await anew(bench, stack, projector, { ...log, holds: new LoopHolds({ loopHolds }) });
 }
 
 type Projector = Worker<typeof projecting>;
 /** How many events, and the last sequence. */
-type Seeded = { readonly events: number; readonly until: number };
+type Seeded = { readonly events: number; readonly until: number; readonly holds: LoopHolds };
 
 async function intoTables(
   bench: Bench,
   stack: Stack,
   projector: Projector,
   copier: Worker<typeof tableCopy>,
-  { events, until }: Seeded,
+  { events, until, holds }: Seeded,
 ): Promise<void> {
   let rows = 0;
   let copyTo = "";
@@ -59,10 +62,12 @@ async function intoTables(
         postgres: stack.processes.postgres ?? 0,
         nats: stack.processes.nats ?? 0,
       };
-      const sample = await sampled(processes, async () => {
-        await projector.call("project", database, until);
-        return { count: events };
-      });
+      const sample = await holds.during(() =>
+        sampled(processes, async () => {
+          await projector.call("project", database, until);
+          return { count: events };
+        }),
+      );
       if (rows === 0) {
         copyTo = await newDatabase(stack, "copied", "projected");
         rows = await copier.call("load", database, copyTo);
@@ -79,9 +84,10 @@ async function intoTables(
     },
     deadlineMs: 900_000,
   });
+  holds.report(bench, "projection");
 }
 
-async function anew(bench: Bench, stack: Stack, projector: Projector, { events, until }: Seeded): Promise<void> {
+async function anew(bench: Bench, stack: Stack, projector: Projector, { events, until, holds }: Seeded): Promise<void> {
   const database = await newDatabase(stack, "rebuilt");
   await projector.call("prepare", database);
   await projector.call("project", database, until);
@@ -106,13 +112,16 @@ async function anew(bench: Bench, stack: Stack, projector: Projector, { events, 
       },
     ],
     run: () =>
-      sampled(processes, async () => {
-        await projector.call("rebuildAll", database);
-        return { count: events };
-      }),
+      holds.during(() =>
+        sampled(processes, async () => {
+          await projector.call("rebuildAll", database);
+          return { count: events };
+        }),
+      ),
     calibrate: () => sampled(processes, async () => ({ count: await projector.call("readOnly") })),
     deadlineMs: 900_000,
   });
+  holds.report(bench, "rebuild");
 }
 
 /** Makes a database of that name, empty or as a copy; drops an existing one. */

@@ -1,3 +1,4 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { migrate } from "@tapedeck/query/db/migrate";
 import { openDatabase, rebuild } from "@tapedeck/query/for-cli/maintain";
 import { projectUntil } from "@tapedeck/query/testing/run-projection";
@@ -10,6 +11,16 @@ import { connect, type NatsConnection } from "nats";
 
 let nats: NatsConnection;
 let log: Awaited<ReturnType<typeof openLog>>;
+
+const histogram = monitorEventLoopDelay({ resolution: 5 });
+histogram.enable();
+
+/** Measures as loop-report.mjs does in a service. */
+export function loopHold(): number {
+  const held = histogram.max / 1_000_000;
+  histogram.reset();
+  return held;
+}
 
 export async function open(url: string): Promise<number> {
   nats = await connect({ servers: url });
