@@ -1,12 +1,16 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
-
-const root = fileURLToPath(new URL("../..", import.meta.url));
+import { paths, read, root } from "./repository.ts";
 
 type Manifest = { readonly name: string; readonly exports?: Readonly<Record<string, string>> };
+
+type Linter = { readonly overrides: readonly Override[] };
+type Override = {
+  readonly includes: readonly string[];
+  readonly linter: { readonly rules: { readonly style?: { readonly noRestrictedImports?: RestrictedImports } } };
+};
+type RestrictedImports = { readonly options: { readonly patterns: readonly { readonly group: readonly string[] }[] } };
 
 /** Imported under a name that is composed at run time: `up` starts the services and the demo's fakes. */
 const startedByName = /^\.\/(.+\/)?main$/;
@@ -14,13 +18,8 @@ const startedByName = /^\.\/(.+\/)?main$/;
 /** A service's exports for the CLI. */
 const forCli = /^\.\/for-cli\//;
 
-const files = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root })
-  .toString()
-  .split("\0")
-  .filter((path) => existsSync(join(root, path)));
-const read = (path: string) => readFileSync(join(root, path), "utf8");
-const sources = files.filter((path) => /\.(ts|mjs)$/.test(path)).map((path) => ({ path, text: read(path) }));
-const packages = files
+const sources = paths.filter((path) => /\.(tsx?|mjs)$/.test(path)).map((path) => ({ path, text: read(path) }));
+const packages = paths
   .filter((path) => path.endsWith("/package.json"))
   .map((path) => ({ folder: dirname(path), manifest: JSON.parse(read(path)) as Manifest }));
 
@@ -39,6 +38,14 @@ it.each(packages)(
   },
 );
 
+/** The exceptions of the linter's rules for a folder: imports that are allowed although their package is not. */
+const allowedIn = (folder: string) =>
+  (JSON.parse(read("biome.json")) as Linter).overrides
+    .filter(({ includes }) => includes.includes(folder))
+    .flatMap(({ linter }) => linter.rules.style?.noRestrictedImports?.options.patterns ?? [])
+    .flatMap(({ group }) => group)
+    .flatMap((pattern) => (pattern.startsWith("!") ? [pattern.slice(1)] : []));
+
 it("the CLI imports of services all that they export for it, and nothing else", () => {
   const exported = packages
     .filter(({ folder }) => folder.startsWith("services/"))
@@ -48,8 +55,22 @@ it("the CLI imports of services all that they export for it, and nothing else", 
   const imported = sources
     .filter(({ path }) => path.startsWith("packages/cli/src/") && !/\.test\.ts$|\/testing\//.test(path))
     .flatMap(({ text }) => [...text.matchAll(ofServices)].map(([, specifier = ""]) => specifier));
-  const allowed = [...read("biome.json").matchAll(/"!(@tapedeck\/[^"]*)"/g)].map(([, specifier = ""]) => specifier);
+  const allowed = allowedIn("packages/cli/src/**");
   expect([...new Set(imported)].toSorted()).toEqual(exported.toSorted());
   expect(allowed.toSorted()).toEqual(exported.toSorted());
   expect(exported.length).toBeLessThan(10);
+});
+
+it("a package imports another one by its name, never by a relative path", () => {
+  const packageOf = (path: string) =>
+    packages.map(({ folder }) => folder).findLast((folder) => path.startsWith(`${folder}/`));
+  const leaving = sources
+    // The tests of infra use what infra/dist builds.
+    .filter(({ path }) => !path.startsWith("infra/"))
+    .flatMap(({ path, text }) => {
+      const relative = [...text.matchAll(/(?:from|import) "(\.[^"]*)"/g)].map(([, specifier = ""]) => specifier);
+      const outside = relative.filter((specifier) => packageOf(join(dirname(path), specifier)) !== packageOf(path));
+      return outside.map((specifier) => `${path}: ${specifier}`);
+    });
+  expect(leaving).toEqual([]);
 });

@@ -1,24 +1,14 @@
-import { execFileSync } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 import { brokenReferences } from "./broken-references.ts";
-
-const root = fileURLToPath(new URL("../..", import.meta.url));
+import { paths, read } from "./repository.ts";
 
 /** Files whose references lead outside this repository: the examples below, and the corpus of secrets. */
 const aboutOthers = ["test/docs/links.test.ts", "services/ingest/src/secrets/corpus.ts"];
 
 it("every link and path in Markdown and comments leads to an existing file and heading", () => {
-  const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], { cwd: root });
-  const paths = listed
-    .toString()
-    .split("\0")
-    .filter((path) => path !== "" && existsSync(join(root, path)));
   expect(paths).toEqual(expect.arrayContaining(["README.md", "docs/api.md", ...aboutOthers]));
-  const read = (path: string) => (aboutOthers.includes(path) ? "" : readFileSync(join(root, path), "utf8"));
-  expect(brokenReferences({ paths, read })).toEqual([]);
+  const readOwn = (path: string) => (aboutOthers.includes(path) ? "" : read(path));
+  expect(brokenReferences({ paths, read: readOwn })).toEqual([]);
 });
 
 it.each<[string, string, string, boolean]>([
