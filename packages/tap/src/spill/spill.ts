@@ -1,4 +1,5 @@
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
 import type { TapItem } from "../tap.ts";
 import { Drops } from "./drops.ts";
 import { lost, sizeOf } from "./items.ts";
@@ -60,7 +61,8 @@ export class Spill implements AsyncDisposable {
   readonly #disk: SpillDisk;
   readonly #drops = new Drops();
   #nextIndex: bigint;
-  #wake = Promise.withResolvers<void>();
+  /** Rings when there is more to read, and when more is committed. */
+  readonly #changed = new Notifier();
 
   /** `found`: the segments that the disk has already. */
   constructor(bounds: Bounds, disk: SpillDisk, found: readonly Segment[]) {
@@ -135,7 +137,7 @@ export class Spill implements AsyncDisposable {
         } else if (next < this.#nextIndex) {
           next = this.#firstFrom(next);
         } else {
-          await this.#wake.promise;
+          await this.#changed.next();
         }
       }
     } finally {
@@ -156,7 +158,7 @@ export class Spill implements AsyncDisposable {
   /** Resolves when every appended item is committed, or when the signal aborts. */
   async drained(signal: AbortSignal): Promise<void> {
     signal.addEventListener("abort", this.#wakeReaders);
-    while (!this.#isDrained() && !signal.aborted) await this.#wake.promise;
+    while (!this.#isDrained() && !signal.aborted) await this.#changed.next();
     signal.removeEventListener("abort", this.#wakeReaders);
   }
 
@@ -197,10 +199,7 @@ export class Spill implements AsyncDisposable {
     return this.#disk.committed >= this.#nextIndex - 1n && !this.#drops.areOpen;
   }
 
-  readonly #wakeReaders = (): void => {
-    this.#wake.resolve();
-    this.#wake = Promise.withResolvers();
-  };
+  readonly #wakeReaders = (): void => this.#changed.ring();
 }
 
 /** A segment is removed when it is committed, possibly while it is read. */

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
 import type { Progress } from "./progress.ts";
 
 export type BatchLimits = {
@@ -61,10 +62,10 @@ type StreamEnd = { readonly isError: false } | { readonly isError: true; readonl
 class BatchBuffer {
   readonly #limits: BatchLimits;
   readonly #signal: AbortSignal;
-  readonly #filled = new Gate();
-  readonly #emptied = new Gate();
-  /** Opened when the batch has to wait no longer. */
-  readonly #due = new Gate();
+  readonly #filled = new Notifier();
+  readonly #emptied = new Notifier();
+  /** Rings when the batch has to wait no longer. */
+  readonly #due = new Notifier();
   #events: RecordedEvent[] = [];
   #bytes = 0;
   #begunAt = 0;
@@ -75,7 +76,7 @@ class BatchBuffer {
   constructor(limits: BatchLimits, signal: AbortSignal) {
     this.#limits = limits;
     this.#signal = signal;
-    limits.company?.readers.onAwaited(() => this.#due.open());
+    limits.company?.readers.onAwaited(() => this.#due.ring());
   }
 
   get hasBatch(): boolean {
@@ -94,16 +95,16 @@ class BatchBuffer {
         this.#announced = offset;
         this.#begin();
         this.#reached = offset;
-        this.#filled.open();
+        this.#filled.ring();
       });
       for await (const recorded of stream) {
         this.#begin();
         this.#events.push(recorded);
         this.#bytes += recorded.event.original?.bytes.length ?? 0;
-        this.#filled.open();
+        this.#filled.ring();
         while (this.#isFull && !this.#signal.aborted) {
-          this.#due.open();
-          await this.#emptied.passed();
+          this.#due.ring();
+          await this.#emptied.next();
         }
         if (this.#signal.aborted) break;
       }
@@ -111,8 +112,8 @@ class BatchBuffer {
     } catch (error) {
       this.#end = { isError: true, error };
     }
-    this.#filled.open();
-    this.#due.open();
+    this.#filled.ring();
+    this.#due.ring();
   }
 
   /** Resolves when the batch is as large as it may get, or has waited long enough. */
@@ -121,8 +122,8 @@ class BatchBuffer {
     await nextTurn(); // events that arrived in the same turn belong together
     const dueAt = this.#begunAt + (company?.ms ?? 0);
     while (!this.#isDue && performance.now() < dueAt) {
-      const timer = setTimeout(() => this.#due.open(), dueAt - performance.now());
-      await this.#due.passed();
+      const timer = setTimeout(() => this.#due.ring(), dueAt - performance.now());
+      await this.#due.next();
       clearTimeout(timer);
     }
   }
@@ -132,19 +133,19 @@ class BatchBuffer {
     this.#events = [];
     this.#bytes = 0;
     this.#reached = undefined;
-    this.#emptied.open();
+    this.#emptied.ring();
     return batch;
   }
 
   filled(): Promise<void> {
-    return this.#filled.passed();
+    return this.#filled.next();
   }
 
   /** Wakes both sides so that they see the signal. */
   release(): void {
-    this.#emptied.open();
-    this.#filled.open();
-    this.#due.open();
+    this.#emptied.ring();
+    this.#filled.ring();
+    this.#due.ring();
   }
 
   /** Before the first event of a batch is added. */
@@ -159,25 +160,5 @@ class BatchBuffer {
 
   get #isFull(): boolean {
     return this.#events.length >= this.#limits.events || this.#bytes >= this.#limits.bytes;
-  }
-}
-
-/** Lets one waiter through per opening. An opening without a waiter is kept for the next one. */
-class Gate {
-  #isOpen = false;
-  #wake = () => {};
-
-  open(): void {
-    this.#isOpen = true;
-    this.#wake();
-  }
-
-  async passed(): Promise<void> {
-    if (!this.#isOpen) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-      });
-    }
-    this.#isOpen = false;
   }
 }

@@ -71,7 +71,10 @@ export class Watch {
     return index;
   }
 
-  /** Resolves when it is woken. One follower waits at a time. */
+  /**
+   * Resolves when it is woken. One follower waits at a time. This is not a `Notifier`, because `schedule` must get the
+   * wake-up of a follower that waits, and of no other: each takes a turn there.
+   */
   changed(): Promise<void> {
     return new Promise((resolve) => {
       this.#goOn = resolve;

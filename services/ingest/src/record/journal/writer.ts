@@ -5,6 +5,7 @@ import type { Cursor, NewEvent } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { Fifo } from "@tapedeck/shared/sync/fifo";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { type SettleOptions, settle } from "./settle.ts";
 
 /** Above this many bytes in the queue, callers should wait for `room`. */
@@ -55,7 +56,8 @@ export class SourceWriter implements AsyncDisposable {
   #lastSeq: Sequence;
   #waiters: Waiter[] = [];
   #roomWaiters: Waiter[] = [];
-  #wake = Promise.withResolvers<void>();
+  /** Rings when something is appended, and when the writer ends. */
+  readonly #changed = new Notifier();
   /** When the latest messages got into the log. */
   readonly #settledAt: number[] = [];
 
@@ -95,7 +97,7 @@ export class SourceWriter implements AsyncDisposable {
       this.#queuedBytes += group.bytes;
     }
     this.#appended += events.length;
-    this.#wake.resolve();
+    this.#changed.ring();
     return this.#appended;
   }
 
@@ -137,8 +139,7 @@ export class SourceWriter implements AsyncDisposable {
 
   /** Resolves when something is appended, or the writer ends. */
   async #appending(): Promise<void> {
-    await this.#wake.promise;
-    this.#wake = Promise.withResolvers();
+    await this.#changed.next();
     // Each message is a round trip, and a sync of the log's disk.
     if (this.#options.together) await setImmediate();
   }
@@ -169,7 +170,7 @@ export class SourceWriter implements AsyncDisposable {
     if (this.#cause !== undefined) return;
     this.#cause = cause;
     this.#stop.abort();
-    this.#wake.resolve();
+    this.#changed.ring();
     for (const { reject } of [...this.#waiters, ...this.#roomWaiters]) reject(cause);
     this.#ending.resolve(cause);
   }
