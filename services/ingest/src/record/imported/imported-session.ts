@@ -17,9 +17,10 @@ import { upstreamLost } from "../own-facts/upstream-facts.ts";
 import type { PushedSession, SessionRecorderOptions } from "../pushed-session.ts";
 import { EventPieces } from "./event-pieces.ts";
 import type { ImportMemory } from "./import-memory.ts";
-import { isOfImport, movedTo } from "./imported-events.ts";
+import { movedTo } from "./imported-events.ts";
 import { importedId } from "./imported-id.ts";
-import { isSameEvent, type KnownEvents, knownEvents, nothingKnown } from "./known-events.ts";
+import { knownEvents, nothingKnown } from "./known-events.ts";
+import { LogComparison } from "./log-comparison.ts";
 import { refusedImport } from "./refused-import.ts";
 
 export type ImportOptions = SessionRecorderOptions & {
@@ -62,7 +63,8 @@ export async function openImport(options: ImportOptions): Promise<ImportedSessio
     local === undefined ? nothingKnown : knownEvents({ reader: log.reader, source, session: local, signal });
   const missing = Object.fromEntries(Object.entries(imported.missing).map(([channel, n]) => [channel, Number(n)]));
   const check = sessionCheck({ session: imported.session, source: imported.source, origin, channels, missing });
-  importing = new ImportedSession(options, { journal, session, origin, known, check, owned: stack.move() });
+  const inLog = new LogComparison({ source, session, journal, known });
+  importing = new ImportedSession(options, { journal, session, origin, inLog, check, owned: stack.move() });
   return importing;
 }
 
@@ -72,8 +74,7 @@ type ImportParts = {
   readonly session: string;
   /** The id under which it was recorded first. */
   readonly origin: string;
-  /** The events that the log has of it. */
-  readonly known: KnownEvents;
+  readonly inLog: LogComparison;
   readonly check: SessionCheck;
   readonly owned: AsyncDisposable;
 };
@@ -102,8 +103,6 @@ export class ImportedSession implements PushedSession {
   /** Items whose last event is in the frame. */
   #waitingItems: readonly bigint[] = [];
   #hasBegun = false;
-  /** An earlier import has ended the session, because it was still running when it was exported. */
-  #wasEnded = false;
   #isOver = false;
 
   constructor(options: ImportOptions, parts: ImportParts) {
@@ -174,40 +173,12 @@ export class ImportedSession implements PushedSession {
   }
 
   async #takeEvent(event: Event): Promise<void> {
-    if (await this.#isInLog(event)) return;
+    const { inLog, check } = this.#parts;
+    if (await inLog.has(event, check.events)) return;
     if (this.#frame[0] !== undefined && !isOfFrame(event, this.#frame[0])) this.#flush(true);
     this.#frame.push(event);
     const bytes = this.#frame.reduce((sum, { original }) => sum + (original?.bytes.byteLength ?? 0), 0);
     if (this.#frame.length >= largestGroup.events || bytes >= largestGroup.bytes) this.#flush(false);
-  }
-
-  /**
-   * True if the log has the event, or had it until its text expired. Events that imports themselves have added are not
-   * compared.
-   */
-  async #isInLog(event: Event): Promise<boolean> {
-    const { known, session, check } = this.#parts;
-    for (let next = await known.peek(); next !== undefined; next = await known.peek()) {
-      const isSame = isSameEvent(next, event);
-      if (isSame || isOfImport(next)) {
-        if (!isSame && this.#hasExpired(event)) return true;
-        known.skip();
-        if (isOfImport(next)) this.#wasEnded = next.kind === "session.ended";
-        if (isSame) return true;
-      } else if (isOfImport(event) || this.#hasExpired(event)) return true;
-      else {
-        throw refusedImport(
-          `session ${session} is in ${this.#options.source} already, but its event ${check.events} is another one there, ${next.kind}: \`tapedeck erase --session ${session}\` removes it`,
-        );
-      }
-    }
-    return false;
-  }
-
-  #hasExpired(event: Event): boolean {
-    const { numbers, expires } = this.#journal;
-    if (!expires || !isText([event])) return false;
-    return numbers.session !== this.session || event.ordinal <= BigInt(numbers.ordinal(event.channel));
   }
 
   /** Publishes the collected frame. `isWhole`: the file has no more of it. */
@@ -248,8 +219,8 @@ export class ImportedSession implements PushedSession {
     const began = this.#journal.own("", importBegan(connection, hello.tap, imported), at);
     this.#journal.publish([...introduction, began]);
     if (!isKnown) numbers.begin(this.session);
-    else if (numbers.session !== this.session) numbers.continueSession(this.session, this.#parts.known.last);
-    if (!this.#wasEnded) return;
+    else if (numbers.session !== this.session) numbers.continueSession(this.session, this.#parts.inLog.last);
+    if (!this.#parts.inLog.wasEndedByImport) return;
     const continues = importContinues(connection, imported);
     this.#journal.publish([this.#journal.own(this.session, continues, history.lastAt ?? at)]);
   }
@@ -264,16 +235,15 @@ export class ImportedSession implements PushedSession {
   }
 
   async #end(events: bigint, index: bigint): Promise<void> {
-    const { check, known } = this.#parts;
+    const { check, inLog } = this.#parts;
     const received = BigInt(check.events);
     const problem = this.#pieces.isIncomplete ? "the last event is not whole" : check.end();
     if (problem !== undefined) throw refusedImport(problem);
     if (events !== received) throw refusedImport(`expected ${events} events, but received ${received}`);
     this.#isOver = true;
     this.#flush(true);
-    // A further event is the end that an earlier import added, or what a later export had.
-    const further = await known.peek();
-    if (further === undefined || isOfImport(further)) this.#endConnection({ isEnded: further !== undefined });
+    const further = await inLog.further();
+    if (further !== "recorded") this.#endConnection({ isEnded: further === "imported" });
     this.#watermark.finished(index, this.#journal.writer.appended);
   }
 
