@@ -14,7 +14,7 @@ import { type Built, built } from "./testing/built.ts";
 import { type CleanPlace, cleanPlace, ownNode } from "./testing/clean-place.ts";
 
 /** `npm run dist`, and then what a user does who has only what it made. */
-describe("what npm run dist makes", { timeout: 600_000 }, () => {
+describe("the packages and executables of npm run dist", { timeout: 600_000 }, () => {
   let dist: Built;
   let place: CleanPlace;
   let up: RunningCli | undefined;

@@ -26,7 +26,7 @@ test("a package's bill has what is in it, and nothing of the checkout beside", (
   expect(bom.metadata).toMatchObject({ component: { "bom-ref": "@t/p@3.0.0", purl: "pkg:npm/%40t/p@3.0.0" } });
 });
 
-test("what npm does not know is an error and not an omission", () => {
+test("a package that npm does not know is an error and not an omission", () => {
   expect(() => restricted(all, { name: "p", version: "1.0.0", wanted: new Set(["c@1.0.0"]) })).toThrow("c@1.0.0");
 });
 

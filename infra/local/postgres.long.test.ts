@@ -61,7 +61,7 @@ test("another password than at the first start is taken over", async () => {
   expect(await query(server.url("postgres"), "select 1 as n")).toEqual([{ n: 1 }]);
 });
 
-test("what is not persistent goes when it stops", async () => {
+test("a server that is not persistent removes its data when it stops", async () => {
   const dataDir = await folder();
   const server = await startPostgres({ dataDir, port: 0, persistent: false, fsync: false });
   expect(existsSync(dataDir)).toBe(true);

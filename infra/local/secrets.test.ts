@@ -13,7 +13,7 @@ test("secrets are made once and stay", async () => {
   expect((await stat(file)).mode & 0o777).toBe(0o600);
 });
 
-test("who comes at the same time gets the same ones, and nothing is left over", async () => {
+test("callers that come at the same time get the same secrets, and nothing is left over", async () => {
   const dir = await temporaryFolder();
   const all = await Promise.all(Array.from({ length: 20 }, () => loadSecrets(join(dir, "secrets"))));
   expect(new Set(all.map((secrets) => secrets.servicesKey)).size).toBe(1);

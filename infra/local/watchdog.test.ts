@@ -61,7 +61,7 @@ test("servers end cleanly when whoever started them is killed, and keep what the
   expect(await readFile(join(folder, "postgres.log"), "utf8")).not.toContain("not properly shut down");
 });
 
-test("who starts on the same data right after a kill waits for those that end", async () => {
+test("a start on the same data right after a kill waits for the processes that end", async () => {
   const folder = await temporaryFolder();
   const { child, started } = await owner(folder);
   const client = new Client(started.url);

@@ -58,7 +58,7 @@ it("keeps an operation and a result that it does not know", () => {
   expect(again(Job, bytes)).toHaveLength(bytes.length);
 });
 
-it("keeps the bytes of an Any of any type, without looking into it", () => {
+it("keeps the bytes of an Any of any type, without decoding it", () => {
   const value = Buffer.from([0xff, 0, 0x80, 1]);
   const record = { type_url: "type.googleapis.com/vendor.Unheard", value };
   const target = Target.encode(Target.fromPartial({ resource_id: "x", record })).finish();

@@ -59,7 +59,7 @@ const checksOf = async (address: string) =>
   ((await (await fetch(`http://${address}/readyz`)).json()) as { checks: Record<string, string> }).checks;
 
 describe("with TLS between all services", () => {
-  it("what is recorded is served, and every service is ready", async () => {
+  it("recorded events are served, and every service is ready", async () => {
     const { items } = JSON.parse((await stack.httpCall("GET", "/api/v1/operations?kind=build")).body);
     expect(items.length).toBeGreaterThan(0);
     for (const address of [stack.ingestHealth, stack.queryHealth, stack.http]) {

@@ -52,7 +52,7 @@ beforeAll(async () => {
 const call = (method: string, path: string, body?: string) => stack.httpCall(method, path, bearing(token), body);
 
 describe("every service works whole with its user", () => {
-  it("what Skaffold sends is in the log and in the tables, and the gateway serves it", async () => {
+  it("the events of Skaffold are in the log and in the tables, and the gateway serves them", async () => {
     const events = await stack.events();
     expect(events.filter(({ event }) => event.channel === "v1" && event.part === 0)).toHaveLength(fake.said.v1);
     const { items } = JSON.parse((await call("GET", "/api/v1/operations?kind=build")).body);

@@ -69,11 +69,11 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await page.getByRole("link", { name: "Health", exact: true }).click();
     await page.getByLabel("Filter by source, artifact or error").fill("nobody");
     await page.getByLabel("Filter by source, artifact or error").press("Enter");
-    await page.getByRole("heading", { name: "What happens now" }).waitFor({ state: "attached" });
+    await page.getByRole("heading", { name: "The page of what happens now" }).waitFor({ state: "attached" });
     expect([await page.locator(".row").count(), problems]).toEqual([0, []]);
   });
 
-  it("says of a failed loop each thing once, what its output tells first", async () => {
+  it("says of a failed loop each thing once, what its output says first", async () => {
     await fakeHasPlayed();
     await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}${await failedLoop()}`);
     const { page, problems } = opened;

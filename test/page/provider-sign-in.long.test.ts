@@ -44,7 +44,7 @@ describe.skipIf(browserProgram === undefined)("signing in on the page by a provi
     expect(problems).toEqual([]);
   });
 
-  it("tells a person without a role what is missing", async () => {
+  it("shows a person without a role what is missing", async () => {
     await using opened = await openPage(browser, `${stack.origin}/`);
     const { page } = opened;
     await logIn(page, "stranger");

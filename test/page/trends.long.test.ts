@@ -60,7 +60,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     await observed("trends-one-point", path({ pick: "wait", since: weeks.from }), "alice/shop · loop 1");
   });
 
-  it.each(["light", "dark"] as const)("tell causes apart, and from the page, in %s", async (colorScheme) => {
+  it.each(["light", "dark"] as const)("stand apart from each other, and from the page, in %s", async (colorScheme) => {
     await weeksAreWritten();
     await using opened = await openPage(browser, path({}), { colorScheme });
     const { page } = opened;

@@ -97,7 +97,7 @@ describe("a call goes to the shard of its caller's workspace", () => {
     await reading;
   });
 
-  it("with a position of the other shard it is refused, and told where to begin", async () => {
+  it("with a position of the other shard it is refused, and learns where to begin", async () => {
     const { position } = await json("/api/v1/events?last=1", ofA);
     const { status, body } = await call(`/api/v1/events?after=${position}`, ofB);
     expect(status).toBe(409);
@@ -169,7 +169,7 @@ describe("a workspace stays where it began", () => {
   });
 });
 
-describe("what concerns all workspaces", () => {
+describe("calls that concern all workspaces", () => {
   it("is not backed up in parts", async () => {
     const { status, body } = await call("/api/v1/backup", await on.adminOfAll());
     expect([status, JSON.parse(body).error.message]).toEqual([400, expect.stringContaining("several shards")]);

@@ -113,7 +113,7 @@ describe("a source alone", () => {
     }
   });
 
-  it("tells which resource was not ready, before it tells that the check failed", async () => {
+  it("names the resource that was not ready, before it says that the check failed", async () => {
     const [failed] = await loops("source=alice/shop&outcome=failed");
     const { left, differences } = await compare(`left=${failed && nameOf(failed)}`);
     expect(left.failure?.phase).toBe("check");
@@ -231,7 +231,7 @@ describe("in the terminal", () => {
     return { code: await cli.ended, out: cli.stdout(), err: cli.stderr() };
   }
 
-  it("`why` tells what failed and what differs", async () => {
+  it("`why` says what failed and what differs", async () => {
     const { code, out, err } = await tapedeck("why", "-s", "bob/shop");
     expect([code, err]).toEqual([0, ""]);
     expect(out).toMatch(
@@ -275,7 +275,7 @@ describe("in the terminal", () => {
   });
 });
 
-it("answers the same each time, and tells how long that takes", async () => {
+it("answers the same each time, and prints how long that takes", async () => {
   const answers: unknown[] = [];
   const times: number[] = [];
   for (let count = 0; count < 5; count++) {

@@ -7,7 +7,7 @@ import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { expect, it } from "vitest";
 import { check, checkedServices } from "./check.ts";
 
-it("tells a service that lives from one that can serve, on all addresses and with TLS", async () => {
+it("distinguishes a service that lives from one that can serve, on all addresses and with TLS", async () => {
   await using temporary = await temporaryFolder();
   const { certFile, keyFile } = await testCertificate(temporary.folder, ["deck.example"]);
   const nowhere = `127.0.0.1:${await ownPort()}`;

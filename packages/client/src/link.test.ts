@@ -165,7 +165,7 @@ it("says again that it leaves, where that was too much to hear", async () => {
   expect([gateway.sockets.length, other.got.length]).toEqual([1, 1]);
 });
 
-describe("what passes is tried again", () => {
+describe("an error that passes is tried again", () => {
   it.each(["not_ready", "limit_exceeded"])("%s of a subscription, on the same socket", async (code) => {
     await using gateway = await fakeGateway({
       hears(message, say) {
@@ -191,7 +191,7 @@ describe("what passes is tried again", () => {
   });
 });
 
-describe("what does not pass is thrown, by everything that is read", () => {
+describe("an error that does not pass is thrown, by everything that is read", () => {
   const error = { code: "unauthenticated", message: "the token has expired" };
   const refusing = (hears: Script["hears"]): Script => ({ hears });
 
@@ -214,7 +214,7 @@ describe("what does not pass is thrown, by everything that is read", () => {
     await until(isOver, { message: "nothing to stay open" });
   });
 
-  it("and what is read after that begins anew, though nobody has looked yet", async () => {
+  it("and the next read begins anew, though nobody has read it yet", async () => {
     await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)) });
     const reported: boolean[] = [];
     using tapedeck = clientOf(gateway, 15_000, { onConnection: (isOpen) => reported.push(isOpen) });

@@ -193,7 +193,7 @@ describe("the WebSocket", () => {
   });
 
   it.each([
-    ["what is no JSON", "{", 4400],
+    ["a message that is no JSON", "{", 4400],
     ["an array", "[]", 4400],
     ["a message above 256 KiB", "x".repeat(300_000), 1009],
   ])("closes on %s", async (_, message, code) => {
@@ -282,7 +282,7 @@ describe("GET /api/v1/stream", () => {
   });
 });
 
-describe("what operators ask", () => {
+describe("the pages for operators", () => {
   it("readyz says what is missing", async () => {
     const { status, body } = await ask("/readyz");
     expect(status).toBe(503);
@@ -311,7 +311,7 @@ describe("what operators ask", () => {
     expect(await response.text()).toMatch(/tapedeck_gateway_requests_total\{api="api"/);
   });
 
-  it("metrics tell the event loop's delay", async () => {
+  it("metrics show the event loop's delay", async () => {
     const metrics = await (await fetch(`http://${http}/metrics`)).text();
     expect(metrics).toMatch(/nodejs_eventloop_lag_max_seconds\{service="gateway"\} \d/);
     expect(metrics).toMatch(/nodejs_eventloop_lag_p99_seconds\{service="gateway"\} \d/);

@@ -92,7 +92,7 @@ it("stops at once though NATS was never there", async () => {
   expect(await gateway.code).toBe(0);
 });
 
-it("ends with one sentence when another log takes the place of its own, and tells its readers", async () => {
+it("ends with one sentence when another log takes the place of its own, and its readers get an error", async () => {
   await using nats = await startTestNats();
   const gateway = launch({ TAPEDECK_NATS_URL: nats.url });
   const { addresses } = await gateway.reported;
@@ -129,7 +129,7 @@ it("notices a log that was replaced while NATS was away", async () => {
   expect(await gateway.code).toBe(1);
 });
 
-it("wrong credentials are told as what they are", async () => {
+it("wrong credentials are reported as what they are", async () => {
   await using nats = await startTestNats({ user: "tapedeck", password: "right" });
   const { host } = new URL(nats.url);
   const gateway = launch({ TAPEDECK_NATS_URL: host, TAPEDECK_NATS_USER: "tapedeck", TAPEDECK_NATS_PASSWORD: "wrong" });
@@ -137,7 +137,7 @@ it("wrong credentials are told as what they are", async () => {
   expect(gateway.lines.at(-1)?.msg).toContain("refuses nats.user and nats.password");
 });
 
-it("a WebSocket is told when the gateway goes away", async () => {
+it("a WebSocket is closed with a reason when the gateway goes away", async () => {
   await using nats = await startTestNats();
   const gateway = launch({ TAPEDECK_NATS_URL: nats.url });
   const { addresses } = await gateway.reported;

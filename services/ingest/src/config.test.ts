@@ -16,14 +16,14 @@ test("off is off, as a word and as YAML's false", () => {
   expect(sources[0]).toMatchObject({ redact: "off", logs: "off" });
 });
 
-test("a rkt host is named by this machine, is looked at every second, and its logs only where asked for", () => {
+test("a rkt host is named by this machine, is polled every second, and its logs only where asked for", () => {
   const [host] = yaml("sources: [{ upstream: rkt, address: '127.0.0.1:15441', interval: 250ms }]")().sources;
   expect(host).toMatchObject({ developer: hostname(), project: "host", logs: "off", redact: "on" });
   const settings = { interval: "250", timeout: "10000", load: "2", extinctionHold: "600000" };
   expect(host && upstreamSettings(host)).toEqual(settings);
 });
 
-test("what looking at a rkt host may cost is a percentage", () => {
+test("the cost of polling a rkt host is limited by a percentage", () => {
   const load = (given: string) => yaml(`sources: [{ upstream: rkt, address: 'a:1', load: ${given} }]`)().sources[0];
   expect(load("0.5")).toMatchObject({ load: 0.5 });
   expect(() => load("0")).toThrow(/load: expected 0.1 or more/);
@@ -80,7 +80,7 @@ test.each([
 });
 
 test.each(["grpc", "health"])(
-  "what listens beyond loopback (%s) is for the services, which know each other by their key",
+  "a listener beyond loopback (%s) is for the services, which know each other by their key",
   (name) => {
     const text = `ingest: { ${name}: { host: 0.0.0.0 } }`;
     expect(yaml(text)).toThrow(
@@ -91,6 +91,6 @@ test.each(["grpc", "health"])(
   },
 );
 
-test("its health is told to who names a host of the gateway's", () => {
+test("its health is answered to a caller that names a host of the gateway's", () => {
   expect(yaml("gateway: { hosts: [deck.example.com] }")().health.hosts).toEqual(["deck.example.com"]);
 });

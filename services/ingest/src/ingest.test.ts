@@ -269,7 +269,7 @@ test("a source whose tap was killed is named by /readyz, with the time at which 
   expect(details?.lostSources).toBe(Object.keys(details?.lost ?? {}).length);
 });
 
-test("what the containers printed is not there twice after a restart, and what may be lost is said", async () => {
+test("the output of containers is not there twice after a restart, and output that may be lost is named", async () => {
   const recording = loadRecording(`${recordings.skaffold}/10-status-check-port-forward-sync-app-logs`);
   await using fake = await startFakeSkaffold({ recording });
   const logs = bytesOf(recording, "logs");

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { ingestMetrics } from "./metrics.ts";
 
-it("tells the event loop's delay", async () => {
+it("has the event loop's delay", async () => {
   const nothing = { spills: () => [], connected: () => [], isFull: () => false, damage: () => undefined };
   const metrics = await ingestMetrics(nothing).registry.metrics();
   expect(metrics).toMatch(/nodejs_eventloop_lag_max_seconds\{service="ingest"\} \d/);

@@ -5,7 +5,7 @@ import { readConfig } from "./config.ts";
 const yaml = (text: string) => () => readConfig({ env: {}, file: parseSettings("tapedeck.yaml", text) });
 
 test.each(["grpc", "health"])(
-  "what listens beyond loopback (%s) is for the services, which know each other by their key",
+  "a listener beyond loopback (%s) is for the services, which know each other by their key",
   (name) => {
     const text = `query: { ${name}: { host: 0.0.0.0 } }`;
     expect(yaml(text)).toThrow(

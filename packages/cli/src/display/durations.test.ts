@@ -13,7 +13,7 @@ it.each([
   expect(durationText(ms)).toBe(text);
 });
 
-it("tells how long ago something was", () => {
+it("prints how long ago something was", () => {
   const now = Date.parse("2026-01-31T12:00:00Z");
   expect(agoText("2026-01-31T11:59:59.9Z", now)).toBe("now");
   expect(agoText("2026-01-31T11:59:48Z", now)).toBe("12 s ago");
@@ -22,7 +22,7 @@ it("tells how long ago something was", () => {
   expect(agoText(null, now)).toBe("-");
 });
 
-it("tells bytes", () => {
+it("prints bytes", () => {
   expect([0, 1_023, 1_024, 1_572_864, 3 * 1_024 ** 3].map(bytesText)).toEqual([
     "0 B",
     "1023 B",

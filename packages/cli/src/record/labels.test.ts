@@ -11,7 +11,7 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 const folder = () => mkdtempSync(join(root, "my-app-"));
 
 describe("labels", () => {
-  it("tell branch, commit and whether there are changes", async () => {
+  it("show branch, commit and whether there are changes", async () => {
     const repository = folder();
     const git = (...args: string[]) =>
       execFileSync("git", ["-c", "user.name=a", "-c", "user.email=a@b", ...args], {
@@ -31,7 +31,7 @@ describe("labels", () => {
     expect(await sessionLabels(repository, {})).not.toHaveProperty("branch");
   });
 
-  it("outside of a repository tell who and where", async () => {
+  it("outside of a repository show user and host", async () => {
     expect(Object.keys(await sessionLabels(folder(), {})).sort()).toEqual(["host", "user"]);
   });
 

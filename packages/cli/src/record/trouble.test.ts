@@ -129,7 +129,7 @@ test("somebody who hangs up in the middle", async () => {
   });
 });
 
-test("what Tapedeck itself says is said as it is", () => {
+test("a message of Tapedeck itself is printed as it is", () => {
   const target = { address: "127.0.0.1:7051", name: "127.0.0.1:7051" };
   const reported = (error: TapedeckError) => troubleOf(Object.assign(new Error("x"), toGrpcStatus(error)), target);
   expect(reported(new TapedeckError("forbidden", "not you"))).toEqual({ why: "not you", mends: false });

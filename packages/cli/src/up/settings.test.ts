@@ -30,7 +30,7 @@ describe("beyond this machine", () => {
     );
   });
 
-  it("the certificate is looked at before anything starts", () => {
+  it("the certificate is checked before anything starts", () => {
     const missing = { TAPEDECK_TLS_CERT: "/nowhere/cert.pem", TAPEDECK_TLS_KEY: "/nowhere/key.pem" };
     expect(() => readUpSettings(options, missing)).toThrow(
       "tls.cert: /nowhere/cert.pem can't be read (there is no such file)",

@@ -57,9 +57,12 @@ it.each([
   ["kubectl apply: exit status 1", "", "applied\n", ["kubectl apply: exit status 1"]],
   ["npm failed\nENOENT: a.json\nsee docs", "X", "ENOENT: a.json\nfailed too\n", ["npm failed", "see docs"]],
   ["", "X", "", []],
-])("of the error %j with code %s the page says each text once, the telling one first", (error, code, output, texts) => {
-  expect(failureTexts(error, code, output)).toEqual(texts);
-});
+])(
+  "of the error %j with code %s the page says each text once, the most informative one first",
+  (error, code, output, texts) => {
+    expect(failureTexts(error, code, output)).toEqual(texts);
+  },
+);
 
 it("an axis has round ticks, no more than there is room for", () => {
   expect(ticksOf(2_300, 6)).toEqual([0, 500, 1_000, 1_500, 2_000]);

@@ -141,7 +141,7 @@ describe("polls", () => {
     expect(fake.newestCalls).toHaveLength(2);
   });
 
-  it("repeat on a new connection what the former one was told, if nothing happened meanwhile", async () => {
+  it("repeat on a new connection what the former one got, if nothing happened meanwhile", async () => {
     const played = load("11-image-cache");
     await using fake = await startFakeRkt({ recording: played, repeatOnReconnect: true });
     const ask = async (client: ReturnType<typeof connectTo>) => (await client.raw("ListImages", empty)).bytes;
@@ -178,7 +178,7 @@ describe("without a recorded answer", () => {
     }
   });
 
-  it("InspectPod tells what was listed last, not what was recorded at another time", async () => {
+  it("InspectPod answers what was listed last, not what was recorded at another time", async () => {
     const recording = load("01-full-lifecycle");
     await using fake = await startFakeRkt({ recording });
     using client = connectTo(fake);

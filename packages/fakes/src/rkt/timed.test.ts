@@ -23,7 +23,7 @@ describe("timed", () => {
   const podsOf = ({ response = empty }: RecordedUnary) => listPods.responseDeserialize(response).pods;
   const running = polls.find((row) => podsOf(row).some(({ state }) => state === PodState.POD_STATE_RUNNING));
 
-  it("tells what is in force now, as if it happened now, and starts again with other pods", async () => {
+  it("answers what is in force now, as if it happened now, and starts again with other pods", async () => {
     const start = Date.parse("2030-01-01T00:00:00Z");
     let now = start;
     await using fake = await startFakeRkt({ recording, timed: { now: () => now, pauseMs: 1_000 }, speed: 2 });

@@ -18,7 +18,7 @@ function json(rpc: string, bytes: Buffer): JsonValue {
   return toJson(type, fromBinary(type, bytes), { registry });
 }
 
-describe.each(["up", "up-shipped-cli"])("%s, played and looked at as it was", (name) => {
+describe.each(["up", "up-shipped-cli"])("%s is played, and observed as it was", (name) => {
   const recording = load(name);
 
   it("has the recorded answers", async () => {

@@ -49,7 +49,7 @@ it("gives the bytes of the wire where they were kept", () => {
   }
 });
 
-it("tells requests, answers, errors, and streams with their ends", () => {
+it("has requests, answers, errors, and streams with their ends", () => {
   const { rows } = loadRecording(`${samples}up.jsonl`);
   const row = (wanted: number) => rows.find(({ n }) => n === wanted);
   expect(row(3)).toMatchObject({ kind: "unary", actor: "cli", rpc: "GetVersionInfo", atMs: 2 });

@@ -54,7 +54,7 @@ describe("metadata", () => {
 it.each([
   ["2.3", "2.3.7"],
   ["2.4", "2.4.3"],
-] as const)("tells its version without being asked properly: v%s", async (generation, version) => {
+] as const)("answers its version without being asked properly: v%s", async (generation, version) => {
   await using fake = await startFakeVagrant({ generation });
   using client = connectTo(fake);
   const { bytes } = await client.raw("GetVersionInfo", empty, new Metadata());
@@ -149,7 +149,7 @@ describe("a request that ends the process", () => {
   it.each([
     ["labels", { labels: { a: "b" } }, "GetJob"],
     ["data_source_overrides", { data_source_overrides: { a: "b" } }, "_ListJobs"],
-  ])("QueueJob with %s: the first look at it, and no process can start any more", async (_, change, rpc) => {
+  ])("QueueJob with %s: the first read of it, and no process can start any more", async (_, change, rpc) => {
     await using fake = await startFakeVagrant();
     const [name, request] = queue(change)(fake);
     using client = connectTo(fake);

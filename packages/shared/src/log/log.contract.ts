@@ -125,10 +125,13 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
       { title: "more than 1,024 events", events: upTo(1_025).map((n) => newEvent(alice, n)) },
       { title: "events of two sessions", events: [newEvent(alice, 1), newEvent(alice, 2, { session: "t" })] },
       {
-        title: "what Tapedeck says and what an upstream said",
+        title: "Tapedeck's own events and an upstream's",
         events: [newEvent(alice, 1, { channel: "tapedeck" }), newEvent(alice, 2)],
       },
-      { title: "what stays and what goes", events: [newEvent(alice, 1), { ...newEvent(alice, 2), ttlSeconds: 9 }] },
+      {
+        title: "facts, which stay, and text, which goes",
+        events: [newEvent(alice, 1), { ...newEvent(alice, 2), ttlSeconds: 9 }],
+      },
       { title: "more than 7.9 MiB", events: [large(7.95)] },
       { title: "more than 7.9 MiB together", events: [large(4), large(4)] },
     ])("$title cannot be one message", async ({ events }) => {

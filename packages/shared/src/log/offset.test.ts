@@ -66,7 +66,7 @@ test("events between two offsets are at most as many as their messages take", ()
 });
 
 describe("the compiler", () => {
-  test("tells offsets, sequences and numbers apart", () => {
+  test("distinguishes offsets, sequences and numbers", () => {
     const takesOffset = (offset: Offset) => offset;
     const takesSequence = (sequence: Sequence) => sequence;
     takesSequence(sequenceOf(offsetOf(3)));

@@ -89,7 +89,7 @@ test.each([
   expect(parsePosition(text)).toBeUndefined();
 });
 
-test("who gives a position of earlier versions is told what to do", () => {
+test("a caller with a position of earlier versions gets an error that says what to do", () => {
   expect(refusalOfFormer("t3k9x2-10482")).toBe(
     'is a position of an earlier version, and positions have changed: begin again at "start" or a time',
   );

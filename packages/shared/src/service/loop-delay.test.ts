@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { until } from "../testing/until.ts";
 import { RecentDelays, reportLoopDelay } from "./loop-delay.ts";
 
-it("tells everyone who reads of the longest turn", async () => {
+it("gives everyone who reads the longest turn", async () => {
   const registry = new Registry();
   reportLoopDelay(registry);
   const read = async (name: string) => {

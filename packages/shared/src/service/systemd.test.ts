@@ -27,7 +27,7 @@ async function startReady(folder: string, env: Readonly<Record<string, string>>)
   return { child, ended, said: async () => (await readFile(said, "utf8")).split("\n").slice(0, -1) };
 }
 
-test("systemd is told that the service is ready, that it lives, and that it stops", async () => {
+test("systemd is notified that the service is ready, that it lives, and that it stops", async () => {
   await using temporary = await temporaryFolder();
   const { child, ended, said } = await startReady(temporary.folder, {
     ...{ NOTIFY_SOCKET: "/run/nobody", WATCHDOG_USEC: "100000" },
@@ -42,7 +42,7 @@ test("systemd is told that the service is ready, that it lives, and that it stop
   expect(lines).toContain("STOPPING=1 --status=stopping");
 });
 
-test("without systemd nothing is told", async () => {
+test("without systemd nothing is notified", async () => {
   await using temporary = await temporaryFolder();
   const { child, ended, said } = await startReady(temporary.folder, { NOTIFY_SOCKET: "" });
   child.kill("SIGTERM");

@@ -295,7 +295,7 @@ it("a token that was renewed goes on for a while, with what is under way, and is
   expect(held.over.aborted).toBe(true);
 });
 
-it("what a token may is never changed in place: a record with other rights ends it", async () => {
+it("the rights of a token are never changed in place: a record with other rights ends it", async () => {
   const on = await harness();
   const token = await on.made();
   const held = await on.tokens.find(token.text);

@@ -4,7 +4,7 @@ import { delayMs, type Pace } from "./pace.ts";
 
 const usual: Pace = { tookMs: [2, 2], askedMs: [], roundTripMs: 1, share: 0.016, intervalMs: 1_000, isChanging: false };
 
-describe("the time between two looks", () => {
+describe("the time between two polls", () => {
   it.each<[string, Partial<Pace>, number]>([
     ["is the interval where a list costs little", {}, 1_000],
     ["is short while something changes", { isChanging: true }, 200],
@@ -15,7 +15,11 @@ describe("the time between two looks", () => {
     ["does not count the way to a host that is far", { tookMs: [81, 81], roundTripMs: 80 }, 1_000],
     ["counts the quickest of the last answers", { tookMs: [2, 700, 2, 900, 2] }, 1_000],
     ["is as long as the last answer took at least", { tookMs: [2, 2, 3_000] }, 3_000],
-    ["counts what was asked about a look, without the way", { tookMs: [9, 9], askedMs: Array(50).fill(4) }, 9_717],
+    [
+      "counts what was asked about an observation, without the way",
+      { tookMs: [9, 9], askedMs: Array(50).fill(4) },
+      9_717,
+    ],
     ["… each at most as a list, as what takes longer has waited", { tookMs: [9, 9], askedMs: [6_000, 4_000] }, 1_476],
     ["does not judge by the first answer", { tookMs: [900] }, 1_000],
     ["nor by none", { tookMs: [] }, 1_000],
@@ -24,7 +28,7 @@ describe("the time between two looks", () => {
     expect(Math.round(delayMs({ ...usual, ...more }))).toBe(expected);
   });
 
-  it("keeps looks within their share of a processor, whatever they cost", () => {
+  it("keeps polls within their share of a processor, whatever they cost", () => {
     const ms = fc.double({ min: 0, max: 60_000, noNaN: true });
     fc.assert(
       fc.property(ms, fc.double({ min: 1, max: 60_000, noNaN: true }), fc.boolean(), (list, intervalMs, isChanging) => {

@@ -179,7 +179,7 @@ describe("pushing", () => {
     ]);
   });
 
-  it("cuts large states likewise, and tells as lost what is too large altogether", async () => {
+  it("cuts large states likewise, and reports as lost what is too large altogether", async () => {
     const record = recorder();
     const spill = await spillOf(["a"]);
     const MiB = 1024 * 1024;
@@ -319,7 +319,7 @@ describe("pushing", () => {
   });
 });
 
-it("what is there already travels together, in order, and large frames in their pieces", async () => {
+it("items that are there already travel together, in order, and large frames in their pieces", async () => {
   const spill = await spillOf([
     ...Array.from({ length: 2_500 }, (_, n) => `frame ${n}`),
     "x".repeat(2_500_000),

@@ -56,7 +56,7 @@ async function polled(
   return { pauses, seen };
 }
 
-describe("the pause between two looks", () => {
+describe("the pause between two polls", () => {
   it("is short while something changes", async () => {
     const { pauses } = await polled((_, __, call) => ok(call < 3 ? list(a) : list(b)), 8_000);
     // The first and the third look were new.
@@ -82,7 +82,7 @@ describe("the pause between two looks", () => {
     expect(share).toBeCloseTo(0.02, 9);
   });
 
-  it("leaves it the time that questions about a look cost, too", async () => {
+  it("leaves the host the time that questions about an observation cost, too", async () => {
     const pods = Array.from({ length: 50 }, (_, index) => runningPod(index));
     const answer = async (path: string, _: number, call: number) => {
       await delay(path === podMethods.inspect ? 2 : 4);
@@ -101,7 +101,7 @@ describe("the pause between two looks", () => {
     expect((await polled(once, 12_000)).pauses.slice(0, 8)).toEqual([200, 200, 200, 6_000, 200, 1_000, 1_000, 1_000]);
   });
 
-  it("grows while looks fail, and is short again after a good one", async () => {
+  it("grows while polls fail, and is short again after a good one", async () => {
     const { pauses, seen } = await polled((_, __, call) => (call < 9 ? failed : ok(list(a))), 200_000);
     const expected = [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000];
     for (const [index, ms] of expected.entries()) {
@@ -113,7 +113,7 @@ describe("the pause between two looks", () => {
   });
 });
 
-describe("questions about one look", () => {
+describe("questions about one observation", () => {
   it("take no longer together than one answer may take", async () => {
     const timeouts: number[] = [];
     const hangs = async (timeoutMs: number) => {
@@ -136,7 +136,7 @@ describe("questions about one look", () => {
 describe("a pod that lists leave out", () => {
   const unreadable: Reply = { code: 2, message: "unable to get pod", response: Buffer.alloc(0) };
 
-  it("is asked for after each look as long as it is there, whatever else changes", async () => {
+  it("is asked for after each observation as long as it is there, whatever else changes", async () => {
     let asked = 0;
     const { seen } = await polled((path, _, call) => {
       if (path === podMethods.inspect) return ++asked < 4 ? unreadable : unknown;

@@ -83,7 +83,7 @@ function exited(pod: Pod, code: number): Pod {
 }
 
 describe("a connection", () => {
-  it("tells first what it is to", async () => {
+  it("first emits what it is a connection to", async () => {
     await using fake = await startFakeRkt({ recording: load("01-full-lifecycle") });
     await using tapped = listen(fake.address);
     await when("a look", () => tapped.lists("pods").length > 0);
@@ -115,7 +115,7 @@ describe("a connection", () => {
     expect(new Set(tapped.items.map(({ connection }) => connection)).size).toBe(3);
   });
 
-  it("ends when a call is told that the server is unavailable", async () => {
+  it("ends when a call is answered that the server is unavailable", async () => {
     let lies = 1;
     const unavailable = { error: { code: 14, details: "going" } };
     await using fake = await fakeOf([[a]], {
@@ -242,8 +242,8 @@ describe("observations", () => {
   });
 });
 
-describe("a look that fails", () => {
-  it("is told, and the connection lives on", async () => {
+describe("a poll that fails", () => {
+  it("is emitted, and the connection lives on", async () => {
     const error = { code: 2, details: "failed to get pods" };
     let fails = true;
     await using fake = await fakeOf([[a]], { lie: ({ rpc }) => (rpc === "ListPods" && fails ? { error } : undefined) });
@@ -274,7 +274,7 @@ describe("a look that fails", () => {
   });
 });
 
-describe("what is doubtful is asked for at once", () => {
+describe("a doubtful entry is asked for at once", () => {
   it("a pod that is missing", async () => {
     await using fake = await fakeOf([[a, b], [b], [b]]);
     await using tapped = listen(fake.address);

@@ -98,7 +98,7 @@ describe("a tap that comes after another one", () => {
     }
   });
 
-  it("tells that the process has gone while nobody listened, if it was the one at this address", async () => {
+  it("reports that the process has gone while nobody listened, if it was the one at this address", async () => {
     const memory = testMemory();
     const fake = await startFakeSkaffold({ recording: utf8, port: await ownPort() });
     {

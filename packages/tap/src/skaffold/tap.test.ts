@@ -209,7 +209,7 @@ describe("a channel that a process can't give", () => {
     await until(() => expect(tapped.all("closed")).toMatchObject([{ process_ended: true }]));
   });
 
-  it("is told once when the version lacks it", async () => {
+  it("is reported once when the version lacks it", async () => {
     await using fake = await startFakeSkaffold({ recording: load("21-old-v0.40.0") });
     await using tapped = listen(fake.address);
     await until(() => expect(tapped.all("channel_ended")).toHaveLength(2));

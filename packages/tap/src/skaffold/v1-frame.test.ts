@@ -9,7 +9,7 @@ const frame = (entry: DeepPartial<LogEntry>) => LogEntry.encode(LogEntry.fromPar
 const loop = (status: string, more: DeepPartial<LogEntry> = { timestamp }) =>
   frame({ ...more, event: { event_type: { $case: "devLoopEvent", value: { iteration: 1, status } } } });
 
-it("tells when a loop begins, and of nothing else", () => {
+it("shows when a loop begins, and nothing else", () => {
   expect(loopStartOf(loop("In Progress"))).toEqual(timestamp);
   expect(loopStartOf(loop("Succeeded"))).toBeUndefined();
   const build = { $case: "buildEvent", value: { artifact: "web", status: "In Progress" } } as const;
@@ -17,7 +17,7 @@ it("tells when a loop begins, and of nothing else", () => {
   expect(loopStartOf(frame({ timestamp, entry: "In Progress" }))).toBeUndefined();
 });
 
-it("tells nothing of a loop without a time, and of bytes that are no frame", () => {
+it("shows nothing of a loop without a time, and of bytes that are no frame", () => {
   expect(loopStartOf(loop("In Progress", {}))).toBeUndefined();
   expect(loopStartOf(loop("In Progress", { timestamp: { seconds: 1n << 60n, nanos: 0 } }))).toBeUndefined();
   for (const length of [1, 5, 12, 20]) expect(loopStartOf(loop("In Progress").subarray(0, length))).toBeUndefined();

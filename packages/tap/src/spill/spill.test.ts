@@ -81,7 +81,7 @@ describe("a spill", () => {
     expect(spill.state().diskBytes).toBe(0);
   });
 
-  it("replaces the file that tells whose it is, and never has half of it", async () => {
+  it("replaces the file that says whose it is, and never has half of it", async () => {
     const dir = folder();
     writeTapFile(dir, { hello, committed: 1n });
     linkSync(join(dir, "tap.json"), join(dir, "before"));
@@ -166,7 +166,7 @@ describe("a spill", () => {
     ]);
   });
 
-  it("never drops what is not a frame, and tells drops before it", async () => {
+  it("never drops what is not a frame, and reports drops before it", async () => {
     await using spill = await open(folder(), { diskBytes: 0 });
     for (const index of range(1, 10)) spill.append(frame(long(index)));
     expect(spill.append(closed())).toBeDefined();
@@ -291,7 +291,7 @@ describe("after the end of its process", () => {
     expect((await held(second)).map(textOf)).toEqual([long(1), long(2), "again"]);
   });
 
-  it("what is no record at all is left out", async () => {
+  it("a file that is no record at all is left out", async () => {
     const dir = folder();
     await using first = await open(dir, { memoryBytes: 0 });
     first.append(frame("whole"));
@@ -337,7 +337,7 @@ describe("after the end of its process", () => {
     expect(again).toBeDefined();
   });
 
-  it("what this process has left is an orphan too, and keeps whom it is meant for", async () => {
+  it("a spill that this process has left is an orphan too, and keeps whom it is meant for", async () => {
     const dir = folder();
     const root = join(dir, "..");
     {

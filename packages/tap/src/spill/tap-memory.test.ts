@@ -14,7 +14,7 @@ const broken: Remembered = {
   broken: { channels: ["v2"], heard: { channel: "v1", at: 1_795_190_102_123.25 } },
 };
 
-test("what is saved is what the next one loads, and there is no other file", async () => {
+test("the next tap loads what this one saved, and there is no other file", async () => {
   await using tidy = await temporaryFolder();
   const folder = join(tidy.folder, "made");
   expect(fileMemory(folder, source, fail).load()).toBeUndefined();
@@ -26,7 +26,7 @@ test("what is saved is what the next one loads, and there is no other file", asy
   expect(readdirSync(folder)).toHaveLength(1);
 });
 
-test("what can't be understood is nothing, and what can't be kept is said", async () => {
+test("a memory that can't be understood is empty, and a failure to save it is reported", async () => {
   await using tidy = await temporaryFolder();
   writeFileSync(join(tidy.folder, "default.alice.shop.skaffold.upstream.json"), '{"address":');
   expect(fileMemory(tidy.folder, source, fail).load()).toBeUndefined();

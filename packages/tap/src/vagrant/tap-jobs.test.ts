@@ -75,7 +75,7 @@ describe("lists of jobs", () => {
     expect(it.tapped.lists()[0]?.byteLength).toBeGreaterThan(5 * 1024 * 1024);
   });
 
-  it("come before what the streams of their jobs tell", async () => {
+  it("come before what the streams of their jobs emit", async () => {
     await using it = await tappedShop();
     const ids = [it.shop.queue(), it.shop.run()];
     await when("streams", () => ids.every((id) => it.tapped.streamed(id).length > 0));
@@ -154,7 +154,7 @@ describe("a list that fails", () => {
     expect(it.tapped.ones().findLast((one) => one.id === id)).toMatchObject({ code: 0, bytes: jobBytes(it.fake, id) });
   });
 
-  it("is told, and the next one is good", async () => {
+  it("is emitted, and the next one is good", async () => {
     let fails = true;
     const error = { code: 13, details: "database is locked" };
     await using fake = await startFakeVagrant({

@@ -31,7 +31,7 @@ function addBox(fake: FakeVagrant, name: string): void {
   fake.call("UpsertBox", Buffer.from(UpsertBoxRequest.encode(UpsertBoxRequest.fromPartial({ box })).finish()));
 }
 
-describe("the first look at resources", () => {
+describe("the first observation of resources", () => {
   it("has every kind, in the server's order, as it was answered", async () => {
     await using it = await withShop();
     const targets = ["web2", "web1", "db"].map((name) => it.shop.target({ name }));
@@ -89,7 +89,7 @@ describe("the first look at resources", () => {
     for (const rpc of ["ListTargets", "GetRunner"]) expect(it.fake.calls(rpc).made).toBe(1);
   });
 
-  it("has what can be looked at where a kind can't", async () => {
+  it("has the kinds that can be listed where one can't", async () => {
     let fails = true;
     const error = { code: 13, details: "no such table" };
     const lie = ({ rpc }: FakeCall) => (rpc === "ListBoxes" && fails ? { error } : undefined);
@@ -135,8 +135,8 @@ describe("the first look at resources", () => {
   });
 });
 
-describe("later looks at resources", () => {
-  it("have the kinds that were looked at: the same, or what they are now", async () => {
+describe("later observations of resources", () => {
+  it("have the kinds that were polled: the same, or what they are now", async () => {
     await using it = await withShop();
     const id = it.shop.target({ name: "web1" });
     const job = it.shop.run();

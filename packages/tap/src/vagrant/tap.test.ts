@@ -50,7 +50,7 @@ async function serve(server: Server): Promise<string> {
 }
 
 describe("a connection", () => {
-  it("tells first what it is to, and then what is there", async () => {
+  it("first emits what it is a connection to, and then what is there", async () => {
     await using fake = await startFakeVagrant();
     const shop = setUpShop(fake);
     const id = shop.run();
@@ -106,7 +106,7 @@ describe("a connection", () => {
     expect(cases.slice(0, 8)).toEqual([...whole, ...whole]);
   });
 
-  it("ends when a call is told that the server is unavailable", async () => {
+  it("ends when a call is answered that the server is unavailable", async () => {
     let lies = 1;
     const unavailable = { error: { code: 14, details: "going" } };
     const lie: FakeVagrantOptions["lie"] = ({ rpc }) => (rpc === "ListBoxes" && lies-- > 0 ? unavailable : undefined);
@@ -238,7 +238,7 @@ describe("moments", () => {
 });
 
 describe("a control call", () => {
-  it("is made on the connection, and what it did is looked at at once", async () => {
+  it("is made on the connection, and its effect is polled at once", async () => {
     await using fake = await startFakeVagrant();
     const shop = setUpShop(fake);
     await using tapped = listen(fake.address);

@@ -66,7 +66,7 @@ it("a time of another day has its date, and all that is known of it for those wh
   expect(fullTimeText(at(20))).toMatch(/^Fri 20 Nov 2026, 09:04:07\.031 \S+$/);
 });
 
-it("what is pinned is a loop, or a session as of a position", () => {
+it("only a loop can be pinned, or a session as of a position", () => {
   const side = { session: "01A", runner: 1, loop: 2, position: "3-x" };
   expect(exactSide({ ...side, unit: "loop" })).toBe("01A.1.2");
   expect(exactSide({ ...side, unit: "command" })).toBe("01A@3-x");

@@ -48,7 +48,7 @@ it.each([
   expect(refusalText(new TapedeckError(body, retryAfter))).toBe(text);
 });
 
-it("what is no refusal of Tapedeck is a sentence, too", () => {
+it("an answer that is no refusal of Tapedeck is a sentence, too", () => {
   expect(refusalText(new Error("this comparison is not in the file."))).toBe("This comparison is not in the file.");
   expect(refusalText("no")).toBe("No.");
 });

@@ -203,7 +203,7 @@ describe("requests per second", () => {
     await until(async () => (await usedUp(token)) && (await on.socket(token)).status === 429, { message: "no socket" });
   });
 
-  it("messages of a socket count; it is told, and goes on", async () => {
+  it("messages of a socket count; it gets an error, and goes on", async () => {
     const token = await harness.token();
     const socket = await until(
       async () => {
@@ -243,7 +243,7 @@ describe("requests per second", () => {
   });
 });
 
-it("who shows again and again what is no token is told to wait; a good token is let in all the same", async () => {
+it("a caller that shows again and again what is no token must wait; a good token is let in all the same", async () => {
   const on = await gateway({ AUTH: "tokens", LIMITS_REFUSALS_PER_MINUTE: "3" });
   const statuses: number[] = [];
   for (let count = 0; count < 3; count++) statuses.push((await on.get("/api/v1/events", "tdk_guess")).status);

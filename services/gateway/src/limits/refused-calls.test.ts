@@ -36,7 +36,7 @@ it("a caller has so many lines, whatever its port, and all of them have", () => 
   expect(lines).toHaveLength(5);
 });
 
-it("what is left out is counted when the window ends, and the next one begins", async () => {
+it("calls that are left out are counted when the window ends, and the next one begins", async () => {
   const { lines, refuse } = auditLog(50);
   for (let count = 0; count < 10; count += 1) refuse("ci");
   await until(() => lines.length > 3, { message: "the line at the end" });
@@ -49,7 +49,7 @@ it("what is left out is counted when the window ends, and the next one begins", 
   expect(lines.at(-1)).toMatchObject({ who: "ci" });
 });
 
-it("what all callers may write begins anew with the window, too", async () => {
+it("the limit of all callers begins anew with the window, too", async () => {
   const { lines, refuse } = auditLog(50);
   for (let caller = 0; caller < 10; caller += 1) refuse(`ci-${caller}`);
   await until(() => lines.at(-1)?.leftOut === 5, { message: "the line at the end" });

@@ -11,7 +11,7 @@ afterEach(() => over.abort());
 
 const refusal = { code: "limit_exceeded", retryAfter: 1 };
 
-describe("a waiting line", () => {
+describe("a semaphore", () => {
   it("lets the next one in when a turn ends, by itself or with its call", async () => {
     const semaphore = timedSemaphore({ atOnce: 1, patienceMs: 60_000, what: "answers" });
     const call = new AbortController();
@@ -30,7 +30,7 @@ describe("a waiting line", () => {
     expect(order).toEqual(["second", "third"]);
   });
 
-  it("tells who has waited too long, and lets them try again", async () => {
+  it("refuses a caller that has waited too long, and lets it try again", async () => {
     const semaphore = timedSemaphore({ atOnce: 1, patienceMs: 20, what: "answers" });
     const end = await semaphore.acquire(over.signal);
     await expect(semaphore.acquire(over.signal)).rejects.toMatchObject({
@@ -43,7 +43,7 @@ describe("a waiting line", () => {
   });
 });
 
-it("all jobs of a Vagrant server are told to a few at once: until they are taken, the turn is theirs", async () => {
+it("all jobs of a Vagrant server are sent to a few at once: until they are taken, the turn is theirs", async () => {
   await using harness = await vagrantHarness();
   const largeAnswers = timedSemaphore({ atOnce: 1, patienceMs: 20, what: "large answers" });
   const control = { call: () => Promise.reject(new Error("nothing is called")) };

@@ -159,7 +159,7 @@ describe("HTTP", () => {
     expect(errorIn(got())).toMatchObject({ code: "limit_exceeded" });
   });
 
-  it("what is no HTTP: 400", async () => {
+  it("bytes that are no HTTP: 400", async () => {
     const { tcp, got, over } = await rawConnection();
     tcp.write("hello there\r\n\r\n");
     await until(over, { message: "the connection to be closed" });

@@ -29,7 +29,7 @@ beforeAll(async () => {
 describe("files that can't be used", () => {
   const open = (cert: string, key: string) => () => openCertificate({ cert, key, setting: "tls" }, { say: () => {} });
 
-  it("are told by setting and path", async () => {
+  it("are reported by setting and path", async () => {
     const other = await testCertificate(folder, ["other"]);
     const empty = join(folder, "empty.pem");
     await writeFile(empty, "");

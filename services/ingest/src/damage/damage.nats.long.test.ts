@@ -116,7 +116,7 @@ const damages: Readonly<Record<string, (folder: string) => Promise<void>>> = {
 };
 
 it.each(Object.keys(damages))(
-  "%s is told as gaps with their positions, once, however often it is started",
+  "%s is recorded as gaps with their positions, once, however often it is started",
   async (what) => {
     await using nats = await startTestNats({ syncAlways: true });
     await fill(nats);
@@ -170,7 +170,7 @@ it.each(Object.keys(damages))(
   },
 );
 
-it("the log is read again and again while ingest runs: what is lost meanwhile is told", async () => {
+it("the log is read again and again while ingest runs: what is lost meanwhile is recorded", async () => {
   await using nats = await startTestNats({ syncAlways: true });
   await fill(nats);
   await using logReader = await openLogReader(nats.url);
@@ -185,7 +185,7 @@ it("the log is read again and again while ingest runs: what is lost meanwhile is
 });
 
 it.each(["the last message", "the last file"])(
-  "when %s of a source is lost, its ordinals go on behind what it had, and the gap is told",
+  "when %s of a source is lost, its ordinals go on behind what it had, and the gap is recorded",
   async (what) => {
     await using nats = await startTestNats({ syncAlways: true });
     await fill(nats);
@@ -297,7 +297,7 @@ it("so is one that lost what ingest itself had recorded", async () => {
   expect(seqIn(given)).toBeGreaterThanOrEqual(lastSeq);
 });
 
-it.each(["is asked", "has told before"])("so is one that ends before query's tables, which %s", async (what) => {
+it.each(["is asked", "has recorded before"])("so is one that ends before query's tables, which %s", async (what) => {
   await using nats = await startTestNats({ syncAlways: true });
   const nc = await connect({ servers: nats.url, maxReconnectAttempts: -1 });
   await using log = await openLog(nc);
@@ -306,7 +306,7 @@ it.each(["is asked", "has told before"])("so is one that ends before query's tab
   const reporting = reportTablesEnd(nc, () => ({ epoch: log.epoch, seq }), 600_000);
   await until(async () => (await lastTold(nc)) === 1, { message: "query to be known" });
   seq = await testWriter(log.writer, alice).append(20, { session });
-  if (what === "has told before") {
+  if (what === "has recorded before") {
     reporting[Symbol.dispose]();
     await until(async () => (await lastTold(nc)) === 20, { message: "it to be stored" });
   }

@@ -91,7 +91,7 @@ it.each<[string, readonly number[], unknown[]]>([
   ["a session's start", [5], [[4, 6, "tapedeck 2-2: 1"]]],
   ["over two sessions", [4, 5, 6], [[3, 7, "tapedeck 2-2: 1", "v2 1-1: 1", "others: 1"]]],
   ["at the end", [6, 7], [[5, undefined, "v2 1-2: 2"]]],
-])("what is lost %s is found", (_, gone, holes) => {
+])("a loss %s is found", (_, gone, holes) => {
   const { log } = twoSessions();
   expect(holesIn(but(log, ...gone), { end: log.at(-1) })).toEqual(holes);
 });
@@ -124,13 +124,13 @@ it("text that may have expired is counted in messages of several events", () => 
   expect(holesIn(but(batches, 3), { nowMs: () => -1_000 })).toEqual([[2, 6, "v2 2-4: 3"]]);
 });
 
-it("what was dropped from the log's beginning is nobody's loss", () => {
+it("events that were dropped from the log's beginning are nobody's loss", () => {
   const { log } = twoSessions();
   expect(holesIn(but(log, 1, 2), { firstSeq: 3 })).toEqual([]);
   expect(holesIn(but(log, 1, 2, 6), { firstSeq: 3 })).toEqual([[5, 7, "v2 1-1: 1"]]);
 });
 
-it("what is dropped while the log is read is nobody's loss, also of a session that goes on later", () => {
+it("events that are dropped while the log is read are nobody's loss, also of a session that goes on later", () => {
   const { log } = twoSessions();
   // 1 was read; 4 is the first one when 2 is asked for.
   expect(holesIn(but(log, 2, 3), { firstSeq: 4 })).toEqual([]);
@@ -157,7 +157,7 @@ it("an erased session is not lost; what else went is, and what is lost of the se
   expect(holesIn(but(script.log, 9))).toEqual([[8, 10, "v2 1-1: 1"]]);
 });
 
-it("what an older erasure took, whose mark does not say it, is not lost", () => {
+it("the events of an older erasure, whose mark does not say it, are not lost", () => {
   const script = twoSessions();
   script.own("A", { kind: "session.erased", subject: "A", summary: "" });
   expect(holesIn(but(script.log, 1, 2, 3, 4))).toEqual([]);
@@ -256,7 +256,7 @@ it("ordinals that nobody was given are not missing", () => {
   expect(holesIn(script.log)).toEqual([]);
 });
 
-it("what was told is not told again, and what went since is", () => {
+it("recorded damage is not recorded again, and what went since is", () => {
   const script = twoSessions();
   const lost = {
     ...{ after: "e-2", before: "e-4", events: 1n },

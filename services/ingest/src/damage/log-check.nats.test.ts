@@ -81,7 +81,7 @@ it("text that expires while the log is read is not lost", async () => {
   expect(await on.checkWhile(textIsGone)).toMatchObject({ holes: [], messages: 2 });
 });
 
-it("what is dropped on purpose while the log is read is not lost; what is deleted otherwise is", async () => {
+it("messages that are dropped on purpose while the log is read are not lost; those deleted otherwise are", async () => {
   await using on = await harness();
   await on.reported(...facts(20));
   const purged = await on.checkWhile(async () => {
@@ -106,7 +106,7 @@ it("messages with several events are whole, and each event of one that is gone i
   ]);
 });
 
-it("what a limit drops is not lost, while the log is read and when the limit is taken away", async () => {
+it("messages that a limit drops are not lost, while the log is read and when the limit is taken away", async () => {
   await using on = await harness();
   await on.reported(...facts(20));
   expect(await on.checkWhile(() => on.limit({ max_msgs: 10 }))).toMatchObject({ holes: [], messages: 11 });
@@ -126,7 +126,7 @@ it("a limit on each subject drops anywhere", async () => {
   expect((await on.check())?.holes).toMatchObject([{ after: 4, before: 6 }]);
 });
 
-it("what was dropped before anybody said where the log begins is not lost; what goes later is", async () => {
+it("messages dropped before anybody said where the log begins are not lost; those that go later are", async () => {
   await using on = await harness();
   await on.reported(...facts(20));
   await on.jsm.streams.purge(streamName, { seq: 11 });
@@ -135,7 +135,7 @@ it("what was dropped before anybody said where the log begins is not lost; what 
   expect((await on.check())?.holes).toMatchObject([{ after: 14, before: 16 }]);
 });
 
-it("a beginning that was there when the log was first looked at is lost when it is gone", async () => {
+it("a beginning that was there when the log was first read is lost when it is gone", async () => {
   await using on = await harness();
   await on.reported(...facts(20));
   expect(await on.check()).toMatchObject({ holes: [], messages: 20 });

@@ -26,7 +26,7 @@ async function startSource(address: string, folder: string, standby: boolean) {
   });
 }
 
-test("a log that goes away before it has told whose the source is keeps nobody from dialling, but a standby", async () => {
+test("a log that goes away before it has shown whose the source is keeps nobody from dialling, but a standby", async () => {
   await using fake = await startFakeSkaffold({
     recording: loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`),
   });

@@ -16,7 +16,7 @@ import { LogTrouble } from "./log-trouble.ts";
 
 const deleted = "the log was deleted: start Tapedeck again to begin a new one";
 
-test("a log that is deleted is an error in ingest's log, told once, and ingest is not ready", async () => {
+test("a log that is deleted is an error in ingest's log, reported once, and ingest is not ready", async () => {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);
   await using nats = await startTestNats();
   await using fake = await startFakeSkaffold({ recording });
@@ -57,7 +57,7 @@ test("a log that is deleted is an error in ingest's log, told once, and ingest i
   await reports([503, { ready: false, checks: { log: deleted } }]);
 });
 
-test("what the log refuses is told once, and again when it had been well in between", async () => {
+test("a refusal of the log is reported once, and again when it had been well in between", async () => {
   const logger = silentLogger.child({});
   const error = vi.spyOn(logger, "error");
   const bounds = vi.fn(async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1), messages: 1, bytes: 0 }));
@@ -97,7 +97,7 @@ async function fullDisk(quietMs: number) {
   return Object.assign(trouble, { disk });
 }
 
-test("a log that can be read and answers no publish is told at the second one, until it takes something", async () => {
+test("a log that can be read and answers no publish is reported at the second one, until it takes something", async () => {
   using trouble = new LogTrouble({ bounds, logger: silentLogger });
   const now = vi.spyOn(performance, "now");
   onTestFinished(() => now.mockRestore());

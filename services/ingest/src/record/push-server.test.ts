@@ -99,7 +99,7 @@ function push({ key = "key", workspace, developer }: { key?: string; workspace?:
 const dialled: Item["what"] = { $case: "dialled", value: { address: "127.0.0.1:50051", channels: ["v1"] } };
 const text = (s: string) => Buffer.from(s);
 
-test("a tap elsewhere is recorded, and told how far", async () => {
+test("a tap elsewhere is recorded, and learns how far", async () => {
   using tap = push();
   tap.hello("Alice Smith");
   expect(await tap.welcome()).toMatchObject({ value: { source: "default/alice-smith/shop/skaffold", committed: 0n } });
@@ -205,7 +205,7 @@ test.each<[string, string, readonly Pushed[]]>([
     ],
   ],
   [
-    "comes early after a loss that was told",
+    "comes early after a loss that was reported",
     "item 7 came where 5",
     [
       [4n, missing],
@@ -231,7 +231,7 @@ test.each<[string, string, readonly Pushed[]]>([
   ["comes in no year", "at is not a time", [[1n, dialled, "C1", { seconds: 10n ** 15n, nanos: 0 }]]],
   ["comes at no time", "at is not a time", [[1n, dialled, "C1", { seconds: 1n, nanos: -1 }]]],
   ["has an endless id", "id is too long", [[1n, dialled, "C".repeat(65)]]],
-])("what %s is refused", async (_, details, items) => {
+])("a push that %s is refused", async (_, details, items) => {
   using tap = push();
   tap.hello("frank");
   await tap.welcome();
@@ -261,7 +261,7 @@ test("labels without an end are refused", async () => {
   expect(await tap.failure()).toMatchObject({ code: 3, details: expect.stringContaining("262144 bytes") });
 });
 
-test("whoever pushes nothing learns whether they would be let in, and nothing is recorded", async () => {
+test("a caller that pushes nothing learns whether it would be let in, and nothing is recorded", async () => {
   using tap = push();
   tap.end();
   await tap.ended();
@@ -302,7 +302,7 @@ test("an answer that is too large for whoever asked is an error for them alone",
   expect(ControlReply.decode((await asked).data)).toMatchObject({ code: 14 });
 });
 
-test("what is too large for the log does not end the recording", async () => {
+test("a frame that is too large for the log does not end the recording", async () => {
   using tap = push();
   tap.hello("large");
   await tap.welcome();
@@ -379,7 +379,7 @@ test("a connection that asks for nothing in a while is closed", async () => {
   await until(silent.isOver, { message: "it to be closed" });
 });
 
-test("what an upstream repeats is sorted even if ingest is held up meanwhile", async () => {
+test("the frames that an upstream repeats are sorted even if ingest is held up meanwhile", async () => {
   using tap = push();
   tap.hello("Held Up");
   await tap.welcome();

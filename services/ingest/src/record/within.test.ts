@@ -22,7 +22,7 @@ function holdUp(ms: number): void {
   while (performance.now() < end);
 }
 
-test("what came while the process was held up has come in time", async () => {
+test("a result that came while the process was held up has come in time", async () => {
   await using ends = await connected();
   const got = within(once(ends.far, "data"), 20);
   ends.near.write("item");

@@ -106,7 +106,7 @@ describe("the corpus", () => {
     }
   });
 
-  it("is masked wherever a piece of output ends, but for what only the next piece tells", () => {
+  it("is masked wherever a piece of output ends, but for what only the next piece shows", () => {
     let [cuts, hidden] = [0, 0];
     for (const one of secretCases) {
       const { raw, secret } = read(one);
@@ -137,7 +137,7 @@ describe("the corpus", () => {
     expect(percent(wrong.length, all), wrong.join("\n")).toBeLessThan(3);
   });
 
-  it("has fakes that look random and are always the same", () => {
+  it("has fakes that seem random and are always the same", () => {
     expect(fake("a", 12)).toBe(fake("a", 12));
     expect(new Set(fake("", 36)).size).toBeGreaterThan(15);
   });

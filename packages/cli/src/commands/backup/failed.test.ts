@@ -83,7 +83,7 @@ it("a backup without a Tapedeck to back up leaves nothing", async () => {
   expect(existsSync(join(root, "local"))).toBe(false);
 });
 
-it("what others put there is not touched, nor is the folder that holds it", async () => {
+it("files of others there are not touched, nor is the folder that holds them", async () => {
   const full = mkdtempSync(join(root, "full-"));
   writeFileSync(join(full, "stream.tar.s2"), "of another backup");
   await expect(newBackup(full)).rejects.toThrow("is not empty (stream.tar.s2)");

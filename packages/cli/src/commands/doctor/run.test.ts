@@ -23,7 +23,7 @@ it("the data folder is one, or can be made, and the disk has room", async () => 
   expect([10, 2 ** 29, 2 ** 40].map((free) => diskFinding(free).state)).toEqual(["fail", "warn", "ok"]);
 });
 
-it("names are told as they are recorded", () => {
+it("names are printed as they are recorded", () => {
   const names = (developer: string, project: string) =>
     checkNames({ TAPEDECK_DEVELOPER: developer, TAPEDECK_PROJECT: project }, folder);
   expect(names("alice", "shop")).toMatchObject({ state: "ok", what: "recorded here as alice/shop" });
@@ -33,7 +33,7 @@ it("names are told as they are recorded", () => {
   });
 });
 
-it("programs are looked for on the PATH", async () => {
+it("programs are searched for on the PATH", async () => {
   const program = join(folder, "skaffold");
   writeFileSync(program, "#!/bin/sh\n");
   chmodSync(program, 0o755);
@@ -51,7 +51,7 @@ it("versions may differ as far as they understand each other", () => {
   expect(versionFinding("2.0.0", "1.2.0").state).toBe("warn");
 });
 
-it("a token is needed where one is asked for, and its roles are told", () => {
+it("a token is needed where one is asked for, and its roles are printed", () => {
   const token = (...roles: string[]) => ({ name: "me", workspace: "acme", roles });
   expect(tokenFinding({ auth: "none" }).state).toBe("ok");
   expect(tokenFinding({ auth: "tokens" })).toMatchObject({ state: "fail", advice: expect.stringContaining("login") });
@@ -60,7 +60,7 @@ it("a token is needed where one is asked for, and its roles are told", () => {
   expect(tokenFinding({ auth: "tokens", token: token("viewer") }).what).toContain("it can't record");
 });
 
-it("clocks that disagree are told", () => {
+it("clocks that disagree are reported", () => {
   expect(clockFinding(-900).state).toBe("ok");
   expect(clockFinding(65_000)).toMatchObject({ state: "warn", what: "this machine is 1 min 5 s behind" });
 });

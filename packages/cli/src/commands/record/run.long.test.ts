@@ -5,7 +5,7 @@ import { lines, users } from "./testing/users.ts";
 
 const user = users();
 
-test.concurrent("what an earlier one left is in nobody's way while another tap has its source", async () => {
+test.concurrent("the recording that an earlier command left is in nobody's way while another tap has its source", async () => {
   const { port, address, ...gone } = await startRecorder({ port: await ownPort() });
   await gone[Symbol.asyncDispose]();
   const { run, waiting } = user(address);

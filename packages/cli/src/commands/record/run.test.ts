@@ -46,7 +46,7 @@ test.concurrent("records what runs already, waits for it, goes on with the next 
   expect(waiting()).toEqual([]);
 });
 
-test.concurrent("what was not taken waits, and the same command takes it up as the same tap", async () => {
+test.concurrent("items that were not taken wait, and the same command takes them up as the same tap", async () => {
   const { port, address, ...gone } = await startRecorder({ port: await ownPort() });
   await gone[Symbol.asyncDispose]();
   const { record, waiting } = user(address);
@@ -87,7 +87,7 @@ test.concurrent("takes another name where the source is taken, and the token's d
   expect(silent.stderr()).toBe("");
 });
 
-test.concurrent("what `run` left goes to the Tapedeck that it was meant for, in order, with the next `run`", async () => {
+test.concurrent("items that `run` left go to the Tapedeck that they were meant for, in order, with the next `run`", async () => {
   const { port, address, ...gone } = await startRecorder({ port: await ownPort() });
   await gone[Symbol.asyncDispose]();
   const { run, waiting } = user(address);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { stateLines } from "./state-lines.ts";
 
-test("tells each reason why nothing is recorded once, and every one that somebody has to mend", () => {
+test("prints each reason why nothing is recorded once, and every one that somebody has to mend", () => {
   const lines: string[] = [];
   const state = stateLines({
     ...{ upstream: "skaffold", address: "127.0.0.1:50051", target: { name: "here" } },

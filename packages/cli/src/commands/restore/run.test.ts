@@ -91,7 +91,7 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   expect(names.sort()).toEqual(["kept", "lost"]);
 });
 
-it("a restore tells how far it is, in a pipe and on a terminal", async () => {
+it("a restore shows its progress, in a pipe and on a terminal", async () => {
   await using there = await place();
   const { connection, cwd } = there;
   {

@@ -36,7 +36,7 @@ function watched(names: readonly GitName[] = gitNames) {
   return { loops, items, questions, loop, reported };
 }
 
-it("tells what has changed since the session began, with the loop's own time", async () => {
+it("reports what has changed since the session began, with the loop's own time", async () => {
   const { loop, items, reported } = watched();
   const now = Date.now();
   await loop(now, clean);
@@ -58,7 +58,7 @@ it("tells what has changed since the session began, with the loop's own time", a
   expect(reported().at(-1)).toEqual({ branch: "main", commit: "a1", dirty: "false" });
 });
 
-it("tells that there is no branch any more, and takes no silence of git for that", async () => {
+it("reports that there is no branch any more, and takes no silence of git for that", async () => {
   const { loop, reported } = watched();
   const now = Date.now();
   await loop(now, { branch: undefined, commit: undefined, dirty: undefined });
@@ -77,7 +77,7 @@ it("leaves out what CI or the user has set, and asks nothing where that is all",
   expect(silent.questions).toEqual([]);
 });
 
-it("tells another connection again what its session does not know", async () => {
+it("reports to another connection again what its session does not know", async () => {
   const { loop, items } = watched();
   const now = Date.now();
   const fix = { branch: "fix", commit: "b2", dirty: "false" };
@@ -86,7 +86,7 @@ it("tells another connection again what its session does not know", async () => 
   expect(items.map(({ connection }) => connection)).toEqual(["C1", "C2"]);
 });
 
-it("tells another connection of what the session began with, because it may have been told otherwise since", async () => {
+it("reports to another connection what the session began with, because it may have learned otherwise since", async () => {
   const { loop, reported } = watched();
   const now = Date.now();
   await loop(now, { branch: "fix", commit: "b2", dirty: "false" });

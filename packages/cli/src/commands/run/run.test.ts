@@ -56,7 +56,7 @@ describe("tapedeck run", () => {
     expect(waiting()).toEqual([]);
   });
 
-  it("tells why Tapedeck does not take it, and keeps it", async () => {
+  it("says why Tapedeck does not take it, and keeps it", async () => {
     await using recorder = await startRecorder({ refusal: { code: 9, details: "the demo takes no recordings" } });
     const { cwd, env, waiting } = project();
     const cli = startCli(["run", "--url", recorder.url, "--", "skaffold", "dev"], { cwd, env });
@@ -153,7 +153,7 @@ describe("tapedeck run", () => {
     expect(waiting()).toEqual([]);
   });
 
-  it("keeps the token to itself, and tells the session at its start and its end", async () => {
+  it("keeps the token to itself, and prints the session at its start and its end", async () => {
     await using recorder = await startRecorder({ session: "01SESSION" });
     const { cwd, env } = project();
     const command = ["sh", "-c", "printenv TAPEDECK_TOKEN || echo token: none; skaffold build"];

@@ -4,7 +4,7 @@ import { readSkaffoldCommand } from "./skaffold-command.ts";
 const read = (line: string, env: Record<string, string> = {}) => readSkaffoldCommand(line.split(" "), env);
 
 describe("a Skaffold command line", () => {
-  it("tells the port that the user chose, in every form", () => {
+  it("finds the port that the user chose, in every form", () => {
     expect(read("skaffold dev --rpc-port 5001").rpcPort).toBe("5001");
     expect(read("skaffold dev --rpc-port=5002").rpcPort).toBe("5002");
     expect(read("skaffold --rpc-port=5002 dev").subcommand).toBe("dev");
@@ -15,7 +15,7 @@ describe("a Skaffold command line", () => {
     expect(read("skaffold dev --rpc-http-port=5002").rpcPort).toBeUndefined();
   });
 
-  it("tells the event log file that the user chose, or refused", () => {
+  it("finds the event log file that the user chose, or refused", () => {
     expect(read("skaffold build --event-log-file e.log").eventLogFile).toBe("e.log");
     expect(read("skaffold build", { SKAFFOLD_EVENT_LOG_FILE: "env.log" }).eventLogFile).toBe("env.log");
     expect(read("make", { SKAFFOLD_EVENT_LOG_FILE: "env.log" }).eventLogFile).toBe("env.log");
@@ -23,7 +23,7 @@ describe("a Skaffold command line", () => {
     expect(read("skaffold build", { SKAFFOLD_EVENT_LOG_FILE: "" }).eventLogFile).toBeUndefined();
   });
 
-  it("tells what chooses the parts and where they go, in one form, and nothing else", () => {
+  it("names what chooses the parts and where they go, in one form, and nothing else", () => {
     const { choices } = read("skaffold dev -p staging --set token=1 -p=debug --namespace shop -d repo.example/a");
     expect(choices).toEqual(["--profile=staging,debug", "--namespace=shop", "--default-repo=repo.example/a"]);
     expect(read("skaffold dev -n a", { SKAFFOLD_NAMESPACE: "b", SKAFFOLD_KUBE_CONTEXT: "c" }).choices).toEqual([
@@ -34,7 +34,7 @@ describe("a Skaffold command line", () => {
     expect(read("make dev", { SKAFFOLD_PROFILE: "a" }).choices).toEqual([]);
   });
 
-  it("tells which file it reads", () => {
+  it("names the file that Skaffold reads", () => {
     expect(read("skaffold dev -f shop.yaml").filename).toBe("shop.yaml");
     expect(read("skaffold dev --filename=shop.yaml").filename).toBe("shop.yaml");
     expect(read("skaffold dev", { SKAFFOLD_FILENAME: "env.yaml" }).filename).toBe("env.yaml");

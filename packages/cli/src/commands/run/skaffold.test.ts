@@ -10,7 +10,7 @@ it.each(["version", "diagnose", "config", ""])(
   },
 );
 
-it("records what tells something, may start a Skaffold, or has a port of the user's", async () => {
+it("records a command that emits events, may start a Skaffold, or has a port of the user's", async () => {
   for (const command of [["skaffold", "build"], ["make"], ["skaffold", "version", "--rpc-port", "50051"]]) {
     const found = await prepared(...command);
     expect(found?.env.SKAFFOLD_RPC_PORT, command.join(" ")).toMatch(/^\d+$/);

@@ -37,17 +37,17 @@ describe("sockets that listen", () => {
     expect(readListening(heads + row(local, state, 7))).toEqual([]);
   });
 
-  it("are told from what is no such list", () => {
+  it("are distinguished from text that is no such list", () => {
     expect(readListening("")).toEqual([]);
     expect(readListening("a b:c d 0A\n:::\n")).toEqual([]);
   });
 
-  it("are looked for again within 20 ms, unless that would cost more than a twentieth of a processor", () => {
+  it("are searched again within 20 ms, unless that would cost more than a twentieth of a processor", () => {
     expect(restAfter(0.5)).toBe(15);
     for (const took of [1, 5, 40]) expect(took / (took + restAfter(took))).toBeLessThanOrEqual(0.05 + 1e-9);
   });
 
-  it.runIf(canSeeSockets())("are reported by the next look, which comes within 20 ms", async () => {
+  it.runIf(canSeeSockets())("are reported by the next search, which comes within 20 ms", async () => {
     const over = new AbortController();
     const server = createServer();
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });

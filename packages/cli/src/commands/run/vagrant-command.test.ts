@@ -19,7 +19,7 @@ describe("a Vagrant command line", () => {
     expect(read(line)).toMatchObject({ subcommand, isInformational: false });
   });
 
-  it.each(["", "--version", "-v", "version", "help up", "up --help", "up -h"])("%o only tells something", (line) => {
+  it.each(["", "--version", "-v", "version", "help up", "up --help", "up -h"])("%o only prints something", (line) => {
     expect(read(line).isInformational).toBe(true);
   });
 

@@ -46,7 +46,7 @@ describe("Vagrant's log", () => {
     ["debug", all.toString("latin1")],
     ["trace", all.toString("latin1")],
   ] as const)(
-    "of a user who asked for %s tells the address and leaves what that user would see",
+    "of a user who asked for %s gives the address and leaves what that user would see",
     async (shown, left) => {
       for (const chunks of [[all], bytewise]) {
         expect(await filter(shown, chunks)).toEqual({ addresses: ["127.0.0.1:40123"], out: left });

@@ -137,13 +137,13 @@ async function ofUser(may: string): Promise<string> {
   return address.href;
 }
 
-it("a database user who may make no roles is told so, and nothing is written to stdout", async () => {
+it("a database user who may make no roles gets an error that says so, and nothing is written to stdout", async () => {
   const made = await sqlRole(["create", "--workspace", "acme"], { TAPEDECK_POSTGRES_URL: await ofUser("") });
   const why = "this database user may not make roles (CREATEROLE): ask whoever runs this Postgres";
   expect(made).toEqual({ code: 1, out: "", err: `tapedeck: ${why}.\n` });
 });
 
-it("what a database user may not set for a login is said", async () => {
+it("a setting that a database user may not make for a login is named", async () => {
   const theirs = { TAPEDECK_POSTGRES_URL: await ofUser("createrole") };
   const made = await sqlRole(["create", "--workspace", "acme"], theirs);
   const login = new URL(made.out.trim()).username;

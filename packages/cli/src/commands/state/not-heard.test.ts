@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { lasted } from "../sessions/run.ts";
 import { notHeardText } from "./run.ts";
 
-it("tells since when a source is not heard", () => {
+it("says since when a source is not heard", () => {
   const text = notHeardText("2026-11-22T10:03:07.123456789Z", Date.parse("2026-11-22T10:08:10Z"));
   expect(text).toBe("not heard since 2026-11-22T10:03:07Z (5 min ago)");
 });
@@ -11,6 +11,6 @@ it.each([
   ["running", null, null],
   ["unknown", null, "nothing more was received from it"],
   ["1 min 5 s", "2026-11-22T10:01:05Z", "process ended"],
-])("tells of a session that its length is: %s", (text, endedAt, endReason) => {
+])("prints the length of a session as %s", (text, endedAt, endReason) => {
   expect(lasted({ startedAt: "2026-11-22T10:00:00Z", endedAt, endReason })).toBe(text);
 });

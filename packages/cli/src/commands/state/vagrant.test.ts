@@ -102,7 +102,7 @@ it("shows a command as it was typed, and jobs that wait or do something else", (
   `);
 });
 
-it("tells machines of several projects apart, and what Vagrant calls otherwise by what it means", () => {
+it("distinguishes machines of several projects, and what Vagrant calls otherwise by what it means", () => {
   const states = ["NOT_CREATED", "DESTROYED", "PENDING", "HALTED", undefined];
   const targets = states.map((state, at) => ({
     name: `m${at}`,

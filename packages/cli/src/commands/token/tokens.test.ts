@@ -102,6 +102,6 @@ it.each([
   [{ TAPEDECK_NATS_URL: "nats://127.0.0.1:1" }, /NATS at 127.0.0.1:1 can't be reached/],
   [{ TAPEDECK_NATS_PASSWORD: "wrong" }, /can't be reached \(.*[Aa]uthorization/],
   [{ TAPEDECK_URL: "http://127.0.0.1:1" }, /no Tapedeck server answers at http:\/\/127.0.0.1:1/],
-])("with %j it is said where it was looked for", async (more, words) => {
+])("with %j the message names where it was searched for", async (more, words) => {
   expect(await token(["list"], more)).toMatchObject({ code: 1, err: expect.stringMatching(words) });
 });

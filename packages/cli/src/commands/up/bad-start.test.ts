@@ -18,7 +18,7 @@ const folders: readonly BadFolder[] = [
 ];
 
 describe("a start that can't be", () => {
-  it("tells everything that is wrong with the settings at once, before anything starts", async () => {
+  it("reports everything that is wrong with the settings at once, before anything starts", async () => {
     const { said, cwd } = await failedUp([], { TAPEDECK_INGEST_GRPC_PORT: "x" }, (folder) => {
       writeFileSync(
         join(folder, "tapedeck.yaml"),

@@ -90,7 +90,7 @@ it("a NATS that takes nothing though it was started again is not started once mo
   expect(restarted).toBe(2);
 });
 
-it("the restart is another server at the same port, and nobody is told that one has died", async () => {
+it("the restart is another server at the same port, and no message says that one has died", async () => {
   const storeDir = mkdtempSync(join(tmpdir(), "tapedeck-restart-"));
   await using stack = new AsyncDisposableStack();
   stack.defer(() => rmSync(storeDir, { recursive: true, force: true }));

@@ -57,7 +57,7 @@ it("the machine makes the first token, with which an admin makes others from els
   });
 });
 
-it("who comes without is told what it takes", async () => {
+it("a caller without a token reads what it takes", async () => {
   expect(await tapedeck(["status"])).toMatchObject({
     code: 1,
     err: expect.stringMatching(/token is needed.*TAPEDECK_TOKEN/),

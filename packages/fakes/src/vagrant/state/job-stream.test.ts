@@ -50,7 +50,7 @@ function lines(from: number, to: number): TerminalEvent[] {
 const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => String(from + index));
 
 describe("states", () => {
-  it("are told one after the other, each with the one before, and then the end", async () => {
+  it("are sent one after the other, each with the one before, and then the end", async () => {
     await using it = await shop();
     const id = it.queue();
     const stream = await it.follow(id);
@@ -70,7 +70,7 @@ describe("states", () => {
     expect(it.fake.streams()).toBe(0);
   });
 
-  it("tell a cancel as one more state that is the same", async () => {
+  it("send a cancel as one more state that is the same", async () => {
     await using it = await shop();
     const id = it.run();
     const stream = await it.follow(id);
@@ -86,7 +86,7 @@ describe("states", () => {
     expect(stream.messages.at(-1)?.event?.value).toMatchObject({ error: { code: 2 }, result: undefined });
   });
 
-  it("that were over before the stream could tell them are skipped", async () => {
+  it("that were over before the stream could send them are skipped", async () => {
     await using it = await shop();
     const id = it.queue();
     const stream = await it.follow(id);
@@ -210,7 +210,7 @@ describe("output", () => {
     expect(stream.steps().at(-1)).toEqual([WAITING, RUNNING]);
   });
 
-  it("that was not told when the job ended is cut, and told to who asks again", async () => {
+  it("that was not sent when the job ended is cut, and sent to a caller who asks again", async () => {
     await using it = await shop();
     const id = it.run();
     const stream = await it.follow(id);

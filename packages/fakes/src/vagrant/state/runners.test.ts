@@ -157,7 +157,7 @@ describe("RunnerJobStream", () => {
     }
   });
 
-  it("tells a cancel at first sight and at each change after it; a forced one ends it", async () => {
+  it("sends a cancel at first sight and at each change after it; a forced one ends it", async () => {
     await using it = await shop();
     const runner = it.serve();
     const id = it.queue();

@@ -49,7 +49,7 @@ test("a follower that is ahead of the tail gets nothing twice", async () => {
   abort.abort();
 });
 
-test("a follower ends at once when it is told that it has all there is, and has enough", async () => {
+test("a follower ends at once when it learns that it has all there is, and has enough", async () => {
   await using log = await startTestLog();
   const from = { afterOffset: logStart, subjects: [] };
   for (const reported of ["caughtUp", "reached"] as const) {

@@ -77,7 +77,7 @@ test("the rest of a stream that broke comes on the same connection, before its e
   expect(new Set(items.map(({ connection }) => connection))).toEqual(new Set(["C"]));
 });
 
-test("what was heard with text that is not UTF-8 is the same as its line with U+FFFD", async () => {
+test("a frame with text that is not UTF-8 is the same as its line with U+FFFD", async () => {
   const { path, items, completing, report, of } = harness();
   const [first, ...rest] = process.v2;
   const torn = Buffer.from(first ?? "");
@@ -90,7 +90,7 @@ test("what was heard with text that is not UTF-8 is the same as its line with U+
   expect(items).toHaveLength(1 + process.v2.length);
 });
 
-test("what the spill had to drop comes from the file", async () => {
+test("frames that the spill had to drop come from the file", async () => {
   let dropped = 0;
   const { path, completing, report, of, kinds } = harness({
     keeps: ({ what }) => what?.$case !== "frame" || dropped++ !== 3,
@@ -141,7 +141,7 @@ test("the user's own file counts from where it ended before, and a line that is 
   expect([of("v1"), of("v2")]).toEqual([process.v1, process.v2]);
 });
 
-test("of a process that has printed nothing but blank lines nothing is told", async () => {
+test("nothing is emitted of a process that has printed nothing but blank lines", async () => {
   const { path, items, completing } = harness();
   const line = { timestamp: "2026-01-01T00:00:00Z", skaffoldLogEvent: { message: "\n" } };
   appendFileSync(`${path}.v2`, `${JSON.stringify(line)}\n${JSON.stringify(line)}\n`);

@@ -14,7 +14,7 @@ const build = messages.v1.flatMap(({ bytes }) => {
 });
 const never = new AbortController().signal;
 
-test("a long row is told in whole processes, of which few wait in memory", async () => {
+test("a long row is read as whole processes, of which few wait in memory", async () => {
   const items: TapItem[] = [];
   const bytes = build.reduce((sum, frame) => sum + frame.bytes.byteLength + 200, 0);
   const processes = new FiledProcesses((item) => items.push(item), 2 * bytes);

@@ -81,7 +81,7 @@ describe("readEventLog", () => {
 });
 
 describe("splitProcesses", () => {
-  it("tells processes apart that appended to the same files", async () => {
+  it("separates processes that appended to the same files", async () => {
     const recorded = [
       "process-a",
       "process-b",

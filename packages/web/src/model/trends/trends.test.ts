@@ -60,7 +60,7 @@ it("a day has 23 or 25 hours when clocks change, and begins at one where midnigh
   expect(hours).toHaveLength(25);
 });
 
-it("what is picked are the bins between two names, and none where a name is of another range", () => {
+it("the bins between two names are picked, and none where a name is of another range", () => {
   const bins = binsOf(choice("range=7d"), now);
   expect(binsBetween(bins, "2026-11-15", "2026-11-17")).toHaveLength(3);
   expect(binsBetween(bins, undefined, undefined)).toBe(bins);

@@ -102,7 +102,7 @@ function tap(address: string, extra: Readonly<Record<string, string>> = {}) {
   };
 }
 
-test("what a tap pushes comes to ingest with the place that the token names, and nothing that the tap says of that", async () => {
+test("a tap's push comes to ingest with the place that the token names, and nothing that the tap says of that", async () => {
   const { address, pushes } = await fakeIngest();
   const forged = {
     "tapedeck-key": "guess",
@@ -155,7 +155,7 @@ test("a push ends when its token is revoked, on both sides", async () => {
   await until(() => pushes[0]?.isOver, { message: "ingest to be told" });
 });
 
-test("ingest's own words come to the tap, and its death is told as one that mends", async () => {
+test("ingest's own words come to the tap, and its death is reported as one that mends", async () => {
   const { address, pushes } = await fakeIngest();
   const at = await gateway(address);
   const refused = tap(at);

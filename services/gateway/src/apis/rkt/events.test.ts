@@ -91,7 +91,7 @@ it.each<Case>([
     { exit_code: "0", exit_code_known: "false", time_source: "observed", observed_at: observed },
   ],
   [
-    "an app that was taken away while nobody looked",
+    "an app that was taken away while nobody polled",
     { kind: "app.exited", ...missed, ...appOf({ removed: true }) },
     { type: 7, id: pod, from: "web", time: 1_795_188_504n },
     {
@@ -138,7 +138,7 @@ it.each<Case>([
   expect(found.map(({ Key, value }) => [Key, value])).toEqual(Object.entries(data));
 });
 
-describe("what rkt has no type for", () => {
+describe("facts for which rkt has no type", () => {
   it.each(["pod.changed", "image.changed", "inventory.described", "toString"])("%s", (kind) => {
     expect(rktEvent(Event.fromPartial({ kind, ...reported, ...podOf({}) }))).toBeUndefined();
   });

@@ -18,7 +18,7 @@ const calls = recordedCalls("06-filters");
 const of = (rpc: string) => calls.filter((call) => call.rpc === rpc);
 const wireOf = (rpc: string, tag: string) => of(rpc).find((call) => call.tag === tag)?.wire ?? new Uint8Array();
 
-describe("what a real rkt answered", () => {
+describe("the answers of a real rkt", () => {
   const pods = ListPodsResponse.decode(wireOf("ListPods", "detail")).pods;
   const images = ListImagesResponse.decode(wireOf("ListImages", "detail")).images;
 

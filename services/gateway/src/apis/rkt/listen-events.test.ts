@@ -41,8 +41,8 @@ async function listen(filter: Partial<EventFilter> = {}, context: Partial<CallCo
 
 const now = () => Math.floor(Date.now() / 1_000);
 
-describe("what is told", () => {
-  it("is the current session from its start, what one look showed in one message, then live", async () => {
+describe("the stream of events", () => {
+  it("is the current session from its start, what one observation showed in one message, then live", async () => {
     on.session("01OLD");
     await on.add(pod("older", 1, { session: "01OLD" }));
     on.session(session);
@@ -59,7 +59,7 @@ describe("what is told", () => {
     expect(got.slice(4)).toEqual([["f", "g"], ["h"]]);
   });
 
-  it("waits for nothing: what comes alone goes alone, though it be of the same look", async () => {
+  it("waits for nothing: what comes alone goes alone, though it be of the same observation", async () => {
     on.session(session);
     const { got } = await listen();
     await on.add(pod("a", 10));
@@ -158,7 +158,7 @@ it("a `since_time` to come keeps it silent until then, and goes on from there", 
   expect(got).toEqual([["of a clock that is ahead"]]);
 });
 
-describe("what is refused", () => {
+describe("refused requests", () => {
   it("is a `since_time` after `until_time`", async () => {
     const asked = listen({ since_time: 12n, until_time: 11n });
     const details = { field: "filter.since_time" };

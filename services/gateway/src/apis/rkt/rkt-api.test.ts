@@ -89,7 +89,7 @@ describe("errors are a real rkt's", () => {
   );
 });
 
-describe("what nobody has told yet", () => {
+describe("state that is not recorded yet", () => {
   beforeAll(() => {
     for (const collection of ["rkt.info", "rkt.pods", "rkt.images"]) on.hold(collection, {});
   });
@@ -106,7 +106,7 @@ describe("what nobody has told yet", () => {
   });
 });
 
-describe("what stands beside a request", () => {
+describe("fields beside a request", () => {
   it("goes to query, and the answer's position comes back", async () => {
     on.session("01S", { ended: true });
     on.hold("rkt.info", {
@@ -126,7 +126,7 @@ describe("what stands beside a request", () => {
   });
 });
 
-it("what we don't know of a pod is passed on, without its manifest too", async () => {
+it("fields of a pod that we don't know are passed on, without its manifest too", async () => {
   const later = Buffer.from([0xf2, 0x3f, 2, 1, 2]); // field 1022
   const known = Pod.encode(Pod.fromPartial({ id: "a", manifest: Buffer.from("{}"), cgroup: "/x" })).finish();
   on.hold("rkt.pods", { a: Buffer.concat([known, later]) });

@@ -72,7 +72,7 @@ it("a page that ends with the last event is followed by none", async () => {
   }
 });
 
-it("of the last ones only those that are told count", async () => {
+it("of the last events only those that match count", async () => {
   const { items } = await pageOf(40)({ ...asked, last: 10 });
   expect(items.map(({ position }) => position)).toEqual(
     Array.from({ length: 10 }, (_, index) => eventPosition("t", 31 + index)),

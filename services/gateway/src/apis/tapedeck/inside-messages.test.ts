@@ -80,7 +80,7 @@ it("a page and a subscription begin and end at every event", async () => {
   }
 });
 
-it("who resumes after anything that a subscription gave misses nothing", async () => {
+it("a reader that resumes after anything that a subscription gave misses nothing", async () => {
   const filter = { developers: ["bob"] };
   const read = async (afterOffset: Offset) => {
     const got: SubscriptionMessage[] = [];

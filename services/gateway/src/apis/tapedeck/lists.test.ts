@@ -25,7 +25,7 @@ it("an operation has the code that its app ended with: 0 is one, and null where 
   expect(page.items.map((item) => "exitCode" in item && item.exitCode)).toEqual([42, 0, null]);
 });
 
-it("operations of one subject that run at the same time are told apart by their instance", async () => {
+it("operations of one subject that run at the same time are distinguished by their instance", async () => {
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
   const items = ["J1", "J2"].map((instance) => Operation.fromPartial({ kind: "command", subject: "up", instance }));
   const lists = listsApi({

@@ -51,7 +51,7 @@ async function harness({ perMessage = 1 } = {}) {
   };
 }
 
-it("bookmarks tell how far one is, though nothing of it was for one", async () => {
+it("bookmarks show the progress of a subscriber, though nothing matched its filter", async () => {
   await using on = await harness();
   await on.alice.append(2);
   // By subject the server leaves out what does not match; by `subjects` we do.
@@ -206,7 +206,7 @@ it.each([1, 5])(
   },
 );
 
-it("who leaves, wherever, leaves the log as well", async () => {
+it("a reader that leaves, wherever, leaves the log as well", async () => {
   await using on = await harness();
   await on.alice.append(3);
   let open = 0;
@@ -243,7 +243,7 @@ it("but not more often than every so often", async () => {
   await done;
 });
 
-it("what is live is rendered once for all who follow", async () => {
+it("a live event is rendered once for all who follow", async () => {
   await using on = await harness();
   const readers = [
     on.open({}, 5_000),

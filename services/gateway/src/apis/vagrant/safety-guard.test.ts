@@ -27,7 +27,7 @@ const inGroup = (field: number, bytes: Uint8Array) =>
     new BinaryWriter().tag(field, WireType.EndGroup).finish(),
   ]);
 
-describe("what Vagrant would read is dangerous", () => {
+describe("a request that Vagrant would read as dangerous is dangerous", () => {
   it("behind a field of another wire type", async () => {
     expect(await danger("queueJob", skipped(1, labelled.length), labelled, noop)).toMatch(/labels/);
   });

@@ -8,7 +8,7 @@ const target = (type_url: string, value: Buffer) =>
   Target.encode(Target.fromPartial({ resource_id: "T1", record: { type_url, value } })).finish();
 const ofTargets = (...targets: Uint8Array[]) => vagrantStateJson([[], targets]) as { targets: object[] };
 
-it("of a server that has told nothing is empty", () => {
+it("of a server that has recorded nothing is empty", () => {
   const none = { targets: [], projects: [], bases: [], boxes: [], runners: [], jobs: [] };
   expect(vagrantStateJson([])).toEqual({ version: null, ...none });
 });
@@ -68,7 +68,7 @@ it("leaves Vagrantfiles out", () => {
   expect(JSON.stringify(vagrantStateJson([[], [], [], [Basis.encode(basis).finish()]]))).not.toContain("configuration");
 });
 
-it("tells all jobs that are not over, and the newest 20 that are, in their order", () => {
+it("has all jobs that are not over, and the newest 20 that are, in their order", () => {
   const job = (index: number, state: Job_State) => Job.encode(Job.fromPartial({ id: `J${index}`, state })).finish();
   const jobs = Array.from({ length: 30 }, (_, index) =>
     job(index, index % 10 === 0 ? Job_State.RUNNING : index % 2 === 0 ? Job_State.ERROR : Job_State.SUCCESS),
@@ -85,7 +85,7 @@ it("of a version alone", () => {
   expect(vagrantStateJson([[bytes]])).toMatchObject({ version: { version: "2.4.3" } });
 });
 
-it("tells what it can't read as it came", () => {
+it("has bytes that it can't read as they came", () => {
   // resource_id as a number, which is an unknown field to Vagrant.
   const odd = Buffer.concat([Target.encode(Target.fromPartial({ resource_id: "T1" })).finish(), Buffer.of(0x08, 0x7f)]);
   const job = Buffer.concat([Job.encode(Job.fromPartial({ id: "J1" })).finish(), Buffer.of(0x08, 0x7f)]);

@@ -59,7 +59,7 @@ describe("answers are a real server's, byte for byte", () => {
     expect(await on.call(rpc, request)).toEqual(wire);
   });
 
-  it("what Tapedeck does not know stays in them", async () => {
+  it("fields that Tapedeck does not know stay in them", async () => {
     const unknown = Buffer.from([0xfa, 0x3f, 0x02, 0x68, 0x69]); // field 1023
     const basis = Buffer.concat([Basis.encode(Basis.fromPartial({ resource_id: "B" })).finish(), unknown]);
     on.hold("bases", { B: basis });
@@ -182,7 +182,7 @@ describe("records", () => {
   });
 });
 
-describe("what a call is about", () => {
+describe("the source of a call", () => {
   it("source, session and moment go to query with every read", async () => {
     const rpcs = ["GetVersionInfo", "ListBasis", "ListProjects", "ListTargets", "ListBoxes", "_ListJobs"];
     for (const rpc of rpcs) await on.call(rpc, {}, { at: "x-5", session: "01A", minPosition: "x-3" });
@@ -204,7 +204,7 @@ describe("what a call is about", () => {
     expect(head).toEqual({ position: on.position(7), session: "01A", sessionEnded: true });
   });
 
-  it("a source that has told nothing yet speaks the protocol of all and has no jobs", async () => {
+  it("a source without any record yet speaks the protocol of all and has no jobs", async () => {
     for (const collection of ["version", "jobs"] as const) on.hold(collection, {});
     expect(GetVersionInfoResponse.decode(await on.call("GetVersionInfo")).info).toMatchObject({
       api: { current: 1, minimum: 1 },

@@ -35,7 +35,7 @@ const jobs = (from: number, count: number) =>
     subject: `J${from + index}`,
   }));
 
-describe("what would end a server or spoil its data is refused, and nothing is sent", () => {
+describe("a call that would end a server or spoil its data is refused, and nothing is sent", () => {
   async function refuses(rpc: string, request: JsonObject | Uint8Array, why: RegExp) {
     await expect(on.call(rpc, request)).rejects.toMatchObject({ code: "refused_dangerous", message: why });
     expect(on.sent).toEqual([]);
@@ -104,7 +104,7 @@ describe("what would end a server or spoil its data is refused, and nothing is s
   });
 });
 
-describe("what is harmless goes to the upstream as it came", () => {
+describe("a harmless call goes to the upstream as it came", () => {
   it.each<[string, JsonObject]>([
     ["QueueJob", { job: up, expires_in: "garbage" }],
     ["QueueJob", { job: { ...up, command: { command: "up", labels: { a: "b" } } } }],

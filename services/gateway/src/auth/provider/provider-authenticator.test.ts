@@ -163,7 +163,7 @@ describe("the provider", () => {
     expect([own.requests("/jwks"), own.requests("/.well-known/openid-configuration")]).toEqual([1, 1]);
   });
 
-  it("may be away at the start: its people are told so, tokens are not concerned, and it is found when it is back", async () => {
+  it("may be away at the start: its people get an error that says so, tokens are not concerned, and it is found when it is back", async () => {
     const own = cleanup.use(await startProviderServer());
     const jwt = await own.sign();
     own.setAway(true);

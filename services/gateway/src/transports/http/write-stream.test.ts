@@ -115,7 +115,7 @@ it("an idle stream says something now and then, and is over when the client leav
   await until(() => open === 0, { message: "the source to be let go" });
 });
 
-it("who is let in no more is told so at the end, and let go though it does not read", async () => {
+it("a caller that loses its access gets an error at the end, and is let go though it does not read", async () => {
   const [idle, stalled] = await Promise.all([read("/revocable/idle"), read("/revocable/flood")]);
   let text = "";
   idle.on("data", (chunk: string) => {

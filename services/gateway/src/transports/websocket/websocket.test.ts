@@ -157,7 +157,7 @@ it.each([
   await until(() => sum() > given + most, { message: "it to read on" });
 });
 
-it("who talks without reading the answers is read no more, and let go in the end", async () => {
+it("a client that talks without reading the answers is not read any more, and is let go in the end", async () => {
   limits = { ...impatient, unreadBytes: 10_000 };
   const tcp = await rawClient();
   tcp.write(Buffer.concat(Array(500_000).fill(masked({ type: "what is this?" }))));
@@ -165,7 +165,7 @@ it("who talks without reading the answers is read no more, and let go in the end
   await until(() => server.clients.size === 0, { message: "it to be let go" });
 });
 
-it("a peer that answers no pings is told so and closed", async () => {
+it("a peer that answers no pings is closed with that reason", async () => {
   limits = impatient;
   const tcp = await rawClient();
   tcp.write(masked({ type: "subscribe", id: "a", after: "10:1" }));
@@ -180,7 +180,7 @@ it("a peer that answers no pings is told so and closed", async () => {
   await until(() => now.open === 0, { message: "its subscription to be over" });
 });
 
-it("who reads slowly is alive, and lives for as long as it reads", async () => {
+it("a slow reader is alive, and lives for as long as it reads", async () => {
   limits = impatient;
   const tcp = await rawClient();
   const closed = new Promise((resolve) => tcp.once("close", resolve));
@@ -207,7 +207,7 @@ it("dead peers are found within 35 s, a second for the farewell included", () =>
   expect(liveness.silentMs + 1_000).toBeLessThanOrEqual(35_000);
 });
 
-it("what could not start is told with its id, and the id is free again", async () => {
+it("a subscription that could not start is reported with its id, and the id is free again", async () => {
   const { got, subscribe } = await client();
   subscribe("a", "refuse");
   await until(() => got.length === 1, { message: "the refusal" });
@@ -227,7 +227,7 @@ it("an id in use is refused without it: the subscription that has it goes on", a
   expect(now.open).toBe(1);
 });
 
-it("who says more than it may is told, and read no more for a moment", async () => {
+it("a client over its message rate gets an error, and is not read for a moment", async () => {
   let heard = 0;
   usage = {
     open: () => {},
@@ -255,7 +255,7 @@ it("who says more than it may is told, and read no more for a moment", async () 
   expect(now.open).toBe(1);
 });
 
-it("a socket too many is told so and closed", async () => {
+it("a socket too many is closed with that reason", async () => {
   usage = {
     open: () => {
       throw new TapedeckError("limit_exceeded", "too many");

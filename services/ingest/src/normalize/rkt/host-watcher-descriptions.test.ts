@@ -22,8 +22,8 @@ function descriptions(harness: Play): Frame[] {
 const podIds = ({ original }: Frame) =>
   ListPodsResponse.decode(original?.bytes ?? Buffer.alloc(0)).pods.map(({ id }) => id);
 
-describe("the first look of all", () => {
-  it("describes the host, in the order of ids, and tells nothing else", () => {
+describe("the first observation of all", () => {
+  it("describes the host, in the order of ids, and emits nothing else", () => {
     const harness = play();
     const listed = [pod("b", { state: "RUNNING", codes: { a: 7 } }), pod("a", { state: "ABORTED_PREPARE" })];
     expect(harness.pods(1_000, ...listed)).toEqual([described]);
@@ -88,7 +88,7 @@ describe("the first look of all", () => {
 describe("a later description", () => {
   const app = (code: number) => pod("p", { state: "RUNNING", codes: { a: code } });
 
-  it("comes at the end of the look that reached so many events of the channel", () => {
+  it("comes at the end of the observation that reached so many events of the channel", () => {
     const harness = play({ describeAfter: 4 });
     harness.pods(1, pod("p", { state: "PREPARED" }));
     harness.images(1);
@@ -155,7 +155,7 @@ describe("a later description", () => {
     expect(harness.pods(5, held)).toEqual([frame(fact("pod.prepare_aborted", "held"))]);
   });
 
-  it("names the pods that are gone, which tell nothing twice when they come back, until the next one", () => {
+  it("names the pods that are gone, which emit nothing twice when they come back, until the next one", () => {
     const harness = play({ describeAfter: 6 });
     const run = (id: string, state: "RUNNING" | "PREPARED" = "RUNNING") => pod(id, { state, codes: { a: 0 } });
     const many = (from: number) => [0, 1, 2, 3, 4, 5].map((n) => run(`n${from + n}`, "PREPARED"));
@@ -210,7 +210,7 @@ describe("a later description", () => {
 });
 
 describe("secrets", () => {
-  it("are masked in what is told and in what is described, and counted", () => {
+  it("are masked in what is emitted and in what is described, and counted", () => {
     const harness = play({ watcher: new HostWatcher({ mask, settings: {} }, { describeAfter: 2 }) });
     const secret = (id: string, value: string) =>
       pod(id, { state: "PREPARED", more: { annotations: [{ Key: "db-password", value }] } });
@@ -235,7 +235,7 @@ describe("secrets", () => {
   });
 });
 
-describe("what can't be read", () => {
+describe("bytes that can't be read", () => {
   const all = (value: Buffer) => ({ $case: "all", value }) as const;
   const broken = Buffer.from([0x0a, 0x05, 0x01]);
   // Its apps (field 4) are none.
@@ -285,7 +285,7 @@ describe("what can't be read", () => {
     expect(harness.pods(6_000, { ...large, manifest: Buffer.alloc(100) })).toEqual([frame(...startedFacts("large"))]);
   });
 
-  it("is left out of the first description, and told after it", () => {
+  it("is left out of the first description, and emitted after it", () => {
     const harness = play({ describeAfter: 4 });
     const q = Pod.encode(pod("q", { state: "PREPARED" })).finish();
     expect(harness.observation("pods", 1_000, all(Buffer.from(listOf([oddPod, q]))))).toEqual([described, unreadable]);
@@ -296,7 +296,7 @@ describe("what can't be read", () => {
     expect(harness.images(2_000, image("sha512-1"))).toEqual([described]);
   });
 
-  it("is kept when it answers about one, and looks of another kind say nothing", () => {
+  it("is kept when it answers about one, and observations of another kind say nothing", () => {
     const harness = play();
     harness.pods(1_000, pod("p", { state: "RUNNING" }));
     const one = (bytes: Buffer) => ({ $case: "one", value: { id: "p", bytes, code: 0, message: "" } }) as const;
@@ -369,13 +369,13 @@ describe("a host of many pods", () => {
   /** The most entries that are read or described without a pause. */
   const most = (reported: readonly string[]) => ids.length / reported.filter((what) => what === "yield").length;
 
-  it("is looked at for the first time with pauses: at each pod that is read, and at each that is described", () => {
+  it("is observed for the first time with pauses: at each pod that is read, and at each that is described", () => {
     const reported = observation(all);
     expect(most(reported)).toBeLessThanOrEqual(1 / 2);
     expect(reported.at(-1)).toBe("frame");
   });
 
-  it("is looked at again with pauses, where nothing has changed and where nothing is there any more", () => {
+  it("is observed again with pauses, where nothing has changed and where nothing is there any more", () => {
     expect(most(observation(all, [all]))).toBeLessThanOrEqual(1);
     expect(most(observation(listOfPods([]), [all]))).toBeLessThanOrEqual(1);
   });

@@ -25,7 +25,7 @@ function gapsOf({ record }: Play) {
 }
 
 describe("an outage", () => {
-  it("is a gap, told once for its channel before what the first good look tells", () => {
+  it("is a gap, recorded once for its channel before the facts of the first good observation", () => {
     const harness = play();
     harness.pods(1_000, running("p"));
     harness.images(1_100, stage1);
@@ -45,7 +45,7 @@ describe("an outage", () => {
     expect(harness.pods(5_000, running("p", { codes: { a: 7 } }))).toEqual([]);
   });
 
-  it("is what there was before a connection, on both channels, but not before the first look of all", () => {
+  it("is what there was before a connection, on both channels, but not before the first observation of all", () => {
     const harness = play();
     harness.failed("pods", 500);
     harness.watcher.connected();
@@ -64,7 +64,7 @@ describe("an outage", () => {
     expect(gapsOf(harness)[0]?.reason).toBe("the pods could not be listed: code 4");
   });
 
-  it("makes a look that says the same as one of another connection say nothing", () => {
+  it("makes an observation that says the same as one of another connection say nothing", () => {
     const harness = play();
     expect(harness.same("pods", 500)).toEqual([]);
     harness.pods(1_000, running("p"));
@@ -75,7 +75,7 @@ describe("an outage", () => {
     expect(gapsOf(harness)).toEqual([{ channel: "pods", reason: "the pods were not observed", after: 2n, until: 5n }]);
   });
 
-  it("leaves what a look said the same as, where the connection lives on", () => {
+  it("leaves what an observation said the same as, where the connection lives on", () => {
     const harness = play();
     harness.pods(1_000, running("p"));
     harness.failed("pods", 2_000);
@@ -99,7 +99,7 @@ describe("a watcher that was resumed", () => {
 
   const exit = (harness: Play) => timesOf(harness, "app.exited");
 
-  it("has a gap since the last look that told something", () => {
+  it("has a gap since the last observation that gave facts", () => {
     const harness = after(
       (it) => it.pods(1_000, p),
       (it) => it.pods(2_000, p, pod("q", { state: "PREPARED" })),
@@ -109,13 +109,13 @@ describe("a watcher that was resumed", () => {
     expect(gapsOf(harness)).toEqual([{ channel: "pods", reason: "the pods were not observed", after: 2n, until: 9n }]);
   });
 
-  it("knows that things were as they were at the first look of all", () => {
+  it("knows that the inventory was unchanged at the first observation of all", () => {
     const harness = after((it) => it.pods(1_000, p));
     harness.pods(9_000, ended);
     expect(exit(harness)).toEqual([{ observed: 9_000, after: 1_000 }]);
   });
 
-  it("does not know what the last look that told something held back", () => {
+  it("does not know what the last observation that gave facts held back", () => {
     const harness = after(
       (it) => it.pods(1_000, p),
       (it) => it.pods(2_000, p, pod("q", { state: "PREPARED" })),
@@ -126,7 +126,7 @@ describe("a watcher that was resumed", () => {
     expect(exit(harness)).toEqual([{ observed: 9_000, after: 2_000 }]);
   });
 
-  it("does not know what those missed that were resumed before it, each for one look only", () => {
+  it("does not know what those missed that were resumed before it, each for one observation only", () => {
     const q = (code: number) => running("q", { codes: { a: code } });
     const lives = [
       (it: Play) => it.pods(1_000, p, q(0)),
@@ -150,7 +150,7 @@ describe("a watcher that was resumed", () => {
     expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 8_000, after: 1_000 }]);
   });
 
-  it("knows of no look before a later description", () => {
+  it("knows of no observation before a later description", () => {
     const first = play({ describeAfter: 3 });
     first.pods(1_000);
     expect(first.pods(2_000, p)).toEqual([frame(...startedFacts("p")), described]);
@@ -162,7 +162,7 @@ describe("a watcher that was resumed", () => {
     expect(exit(harness).at(-1)).toEqual({ observed: 10_000, after: 9_000 });
   });
 
-  it("takes a look that comes again for what it was", () => {
+  it("takes an observation that comes again for what it was", () => {
     const harness = after(
       (it) => it.pods(1_000, p),
       (it) => it.pods(2_000, p, pod("q", { state: "PREPARED" })),
@@ -210,7 +210,7 @@ describe("everything gone at once", () => {
     expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 2_000, after: 1_000 }]);
   });
 
-  it("is believed after good looks for long enough: concluded, with a gap before it", () => {
+  it("is believed after good observations for long enough: concluded, with a gap before it", () => {
     const harness = reconnected();
     for (const at of [2_000, 4_000, 6_999]) {
       harness.pods(at);
@@ -239,7 +239,7 @@ describe("everything gone at once", () => {
     expect([harness.pods(90_000_000), harness.pods(90_001_000), harness.pods(90_002_000, p)]).toEqual([[], [], []]);
   });
 
-  it("counts good looks only", () => {
+  it("counts good observations only", () => {
     const harness = reconnected();
     harness.pods(2_000);
     harness.pods(5_000);

@@ -163,7 +163,7 @@ function kindOf(what: unknown): string {
 const history = fc.array(action, { minLength: 1, maxLength: 30 });
 
 describe("a watcher of rkt", () => {
-  it("tells the same after it was resumed, anywhere, in intervals that hold the true ones", () => {
+  it("emits the same after it was resumed, anywhere, in intervals that hold the true ones", () => {
     fc.assert(
       fc.property(history, fc.nat(30), fc.constantFrom(4, 1_000), (actions, where, describeAfter) => {
         const observations = observationsOf(actions, { comeBack: true });
@@ -210,7 +210,7 @@ describe("a watcher of rkt", () => {
     );
   });
 
-  it("tells each pod's milestones once, whatever it is answered, as long as the host does not insist that it goes back", () => {
+  it("emits each pod's milestones once, whatever it is answered, as long as the host does not insist that it goes back", () => {
     fc.assert(
       fc.property(history, (actions) => {
         const harness = started(1_000);

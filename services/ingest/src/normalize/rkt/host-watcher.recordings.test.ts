@@ -98,7 +98,7 @@ function asRktEvent({ fact, observedAt }: Told): Record<string, unknown> | undef
 
 describe("a recording with expectations", () => {
   it.each(["01-full-lifecycle", "02-fast-and-skipped-states", "03-prepare-aborted", "05-app-exit-codes"])(
-    "%s tells them, in their order",
+    "%s emits them, in their order",
     (name) => {
       const { reported } = watched(name);
       const expected = loadRecording(join(folder, name)).expectedEvents;
@@ -160,14 +160,14 @@ function outcomesIn(name: string) {
 
 // By hand, from what was done to the host (its steps).
 describe("a recording without expectations", () => {
-  it("06: a host that does not change tells what it has, and nothing else", () => {
+  it("06: a host that does not change describes what it has, and emits nothing else", () => {
     expect(outcomesIn("06-filters")).toEqual([
       { summary: "the host has 7 pods", observedAt: 88_502.53 },
       { summary: "the host has 4 images", observedAt: 88_502.613 },
     ]);
   });
 
-  it("10: a start that blocks the list is told when its time is there; a pod that dies before it never started", () => {
+  it("10: a start that blocks the list is emitted when its time is there; a pod that dies before it never started", () => {
     expect(outcomesIn("10-blocking-start")).toEqual([
       { summary: "the host has 1 pod", observedAt: 88_528.297 },
       { summary: "the host has 4 images", observedAt: 88_528.575 },
@@ -185,7 +185,7 @@ describe("a recording without expectations", () => {
     ]);
   });
 
-  it("11: an image removed between two looks is not missed, what the cache hides is not made up", () => {
+  it("11: an image removed between two observations is not missed, what the cache hides is not made up", () => {
     expect(outcomesIn("11-image-cache")).toEqual([
       { summary: "the host has 1 image", observedAt: 88_535.641 },
       // Twice removed and fetched: missing in one look at most. Then the cache is dropped and shows the last import.

@@ -54,7 +54,7 @@ describe("mask", () => {
     expect(facts[0].summary).toBe("build of web failed: step failed: NPM_TOKEN=******* not accepted");
   });
 
-  it("looks at whole frames first, and misses nothing by that", () => {
+  it("checks whole frames first, and misses nothing by that", () => {
     for (const text of secretCases.map(({ text }) => text.replaceAll(/[«»]/g, ""))) {
       // Where a piece of output ends, the beginning of a secret is masked.
       for (const end of [text.length, Math.ceil(text.length / 2), Math.ceil(text.length / 3)]) {

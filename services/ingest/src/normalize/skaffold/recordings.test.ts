@@ -54,7 +54,7 @@ function story(facts: readonly Fact[]): string[] {
   return lines;
 }
 
-describe("what recordings tell", () => {
+describe("the facts of recordings", () => {
   it.each(recordings.map((recording) => ({ recording, name: recording.name })))("$name", ({ recording }) => {
     const reported = channels.map(({ name, reader }) => {
       const { read } = reader();

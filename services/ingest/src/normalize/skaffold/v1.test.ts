@@ -246,7 +246,7 @@ describe("v1", () => {
       { actionableErr, err: "short", errCode: "BUILD_UNKNOWN" },
       { code: "BUILD_USER_ERROR", message: "exit status 1\nat line 3", suggestions: ["Please open an issue"] },
     ],
-    ["what old servers have", { err: "short" }, { code: "", message: "short", suggestions: [] }],
+    ["the events of old servers", { err: "short" }, { code: "", message: "short", suggestions: [] }],
     ["a code without a name", { errCode: 12345 }, { code: "12345", message: "", suggestions: [] }],
     [
       "a suggestion without words",

@@ -70,7 +70,7 @@ const cases: { title: string; event: object; gives: string }[] = [
     gives: "mirror.received |  | loop: 1/1 | buildSubtaskEvent Build-1 web Failed",
   },
   {
-    title: "a build, which v1 tells",
+    title: "a build, which v1 reports",
     event: step("Build", "Succeeded"),
     gives: "mirror.received |  | loop: 1/1 | buildSubtaskEvent Build-1 web Succeeded",
   },
@@ -112,7 +112,7 @@ const cases: { title: string; event: object; gives: string }[] = [
     gives: "mirror.received |  | loop: 1/1 | taskEvent Build-1 Succeeded",
   },
   {
-    title: "port, which v1 tells",
+    title: "port, which v1 reports",
     event: { portEvent: { task_id: "PortForward-1", localPort: 1 } },
     gives: "mirror.received |  | loop: 1/1 | portEvent PortForward-1",
   },

@@ -79,7 +79,7 @@ function masked<T>(type: string, codec: Codec<T>, message: T): { readonly redact
 const type = "hashicorp.vagrant.GetJobStreamResponse.Terminal.Event";
 const eventOf = TerminalEvent.fromPartial.bind(TerminalEvent);
 
-describe("what a command printed", () => {
+describe("the output of a command", () => {
   it.each([
     { event: eventOf({ event: { $case: "line", value: { msg: `==> web1: uses ${token}` } } }), secret: token },
     {

@@ -16,7 +16,7 @@ const message = (name: string, ms?: number, size = 1): Message => ({
 const names = (messages: readonly Message[]) => messages.map(({ name }) => name).join("");
 const at = timestampOfMs;
 
-test("what comes after connecting is held until it is silent, then sorted", () => {
+test("frames after connecting are held until it is silent, then sorted", () => {
   const channel = new ReplaySorter<Message>();
   expect(channel.state).toBe("silent");
   expect(names(channel.take(message("c", 3), at(1_000)))).toBe("");

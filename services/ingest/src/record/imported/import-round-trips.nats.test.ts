@@ -87,7 +87,7 @@ test("a session that follows others costs no more round trips to the log than th
   expect(least.length, least.join(" ")).toBeLessThanOrEqual(mostRequests);
 });
 
-test("what another ingest has recorded between two imports counts", async () => {
+test("a record of another ingest between two imports counts", async () => {
   await using nats = await startTestNats();
   const { signal } = new AbortController();
   const open = (name: string) => openStore({ url: nats.url }, name, silentLogger, signal);

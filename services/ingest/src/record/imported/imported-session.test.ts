@@ -175,7 +175,7 @@ test("a session without an end gets one, at its last event", async () => {
   expect(await importInto(log, foreign)).toBe(0);
 });
 
-test("what another log has lost is told as a gap, and not as something that this one has lost", async () => {
+test("the losses of another log are recorded as a gap, and not as losses of this one", async () => {
   const log = fakeLog(well);
   const foreign = foreignSession();
   const ordinals = [{ channel: "tapedeck", first: 1n, last: 900n }];
@@ -299,7 +299,7 @@ describe("exactly once", () => {
     }
   });
 
-  test("what was exported later, and has more, is told to be another where it is not the same", async () => {
+  test("a later export, which has more, is refused as another session where it is not the same", async () => {
     const log = fakeLog(well);
     await importInto(log, foreign);
     const other = foreignSession({ session: foreign.session });
@@ -400,7 +400,7 @@ describe("is refused, and nothing is written", () => {
     await refused(log, foreign, "in this Tapedeck already, as acme/bob/shop/skaffold", { source: other("acme") });
   });
 
-  test("by an origin that its first event does not tell", async () => {
+  test("by an origin that its first event does not name", async () => {
     await expect(importInto(fakeLog(well), { ...whole(), origin: ulid(1_600_000_000_000) })).rejects.toThrow(
       "it was recorded first as session",
     );
@@ -423,7 +423,7 @@ describe("is refused, and nothing is written", () => {
 describe("across workspaces", () => {
   const other = sourceName({ workspace: "globex", developer: "eve", project: "x", upstream: "skaffold" });
 
-  test("the same session can be in each, and none of them is told of the others", async () => {
+  test("the same session can be in each, and none of them learns of the others", async () => {
     const foreign = whole();
     const log = fakeLog(well);
     const alone = fakeLog(well);
@@ -463,7 +463,7 @@ describe("across workspaces", () => {
   });
 });
 
-test("what is erased can be imported again", async () => {
+test("an erased session can be imported again", async () => {
   const log = fakeLog(well);
   const foreign = whole();
   await importInto(log, foreign);
@@ -486,7 +486,7 @@ test("what is erased can be imported again", async () => {
 describe("text that goes in time", () => {
   const day = 86_400;
 
-  test("goes here too, but not with what else its frame tells", async () => {
+  test("goes here too, but not with what else its frame says", async () => {
     const log = fakeLog(well);
     await importInto(log, whole(), { textTtl: day });
     const going = log.stored.flatMap(({ written }) =>

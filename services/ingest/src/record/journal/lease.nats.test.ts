@@ -38,7 +38,7 @@ test("one tap has a source, the others wait until it is free", async () => {
   expect(await waiting.take(source, "T3")).toBeDefined();
 });
 
-test("the same tap takes its source over at once, and the one that had it is told", async () => {
+test("the same tap takes its source over at once, and the one that had it learns of that", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));
   await using here = await openLeases(nc.nc, "I1", calm);

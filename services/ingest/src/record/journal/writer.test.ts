@@ -39,7 +39,7 @@ function sizesOf() {
   return { sizes, log: fakeLog(() => well, { onPublish: ({ length }) => void sizes.push(length) }) };
 }
 
-test("what waits goes out as one message, and groups are never divided", async () => {
+test("events that wait go out as one message, and groups are never divided", async () => {
   const { sizes, log } = sizesOf();
   await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
   for (let i = 0; i < 700; i++) writer.append(events(1 + i * 3, 3));

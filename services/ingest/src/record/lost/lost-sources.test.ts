@@ -277,7 +277,7 @@ test("a recorder that is started again says it from the log alone", async () => 
   await back.kill();
 });
 
-test("what another ingest records is lost when that one's tap is gone, and not when it was turned away here", async () => {
+test("a source that another ingest records is lost when that one's tap is gone, and not when it was turned away here", async () => {
   await using there = recorder(never, never);
   const elsewhere = await openStore({ url: nats.url }, ulid(), testLogger, new AbortController().signal);
   if (elsewhere === undefined) throw new Error("no store");
@@ -322,7 +322,7 @@ test("what another ingest records is lost when that one's tap is gone, and not w
   expect(observations.filter((observation) => observation === "free").length).toBeGreaterThan(1);
 });
 
-test("a tap that comes while its source is looked at is not turned away", async () => {
+test("a tap that comes while its source is examined is not turned away", async () => {
   let met = Promise.withResolvers<void>();
   let meetsAt: "asking" | "having" = "asking";
   const meet = (at: typeof meetsAt) => {

@@ -87,7 +87,7 @@ async function recorded(publishes: number): Promise<readonly string[]> {
   });
 }
 
-test("the same is told, once, and in the sessions that it belongs to, wherever the recorder is killed", async () => {
+test("the same is recorded, once, and in the sessions that it belongs to, wherever the recorder is killed", async () => {
   const whole = await recorded(1_000);
   expect(whole.filter((reported) => /gap|lost|session\.(started|ended)/.test(reported))).toEqual([
     "1: session.started",

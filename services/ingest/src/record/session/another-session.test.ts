@@ -36,7 +36,7 @@ const lives: Observing = {
 
 const normalizer = { ...plainNormalizer(), channels: [], observing: lives };
 
-test("a look at another lifetime under the same name ends one session and begins another, which it belongs to", async () => {
+test("an observation of another lifetime under the same name ends one session and begins another, which it belongs to", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(1_000, "C1", "h1");
@@ -88,7 +88,7 @@ function wordsOf(reported: readonly Event[], of: Event | undefined): string[] {
   );
 }
 
-test("a watcher is told whether its recorder was replaced, while the tap looked on, or nobody looked", async () => {
+test("a watcher learns whether its recorder was replaced, while the tap went on polling, or nobody polled", async () => {
   const reported: string[] = [];
   const listening: Observing = {
     ...lives,

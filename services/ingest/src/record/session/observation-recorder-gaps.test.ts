@@ -40,7 +40,7 @@ const gaps = (log: FakeLog) =>
     return [detail.value.output === undefined ? detail.value.reason : `cut at ${detail.value.output.index}`];
   });
 
-test("a look that is shown again after a crash tells no gap again that got into the log", async () => {
+test("an observation that is pushed again after a crash records no gap again that got into the log", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, options);
   await tap.dial(1_000, "C1", "h1");
@@ -53,7 +53,7 @@ test("a look that is shown again after a crash tells no gap again that got into 
   expect(gaps(log)).toEqual(["away", "cut at 7", "away", "cut at 9"]);
 });
 
-test("that output may be cut at a place is told once, by whatever recorder", async () => {
+test("that output may be cut at a place is recorded once, by whatever recorder", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, options);
   await tap.dial(1_000, "C1", "h1");

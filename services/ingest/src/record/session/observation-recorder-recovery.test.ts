@@ -72,7 +72,7 @@ test("a recorder continues from a description that an earlier version recorded",
   expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
 });
 
-test("what is the same as in a look that the tap had to drop says nothing", async () => {
+test("an observation that is the same as one that the tap had to drop says nothing", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
@@ -88,7 +88,7 @@ test("what is the same as in a look that the tap had to drop says nothing", asyn
   expect(kinds(log, "pods")).toEqual(["inventory.described"]);
 });
 
-test("a look is recorded though the clock was set back after a recorder's start", async () => {
+test("an observation is recorded though the clock was set back after a recorder's start", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");
@@ -101,7 +101,7 @@ test("a look is recorded though the clock was set back after a recorder's start"
   expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
 });
 
-test("a look that can't be read is masked", async () => {
+test("an observation that can't be read is masked", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, options);
   await tap.dial(0, "C1", "/one");

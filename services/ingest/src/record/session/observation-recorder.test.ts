@@ -96,7 +96,7 @@ const reported = (log: FakeLog) =>
     .map(({ channel, ordinal, kind, subject }) => `${channel} ${ordinal} ${kind} ${subject}`.trim());
 const sessions = (log: FakeLog) => new Set(events(log).flatMap(({ session }) => (session === "" ? [] : [session])));
 
-test("a session is what the upstream calls itself, and its first looks describe it", async () => {
+test("a session is what the upstream calls itself, and its first observations describe it", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(0, "C1", "/var/lib/rkt");
@@ -201,14 +201,14 @@ test("a description that a crash cut off does not count", async () => {
   expect(reported(cut).filter((line) => line.includes("collected"))).toEqual(["pods 9 pod.collected d"]);
 });
 
-test("a look that comes before its connection said whose it is, is refused", async () => {
+test("an observation that comes before its connection said whose it is, is refused", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, { source, normalizer });
   await tap.push(0, "C1", { $case: "dialled", value: { address: "h1:15441", channels: ["pods"] } });
   await expect(tap.observation(1, "C1", "pods", "a")).rejects.toThrow("an observation of pods came before identified");
 });
 
-test("a look that is long to read leaves others their turn", async () => {
+test("an observation that is long to read lets others have their turn", async () => {
   const long: Observing = {
     channels: ["pods"],
     mask: (_, bytes) => ({ bytes, redacted: 0 }),
@@ -245,7 +245,7 @@ function hold(): void {
   for (const until = performance.now() + 8; performance.now() < until; );
 }
 
-test("others have their turn at the pauses of a look, and while what was told is read back", async () => {
+test("others have their turn at the pauses of an observation, and while recorded events are read back", async () => {
   let turns = 0;
   const turning = setInterval(() => turns++, 0);
   const seenBetween: number[] = [];

@@ -53,7 +53,7 @@ async function stage(gate: () => Promise<void> = async () => {}) {
   };
 }
 
-test("tells every answer, also what is not recorded, with what came before it", async () => {
+test("reports every answer, also what is not recorded, with what came before it", async () => {
   await using on = await stage();
   await on.push(0, dialled);
   await on.push(10, frame("a", "1 one"));
@@ -72,7 +72,7 @@ test("tells every answer, also what is not recorded, with what came before it", 
   expect(kinds.filter((kind) => kind === "session.described")).toHaveLength(1);
 });
 
-test("tells it when all before it is in the log, and keeps nothing waiting for that", async () => {
+test("reports it when all before it is in the log, and keeps nothing waiting for that", async () => {
   const blocked = Promise.withResolvers<void>();
   await using on = await stage(() => blocked.promise);
   await on.push(0, dialled);
@@ -88,7 +88,7 @@ test("tells it when all before it is in the log, and keeps nothing waiting for t
   expect(inLog).toBeGreaterThan(before);
 });
 
-test("tells nothing of an answer that overtook frames which are held back", async () => {
+test("reports nothing of an answer that overtook frames which are held back", async () => {
   await using on = await stage();
   await on.push(0, dialled);
   await on.push(10, frame("a", "1 one"));

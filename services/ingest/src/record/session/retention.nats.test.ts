@@ -280,7 +280,7 @@ test("a limit that comes or goes later is said before it counts", async () => {
   expect(kindsOf(await one.events()).filter((kind) => kind === "source.checkpoint")).toHaveLength(2);
 });
 
-test("nothing of all this looks lost, nor an earlier session that goes on when text stays again", async () => {
+test("nothing of all this seems lost, nor an earlier session that goes on when text stays again", async () => {
   await using one = await harness("stays-again", undefined);
   await one.open();
   const first = `${one.at(0)} fact`;

@@ -169,7 +169,7 @@ describe("a first connection", () => {
     });
   });
 
-  test("what is repeated out of order is sorted, what comes later is not", async () => {
+  test("repeated frames that come out of order are sorted, later ones are not", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -365,7 +365,7 @@ test("the end of a process ends its session", async () => {
   expect(events(log).at(-1)?.detail).toMatchObject({ value: { reason: "process ended with exit code 2" } });
 });
 
-test("a process that is over before its session is decided began with its first frame, and the tap is told", async () => {
+test("a process that is over before its session is decided began with its first frame, and the tap learns of it", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   await tap.push(1_000, "C1", dialled);
@@ -656,7 +656,7 @@ describe("a channel whose stream broke", () => {
   });
 });
 
-describe("an answer that events do not tell", () => {
+describe("an answer that events do not show", () => {
   const answer = (log: FakeLog, state: string, more: Partial<Observed> = {}): Observed => {
     const ordinals = Object.fromEntries(
       ["a", "b", "tapedeck"].map((name) => [
@@ -719,7 +719,7 @@ describe("an end that nobody was there to see", () => {
   const unseen: What = { $case: "closed", value: { reason: "nobody was there", process_ended: true, unseen: true } };
   const ends = (log: FakeLog) => events(log).filter(({ kind }) => kind === "session.ended");
 
-  test("ends the session with a gap, at some time after its last event, once, however often it is told", async () => {
+  test("ends the session with a gap, at some time after its last event, once, however often it is reported", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -762,7 +762,7 @@ describe("an end that nobody was there to see", () => {
     expect(sessions(log).size).toBe(1);
   });
 
-  test("is that of the session before when the last connection had told nothing yet", async () => {
+  test("is that of the session before when the last connection had sent nothing yet", async () => {
     const log = fakeLog(well);
     await using tap = testTap(log);
     await tap.push(0, "C1", dialled);
@@ -854,7 +854,7 @@ describe("a tap that had to wait while another one recorded its source", () => {
   });
 });
 
-test("a connection that never tells its session, at a moment that never passes, is a new one after so many frames", async () => {
+test("a connection that never shows its session, at a moment that never passes, is a new one after so many frames", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);
   await tap.push(0, "C1", dialled);
@@ -892,7 +892,7 @@ test("a large piece of a repeat leaves the event loop to others", async () => {
   expect(seen.size).toBeGreaterThan(5);
 });
 
-describe("what a file has more than the streams gave", () => {
+describe("frames that the file has and the streams did not give", () => {
   const filled = (channel: string): What => ({ $case: "channel_filled", value: { channel } });
   const broken: What = {
     $case: "channel_ended",

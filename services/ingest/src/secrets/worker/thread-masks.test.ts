@@ -32,7 +32,7 @@ const streamed = (bytes: Uint8Array) =>
     }),
   ).finish();
 
-describe("what another thread masks", () => {
+describe("entries that another thread masks", () => {
   it("is masked as in this one, byte for byte, in frames that are or are not messages", async () => {
     const apart = threadMasks("skaffold");
     const { mask, maskAfter } = masks.skaffold;
@@ -51,7 +51,7 @@ describe("what another thread masks", () => {
     );
   });
 
-  it("is known for all entries of a look, so that none of them is masked here", async () => {
+  it("is known for all entries of an observation, so that none of them is masked here", async () => {
     const lines = Array.from({ length: 2_000 }, (_, n) => `line ${n} TOKEN=hunter${n}`);
     const observation = streamed(terminal(lines));
     const here: number[] = [];
@@ -71,7 +71,7 @@ describe("what another thread masks", () => {
     expect(here).toEqual([3]);
   });
 
-  it("says so where a look can't be read", async () => {
+  it("says so where an observation can't be read", async () => {
     const apart = maskEntriesInThread("vagrant", masks.vagrant.mask);
     await expect(apart("jobs", streamed(Buffer.from([0xff])))).rejects.toThrow();
   });

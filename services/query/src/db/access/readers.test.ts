@@ -294,7 +294,7 @@ describe("limits", () => {
     ],
     ["a transaction that is idle", "begin; select 1", { idleTransactionMs: 1_000 }],
     ["a transaction", "begin; select 1", { transactionMs: 1_000 }],
-  ])("who lifts them is ended all the same: %s", async (_, statement, tight) => {
+  ])("a reader that lifts them is ended all the same: %s", async (_, statement, tight) => {
     const analyst = await as("tapedeck_analyst");
     const over = new Promise((resolve) => analyst.once("end", resolve));
     for (const name of ["statement_timeout", "idle_in_transaction_session_timeout", "transaction_timeout"]) {

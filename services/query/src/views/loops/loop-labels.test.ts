@@ -71,7 +71,7 @@ describe.each([1, 1_000])("labels that change, in batches of %i", (events) => {
     expect(await labelsIn(database, "sessions")).toEqual([main]);
   });
 
-  it("may be told long after: of earlier loops they are not", async () => {
+  it("may be recorded long after: of earlier loops they are not", async () => {
     const script = scenario();
     const session = begun(script, "A");
     const began = [loop(session), loop(session), loop(session), loop(session)];

@@ -133,7 +133,7 @@ const cases: {
     expected: [{ kind: "job" }, { kind: "command", outcome: "unknown", duration_ms: 100 }],
   },
   {
-    title: "what is over is not lost any more",
+    title: "a command that is over is not lost any more",
     given: (server) => {
       server.queued(one, "up");
       server.started(one, { at: 0 });

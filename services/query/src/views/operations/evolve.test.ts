@@ -14,7 +14,7 @@ const cases: {
   readonly expected: Expected[];
 }[] = [
   {
-    title: "a build runs until its end is told",
+    title: "a build runs until its end is recorded",
     given: (s) => s.build("web", "started", 10),
     expected: [
       { kind: "build", outcome: null, started_at: "2026-11-20T09:00:00.010000Z", ended_at: null, duration_ms: null },
@@ -108,7 +108,7 @@ const cases: {
     ],
   },
   {
-    title: "what runs when its session ends is unknown and has no duration",
+    title: "an operation that runs when its session ends is unknown and has no duration",
     given: (s) => {
       s.build("web", "started", 0);
       s.phase("deploy", "started", 5);

@@ -63,7 +63,7 @@ it("accepts a listed pod as the normalizer does: a reported exit code stays", ()
 it.each([
   ["never ran", false, false],
   ["vanished while it ran", true, false],
-  ["was told to be collected before", true, true],
+  ["was reported to be collected before", true, true],
 ])("a pod that %s is gone when it is removed", (_title, isStarted, isMarked) => {
   const events = reported((host) => {
     host.prepared(pod, ["web"]);
@@ -180,7 +180,7 @@ describe("gives the very same object back for", () => {
   const huge = { type: "v1alpha.Pod", bytes: Buffer.alloc(0), size: 8_000_000n };
 
   it.each([
-    ["what it has", host.at(-1)],
+    ["its last fact", host.at(-1)],
     ["facts without a pod of their own", host.find(({ kind }) => kind === "app.started")],
     ["the same description of itself", host.find(({ kind }) => kind === "session.described")],
     ["text", reported((one) => one.text(pod, "x"))[0]],

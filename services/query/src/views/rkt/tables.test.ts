@@ -139,7 +139,7 @@ it("an image that is gone keeps its row, and out-of-range numbers of an upstream
   ]);
 });
 
-it("what a description does not list is gone from then on", async () => {
+it("an entry that a description does not list is gone from then on", async () => {
   const found = await reported((host, script) => {
     host.prepared(pod, ["web"]);
     host.prepared(uuid(2), ["web"]);

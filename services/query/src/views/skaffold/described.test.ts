@@ -11,7 +11,7 @@ import {
   v2After,
 } from "./testing/builders.ts";
 
-describe("what the upstream says of itself", () => {
+describe("the upstream's answer about itself", () => {
   const described = describedBy({
     v1: {
       buildState: { artifacts: { web: "Failed" }, autoTrigger: true, statusCode: "BUILD_UNKNOWN" },

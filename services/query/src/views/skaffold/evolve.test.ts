@@ -19,7 +19,7 @@ import {
 
 describe("before a runner exists", () => {
   it.each([
-    ["nothing was told", []],
+    ["nothing was recorded", []],
     ["Skaffold printed something", [v2({ skaffoldLogEvent: { message: "no skaffold.yaml" } })]],
     ["it gave up", [v1({ terminationEvent: { status: "Failed" } })]],
     ["the upstream's own answer was empty", [describedBy({ v1: {}, v2: {} })]],

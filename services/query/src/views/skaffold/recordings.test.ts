@@ -29,7 +29,7 @@ const unknowable: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 /** Recordings whose v2 reader connected only after the answers; what had happened by then is known by time alone. */
 const readLater = new Set(["12c-wait-for-connection"]);
 
-describe("what GetState answered in quiet moments", () => {
+describe("the answers of GetState in quiet moments", () => {
   const tally = { compared: 0, unequal: 0 };
   afterAll(() => console.info(`states: ${tally.compared} compared, ${tally.unequal} of them differ as expected`));
 

@@ -194,7 +194,7 @@ describe("v1, resets between loops", () => {
   });
 });
 
-describe("v1, loops that nothing tells of", () => {
+describe("v1, loops without any record", () => {
   const old = v1({ metaEvent: { entry: "Starting Skaffold: &{Version:v0.40.0}" } });
   const once = [
     old,

@@ -28,7 +28,7 @@ async function reported(given: (server: VagrantSession, script: Scenario) => voi
   return await tablesAfter(script, { ...vagrantOrder, ...views }, batch);
 }
 
-describe("what a server has, in one batch and event by event", () => {
+describe("the rows of a server, in one batch and event by event", () => {
   const life = (server: VagrantSession) => {
     server.there("basis", "B", { name: "default", path: "/home/alice/.vagrant.d" });
     server.there("project", "P", {

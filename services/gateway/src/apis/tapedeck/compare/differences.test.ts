@@ -330,7 +330,7 @@ it("equal sides have no differences, and all that was compared counts", () => {
   expect(same).toContainEqual({ kind: "failure", subject: "failure", value: "none" });
 });
 
-it("what comes after the failed step is no difference: it did not happen", () => {
+it("a step after the failed one is no difference: it did not happen", () => {
   const left = broken(laterLoop, failed("build", "exit status 1", { subject: "api" }));
   expect(differencesOf(left, good).differences.map(({ kind }) => kind)).toEqual(["failure"]);
 });

@@ -18,7 +18,7 @@ const v1 = {
   },
 };
 
-it("Skaffold's state tells configuration, artifacts, resources, ports and debuggers", () => {
+it("Skaffold's state shows configuration, artifacts, resources, ports and debuggers", () => {
   const artifacts = [
     { name: "web", type: "DOCKER", context: "web", dockerfile: "Dockerfile" },
     { name: "api", type: "CUSTOM", context: "api", dockerfile: "" },
@@ -47,14 +47,14 @@ it("Skaffold's state tells configuration, artifacts, resources, ports and debugg
   expect(values(facts.debuggers)).toEqual({ "web/app": "nodejs" });
 });
 
-it("a Skaffold with the first API alone tells as much as that has", () => {
+it("a Skaffold with the first API alone shows as much as that has", () => {
   const facts = stateFacts("skaffold", { v1 }, here, configuredAt);
   expect(values(facts.settings)).toMatchObject({ "build.type": "LOCAL", "deploy.helm": "2" });
   expect(Object.keys(values(facts.artifacts))).toEqual(["web"]);
   expect(values(facts.resources)).toEqual({ "deployment/web": "ready" });
 });
 
-it("Vagrant's tells machines and boxes, rkt's apps and images", () => {
+it("Vagrant's shows machines and boxes, rkt's apps and images", () => {
   const vagrant = stateFacts(
     "vagrant",
     {
@@ -84,12 +84,12 @@ it("Vagrant's tells machines and boxes, rkt's apps and images", () => {
   ]);
 });
 
-it("a Skaffold whose second API broke tells what the first one says", () => {
+it("a Skaffold whose second API broke shows what the first one says", () => {
   const facts = stateFacts("skaffold", { v1, v2: { statusCheckState: { resources: {} } } }, here, configuredAt);
   expect(values(facts.resources)).toEqual({ "deployment/web": "ready" });
 });
 
-it("rkt's tells of the newest pod of an app which image, network and manifest it has", () => {
+it("rkt's shows of the newest pod of an app which image, network and manifest it has", () => {
   const api = (version: string, id: string) => ({ name: "acme/api", version, id });
   const pods = [
     {
@@ -135,7 +135,7 @@ it("rkt's tells of the newest pod of an app which image, network and manifest it
   ]);
 });
 
-it.each(["skaffold", "vagrant", "rkt", "bazel"])("nothing is concluded of %s that tells nothing", (upstream) => {
+it.each(["skaffold", "vagrant", "rkt", "bazel"])("nothing is concluded of %s that shows nothing", (upstream) => {
   for (const state of [{}, null, { v1: null, v2: [] }, { targets: {}, pods: "none" }]) {
     const facts = stateFacts(upstream, state, here, configuredAt);
     expect([facts.settings.size, facts.resources.size, facts.ports.size, facts.artifacts]).toEqual([

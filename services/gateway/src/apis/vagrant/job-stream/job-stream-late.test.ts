@@ -49,7 +49,7 @@ async function readPausedAfter(seq: number): Promise<string[]> {
 
 const whole = ["open", "UNKNOWN>SUCCESS", "buffered one two", "complete"];
 
-it("is told where the connection or its recorder was away", async () => {
+it("is sent where the connection or its recorder was away", async () => {
   const { inTime, late } = scenario();
   // Without times of their own: each is seen when it is recorded.
   const timeless = (fields: Fields): Fields => ({ ...fields, observed_at: undefined });
@@ -59,7 +59,7 @@ it("is told where the connection or its recorder was away", async () => {
   expect(await readPausedAfter(seq)).toEqual(whole);
 });
 
-it("is told where the log was away, and what was seen waited for it", async () => {
+it("is sent where the log was away, and what was seen waited for it", async () => {
   const { inTime, late } = scenario();
   const seen = (fields: Fields): Fields => ({ ...fields, observed_at: { seconds: 1_000n, nanos: 0 } });
   const seq = await on.add(...inTime.map(seen));
@@ -67,7 +67,7 @@ it("is told where the log was away, and what was seen waited for it", async () =
   expect(await readPausedAfter(seq)).toEqual(whole);
 });
 
-it("is told where other jobs have said something meanwhile", async () => {
+it("is sent where other jobs have said something meanwhile", async () => {
   const { inTime, late } = scenario();
   const timeless = (fields: Fields): Fields => ({ ...fields, observed_at: undefined });
   const seq = await on.add(...inTime.map(timeless));

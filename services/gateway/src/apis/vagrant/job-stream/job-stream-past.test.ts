@@ -51,14 +51,14 @@ describe("a job beside another one that prints much", () => {
 
   const whole = ["open", "UNKNOWN>SUCCESS", "buffered one two three", "complete"];
 
-  it("is told from its own events, at the cost of those alone", async () => {
+  it("is answered from its own events, at the cost of those alone", async () => {
     const { got, read } = await readAll();
     expect(got).toEqual(whole);
     // Its seven, and the end of the session.
     expect(read).toBe(8);
   });
 
-  it("is told in whole also while query does not know where its events stand", async () => {
+  it("is answered in whole also while query does not know where its events stand", async () => {
     on.forgetSpans();
     const { got, read } = await readAll();
     expect(got).toEqual(whole);

@@ -92,7 +92,7 @@ const scenarios: readonly Scenario[] = [
     ],
   },
   {
-    title: "what was recorded, then what comes",
+    title: "recorded messages, then live ones",
     past: () => ran(),
     later: () => [a().writes("three", 2), a().is("job.failed", ERROR), a().isWhole()],
     reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "live three", "RUNNING>ERROR", "complete"],
@@ -147,7 +147,7 @@ const scenarios: readonly Scenario[] = [
     ],
   },
   {
-    title: "facts that one look told as one state",
+    title: "facts that one observation reported as one state",
     past: () => [a().is("job.queued", QUEUED)],
     later: () => [a().is("job.assigned", SUCCESS), a().also("job.started"), a().also("job.succeeded"), a().isWhole()],
     reported: ["open", "UNKNOWN>QUEUED", "QUEUED>SUCCESS", "complete"],
@@ -159,7 +159,7 @@ const scenarios: readonly Scenario[] = [
     reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "RUNNING>SUCCESS", "complete"],
   },
   {
-    title: "what was recorded after that to whoever comes later",
+    title: "the messages recorded after that to whoever comes later",
     past: () => [...ran(), a().is("job.succeeded", SUCCESS), a().isCut(), a().writes("three", 2), a().isWhole()],
     reported: ["open", "UNKNOWN>SUCCESS", "buffered one", "buffered two", "buffered three", "complete"],
   },
@@ -241,7 +241,7 @@ const scenarios: readonly Scenario[] = [
   },
 ];
 
-describe("a stream tells", () => {
+describe("the messages of a stream", () => {
   it.each(scenarios)("$title", async ({ past, later, reported, session, graceMs = hour, end = "OK" }) => {
     await on.add(...(past?.() ?? []));
     const stream = await open(session === undefined ? {} : { session }, id, { graceMs });
@@ -282,7 +282,7 @@ describe("a job's beginning is found", () => {
   });
 });
 
-it("is told from its beginning, though a wrong clock points into the middle of it", async () => {
+it("is sent from its beginning, though a wrong clock points into the middle of it", async () => {
   await on.add(...ran(), a().is("job.lost", RUNNING));
   const { log } = on.deps;
   const misled = { ...on.deps, log: () => ({ ...log(), firstSince: async () => offsetOf(4) }) };

@@ -168,7 +168,7 @@ describe("the backlog", () => {
   });
 });
 
-it("is told once, though the server was recorded in two sessions", async () => {
+it("is sent once, though the server was recorded in two sessions", async () => {
   const project = about("project", "P1");
   await on.add(...prints("J1", project, ["one", "two"]), ...prints("J1", project, ["one", "two", "three"], "01B"));
   const streams = [await open("project", "P1"), await open("project", "P1", -1), await open("project", "P1", 2)];
@@ -181,8 +181,8 @@ it("is told once, though the server was recorded in two sessions", async () => {
   ]);
 });
 
-describe("what comes", () => {
-  it("is told as it comes, a message for each job, and ends with a session that the call names", async () => {
+describe("live text", () => {
+  it("is sent as it comes, a message for each job, and ends with a session that the call names", async () => {
     const project = about("project", "P1");
     await on.add(...prints("J1", project, ["one"]));
     const named = await open("project", "P1", 0, { session: "01A" });

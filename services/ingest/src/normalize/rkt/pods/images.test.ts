@@ -32,7 +32,7 @@ describe("images", () => {
     });
   });
 
-  it("are imported between two looks when rkt has no time", () => {
+  it("are imported between two observations when rkt has no time", () => {
     expect(harness.images(12_000, a, image("sha512-b"))).toEqual([frame(fact("image.imported", "sha512-b"))]);
     expect(timesOf(harness, "image.imported")).toEqual([{ observed: 12_000, after: 10_000 }]);
   });
@@ -52,7 +52,7 @@ describe("images", () => {
     expect(harness.images(13_000, image("sha512-a", { imported: 5, size: 10 }))).toEqual([]);
   });
 
-  it("are removed when two looks in a row missed them, at the first of them", () => {
+  it("are removed when two observations in a row missed them, at the first of them", () => {
     const b = image("sha512-b");
     harness.images(11_000, a, b);
     expect([harness.images(12_000, b), harness.same("images", 13_000), harness.images(14_000, b)]).toEqual([

@@ -35,7 +35,7 @@ describe("a preparation that was given up", () => {
   const given: PodFields = { state: "ABORTED_PREPARE" };
   const falsely: PodFields = { state: "ABORTED_PREPARE", codes: { a: -1 } };
 
-  it("is believed the second time, and told as seen first", () => {
+  it("is believed the second time, and emitted as seen first", () => {
     expect([sees(2_000, given), sees(3_000, given)]).toEqual([[], [frame(fact("pod.prepare_aborted", "p"))]]);
     expect(timesOf(harness, "pod.prepare_aborted")).toEqual([{ observed: 2_000, after: 1_000 }]);
   });
@@ -76,7 +76,7 @@ describe("a preparation that was given up", () => {
 describe("a start", () => {
   const starting: PodFields = { state: "RUNNING", started: 0, pid: -1 };
 
-  it("is told with its time when that is there at the next look", () => {
+  it("is emitted with its time when the next observation has it", () => {
     expect([sees(2_000, starting), sees(3_000, { state: "RUNNING", started: 1_900 })]).toEqual([
       [],
       [frame(...startedFacts("p"))],
@@ -84,7 +84,7 @@ describe("a start", () => {
     expect(timesOf(harness, "pod.started")).toEqual([{ observed: 3_000, occurred: 1_900 }]);
   });
 
-  it("is told as seen first when there is still no time, and the late time is a change", () => {
+  it("is emitted as seen first when there is still no time, and the late time is a change", () => {
     expect([sees(2_000, starting), sees(3_000, starting)]).toEqual([[], [frame(...startedFacts("p"))]]);
     expect(timesOf(harness, "pod.started")).toEqual([{ observed: 2_000, after: 1_000 }]);
     expect(timesOf(harness, "app.started")).toEqual([{ observed: 2_000, after: 1_000 }]);
@@ -98,7 +98,7 @@ describe("a start", () => {
     ]);
   });
 
-  it("is neither told nor denied of one that is seen ended, by a server that has no times", () => {
+  it("is neither emitted nor denied of one that is seen ended, by a server that has no times", () => {
     expect(sees(2_000, { state: "EXITED", created: 0, started: 0, codes: { a: 3 } })).toEqual([
       frame(
         fact("pod.prepared", "p", { inferred: true }),
@@ -110,14 +110,14 @@ describe("a start", () => {
     expect(exited?.what === "frame" && exited.facts.at(-1)?.detail).not.toHaveProperty("value.started");
   });
 
-  it("waits for the pid as well, and is settled by a look that says the same", () => {
+  it("waits for the pid as well, and is settled by an observation that says the same", () => {
     expect([sees(2_000, { state: "RUNNING", pid: -1 }), harness.same("pods", 3_000)]).toEqual([
       [],
       [frame(...startedFacts("p"))],
     ]);
   });
 
-  it("is told of a pod that has ended by the next look, or is gone", () => {
+  it("is emitted for a pod that has ended by the next observation, or is gone", () => {
     expect([sees(2_000, starting), sees(3_000, { state: "EXITED", codes: { a: 3 }, started: 1_900 })]).toEqual([
       [],
       [frame(...startedFacts("p")), frame(fact("app.exited", "p/a", { exit_code: 3 }), fact("pod.exited", "p"))],
@@ -150,7 +150,7 @@ describe("a host that contradicts the record", () => {
     expect([sees(7_000, running), sees(8_000, running), sees(9_000, exited)]).toEqual([[], [], []]);
   });
 
-  it("is believed the third time in a row, whether a list comes whole or is the same, and that is told", () => {
+  it("is believed the third time in a row, whether a list comes whole or is the same, and that is emitted", () => {
     expect([sees(4_000, running), harness.same("pods", 5_000), sees(6_000, running)]).toEqual([
       [],
       [],
@@ -168,7 +168,7 @@ describe("a host that contradicts the record", () => {
     expect(sees(7_000, running)).toEqual([]);
   });
 
-  it("is gone on with from there: the pod's end is told again when it comes", () => {
+  it("is gone on with from there: the pod's end is emitted again when it comes", () => {
     for (const at of [4_000, 5_000, 6_000]) sees(at, running);
     expect(sees(7_000, { ...exited, codes: { a: 9 } })).toEqual([
       frame(fact("app.exited", "p/a", { exit_code: 9 }), fact("pod.exited", "p")),
@@ -214,7 +214,7 @@ describe("a host that contradicts the record", () => {
 describe("a running pod with apps that have exited", () => {
   const dead: PodFields = { state: "RUNNING", started: 0, pid: -1, appState: AppState.APP_STATE_EXITED };
 
-  it("has died before it started, as the next look says", () => {
+  it("has died before it started, as the next observation says", () => {
     expect([sees(2_000, dead), sees(3_000, { state: "EXITED", started: 0, pid: -1 })]).toEqual([
       [],
       [frame(fact("pod.prepared", "p", { inferred: true }), fact("pod.exited", "p", { started: false }))],
@@ -255,7 +255,7 @@ describe("a running pod with apps that have exited", () => {
     ]);
   });
 
-  it("is about to be told to have ended", () => {
+  it("is about to be reported as ended", () => {
     sees(2_000, { state: "RUNNING" });
     const ending: PodFields = { state: "RUNNING", codes: { a: 7 }, appState: AppState.APP_STATE_EXITED };
     expect([sees(3_000, ending), sees(4_000, { state: "EXITED", codes: { a: 7 } })]).toEqual([
@@ -321,7 +321,7 @@ describe("an exit code of zero", () => {
     expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 3_001, occurred: 3_000 }]);
   });
 
-  it("is settled by the next look, whatever that is", () => {
+  it("is settled by the next observation, whatever that is", () => {
     expect([sees(3_000, zero), harness.same("pods", 4_000)]).toEqual([
       [],
       [
@@ -334,7 +334,7 @@ describe("an exit code of zero", () => {
     ]);
   });
 
-  it("is told as it was when the pod is gone by then", () => {
+  it("is emitted as it was when the pod is gone by then", () => {
     expect([
       sees(3_000, zero),
       harness.refused("pods", 3_001, "p", "unable to resolve UUID"),
@@ -415,7 +415,7 @@ describe("exit codes", () => {
   });
   const runs = (at: number, codes: PodFields["codes"]) => sees(at, { state: "RUNNING", ...(codes && { codes }) });
 
-  it("are told as they come in a running pod, and not again at its end", () => {
+  it("are emitted as they come in a running pod, and not again at its end", () => {
     expect([runs(3_000, { a: 7 }), sees(4_000, { state: "EXITED", codes: { a: 7 } })]).toEqual([
       [frame(fact("app.exited", "p/a", { exit_code: 7 }))],
       [frame(fact("pod.exited", "p"))],
@@ -519,7 +519,7 @@ describe("apps of a pod that goes on", () => {
     expect(sees(5_000, { state: "RUNNING", codes: {} })).toEqual([frame(fact("app.exited", "p/c"))]);
   });
 
-  it("that have told their end are taken out without another", () => {
+  it("that have emitted their end are taken out without another", () => {
     expect(sees(3_000, { state: "RUNNING", codes: { a: 0 } })).toEqual([frame(fact("pod.changed", "p"))]);
   });
 
@@ -545,13 +545,13 @@ describe("a pod that is not listed", () => {
   });
   const running: PodFields = { state: "RUNNING" };
 
-  it("is gone after two looks, at the first of them", () => {
+  it("is gone after two observations, at the first of them", () => {
     expect([sees(3_000), sees(4_000), sees(5_000)]).toEqual([[], [frame(...removedFacts("p"))], []]);
     expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 3_000, after: 2_000 }]);
     expect(timesOf(harness, "pod.exited")).toEqual([{ observed: 3_000, after: 2_000 }]);
   });
 
-  it("is gone when a look says the same as the one that missed it", () => {
+  it("is gone when an observation says the same as the one that missed it", () => {
     expect([sees(3_000), harness.same("pods", 4_000)]).toEqual([[], [frame(...removedFacts("p"))]]);
   });
 
@@ -559,7 +559,7 @@ describe("a pod that is not listed", () => {
     expect([sees(3_000), sees(4_000, running), sees(5_000), sees(6_000, running)]).toEqual([[], [], [], []]);
   });
 
-  it("is there when it is found by name, and tells what is new about it", () => {
+  it("is there when it is found by name, and emits what is new about it", () => {
     expect([sees(3_000), inspected(3_001, running), sees(4_000), inspected(4_001, running)]).toEqual([[], [], [], []]);
     expect([sees(5_000), inspected(5_001, { state: "EXITED", codes: { a: 2 } })]).toEqual([
       [],
@@ -591,7 +591,7 @@ describe("a pod that is not listed", () => {
     expect(timesOf(harness, "pod.collected")).toEqual([{ observed: 3_000, after: 2_000 }]);
   });
 
-  it("tells nothing when it had told it all", () => {
+  it("emits nothing when it had emitted it all", () => {
     sees(3_000, { state: "GARBAGE", codes: { a: 1 } });
     expect([sees(4_000), sees(5_000), sees(6_000)]).toEqual([
       [],
@@ -614,7 +614,7 @@ describe("a pod that comes back after all", () => {
     ]);
   });
 
-  it("is a change, and tells nothing twice", () => {
+  it("is a change, and emits nothing twice", () => {
     expect(sees(5_000, { state: "RUNNING", codes: { a: 7, b: 0 } })).toEqual([frame(fact("pod.changed", "p"))]);
     expect(sees(6_000, { state: "EXITED", codes: { a: 7, b: 3 } })).toEqual([frame(fact("pod.changed", "p"))]);
     expect(sees(7_000, { state: "GARBAGE", codes: { a: 7, b: 3 } })).toEqual([frame(fact("pod.changed", "p"))]);
@@ -641,7 +641,7 @@ describe("a pod that comes back after all", () => {
     ]);
   });
 
-  it("tells an end that was not told, and that it is gone, when it goes again", () => {
+  it("emits an end that was not emitted, and that it is gone, when it goes again", () => {
     harness.pods(5_000, other, pod("q", { state: "PREPARED" }));
     for (const at of [6_000, 7_000]) harness.pods(at, other);
     harness.pods(8_000, other, pod("q", { state: "RUNNING" }));
@@ -657,7 +657,7 @@ describe("a pod that comes back after all", () => {
     ]);
   });
 
-  it("is told by lists alone: an answer to its name may be older than its absence", () => {
+  it("is concluded from lists alone: an answer to its name may be older than its absence", () => {
     expect(inspected(4_001, { state: "RUNNING", codes: { a: 7, b: 0 } })).toEqual([]);
     expect(sees(5_000, { state: "RUNNING", codes: { a: 7, b: 0 } })).toEqual([frame(fact("pod.changed", "p"))]);
   });
@@ -682,8 +682,8 @@ describe("a pod that was marked", () => {
   });
 });
 
-describe("what else changes", () => {
-  it("is told as a change: apps, networks, sizes, whatever is in the bytes", () => {
+describe("another change of a pod", () => {
+  it("is emitted as a change: apps, networks, sizes, whatever is in the bytes", () => {
     expect(sees(2_000, { state: "PREPARING", codes: {} })).toEqual([frame(fact("pod.changed", "p"))]);
     expect(sees(3_000, { state: "PREPARING" })).toEqual([frame(fact("pod.changed", "p"))]);
     expect(sees(4_000, { state: "PREPARED" })).toEqual([frame(fact("pod.prepared", "p"))]);

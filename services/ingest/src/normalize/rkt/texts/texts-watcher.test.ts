@@ -73,7 +73,7 @@ function watcher(options = {}) {
 }
 
 describe("a line", () => {
-  it("is told with its time, its app and its bytes", () => {
+  it("is emitted with its time, its app and its bytes", () => {
     const printed = line("29.36926", "web line 10");
     const given = text([printed], { app: "web" });
     expect(watcher().see(given)).toEqual([
@@ -138,13 +138,13 @@ describe("a line", () => {
 describe("the stream of everything in a pod", () => {
   const [own, web] = [line("24.1", "Starting web"), line("24.2", "web line")];
 
-  it("tells only what no app tells", () => {
+  it("emits only what no app emits", () => {
     const watch = watcher();
     expect(watch.printed(text([web], { app: "web" }))).toEqual([written(web, "web")]);
     expect([...watch.printed(text([own])), ...watch.printed(text([web]))]).toEqual([written(own)]);
   });
 
-  it("may be the first to tell what an app says", () => {
+  it("may be the first to emit what an app says", () => {
     const watch = watcher();
     expect(watch.printed(text([web]))).toEqual([written(web)]);
     expect(watch.printed(text([web], { app: "web" }))).toEqual([]);
@@ -182,7 +182,7 @@ describe("a stream that is opened anew", () => {
 describe("a watcher that takes over", () => {
   const lines = Array.from({ length: 6 }, (_, index) => line(`24.${index}`, `line ${index}`));
 
-  it("knows by the log what was told", () => {
+  it("knows by the log what was recorded", () => {
     const before = watcher();
     for (const each of lines.slice(0, 3)) before.see(text([each], { app: "web" }));
     const after = watcher();
@@ -192,7 +192,7 @@ describe("a watcher that takes over", () => {
     );
   });
 
-  it("knows by a description what was told before it", () => {
+  it("knows by a description what was recorded before it", () => {
     const before = watcher({ describeEvery: 5 });
     for (const each of lines.slice(0, 5)) before.see(text([each], { app: "web" }));
     const description = before.all.at(-1);
@@ -263,7 +263,7 @@ it("lines that are repeated are read with a pause at each", () => {
   expect([...watching.observe("logs", given, second(1))].map(({ what }) => what)).toEqual(Array(1_000).fill("yield"));
 });
 
-describe("what is odd", () => {
+describe("odd answers", () => {
   it("is kept as unreadable", () => {
     const bytes = Buffer.from([0x0a, 200]);
     const value = { pod, app: "web", bytes, reopened: false };
@@ -448,7 +448,7 @@ function play(world: ReturnType<typeof worldOf>, steps: readonly StreamAction[])
   for (const name of ["web", "db", ""]) while (world.deliver(name));
 }
 
-describe("each line is told once, whatever happens on the way", () => {
+describe("each line is emitted once, whatever happens on the way", () => {
   it.each([
     { when: "the recorder crashes too", alike: false, steps: fc.oneof(deliver, reopen, anew, crash) },
     { when: "some lines are alike", alike: true, steps: fc.oneof(deliver, reopen, anew) },
@@ -465,7 +465,7 @@ describe("each line is told once, whatever happens on the way", () => {
   });
 });
 
-describe("each line of a key is masked, and told once, whatever happens on the way", () => {
+describe("each line of a key is masked, and emitted once, whatever happens on the way", () => {
   it.each([
     { when: "the recorder crashes too", alike: false, steps: fc.oneof(deliver, reopen, anew, crash) },
     { when: "lines come at the same time", alike: true, steps: fc.oneof(deliver, reopen, anew) },

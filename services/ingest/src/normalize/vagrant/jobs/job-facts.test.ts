@@ -296,7 +296,7 @@ describe("a job", () => {
     expect(harness.list(60_000, job(id, last))).toEqual([]);
   });
 
-  it("has the server's own times, and else that of the look", () => {
+  it("has the server's own times, and else that of the observation", () => {
     const { record } = live([
       [waiting, []],
       [{ ...queued, assigned: 2_000 }, []],
@@ -317,7 +317,7 @@ describe("a job", () => {
     ]);
   });
 
-  it("was queued at the time of its id where no other is told", () => {
+  it("was queued at the time of its id where no other is known", () => {
     const { record } = live([[{ ...queued, queued: undefined }, []]]);
     expect(factsOf(record)[0]?.occurredAt).toEqual({ seconds: 1_795_189_301n, nanos: 461_000_000 });
   });
@@ -381,7 +381,7 @@ describe("a job", () => {
     ["a code", { exit_code: 3 }, { code: "3", message: "exited with 3" }, "up failed: exited with 3"],
     ["nothing", {}, { code: "", message: "" }, "up failed"],
     [
-      "what Ruby raised",
+      "an error that Ruby raised",
       { run_error: { code: 2, message: "boom" } },
       { code: "2", message: "boom" },
       "up failed: boom",
@@ -404,7 +404,7 @@ describe("a job", () => {
       { code: "4", message: "boom" },
       "up failed: boom",
     ],
-  ])("whose command failed tells %s", (_, run, error, line) => {
+  ])("whose command failed emits %s", (_, run, error, line) => {
     const facts = factsOf(live([[{ ...success, result: { run } }, []]]).record);
     const [end, command] = facts.slice(-2);
     expect(end).toMatchObject({ kind: "job.succeeded", error });
@@ -412,7 +412,7 @@ describe("a job", () => {
     expect(command?.detail?.value).toMatchObject({ succeeded: false, canceled: false });
   });
 
-  it("is told in a line for people", () => {
+  it("is summarized in a line for people", () => {
     const lines = (life: Life) => factsOf(live(life).record).map(({ summary }) => summary);
     expect(lines([[{ ...success, result: { run: { run_result: true } } }, []]])).toEqual([
       `up (job ${id}) was queued`,

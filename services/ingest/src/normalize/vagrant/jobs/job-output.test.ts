@@ -88,7 +88,7 @@ describe("output", () => {
     expect(late(harness).prints(3_003, lines(0, 25), true)).toEqual([]);
   });
 
-  it("is not whole by a stream that began before the job was over, though a list has told that before it", () => {
+  it("is not whole by a stream that began before the job was over, though a list has shown its end before", () => {
     const harness = begun();
     const first = harness.stream("j", ulid(1_500));
     expect(harness.list(2_000, done)).toEqual(ended);
@@ -302,7 +302,7 @@ describe("output that may be cut", () => {
     ["the connection is gone", [14]],
     ["the server knows the job no more", [5]],
     ["it could not be read twice", [13, 13]],
-  ])("is a gap, told once: %s", (_, codes) => {
+  ])("is a gap, recorded once: %s", (_, codes) => {
     const harness = over();
     const reported = codes.map((code, index) => harness.stream("j").ends(3_000 + index, code));
     expect(reported.at(-1)).toEqual(cut);
@@ -382,7 +382,7 @@ describe("output of a job that a server has given up", () => {
     expect(readAgain(play())).toEqual({ printed: [], atEnd: [outputGap({ job: "j", index: 0n }), complete] });
   });
 
-  it("is told once to be in doubt", () => {
+  it("is reported once to be in doubt", () => {
     const harness = begun();
     live(harness).prints(1_001, lines(0, 3));
     expect(readAgain(harness)).toEqual({ printed: [], atEnd: [outputGap({ job: "j", index: 3n }), complete] });
@@ -507,7 +507,7 @@ function resumed(before: Play): Play {
 describe("a log that drops text after a while", () => {
   const same = { $case: "same", value: true } as const;
 
-  it("is told how much a job has printed before the first of it goes, as long as something was printed", () => {
+  it("learns how much a job has printed before the first of it goes, as long as something was printed", () => {
     const harness = begun({ textTtl: 100 });
     const stream = live(harness);
     stream.prints(2_000, lines(0, 10));
@@ -542,7 +542,7 @@ describe("a log that drops text after a while", () => {
   });
 });
 
-describe("who was resumed from the log", () => {
+describe("a watcher that was resumed from the log", () => {
   it("goes on in the middle of a message", () => {
     const harness = begun();
     const stream = live(harness);

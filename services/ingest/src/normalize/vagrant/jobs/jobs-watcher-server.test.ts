@@ -113,7 +113,7 @@ describe("another server", () => {
     expect(harness.list(3_000, job("01C", running))).not.toContainEqual(anotherSession);
   });
 
-  it("can't be told where nothing was over", () => {
+  it("can't be known where nothing was over", () => {
     const harness = play();
     harness.list(1_000, job("a", { state: "QUEUED" }));
     harness.watcher.connected();

@@ -206,7 +206,7 @@ describe("a watcher of jobs", () => {
     },
   );
 
-  it("records all that was printed while no window went by unseen, and tells the same as one that was never stopped", () => {
+  it("records all that was printed while no window went by unseen, and emits the same as one that was never stopped", () => {
     fc.assert(
       fc.property(
         fc.array(actionOf(9), { maxLength: 40 }),
@@ -246,7 +246,7 @@ describe("a watcher of jobs", () => {
     );
   });
 
-  it("tells each step of a job once, and its end", () => {
+  it("emits each step of a job once, and its end", () => {
     fc.assert(
       fc.property(fc.array(actionOf(3), { maxLength: 40 }), kills, (actions, stops) => {
         const server = simulateServer(5_248, String);

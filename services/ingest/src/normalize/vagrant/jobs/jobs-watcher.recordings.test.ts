@@ -76,7 +76,7 @@ const upFailed = (job: string) => [
 ];
 
 describe("a recorded run of vagrant up", () => {
-  it("tells its two jobs and all their output", () => {
+  it("emits its two jobs and all their output", () => {
     const { outcomes, facts, gaps } = watched("up");
     const [init, up] = ["01M7WSXR06H66N9X9VS1NTGZ87", "01M7WSXR6NFM73VJ0F879K4ZNP"] as const;
     expect(outcomes).toEqual([
@@ -125,7 +125,7 @@ describe("a recorded run of vagrant up", () => {
     `);
   });
 
-  it("tells the same to one that came later", () => {
+  it("emits the same to one that came later", () => {
     const { outcomes, gaps } = watched("up", "up-live");
     const factsInOrder = (all: typeof outcomes) =>
       all.map((one) => one.flatMap((each): readonly object[] => (each.what === "frame" ? each.facts : [each])));
@@ -142,7 +142,7 @@ describe("a recorded run of vagrant up", () => {
     ]);
   });
 
-  it("tells the same of the command line as shipped, which gives no output", () => {
+  it("emits the same of the command line as shipped, which gives no output", () => {
     const { outcomes } = watched("up-shipped-cli");
     const [init, up] = ["01M7WSXSMWMGMK6Y44AVJ6V79P", "01M7WSXSVBVY4Y17RJF1VQ3GZG"] as const;
     expect(outcomes).toEqual([initOutcomes(init), [...upStarted(up), ...upFailed(up)]]);

@@ -27,7 +27,7 @@ const success = { ...running, state: "SUCCESS", completed: 2_000, result: { run:
 const notFound = 5;
 
 describe("a list of jobs", () => {
-  it("tells each job as the server encoded it", () => {
+  it("emits each job as the server encoded it", () => {
     const harness = play();
     // A field that is not known here, and fields in another order than ours.
     const bytes = Buffer.concat([
@@ -42,7 +42,7 @@ describe("a list of jobs", () => {
     expect(comparedJobs(harness.record)).toEqual([frame(...startedFacts("j"))]);
   });
 
-  it("tells nothing when it is the same, or failed", () => {
+  it("emits nothing when it is the same, or failed", () => {
     const harness = play();
     harness.list(1_000, job("j", running));
     expect(harness.list(2_000, job("j", running))).toEqual([]);
@@ -51,7 +51,7 @@ describe("a list of jobs", () => {
     expect(harness.list(5_000, job("j", success))).toEqual([frame(...succeededFacts("j"))]);
   });
 
-  it("without a job that was not over tells that it is lost", () => {
+  it("without a job that was not over emits that it is lost", () => {
     const harness = play();
     harness.list(1_000, job("a", running), job("b", { state: "QUEUED" }), job("c", success));
     expect(harness.list(2_000, job("c", success))).toEqual([
@@ -71,7 +71,7 @@ describe("a list of jobs", () => {
     expect(lostFrame).not.toHaveProperty("original");
   });
 
-  it("tells a lost job as it was answered last, not as an older answer has it", () => {
+  it("emits a lost job as it was answered last, not as an older answer has it", () => {
     const harness = play({ describeEvery: 3 });
     harness.list(1_000, job("a", { state: "WAITING", command: "up", assigned: 900 }));
     harness.list(2_000, job("a", { state: "QUEUED", command: "halt" }));
@@ -88,7 +88,7 @@ describe("a list of jobs", () => {
     expect(factsOf(after.record)[0]?.detail?.value).toMatchObject({ state: "WAITING", operation: "" });
   });
 
-  it("without a finished one tells nothing: servers forget them, and so does who watches", () => {
+  it("without a finished one emits nothing: servers forget them, and so does a watcher", () => {
     const harness = play({ describeEvery: 1 });
     harness.list(1_000, job("a", success));
     const stream = harness.stream("a");
@@ -138,7 +138,7 @@ describe("a list of jobs", () => {
     ],
     ["it is over", [success], []],
     ["nobody knows when", [{ state: "QUEUED", queued: undefined }], []],
-  ])("that is the first of a session tells which were left behind: %s", (_, observations, stale) => {
+  ])("that is the first of a session emits which jobs are stale: %s", (_, observations, stale) => {
     const harness = play();
     const jobs = observations.map((observation, index) => job(String(index), observation));
     harness.list(100_000, ...jobs);
@@ -146,7 +146,7 @@ describe("a list of jobs", () => {
     expect([...new Set(marked.map(({ subject }) => subject))]).toEqual(stale);
   });
 
-  it("marks a job that was left behind in all that it tells of it, whoever goes on", () => {
+  it("marks a stale job in all that it emits of it, whoever goes on", () => {
     const harness = play();
     harness.list(100_000, job("z", running));
     const lost = { ...running, state: "ERROR", canceled: 120_000, error: { code: 1 } } as const;
@@ -162,15 +162,15 @@ describe("a list of jobs", () => {
   });
 });
 
-describe("what can't be read", () => {
-  it("is told once of each of many jobs without an id", () => {
+describe("bytes that can't be read", () => {
+  it("is emitted once of each of many jobs without an id", () => {
     const harness = play();
     const jobs = [job("", { state: "QUEUED" }), job("", running)];
     expect(harness.list(1_000, ...jobs)).toEqual([unreadable, unreadable]);
     expect(harness.list(2_000, ...jobs)).toEqual([]);
   });
 
-  it("is told once: a list, a job, a message of a stream", () => {
+  it("is emitted once: a list, a job, a message of a stream", () => {
     const harness = play();
     const broken = Buffer.from([0xff]);
     expect(harness.observation(1_000, { $case: "all", value: broken })).toEqual([unreadable]);
@@ -201,7 +201,7 @@ describe("what can't be read", () => {
     ]);
   });
 
-  it("is not told again by the look that a stopped recorder has told it from", () => {
+  it("is not emitted again by the observation from which a stopped recorder has recorded it", () => {
     const harness = play();
     const broken = Buffer.from([0xff]);
     const stream = harness.stream("k");
@@ -230,7 +230,7 @@ describe("what can't be read", () => {
 });
 
 describe("a stream's states", () => {
-  it("tell what the lists have not, with the job as it came", () => {
+  it("emit what the lists have not, with the job as it came", () => {
     const harness = play();
     harness.list(1_000, job("j", { state: "QUEUED", command: "up" }));
     const stream = harness.stream("j");
@@ -345,7 +345,7 @@ describe("bytes of all kinds", () => {
     }
   });
 
-  it("are told as they are masked", () => {
+  it("are emitted as they are masked", () => {
     const mask = (type: string, bytes: Uint8Array) => {
       const masked = Buffer.from(bytes);
       const at = masked.lastIndexOf("shop");
@@ -361,7 +361,7 @@ describe("bytes of all kinds", () => {
     expect(seen?.what === "frame" && Job.decode(seen.original?.bytes ?? list).scope?.value.name).toBe("****");
   });
 
-  it("are not masked before somebody wants to know what they tell", () => {
+  it("are not masked before somebody wants to know what they say", () => {
     let masked = 0;
     const mask = (_: string, bytes: Uint8Array) => {
       masked += 1;
@@ -375,7 +375,7 @@ describe("bytes of all kinds", () => {
     expect(before).toEqual([1, 2, 3]);
   });
 
-  it("are read with a pause at each, also where nothing is told", () => {
+  it("are read with a pause at each, also where nothing is emitted", () => {
     const watcher = new JobsWatcher({ mask: unmasked, settings: {} });
     const jobs = Array.from({ length: 500 }, (_, n) => job(`j${n}`, { state: "QUEUED" }));
     const value = Buffer.from(ListJobsResponse.encode({ jobs }).finish());

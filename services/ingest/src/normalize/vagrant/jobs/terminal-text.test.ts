@@ -9,7 +9,7 @@ function reported(event: Said | undefined, more: Partial<TerminalEvent> = {}) {
   return writtenFact("j", TerminalEvent.encode(TerminalEvent.fromPartial({ event, ...more } as never)).finish(), at);
 }
 
-describe("what a terminal event prints", () => {
+describe("the text of a terminal event", () => {
   it.each<[string, unknown, string, string]>([
     ["a line", { $case: "line", value: { msg: "==> web1: up", style: "info-bold" } }, "==> web1: up\n", "info-bold"],
     ["some lines", { $case: "line", value: { msg: "a\nb", style: "" } }, "a\nb\n", ""],
@@ -49,7 +49,7 @@ describe("what a terminal event prints", () => {
     expect(detail?.value).toMatchObject({ text, level, noise: text === "", output });
   });
 
-  it("has the time that an event tells, if one does", () => {
+  it("has the time of an event, if one has a time", () => {
     expect(reported(undefined)).not.toHaveProperty("occurredAt");
     expect(reported(undefined, { timestamp: { seconds: 5n, nanos: 6 } }).occurredAt).toEqual({ seconds: 5n, nanos: 6 });
     expect(reported(undefined, { timestamp: { seconds: -(1n << 60n), nanos: 6 } })).not.toHaveProperty("occurredAt");

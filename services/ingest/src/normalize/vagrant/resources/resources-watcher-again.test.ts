@@ -44,7 +44,7 @@ const gaps = (record: readonly ObservationOutcome[]) =>
   );
 
 describe("a description", () => {
-  it("names kinds of which there is nothing, and comes anew with a kind that is looked at for the first time", () => {
+  it("names kinds of which there is nothing, and comes anew with a kind that is polled for the first time", () => {
     const harness = playResources();
     expect(harness.observation(1_000, { target: [], project: [] })).toEqual([described]);
     expect(harness.observation(2_000, { target: [target("w1")], box: [box("x1"), box("x2")] })).toEqual([
@@ -77,7 +77,7 @@ describe("a description", () => {
     expect(later.observation(3_000, { box: boxes.slice(1) })).toEqual([frame(fact("box.removed", "a"))]);
   });
 
-  it("comes again at the end of the look that reached so many events", () => {
+  it("comes again at the end of the observation that reached so many events", () => {
     const harness = playResources({ describeAfter: 3 });
     harness.observation(1_000, { ...everyKind, basis: [basis("b1")] });
     expect(harness.observation(2_000, { target: [target("w1"), target("w2")] })).toEqual([
@@ -134,7 +134,7 @@ describe("a recorder that was killed", () => {
     frame(fact("box.added", "x2")),
   ];
 
-  it.each([0, 1, 2, 3, 4])("tells the rest of a look of which %i events are in the log", (recorded) => {
+  it.each([0, 1, 2, 3, 4])("emits the rest of an observation of which %i events are in the log", (recorded) => {
     const harness = playResources();
     harness.observation(1_000, before);
     harness.observation(2_000, after);
@@ -153,7 +153,7 @@ describe("a recorder that was killed", () => {
     expect(resumed([]).observation(1_000, { box: large })).toEqual([described, described]);
   });
 
-  it("tells what can't be read once, also if it was so at first", () => {
+  it("emits what can't be read once, also if it was so at first", () => {
     const harness = playResources();
     const observation = { target: [broken] };
     expect(harness.observation(1_000, observation)).toEqual([described, unreadable]);
@@ -172,8 +172,8 @@ describe("a recorder that was killed", () => {
   });
 });
 
-describe("a time in which nobody looked", () => {
-  it("is a gap until the next whole look of the connection, and `same` says nothing before that", () => {
+describe("a time in which nobody polled", () => {
+  it("is a gap until the next whole observation of the connection, and `same` says nothing before that", () => {
     const harness = playResources();
     harness.watcher.connected();
     harness.observation(1_000, { ...everyKind, target: [target("w1")] });

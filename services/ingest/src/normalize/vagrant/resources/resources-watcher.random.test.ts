@@ -132,38 +132,41 @@ describe("a watcher of Vagrant's resources", () => {
   it.each([
     { describeAfter: 1_000, given: history },
     { describeAfter: 4, given: history.map(readable) },
-  ])("tells the same after it was resumed in the middle of any look ($describeAfter)", ({ describeAfter, given }) => {
-    fc.assert(
-      fc.property(given, fc.nat(19), fc.nat(5), (steps, where, published) => {
-        const observations = observationsOf(steps);
-        const cut = Math.min(where, observations.length - 1);
-        const one = started(describeAfter);
-        for (const observation of observations.slice(0, cut)) observation(one);
-        const before = one.record.length;
-        observations[cut]?.(one);
-        // Killed when so many of what that look tells were in the log; no part of a description is there alone.
-        const inLog = Math.min(before + published, one.record.length);
-        const other = playResources({ describeAfter });
-        for (const event of readBack(one.record.slice(0, inLog))) other.watcher.resume(event);
-        other.watcher.connected();
-        for (const [index, observation] of observations.entries()) {
-          if (index > cut) observation(one);
-          if (index >= cut) observation(other);
-        }
-        const rest = one.record.slice(inLog);
-        const isComplete = describeAfter === 1_000;
-        expect(reported(other.record, isComplete)).toEqual(reported(rest, isComplete));
-        const known = intervalsOf(rest);
-        for (const [index, [after, until]] of intervalsOf(other.record).entries()) {
-          const [narrow, same] = known[index] ?? [];
-          expect(until).toBe(same);
-          expect(typeof after).toBe(typeof narrow);
-          expect(after ?? 0).toBeLessThanOrEqual(narrow ?? 0);
-        }
-      }),
-      { numRuns: searched({ short: 60, long: 1_500 }) },
-    );
-  });
+  ])(
+    "emits the same after it was resumed in the middle of any observation ($describeAfter)",
+    ({ describeAfter, given }) => {
+      fc.assert(
+        fc.property(given, fc.nat(19), fc.nat(5), (steps, where, published) => {
+          const observations = observationsOf(steps);
+          const cut = Math.min(where, observations.length - 1);
+          const one = started(describeAfter);
+          for (const observation of observations.slice(0, cut)) observation(one);
+          const before = one.record.length;
+          observations[cut]?.(one);
+          // Killed when so many of what that look tells were in the log; no part of a description is there alone.
+          const inLog = Math.min(before + published, one.record.length);
+          const other = playResources({ describeAfter });
+          for (const event of readBack(one.record.slice(0, inLog))) other.watcher.resume(event);
+          other.watcher.connected();
+          for (const [index, observation] of observations.entries()) {
+            if (index > cut) observation(one);
+            if (index >= cut) observation(other);
+          }
+          const rest = one.record.slice(inLog);
+          const isComplete = describeAfter === 1_000;
+          expect(reported(other.record, isComplete)).toEqual(reported(rest, isComplete));
+          const known = intervalsOf(rest);
+          for (const [index, [after, until]] of intervalsOf(other.record).entries()) {
+            const [narrow, same] = known[index] ?? [];
+            expect(until).toBe(same);
+            expect(typeof after).toBe(typeof narrow);
+            expect(after ?? 0).toBeLessThanOrEqual(narrow ?? 0);
+          }
+        }),
+        { numRuns: searched({ short: 60, long: 1_500 }) },
+      );
+    },
+  );
 
   it("describes what a fold of its events knows, in the same order", () => {
     fc.assert(

@@ -39,7 +39,7 @@ const summaries = (record: readonly ObservationOutcome[]) =>
   framesOf(record).map(({ facts: [{ summary }] }) => summary);
 
 describe("a `vagrant up` on a real server", () => {
-  it("tells what happened to its resources, and which command did it", async () => {
+  it("emits what happened to its resources, and which command did it", async () => {
     await using fake = await startFakeVagrant();
     const playback = fake.playSample(recording);
     const observation = observingAt(fake);
@@ -75,7 +75,7 @@ describe("a `vagrant up` on a real server", () => {
     ]);
   });
 
-  it("tells that a target was scrubbed, and which one it was that comes in its place", async () => {
+  it("emits that a target was scrubbed, and which one it was that comes in its place", async () => {
     await using fake = await startFakeVagrant();
     fake.playSample(recording).all();
     const observation = observingAt(fake);

@@ -23,7 +23,7 @@ import {
 const shop = { project: [project("p1")], basis: [basis("b1")], box: [box("x1")], runner: [runner("r1")] };
 const record = (value: string) => ({ record: { type_url: "type.googleapis.com/x", value: Buffer.from(value) } });
 
-describe("a later look", () => {
+describe("a later observation", () => {
   it.each<{ name: string; before: ListedResources; now: ListedResources; reports: readonly ComparedOutcome[] }>([
     { name: "nothing", before: { target: [target("w1")] }, now: { target: [target("w1")] }, reports: [] },
     { name: "a new target", before: {}, now: { target: [target("w1")] }, reports: [frame(fact("target.added", "w1"))] },
@@ -34,7 +34,7 @@ describe("a later look", () => {
       reports: [frame(fact("target.removed", "w1"))],
     },
     {
-      name: "what comes and goes at once, what is gone first",
+      name: "resources that come and go at once, those that are gone first",
       before: { box: [box("x1"), box("x2")] },
       now: { box: [box("x3"), box("x2", { directory: "/d" }), box("x4")] },
       reports: [
@@ -63,7 +63,7 @@ describe("a later look", () => {
       reports: [frame(fact("target.changed", "w1", { changed: ["parent"] }))],
     },
     {
-      name: "what else a reference says",
+      name: "the other fields of a reference",
       before: { target: [target("w1")] },
       now: { target: [target("w1", { project: { resource_id: "p1", name: "shop2" } })] },
       reports: [],
@@ -112,7 +112,7 @@ describe("a later look", () => {
       now: { target: [target("w1")], project: [], runner: "same" },
       reports: [frame(fact("target.added", "w1")), frame(fact("project.removed", "p1"))],
     },
-  ])("tells $name", ({ before, now, reports }) => {
+  ])("emits $name", ({ before, now, reports }) => {
     const harness = playResources();
     expect(harness.observation(1_000, { ...everyKind, ...before })).toEqual([described]);
     expect(harness.observation(2_000, now)).toEqual(reports);
@@ -173,7 +173,7 @@ describe("a target", () => {
     ["HALTED", "w1 is halted"],
     ["NOT_CREATED", "w1 is not created"],
     ["CREATED", "w1 is running"],
-  ] as const)("tells its state %s and the one before", (state, summary) => {
+  ] as const)("emits its state %s and the one before", (state, summary) => {
     const before = state === "PENDING" ? "CREATED" : "PENDING";
     const harness = playResources();
     harness.observation(1_000, { target: [target("w1", { state: before })] });
@@ -182,7 +182,7 @@ describe("a target", () => {
     expect(detailsOf(harness.record)).toMatchObject([{ state, last_state: before, changed: ["state"] }]);
   });
 
-  it("tells a state that is not known by its number, and other changes by their names", () => {
+  it("emits an unknown state by its number, and other changes by their names", () => {
     const harness = playResources();
     const odd = Target.fromPartial({ resource_id: "w1", name: "w1", provider: "virtualbox" });
     const [, bytes] = ["w1", Target.encode({ ...odd, state: 9 as Operation_PhysicalState }).finish()] as const;
@@ -275,10 +275,10 @@ describe("a target", () => {
   });
 });
 
-describe("what can't be read", () => {
+describe("bytes that can't be read", () => {
   const broken = (id: string, more = ""): Entry => [id, Buffer.from(`\n\xff${more}`, "latin1")];
 
-  it("is told once for the same bytes, and keeps what was known of it", () => {
+  it("is emitted once for the same bytes, and keeps what was known of it", () => {
     const harness = playResources();
     expect(harness.observation(1, { target: [target("w1"), broken("w2")] })).toEqual([described, unreadable]);
     expect(harness.observation(2, { target: [broken("w1"), broken("w2")] })).toEqual([]);
@@ -314,7 +314,7 @@ describe("what can't be read", () => {
 });
 
 describe("secrets", () => {
-  it("are masked in all that is told, and one that changes is no news", () => {
+  it("are masked in all that is emitted, and one that changes is no news", () => {
     const harness = playResources({ mask });
     const withSecret = (secret: string, uuid = "") =>
       target("w1", { uuid, metadata: { metadata: { password: secret } } });
