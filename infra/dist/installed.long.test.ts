@@ -129,7 +129,7 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
   });
 });
 
-/** As the server itself says. */
+/** The port that the server itself names. */
 async function grpcPort(url: string): Promise<number> {
   const about = (await (await fetch(`${url}/about`)).json()) as { readonly grpcPort: number };
   return about.grpcPort;

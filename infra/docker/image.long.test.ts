@@ -19,11 +19,11 @@ import { lacking, onMachine } from "./testing/on-machine.ts";
 
 const why = lacking(["buildah", "skopeo", "umoci", "runc", "mmdebstrap"]);
 
-/** What of an image's manifest and configuration is looked at. */
+/** The fields of an image's manifest and configuration that are checked. */
 type Manifest = { readonly config: { readonly digest: string }; readonly layers: readonly { readonly size: number }[] };
 type ImageConfig = { readonly config: Readonly<Record<string, unknown>> };
 
-/** The Dockerfile, built, looked at and run without an engine. */
+/** The Dockerfile, built, inspected and run without an engine. */
 describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why})`}`, { timeout: 600_000 }, () => {
   let folder = "";
   const at = (name: string) => join(folder, name);

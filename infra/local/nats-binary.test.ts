@@ -12,7 +12,7 @@ import { type FetchNats, fetchNatsRelease, RELEASE_NAME } from "./nats-release.t
 
 const log = () => {};
 
-/** A program that tells a version as nats-server does. */
+/** A program that prints a version as nats-server does. */
 const program = async (path: string, version: string): Promise<string> => {
   await mkdir(dirname(path), { recursive: true });
   await writeFile(path, `#!/bin/sh\necho "nats-server: v${version}"\n`);

@@ -98,7 +98,7 @@ const ensureDatabase = async (url: string, name: string): Promise<void> => {
   try {
     const { rowCount } = await client.query("select from pg_database where datname = $1", [name]);
     if (rowCount === 0) await client.query(`create database ${client.escapeIdentifier(name)}`);
-    // Whoever has a login for that database has no business in those that a server is born with.
+    // A login for that database has no business in those that a server is born with.
     await client.query("revoke connect on database postgres, template1 from public");
   } finally {
     await client.end();

@@ -14,8 +14,8 @@ export type Secrets = {
 const NAMES = ["natsPassword", "postgresPassword", "servicesKey"] as const satisfies readonly (keyof Secrets)[];
 
 /**
- * The secrets in a file (`.tapedeck/secrets`, mode 0600), made at the first call. Of several processes that come first at
- * once one makes them and all get the same.
+ * The secrets in a file (`.tapedeck/secrets`, mode 0600), made at the first call. If several processes come first at
+ * once, one makes them and all get the same.
  */
 export const loadSecrets = async (file: string): Promise<Secrets> => {
   const found = await read(file);

@@ -13,7 +13,8 @@ import { bearing, type TestToken } from "../stack/token-stack.ts";
 import { ProviderBrowser } from "./provider-browser.ts";
 import { type ProviderStack, startProviderStack } from "./provider-stack.ts";
 
-// Who did what: recorded by the gateway and by commands, readable by admins of the workspace only, without secrets.
+// The audit log says who did what. It is written by the gateway and by commands, without secrets, and read by admins of
+// the workspace only.
 
 const cleanup = new AsyncDisposableStack();
 afterAll(() => cleanup.disposeAsync());

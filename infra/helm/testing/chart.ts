@@ -34,7 +34,7 @@ type PodSpec = {
   readonly automountServiceAccountToken: boolean;
 };
 
-/** Of an HTTPRoute (matches, backendRefs) or an Ingress (http). */
+/** A rule of an HTTPRoute (matches, backendRefs) or of an Ingress (http). */
 type Rule = {
   readonly matches?: readonly { readonly path: { readonly value: string } }[];
   readonly backendRefs?: readonly { readonly port: number }[];

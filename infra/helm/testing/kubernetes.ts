@@ -43,8 +43,8 @@ async function schemaOf(apiVersion: string, kind: string, modules: string): Prom
 }
 
 /**
- * Learns which fields a compiled schema looks at: it passes by what it does not know, which Kubernetes would refuse or
- * drop.
+ * Learns which fields a compiled schema validates: it ignores those that it does not know, which Kubernetes would
+ * refuse or drop.
  */
 class ObservedAt {
   readonly #objects: { readonly path: string; readonly of: object; readonly keys: Set<string> }[] = [];
@@ -68,7 +68,7 @@ class ObservedAt {
     return proxy;
   }
 
-  /** Fields beside others that were looked at. An object of which none was may hold anything. */
+  /** Fields beside others that were validated. An object of which none was may hold anything. */
   unknown(): readonly string[] {
     return this.#objects
       .filter(({ of, keys }) => !Array.isArray(of) && keys.size > 0)

@@ -22,7 +22,7 @@ export async function helmTools(): Promise<string> {
   const kept = join(root, ".tapedeck", name);
   if (existsSync(kept)) return join(kept, "node_modules");
   await mkdir(join(root, ".tapedeck"), { recursive: true });
-  // Of two runs that fetch at once, both end with all of it.
+  // Two runs that fetch at once both end with all of it.
   const half = await mkdtemp(join(root, ".tapedeck", ".fetch-"));
   try {
     for (const file of files) await copyFile(join(wanted, file), join(half, file));

@@ -80,7 +80,7 @@ export type Difference = {
 export type SameFact = {
   readonly kind: DifferenceKind;
   readonly subject: string;
-  /** Of a duration: of each side. */
+  /** A duration has the value of each side. */
   readonly value: string;
 };
 

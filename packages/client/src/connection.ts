@@ -42,7 +42,8 @@ export function openConnection(options: ConnectionOptions, watch: ConnectionWatc
     const now = performance.now();
     const isLate = now - checkedAt > options.quietMs * punctual;
     checkedAt = now;
-    // Whoever was held up may not have read the answer yet. Once: timers of a page in the background are always late.
+    // A process that was held up may not have read the answer yet. Once: timers of a page in the background are always
+    // late.
     isExcused = !isHeard && isLate && !isExcused;
     // A dead network answers neither a ping nor the closing: the socket's own end could be minutes away.
     if (!isHeard && !isExcused) end(1006, "no answer to pings");

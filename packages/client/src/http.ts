@@ -8,7 +8,7 @@ export type Http = {
    * @throws TapedeckError if the gateway refuses; TypeError (of fetch) without an answer; Error if another server answers
    */
   readonly get: (path: string, parameters: Parameters, signal?: AbortSignal) => Promise<unknown>;
-  /** Why a WebSocket was refused, which scripts are not told; undefined if waiting may help. */
+  /** Why a WebSocket was refused, which browsers hide from scripts; undefined if waiting may help. */
   readonly refusal: (signal: AbortSignal) => Promise<Error | undefined>;
 };
 

@@ -39,7 +39,7 @@ it("does not take a gateway for gone where it was held up itself", async () => {
   const pinged = () => {
     if (isHeldUp) return;
     isHeldUp = true;
-    // The answer is read only after the next look is due: what follows this are timers.
+    // The answer is read only after the next check is due: what follows this are timers.
     for (const start = performance.now(); performance.now() - start < 3 * quietMs; );
   };
   await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)), pinged });

@@ -29,7 +29,7 @@ export type Seat = { start(): void; stop(): void; leave(): void };
 
 export type LinkOptions = ConnectionOptions & {
   readonly backoff: Backoff;
-  /** Why a socket was refused, which scripts are not told. Undefined without a reason, or if waiting helps. */
+  /** Why a socket was refused, which browsers hide from scripts. Undefined without a reason, or if waiting helps. */
   readonly refusal: (signal: AbortSignal) => Promise<Error | undefined>;
   readonly onConnection: (isOpen: boolean) => void;
 };

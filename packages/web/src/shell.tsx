@@ -109,7 +109,7 @@ function Workspace() {
   );
 }
 
-/** Of the rows of Now. `isHere`: they are shown; else Enter leads there. */
+/** Filters the rows of Now. `isHere`: they are shown; else Enter leads there. */
 function Search({ isHere }: { readonly isHere: boolean }) {
   return (
     <input

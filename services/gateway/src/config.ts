@@ -141,7 +141,7 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
   return config;
 }
 
-/** Who may call, by which name of this machine, and as whom without a token. */
+/** Reads who may call, by which name of this machine, and as whom without a token. */
 function callerSettings(read: SettingsReader): Pick<GatewayConfig, "workspace" | "hosts" | "auth" | "oidc"> {
   const workspace = workspaceSetting(read);
   const hosts = hostsSetting(read);

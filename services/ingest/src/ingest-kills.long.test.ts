@@ -92,7 +92,8 @@ test("kills of ingest at any moment leave the log as it would be without", { tim
   for (let round = 1; round <= rounds; round++) {
     const before = await frames("wild");
     const played = fake.playUntil({ v1: Math.floor((all * round) / rounds) });
-    // From "at once" to "when all is there", so that it dies connecting, in its hold-back, or while it publishes.
+    // From "at once" to "when all is there", so that it dies connecting, while it sorts the replay, or while it
+    // publishes.
     const share = ((round * 3) % rounds) / (rounds - 1);
     if (share > 0) await played;
     const more = Math.ceil(share * (fake.played.v1 + fake.played.v2 - before));

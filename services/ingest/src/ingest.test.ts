@@ -168,7 +168,7 @@ test("a second ingest never dials, and takes over when the first is gone", async
   expect(fake.peers.size).toBe(2);
 });
 
-/** The push of a tap elsewhere, which tells that much and stays. */
+/** The push of a tap elsewhere, which sends that much and stays. */
 function pushOf(
   harness: Awaited<ReturnType<typeof startHarness>>,
   { developer, upstream = "skaffold" }: { readonly developer: string; readonly upstream?: string },
@@ -221,7 +221,7 @@ test("a source at whose address nothing listens is free for another tap, and is 
   const run = pushOf(harness, { developer: "erin" });
   expect(await run.welcomed).toBe(source);
 
-  // Whoever has it keeps it; then it is the configured source's again.
+  // The tap that has it keeps it; then it is the configured source's again.
   await using fake = await startFakeSkaffold({ recording, port });
   await until(() => state().find(({ tap }) => tap !== "RUN")?.state === "standby", { message: "it to stand by" });
   expect(fake.health.v1.opened).toBe(0);

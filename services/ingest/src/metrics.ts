@@ -17,7 +17,7 @@ export type IngestGauges = {
   readonly spills: () => Iterable<readonly [SourceName, SpillState]>;
   readonly connected: () => Iterable<readonly [SourceName, boolean]>;
   readonly isFull: () => boolean;
-  /** Undefined before the log was looked through. */
+  /** Undefined before the log was read. */
   readonly damage: () => DamageState | undefined;
 };
 

@@ -27,7 +27,10 @@ export type SkaffoldDevOptions = {
 const ready = "Watching for changes...";
 const startMs = 300_000;
 
-/** The real `skaffold dev` in a copy of a project. Its loops are told apart by what it prints, so nobody needs to read its API. */
+/**
+ * The real `skaffold dev` in a copy of a project. Its loops are distinguished by what it prints, so nobody needs to
+ * read its API.
+ */
 export class SkaffoldDev implements AsyncDisposable {
   readonly address: string;
   readonly #child: ChildProcess;

@@ -85,7 +85,7 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
   };
 }
 
-/** As in production: every message is on disk before it is acknowledged. */
+/** The same as in production: every message is on disk before it is acknowledged. */
 export async function startNats(folder: string, accounts: readonly NatsAccount[] = []): Promise<NatsServer> {
   const binary = await findNatsServer({ bin: join(root, ".tapedeck", "bin"), log: () => {} });
   return startNatsServer({ binary, dataDir: join(folder, "nats"), port: 0, syncAlways: true, accounts });

@@ -12,7 +12,7 @@ import { httpBase } from "../gateway-address.ts";
 export type RemoteMaintenance = {
   readonly erase: (session: string, signal: AbortSignal) => AsyncIterable<Erasing>;
   readonly rebuild: (signal: AbortSignal) => AsyncIterable<Rebuilding>;
-  /** Who did what, the oldest first. Times are RFC 3339. */
+  /** The audit log (who did what), the oldest first. Times are RFC 3339. */
   readonly audit: (period: { readonly since?: string; readonly until?: string }) => AsyncIterable<AuditEntry>;
   /** Gives the pieces to `take`, and what stands at the end. */
   readonly backUp: (take: (piece: Uint8Array) => Promise<void>, signal: AbortSignal) => Promise<BackupEnd>;

@@ -8,7 +8,7 @@ export type WhichTapedeck = {
   readonly here?: boolean;
 };
 
-/** Tells which Tapedeck a command works on, before anything is asked or done. True where it is not this machine's. */
+/** Prints which Tapedeck a command works on, before anything is asked or done. True where it is not this machine's. */
 export function announceTapedeck(command: string, { url, data, here = false }: WhichTapedeck): boolean {
   const elsewhere = !here && isElsewhere(url, process.env);
   say(`${command} at ${elsewhere ? chosenText(url, process.env) : `this machine's Tapedeck server (${data})`}`);

@@ -35,7 +35,7 @@ export type SourcePush = {
   readonly trouble: () => Trouble | undefined;
 };
 
-/** Between looks for what other taps have left, and for each step forward of one of them. */
+/** Between searches for what other taps have left, and for each step forward of one of them. */
 const pollMs = 30_000;
 const patienceMs = 10_000;
 /** How long stopping may take. */

@@ -55,7 +55,7 @@ export function collect(child: ChildProcess): RunningCli {
   };
 }
 
-/** What the machine that runs the tests has set must not tell. */
+/** The settings of the machine that runs the tests must have no effect. */
 function withoutOurs(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const foreign = /^(TAPEDECK_|SKAFFOLD_|VAGRANT_|GITHUB_|GITLAB_|CI|JENKINS_)/;
   return Object.fromEntries(Object.entries(env).filter(([name]) => !foreign.test(name)));

@@ -3,7 +3,7 @@ import type { ProgressTo } from "../progress.ts";
 
 type TestProgress = Required<ProgressTo> & { readonly text: () => string; readonly lines: () => string[] };
 
-/** A pipe in place of stderr, and a clock on which so many ms pass with each look. */
+/** A pipe in place of stderr, and a clock on which so many ms pass with each reading. */
 export function progressPipe(stepMs: number): TestProgress {
   return progressTo({ isTTY: false }, stepMs);
 }

@@ -27,7 +27,7 @@ export type TestRecorderOptions = {
   readonly port?: number;
   /** The developer that owns all recordings, whatever the tap reports. */
   readonly developer?: string;
-  /** Told as the session of all that comes. */
+  /** The session of everything that comes, as the tap learns it. */
   readonly session?: string;
   /** Every push is refused with this. */
   readonly refusal?: { readonly code: number; readonly details: string };

@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 /**
- * Stands in for the program `skaffold` in tests: says what a recorded process said, on the port that it is told
- * and writes it to the event log file that it is told, by flag or variable, as the real one does: neither without a port.
- * Tells on stdout what it was started with and which signals came. `dev` goes on until a signal; all else ends by itself.
+ * Stands in for the program `skaffold` in tests: says what a recorded process said, on the port that it is given and
+ * writes it to the event log file that it is given, by flag or variable, as the real one does: neither without a port.
+ * Prints on stdout what it was started with and which signals came. `dev` goes on until a signal; all else ends by
+ * itself.
  *
  *   STAND_IN_RECORDING   folder of the recording
  *   STAND_IN_EXIT        exit code (0)

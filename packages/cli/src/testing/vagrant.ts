@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /**
  * Stands in for the program `vagrant-go` in tests: a server in its own process, on a port that the system chooses, with
- * one run of a project as soon as somebody looks at the jobs, and gone about 100 ms after that. It tells on stdout what it was
- * started with, and logs as Vagrant does.
+ * one run of a project as soon as somebody polls the jobs, and gone about 100 ms after that. It prints on stdout what
+ * it was started with, and logs as Vagrant does.
  *
  *   STAND_IN_RUN   `succeeding` (it ends with code 0), `failing` (1), `none`: it ends at once without a server (4),
  *                  `waiting`: no run, until a signal comes (3), `brief`: it is gone when somebody connects (5), `fleeting`:

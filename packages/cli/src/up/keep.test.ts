@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { keep } from "./keep.ts";
 
-/** Servers that end when they are told to, each start of which waits until it is let. */
+/** Servers that end when they are asked to, each start of which waits until it is let. */
 function servers() {
   const stopped: number[] = [];
   const starts: PromiseWithResolvers<void>[] = [];

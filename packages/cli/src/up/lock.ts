@@ -8,7 +8,7 @@ import { CommandError } from "../command-error.ts";
 /** What a running `tapedeck up` publishes, in `<data>/up-<ulid>.json`. */
 export type RunningUp = {
   readonly pid: number;
-  /** Tells it from another process that got the number later. */
+  /** Distinguishes it from another process that got the number later. */
   readonly command: string;
   readonly mode: "demo" | "record";
   /** Where NATS and Postgres keep their data. */

@@ -8,7 +8,7 @@ export type ReceivedMessage = { readonly type: string; readonly id?: string; rea
   Record<string, unknown>
 >;
 
-/** A gateway that says what a test tells it to, also what a real one hardly ever does. */
+/** A gateway that says what a test asks it to, also what a real one hardly ever does. */
 export type FakeGateway = AsyncDisposable & {
   readonly url: string;
   readonly said: readonly ReceivedMessage[];
@@ -19,7 +19,7 @@ export type FakeGateway = AsyncDisposable & {
 };
 
 export type Script = {
-  /** Told with each message; not with pings, unless it wants them. */
+  /** Called with each message; not with pings, unless it wants them. */
   readonly hears: (message: ReceivedMessage, say: (message: object) => void, socket: WebSocket) => void;
   /** True: pings are answered. */
   readonly answersPings?: boolean;

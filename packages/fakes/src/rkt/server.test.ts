@@ -312,7 +312,7 @@ async function givesUp(fake: FakeRkt, client: ReturnType<typeof connectTo>, rpc:
   // Another call is answered meanwhile.
   await client.raw("GetInfo", empty);
   cancel();
-  // Or the fake has told it that its time is over, as was recorded.
+  // Or the fake has answered that its time is over, as was recorded.
   expect([1, 4]).toContain((await end).code);
   expect(got).toEqual([]);
   await until(() => fake.calls[rpc].inFlight === inFlight, { message: "the server to notice" });

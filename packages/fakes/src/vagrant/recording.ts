@@ -18,7 +18,7 @@ type RowBase = {
   readonly n: number;
   /** Ms since the recording began. */
   readonly atMs: number;
-  /** `cli` and `runner` are Vagrant's own, `recorder` looks on. */
+  /** `cli` and `runner` are Vagrant's own, `recorder` observes. */
   readonly actor: Actor;
   /** The name as on the wire: "_ListJobs". */
   readonly rpc: string;

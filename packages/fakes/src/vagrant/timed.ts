@@ -113,7 +113,7 @@ function mended(event: TerminalEvent): TerminalEvent {
   return { ...event, event: { $case: "line", value } };
 }
 
-/** What `vagrant box add` has brought to this server before; two versions of one, as on a real desk. */
+/** What `vagrant box add` has brought to this server before; two versions of one, as on a real machine. */
 function boxSteps(): RecordedStep[] {
   return ["202407.22.0", "202502.21.0"].map((version, n) => {
     const name = "bento/ubuntu-24.04";

@@ -18,7 +18,7 @@ export type OpenLogOptions = {
   /** Create the stream if it is missing. Default true. */
   readonly create?: boolean;
   readonly streamName?: string;
-  /** Of a stream that has fewer. Default 1. */
+  /** A stream that has fewer gets this many. Default 1. */
   readonly replicas?: number;
   /** How long one request may take before its outcome counts as unknown. Default 2,000. */
   readonly timeoutMs?: number;

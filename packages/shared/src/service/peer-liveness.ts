@@ -1,6 +1,7 @@
 /**
- * How long a source whose recorder is cut off without a word looks recorded, in ms. Whoever holds the recorder's
- * connection (the gateway, or ingest itself) finds out by HTTP/2 pings that it is gone; from then on ingest waits for it.
+ * How long a source whose recorder is cut off without a word looks recorded, in ms. The process that holds the
+ * recorder's connection (the gateway, or ingest itself) finds out by HTTP/2 pings that it is gone; from then on ingest
+ * waits for it.
  */
 const lostWithinMs = 30_000;
 /** A recorder that was cut off by a fault of the network or a restart of ours is back by then. */

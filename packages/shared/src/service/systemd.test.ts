@@ -12,7 +12,7 @@ process.once("SIGTERM", () => { supervised.stopping(); setTimeout(() => process.
 setInterval(() => {}, 1_000);
 `;
 
-/** A process that is ready, with a systemd-notify that writes down what it is told. */
+/** A process that is ready, with a systemd-notify that writes down its notifications. */
 async function startReady(folder: string, env: Readonly<Record<string, string>>) {
   const said = join(folder, "said");
   await writeFile(said, "");

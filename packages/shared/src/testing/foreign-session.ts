@@ -1,7 +1,7 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ulid } from "ulid";
 
-/** An event of a session by what is told of it; a frame's later events have a part. */
+/** An event of a session by its fields; a frame's later events have a part. */
 export type ForeignEvent = Partial<Omit<Event, "ordinal" | "frame_ordinal">> & { readonly kind: string };
 
 /** Sessions as another Tapedeck has recorded them. */

@@ -7,7 +7,7 @@ import type { SourceName } from "../source.ts";
 
 type EventFields = Partial<Event>;
 
-/** An event with as much as the log looks at. */
+/** An event with the fields that the log reads. */
 export function testEvent(source: SourceName, ordinal: number, more: EventFields = {}): Event {
   const { channel = "v1", kind = "build.started", session = "s" } = more;
   return Event.fromPartial({

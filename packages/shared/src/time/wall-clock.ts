@@ -7,7 +7,9 @@ const theirs: Clocks = { wall: Date.now, steady: () => performance.now() };
 /** Smaller jumps are ordinary clock adjustments, or reads between two steps of the wall clock. */
 const jumpMs = 1_000;
 
-/** Tells the time in microseconds; follows the wall clock where it jumps (the steady one may stand still in a sleep). */
+/**
+ * Gives the time in microseconds; follows the wall clock where it jumps (the steady one may stand still in a sleep).
+ */
 export function wallClock({ wall, steady }: Clocks = theirs): () => Timestamp {
   let origin = wall() - steady();
   return () => {

@@ -16,7 +16,7 @@ export type PolledServer = {
 };
 
 export type ServerIdentity = {
-  /** Tells one process or host behind an address from another. */
+  /** Distinguishes one process or host behind an address from another. */
   readonly identity: string;
   readonly version: string;
 };

@@ -34,7 +34,7 @@ function add(spill: Spill, text: string): void {
   spill.append({ connection: "01CONN", at, what: { $case: "frame", value } });
 }
 
-/** A recorder that keeps what it is given, commits each whole frame, and can be told to be otherwise. */
+/** A recorder that keeps what it is given, commits each whole frame, and can be set to behave otherwise. */
 function recorder() {
   const got: Item[] = [];
   const hellos: bigint[] = [];

@@ -59,7 +59,7 @@ async function polled(
 describe("the pause between two polls", () => {
   it("is short while something changes", async () => {
     const { pauses } = await polled((_, __, call) => ok(call < 3 ? list(a) : list(b)), 8_000);
-    // The first and the third look were new.
+    // The first and the third observation were new.
     expect(pauses).toEqual([...Array(7).fill(200), ...Array(6).fill(1_000)]);
   });
 

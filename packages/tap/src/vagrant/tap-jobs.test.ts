@@ -16,7 +16,7 @@ import { listen, when } from "./testing/tap-listen.ts";
 const lines = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => line(String(from + index)));
 const numbers = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => String(from + index));
 
-/** A fake with a shop, and a tap that has looked once. */
+/** A fake with a shop, and a tap that has polled once. */
 async function tappedShop(
   options: FakeVagrantOptions = {},
   before: (fake: FakeVagrant, shop: Shop) => void = () => {},
@@ -312,7 +312,7 @@ describe("the stream of a job", () => {
     expect(it.texts(running)).toEqual([...numbers(0, 3), ...numbers(0, 5)]);
     it.jobs.complete(running);
     await when("its end", () => it.tapped.ends(running).length === 3);
-    // All of this one had been told.
+    // All of this one had been emitted.
     expect(it.tapped.openings(over)).toHaveLength(before);
     expect(it.fake.peers.size).toBe(2);
   });

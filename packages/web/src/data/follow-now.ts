@@ -4,7 +4,7 @@ import { inFrames, useReading } from "./reading.ts";
 import { now, nowProblem } from "./shown.ts";
 import { lostSince, mustSignIn, tapedeck } from "./tapedeck.ts";
 
-/** Keeps `now` as it is in every view: the header counts it. Whoever signs in next begins with nothing. */
+/** Keeps `now` as it is in every view: the header counts it. The next person who signs in begins with nothing. */
 export function useNow(): void {
   const isKnown = !mustSignIn.value;
   useReading(

@@ -9,7 +9,7 @@ export type SessionRecord = {
   readonly events: readonly TapedeckEvent[];
   readonly rows: readonly EventRow[];
   readonly loops: readonly Loop[];
-  /** Of the event that happened first, which may be recorded later than others; Infinity: there is none. */
+  /** The time of the event that happened first, which may be recorded later than others. Infinity: there is none. */
   readonly since: number;
   /** Why it is over; undefined: more may come. */
   readonly ended: string | undefined;

@@ -14,7 +14,10 @@ import { navigate } from "../router.ts";
 
 type Sides = { readonly left: string | undefined; readonly right: string | undefined };
 
-/** Why does it work for her and not for me? Two loops, sessions or sources, and what differs, most telling first. */
+/**
+ * Why does it work for her and not for me? Two loops, sessions or sources, and what differs, the most informative
+ * first.
+ */
 export function CompareView({ left, right }: Sides) {
   const [sources, setSources] = useState<readonly Source[]>([]);
   const [comparison, setComparison] = useState<Comparison>();

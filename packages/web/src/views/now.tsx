@@ -47,7 +47,7 @@ function usePlaces(): void {
     return () => {
       stop();
       clearInterval(timer);
-      // Whoever comes back later finds rows where they belong, and points at none.
+      // A person who comes back later finds rows where they belong, and points at none.
       places.value = new Map();
       held.value = undefined;
     };

@@ -4,7 +4,7 @@ import { addressOf } from "./address.ts";
 import { inSeconds, rate } from "./rate.ts";
 
 /**
- * Tells an address that repeatedly shows unknown tokens to wait. A valid token is accepted all the same: an address may be
+ * Makes an address that repeatedly shows unknown tokens wait. A valid token is accepted all the same: an address may be
  * a proxy with a whole team behind it, and 256 random bits can't be guessed, however many attempts are allowed.
  */
 export function limitedAuthenticator(authenticate: Authenticator, refusalsPerMinute: number): Authenticator {

@@ -70,7 +70,7 @@ async function ingestOn(nats: TestNats, more: Readonly<Record<string, string>> =
       const answer = await ask("readyz");
       return { status: answer.status, ...((await answer.json()) as Readiness) };
     },
-    /** When all of the log was looked through, with what was told of it. */
+    /** Resolves when all of the log was read, with what was recorded of it. */
     checked: async (lastSeq: number) => {
       const text = await until(
         async () => {
@@ -262,7 +262,7 @@ it("so is one that loses its end while ingest runs: it records nothing more, and
   expect(await lastMessage(logReader.log)).toBe(left);
 });
 
-/** What another developer's tap is told. */
+/** What another developer's tap gets as an answer. */
 async function pushRefusal(address: string): Promise<unknown> {
   const client = new RecorderClient(address, credentials.createInsecure());
   const call = client.push();

@@ -148,6 +148,6 @@ it("reads no more messages a second than it may", async () => {
   await on.reported(...facts(250));
   const began = performance.now();
   expect(await on.check({ rate: 500 })).toMatchObject({ holes: [], messages: 250 });
-  // The clock is looked at after 200 messages for the last time.
+  // The clock is read after 200 messages for the last time.
   expect(performance.now() - began).toBeGreaterThan(390);
 });

@@ -9,7 +9,7 @@ import { checkLog, type Dropped } from "./log-check.ts";
 
 export type WatchDamage = {
   readonly store: OpenStore;
-  /** ULID of this process: of several only one looks. */
+  /** ULID of this process: of several only one reads the log. */
   readonly ingest: string;
   readonly recordFact: Recorder["recordFact"];
   readonly everyMs: number;

@@ -142,7 +142,7 @@ test("a full disk is over for a server that was started since", async () => {
   const nc = stack.adopt(await connect(options), (connection) => connection.close());
   using trouble = await fullDisk(3_600_000);
   void trouble.watchServer(nc);
-  // The connection alone tells nothing of the server.
+  // The connection alone shows nothing of the server.
   const statuses = nc.status()[Symbol.asyncIterator]();
   await nc.reconnect();
   for (let type = ""; type !== "reconnect"; ) type = (await statuses.next()).value?.type ?? "reconnect";

@@ -33,7 +33,7 @@ export async function* checkedRequests(requests: AsyncIterable<PushRequest>): As
 
   function place({ index, connection, at, what }: Item): void {
     if (at !== undefined && validTimestamp(at) === undefined) {
-      // Whoever reads the log has to be able to write it.
+      // A reader of the log has to be able to write it again.
       throw wrong("at", `item ${index}: at is not a time between the years 1 and 9999`);
     }
     if (what?.$case === "labelled") checkLabels(what.value, index);

@@ -8,7 +8,7 @@ import type { Recorder } from "./recorder.ts";
 
 const welcome: PushResponse = { body: { $case: "welcome", value: { source: "a/b/c/skaffold", committed: 0n } } };
 
-/** Welcomes every push, and tells which ones it was told to be over. */
+/** Welcomes every push, and keeps those that it was asked to end. */
 function patientRecorder() {
   const over: string[] = [];
   const push: Recorder["push"] = async function* (_, { workspace, signal }) {

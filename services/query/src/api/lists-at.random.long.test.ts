@@ -64,7 +64,7 @@ async function lists(on: Stage, database: Database, at: string) {
       ...session,
       end_position: session.ended && end_position,
     })),
-    // Told with the end, known from then on.
+    // They come with the end, and are known from then on.
     operations: operations.items.map(({ platform, ...operation }) => operation),
     succeeded: succeeded.items.map(({ id }) => id),
   };

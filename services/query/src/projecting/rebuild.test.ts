@@ -37,7 +37,7 @@ it("continues an interrupted rebuild", async ({ signal }) => {
   expect(await stopped(first)).toBe(false);
   expect(await schemas(on.databaseUrl)).toEqual(["tapedeck", "tapedeck_rebuild"]);
 
-  // Whoever asked for it, and has not stopped it, must not take that for its end.
+  // A caller that asked for it, and has not stopped it, must not take that for its end.
   const call = rebuildCall(
     { log: () => on.log.reader },
     () => stopped(new AbortController()),

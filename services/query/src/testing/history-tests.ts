@@ -38,7 +38,7 @@ export type History = {
   readonly end: number;
 };
 
-/** `tell`: adds one session's events to the script. `spoiled`: tables that a rebuild has to fill again. */
+/** `record`: adds one session's events to the script. `spoiled`: tables that a rebuild has to fill again. */
 export type HistoryOptions = {
   readonly source: SourceName;
   readonly order: TableOrder;

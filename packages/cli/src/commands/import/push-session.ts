@@ -123,7 +123,7 @@ function importedOf(
   });
 }
 
-/** Whoever sends them has no ear for what goes wrong in making them. */
+/** Their sender does not notice what goes wrong in making them. */
 async function* requestsOr(options: ToPush, hello: Hello, failed: (error: unknown) => void) {
   try {
     yield* requests(options, hello);

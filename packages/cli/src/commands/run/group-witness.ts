@@ -9,9 +9,9 @@ const arrivalMs = 2_000;
 
 /**
  * Determines whether a signal came to the whole process group (Ctrl-C in the terminal, `timeout`), so that the command
- * has it already and must not get it twice, or to this process alone (`kill`). Node cannot tell, so a `cat` runs in the
- * same group: a signal to the group kills it, otherwise it echoes its input. A process with a pending fatal signal no
- * longer runs, so the answer does not depend on how busy the machine is.
+ * has it already and must not get it twice, or to this process alone (`kill`). Node does not show which, so a `cat`
+ * runs in the same group: a signal to the group kills it, otherwise it echoes its input. A process with a pending fatal
+ * signal no longer runs, so the answer does not depend on how busy the machine is.
  */
 export class GroupWitness {
   #asked = new Cat();

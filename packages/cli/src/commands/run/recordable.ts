@@ -36,7 +36,7 @@ export type Recordable = {
   /** The command is the upstream's own program, so its end and exit code are the session's. */
   readonly isUpstream: boolean;
   /**
-   * The command starts the upstream's process, which ends with it and closes its connection: the tap cannot tell the
+   * The command starts the upstream's process, which ends with it and closes its connection: the tap does not know the
    * end apart.
    */
   readonly endsInside?: boolean;

@@ -69,7 +69,7 @@ describe("tapedeck run", () => {
     process.kill(command, "SIGINT");
     await until(() => readFileSync(`${file}.v2`, "utf8") !== "", { message: "the file to be written" });
     await until(() => !isAlive(command), { message: "the command to end" });
-    // Its output goes where it went, and nobody else has told it to end.
+    // Its output goes where it went, and nobody else has asked it to end.
     await until(() => reported(killed.stdout()).length > 1, { message: "its last words" });
     expect(reported(killed.stdout()).slice(1)).toEqual([{ signal: "SIGINT" }]);
     await until(() => killed.stderr() === "still building\n", { message: "what it has said on stderr" });

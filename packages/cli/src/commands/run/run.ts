@@ -193,7 +193,7 @@ async function finish(recording: CommandRecording, url: string | undefined, hurr
   }
 }
 
-/** All commands look for waiting recordings in the same folder, unless told otherwise. */
+/** All commands look for waiting recordings in the same folder, unless a setting names another one. */
 function whoTakes({ folder, to }: Left, url: string | undefined): string {
   const home = dirname(folder);
   const inHome = home === spillHome(process.env) ? "" : `TAPEDECK_SPILL=${home} `;

@@ -13,8 +13,8 @@ export type SessionLines = {
 const linkPatienceMs = 500;
 
 /**
- * Tells people as what their command is recorded, when that is known and at the end: one line for each session, with its
- * place on the page. At the end also where the last failure is.
+ * Prints as what a command is recorded, when that is known and at the end: one line for each session, with its place on
+ * the page. At the end also where the last failure is.
  */
 export function sessionLines(
   url: string | undefined,

@@ -22,7 +22,7 @@ const restMs = 15;
 /** A command is not to pay for being watched: no more than this part of a processor's time. */
 const mostShare = 0.05;
 
-/** Between two looks, after one that took so long. */
+/** The time between two searches, after one that took so long. */
 export function restAfter(tookMs: number): number {
   return Math.max(restMs, tookMs * (1 / mostShare - 1));
 }
@@ -34,7 +34,7 @@ export function watchSockets(): (pid: number) => AddressSource {
   return (pid) => async (report, signal) => {
     while (!signal.aborted) {
       const began = performance.now();
-      // The processes are looked through only when there is something new, as there are hundreds of them.
+      // The processes are searched only when there is something new, as there are hundreds of them.
       const added = listeningSockets().filter(isNew);
       if (added.length > 0) for (const { address } of heldBy(pid, added)) report(address);
       for (const { inode } of added) known.add(inode);

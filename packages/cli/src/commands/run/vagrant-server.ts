@@ -39,7 +39,7 @@ async function isVagrant(address: string, isThere: () => void, signal: AbortSign
   const wait = backoff(again.first, again.longest);
   while (!signal.aborted) {
     const code = await askVersion(address);
-    // Whoever does not speak this protocol is UNAVAILABLE too, as is one that is gone.
+    // A server that does not speak this protocol is UNAVAILABLE too, as is one that is gone.
     if (code !== status.UNAVAILABLE || (await accepts(address))) isThere();
     if (code === status.OK) return true;
     if (code !== status.UNAVAILABLE && code !== status.DEADLINE_EXCEEDED) return false;

@@ -75,7 +75,10 @@ async function podEnds({ source, session, position }: StateAnswer, api: Api): Pr
   return new Map(items.flatMap(({ subject, endedAt }) => (endedAt === null ? [] : [[subject, endedAt] as const])));
 }
 
-/** Newest first, of earlier sessions too unless one is asked for: each command of a desk is a session of its own. */
+/**
+ * Newest first, of earlier sessions too unless one is asked for: each command on a developer's machine is a session of
+ * its own.
+ */
 async function lastCommands(
   { source, position }: StateAnswer,
   session: string | undefined,

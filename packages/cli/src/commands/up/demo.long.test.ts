@@ -132,7 +132,7 @@ it("the demo plays developers of Skaffold and Vagrant and a rkt host, and keeps 
   const recording = recordingFolder("12-skaffold-build-one-shot");
   const run = startCli(["run", "--", "skaffold", "build"], { cwd, env: { ...env, STAND_IN_RECORDING: recording } });
   expect(await run.ended).toBe(0);
-  // Told while the command runs, where there is time for it, and at its end.
+  // The command prints this while it runs, where there is time for it, and at its end.
   expect(run.stderr()).toMatch(
     /^(tapedeck: not recorded for now: this is the demo: .*\n)?tapedeck: not recorded yet \(this is the demo: .*\): the recording waits in .*\n$/,
   );

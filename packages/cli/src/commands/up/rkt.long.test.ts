@@ -54,7 +54,7 @@ it("records the hosts that --rkt and tapedeck.yaml name, and shows what happens 
   expect(state).toMatch(/^30746011 {2}exited +(now|\d+ \w+ ago) +zero +exited 0 +other\.example\/batch:0\.0\.7$/m);
   expect(state).toMatch(/^ +fails +exited 42 +other\.example\/batch:0\.0\.7$/m);
 
-  // The other host is looked at, and recorded, by itself.
+  // The other host is polled, and recorded, by itself.
   const shows = (expected: RegExp, ...command: string[]) =>
     until(async () => expected.test(await ask(...command)), { message: `${expected} of ${command.join(" ")}` });
   await shows(/^4f27\w+ +aborted prepare +-/m, "state", "-s", "rack-4/host");

@@ -67,7 +67,7 @@ export type JobsOptions = {
   readonly database: Database;
   readonly stamps: Stamps;
   readonly generation: Generation;
-  /** So many finished jobs are known, the oldest are forgotten. The real one looks every 10 minutes. */
+  /** So many finished jobs are known, the oldest are forgotten. The real one checks every 10 minutes. */
   readonly remembered: number;
 };
 

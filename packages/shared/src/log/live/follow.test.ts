@@ -40,7 +40,7 @@ test("a follower that is ahead of the tail gets nothing twice", async () => {
     const events = log.reader.follow({ afterOffset, subjects: [] }, options);
     return { next: events.next(), events, caughtUp: caughtUp.promise };
   };
-  // As if another process had read the log further than this one's tail.
+  // It is as if another process had read the log further than this one's tail.
   const ahead = follow(offsetOf(3));
   await ahead.caughtUp;
   await writer.append(5);

@@ -16,9 +16,9 @@ const eventsPerTurn = 32;
 const bytesPerTurn = 64 * 1024;
 
 /**
- * See LogReader.followBatches. A follower that is behind the tail's ring reads history. Inside the ring it looks for what matches,
- * and at its end it is armed: from then on the tail tells it which entries match, and it waits for those alone. One that
- * falls behind begins again.
+ * See LogReader.followBatches. A follower that is behind the tail's ring reads history. Inside the ring it looks for
+ * what matches, and at its end it is armed: from then on the tail gives it the entries that match, and it waits for
+ * those alone. One that falls behind begins again.
  *
  * The hand-over is exact because of its order: first what the tail has reached, then the leader's last match, which is
  * at least that, then history up to the match. Whatever is not after `reached` has been read then, also when the node
@@ -124,7 +124,7 @@ class Follower {
     if (!this.#isOver) this.#done = laterOf(this.#done, reached);
   }
 
-  /** Looks at what the ring has, up to its end. */
+  /** Reads what the ring has, up to its end. */
   async *#inRing(ring: Ring<TailEntry>): HeldBatches {
     const matches = subjectMatcher(this.#subjects);
     let index = ring.indexAfter(this.#done);

@@ -81,7 +81,7 @@ export class Watch {
     });
   }
 
-  /** Lets the follower look, if it waits. */
+  /** Wakes the follower, if it waits. */
   wake(): void {
     const goOn = this.#goOn;
     this.#goOn = undefined;

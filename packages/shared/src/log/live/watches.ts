@@ -2,10 +2,10 @@ import { SubjectIndex } from "./subject-index.ts";
 import { Turns } from "./turns.ts";
 import { Watch } from "./watch.ts";
 
-/** Whoever waits without a match learns that often how far the log has come. */
+/** A follower that waits without a match learns that often how far the log has come. */
 const reportMs = 250;
 
-/** All followers of one tail. An event costs those who get it, and a look into an index. */
+/** All followers of one tail. An event costs those who get it, and a search in an index. */
 export class Watches {
   readonly #all = new Set<Watch>();
   /** Those that want everything. */

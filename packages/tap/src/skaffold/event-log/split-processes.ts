@@ -23,8 +23,8 @@ const sameMomentMs = 1_000;
 
 /**
  * Separates the processes that appended to the same files. v2 counts its loops through the whole process, so it can
- * tell a new process from an edited configuration. v1 follows it by the times at which runners were created. Yields to
- * the event loop.
+ * distinguish a new process from an edited configuration. v1 follows it by the times at which runners were created.
+ * Yields to the event loop.
  * @throws AbortError when the signal aborts
  */
 export async function splitProcesses(

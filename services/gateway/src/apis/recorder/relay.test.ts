@@ -199,7 +199,7 @@ test("a recorder that takes nothing costs the gateway next to nothing", async ()
   };
   pushing.call.on("drain", send);
   send();
-  // All of its way is in this process: what is on it moves on between two looks.
+  // All of its way is in this process: what is on it moves on between two checks.
   let before = 0;
   let same = 0;
   const isHeldUp = () => {

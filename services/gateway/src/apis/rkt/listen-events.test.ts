@@ -12,7 +12,7 @@ afterEach(() => on[Symbol.asyncDispose]());
 
 const session = "01A";
 
-/** A fact that a look at the pods showed at second `at`. */
+/** A fact that an observation of the pods showed at second `at`. */
 const pod = (id: string, at: number, more: Partial<Fields> = {}): Fields =>
   ({
     kind: "pod.started",

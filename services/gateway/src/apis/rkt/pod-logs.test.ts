@@ -21,7 +21,7 @@ const begun = 1_795_188_504;
 const list = (...ids: readonly string[]) =>
   on.hold("rkt.pods", Object.fromEntries(ids.map((one) => [one, Pod.encode(Pod.fromPartial({ id: one })).finish()])));
 
-/** A line as record keeps it, told at that moment by the host's own clock. */
+/** A line as record keeps it, printed at that moment by the host's own clock. */
 function line(
   text: string,
   container: string,

@@ -5,7 +5,7 @@ import { stateAnswer, stateReader } from "./state.ts";
 
 const head = { position: "e-3", session: "01A", session_ended: false, not_heard_since: undefined };
 
-/** Query, with one source of an upstream; it tells what it was asked for. */
+/** Query, with one source of an upstream; it keeps what it was asked for. */
 function queryOf(upstream: string) {
   const asked: string[] = [];
   const source = `acme/alice/shop/${upstream}`;

@@ -105,7 +105,7 @@ it("an end in the future is the log's, however other clocks go, and what comes a
   await Promise.all([first.done, second.done]);
   expect(second.got.map(reported)).toEqual(["caught_up 2", "complete 2"]);
 
-  // Something that is recorded later tells it as well.
+  // An event that is recorded later shows it as well.
   clock.at = new Date(0);
   const third = open(logStart);
   await until(() => third.got.length === 3, { message: "caught_up" });

@@ -19,7 +19,7 @@ export const largeAnswers = timedSemaphore({ atOnce: 1_000, patienceMs: 1_000, w
 
 export type Fields = DeepPartial<Event> & { readonly kind: string };
 
-/** One source on a real log, and a stand-in for query that answers what it is told to. */
+/** One source on a real log, and a stand-in for query that gives the answers of a test. */
 export async function sourceHarness(source: SourceName) {
   await using stack = new AsyncDisposableStack();
   const nats = stack.use(await startTestNats());

@@ -11,7 +11,7 @@ export type Person = {
   readonly subject: string;
   readonly name: string;
   readonly developer?: string;
-  /** The values of claims that a grant looks for. */
+  /** The values of claims that a grant requires. */
   readonly has: readonly (readonly [claim: string, value: string])[];
 };
 

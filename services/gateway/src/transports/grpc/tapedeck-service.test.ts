@@ -124,7 +124,7 @@ type Unary<Request, Response> = (
   done: (error: ServiceError | null, response: Response) => void,
 ) => { once(event: "metadata", got: (head: Metadata) => void): unknown };
 
-/** Response and headers of a call; rejects with the error that the status tells. */
+/** Response and headers of a call; rejects with the error of the status. */
 function ask<Request, Response>(method: Unary<Request, Response>, request: Request, fields = {}) {
   return new Promise<{ response: Response; head: Metadata }>((resolve, reject) => {
     let head = new Metadata();

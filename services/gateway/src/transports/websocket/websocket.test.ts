@@ -98,7 +98,7 @@ async function client() {
   };
 }
 
-/** A client below WebSocket: it answers no pings, and reads only when told to. */
+/** A client below WebSocket: it answers no pings, and reads only when asked to. */
 async function rawClient(): Promise<Socket> {
   const tcp = connect(port, "127.0.0.1");
   stack.defer(() => void tcp.destroy());
@@ -117,7 +117,7 @@ function masked(message: object): Buffer {
   return Buffer.concat([Buffer.from(head), Buffer.alloc(4), text]); // a mask of zeroes
 }
 
-/** The number when it has stayed the same, and above 0, for several looks in a row. */
+/** The number when it has stayed the same, and above 0, for several checks in a row. */
 async function atRest(observation: () => number): Promise<number> {
   let last = 0;
   let same = 0;

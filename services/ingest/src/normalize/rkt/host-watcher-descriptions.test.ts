@@ -176,7 +176,7 @@ describe("a later description", () => {
     ]);
     harness.pods(5, run("p"), ...many(0));
     expect(mark()).toMatchObject({ gone: [], returned: ["p"] });
-    // p is there, and its end was told for good; of q nothing is known any more.
+    // p is there, and its end was emitted for good; of q nothing is known any more.
     const observations = [[run("p"), run("q"), ...many(0)], many(0), many(0)] as const;
     const reported = (on: ReturnType<typeof play>) =>
       observations.map((observation, n) => on.pods(6 + n, ...observation));

@@ -87,7 +87,7 @@ describe("a watcher that was resumed", () => {
   const p = running("p");
   const ended = running("p", { codes: { a: 7 } });
 
-  /** After these looks at pods, and a reconnect; `p` has an exit code at second 9. */
+  /** After these observations of pods, and a reconnect; `p` has an exit code at second 9. */
   function after(...observations: readonly ((harness: Play) => unknown)[]) {
     const first = play({ describeAfter: 3 });
     for (const observation of observations) observation(first);

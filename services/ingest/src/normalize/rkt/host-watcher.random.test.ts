@@ -57,13 +57,13 @@ const action: fc.Arbitrary<Action> = fc.oneof(
 type Do = (harness: Play, at: number) => void;
 type Look = { readonly isAll: boolean; readonly run: (harness: Play) => void };
 
-/** The same looks for any number of watchers: what each action gives depends on those before it alone. */
+/** The same observations for any number of watchers: what each action gives depends on those before it alone. */
 function observationsOf(actions: readonly Action[], { comeBack = true } = {}): readonly Look[] {
   let at = 0;
   const observations = new Map<string, PodFields>();
   const known = new Map<string, PodFields>();
   return actions.map((one) => {
-    // An answer about one comes right after its look.
+    // An answer about one comes right after its observation.
     at += one.what === "one" ? 1 : 1_000;
     const now = at;
     if (one.what === "all") {
@@ -139,7 +139,7 @@ function started(describeAfter: number): Play {
 
 type Reporting = { readonly what: unknown; readonly from: number; readonly until: number };
 
-/** By pod, what is told from a place of the record on, and when it was. */
+/** By pod, the facts from a place of the record on, and their times. */
 function reported({ record }: Play, from = 0): Map<string, readonly Reporting[]> {
   const by = new Map<string, readonly Reporting[]>();
   for (const { seen } of record.slice(from)) {
@@ -171,7 +171,7 @@ describe("a watcher of rkt", () => {
         const one = started(describeAfter);
         for (const { run } of observations.slice(0, cut)) run(one);
         const before = one.record.length;
-        // An answer about one tells of its moment, which is taken for that of the look before it.
+        // An answer about one describes its own moment, which is taken for that of the observation before it.
         const answers = actions.filter(({ what }) => what === "one").length;
         const wasOut = actions.slice(0, cut).some(({ what }) => what === "failed" || what === "reconnect");
 
@@ -180,7 +180,7 @@ describe("a watcher of rkt", () => {
         reconnect(other, 1);
         const lastAll = observations.slice(0, cut).findLastIndex(({ isAll }) => isAll);
         for (const [index, { run }] of observations.entries()) {
-          // From the last whole answer on, looks come again.
+          // From the last whole answer on, observations come again.
           if (index >= cut) run(one);
           if (index >= cut || (lastAll >= 0 && index >= lastAll)) run(other);
         }

@@ -17,7 +17,7 @@ const folder = join(import.meta.dirname, "../../../../../packages/fakes/recordin
 
 type Told = { readonly fact: Fact; readonly observedAt: Timestamp };
 
-/** What a watcher says of a recording's looks, asked as the tap asks; frames without their descriptions. */
+/** What a watcher emits for a recording's observations, polled as the tap polls; frames without their descriptions. */
 function watched(name: string): { readonly seen: readonly ObservationOutcome[]; readonly reported: readonly Told[] } {
   const recording = loadRecording(join(folder, name));
   const watcher = new HostWatcher({ mask, settings: {} });
@@ -176,7 +176,7 @@ describe("a recording without expectations", () => {
       { summary: "pod dbec7b07 prepared", inferred: true, occurredAt: 88_528.41 },
       { summary: "pod dbec7b07 started", occurredAt: 88_530.962 },
       { summary: "app worker of dbec7b07 started", occurredAt: 88_530.962 },
-      // Its zero is asked for again, and told as first seen.
+      // Its zero is asked for again, and emitted as first seen.
       { summary: "app worker of dbec7b07 exited", notBefore: 88_530.998, observedAt: 88_531.968 },
       { summary: "pod dbec7b07 exited", notBefore: 88_530.998, observedAt: 88_531.968 },
       // B dies before the pid file; the blocked answer, running with an app that exited, is not believed.
@@ -188,10 +188,11 @@ describe("a recording without expectations", () => {
   it("11: an image removed between two observations is not missed, what the cache hides is not made up", () => {
     expect(outcomesIn("11-image-cache")).toEqual([
       { summary: "the host has 1 image", observedAt: 88_535.641 },
-      // Twice removed and fetched: missing in one look at most. Then the cache is dropped and shows the last import.
+      // Twice removed and fetched: missing in one observation at most. Then the cache is dropped and shows the last
+      // import.
       { summary: "image sim.example/worker:1.2.0 changed", observedAt: 88_538.117 },
       { summary: "image sim.example/stage1:0.2.0 imported", occurredAt: 88_538.0 },
-      // Fetched while nobody looked, after the worker was removed for good.
+      // Fetched while nobody polled, after the worker was removed for good.
       { summary: "image sim.example/tools/sidecar:latest imported", occurredAt: 88_540.0 },
       { summary: "image sim.example/worker:1.2.0 removed", notBefore: 88_538.312, observedAt: 88_538.345 },
     ]);
@@ -199,7 +200,7 @@ describe("a recording without expectations", () => {
 
   it("14: a preparation that seems to have been given up was not", () => {
     expect(outcomesIn("14-false-aborted-prepare")).toEqual([
-      // The first look of all is taken as it is, so a prepared pod corrects it.
+      // The first observation of all is taken as it is, so a prepared pod corrects it.
       { summary: "the host has 1 pod", observedAt: 88_590.618 },
       { summary: "pod 77e8fa3b prepared", occurredAt: 88_590.819 },
       // `rkt run`: prepared, started and ended with 4 within the window.

@@ -14,7 +14,7 @@ const channels = normalizer.channels.map(({ name, reader }) => ({ name: name as 
 const framesOf = (name: "v1" | "v2" | "logs") =>
   recordings.map(({ messages }) => messages[name].map(({ bytes }) => bytes)).filter((frames) => frames.length > 0);
 
-/** The event that record writes. Of all that record adds, readers may use the original, which can be absent. */
+/** The event that record writes. Readers may use the original of all that record adds, and it can be absent. */
 function recorded(fact: Fact, original?: Uint8Array): Event {
   const bare = Event.decode(new Uint8Array());
   const kept = original && {

@@ -502,7 +502,7 @@ describe("text that goes in time", () => {
     const kept = log.stored.filter(({ written }) => written.ttlSeconds === undefined);
     (log.stored as unknown[]).splice(0, log.stored.length, ...kept);
     const before = kept.length;
-    // The recorder looks whether the source's last message may go.
+    // The recorder checks whether the source's last message may go.
     expect(await importInto(log, foreign, { textTtl: day })).toBe(0);
     expect(log.stored).toHaveLength(before);
   });

@@ -9,7 +9,7 @@ export type LeaseTimes = {
   /** After this time without a renewal the source is free. Whole seconds. */
   readonly ttlMs: number;
   readonly renewMs: number;
-  /** How often a standby looks. */
+  /** How often a standby checks. */
   readonly pollMs: number;
   /** How long NATS may take to answer. */
   readonly timeoutMs: number;
@@ -133,7 +133,7 @@ class SharedLeases implements Leases {
 
 /** Releases all that were to be taken, together, also when one of them could not be. */
 export function releasing(leases: readonly Promise<Lease | undefined>[]): AsyncDisposable {
-  // Whoever waits for them hears why.
+  // A caller that waits for them hears why.
   const settled = Promise.allSettled(leases);
   return {
     async [Symbol.asyncDispose]() {

@@ -26,7 +26,7 @@ export type SettleOptions = {
    * look like ours.
    */
   readonly writer: string;
-  /** Told after each publish that ended otherwise than acknowledged. */
+  /** Called after each publish that ended otherwise than acknowledged. */
   readonly onTrouble?: ((published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void) | undefined;
   /** Waiting times between attempts, in ms. */
   readonly retry?: { readonly first: number; readonly most: number } | undefined;

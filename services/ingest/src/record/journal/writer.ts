@@ -27,7 +27,7 @@ export type Acknowledged = { readonly seq: Sequence; readonly cursor: Cursor };
 export type WriterOptions = SettleOptions & {
   /** The source's last message that the owner has read: everything appended comes after it. 0: it has none. */
   readonly afterSeq: Sequence;
-  /** Told after each message that is known to be in the log. */
+  /** Called after each message that is known to be in the log. */
   readonly onAcknowledged?: (acknowledged: number, events: number, last: Acknowledged) => void;
   /** Publishes everything appended in one turn of the event loop together, instead of its first part at once. */
   readonly together?: boolean;

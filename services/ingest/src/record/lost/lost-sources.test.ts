@@ -262,7 +262,7 @@ test("a recorder that is started again says it from the log alone", async () => 
   }
   const before = await recorded("ivan");
   await using on = recorder(20);
-  // One of them comes back before it is looked at again.
+  // One of them comes back before it is examined again.
   const back = tapped(on, "grace", { first: 3n });
   await back.welcomed();
   await on.surveyLostSources(store);
@@ -328,7 +328,7 @@ test("a tap that comes while its source is examined is not turned away", async (
   const meet = (at: typeof meetsAt) => {
     if (at === meetsAt) met.resolve();
   };
-  // Whoever looks takes the lease first.
+  // The process that examines it takes the lease first.
   const take: typeof store.leases.take = async (...wanted) => {
     meet("asking");
     const lease = await store.leases.take(...wanted);

@@ -60,7 +60,10 @@ export class LostSources implements AsyncDisposable {
     this.#examineIn(this.#noticeMs, source, { since: timestampNow(), elsewhere });
   }
 
-  /** Looks for what an ingest before this one has left. Their taps have the time to come back, as after any other break. */
+  /**
+   * Searches for sources that an ingest before this one has left. Their taps have the time to come back, as after any
+   * other break.
+   */
   async survey(log: LogSurvey): Promise<void> {
     const lives = new Map<string, RecordedEvent[]>();
     for await (const recorded of log.lastOfEach(lifecycleSubjects, this.#closing.signal)) {

@@ -8,7 +8,7 @@ import { pollingTap } from "../testing/polling-tap.ts";
 
 const source = "default/h1/host/rkt" as SourceName;
 
-/** A look is "<life>:<word>": each new word is told, and another life is another session. */
+/** An observation is "<life>:<word>": each new word is a fact, and another life is another session. */
 const lives: Observing = {
   channels: ["pods"],
   mask: (_, bytes) => ({ bytes, redacted: 0 }),
@@ -69,7 +69,7 @@ test("the newer one of two of the same name is gone on with, also after a crash"
   await tap.dial(1_030, "C2", "h1");
   await tap.observation(1_040, "C2", "pods", "2:a");
   await tap.settled();
-  // The tap pushes again the look that showed it.
+  // The tap pushes again the observation that showed it.
   await tap.crash(7);
   await tap.lost(1_060, "C2");
   await tap.dial(1_070, "C3", "h1");

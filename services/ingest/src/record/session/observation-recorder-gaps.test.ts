@@ -9,7 +9,7 @@ import { pollingTap } from "../testing/polling-tap.ts";
 
 const source = "default/h1/host/rkt" as SourceName;
 
-/** A look is words: "cut:7" tells that the output of a job may be cut there, "away" that nobody looked. */
+/** An observation is words: "cut:7" means that the output of a job may be cut there, "away" that nobody polled. */
 const words: Observing = {
   channels: ["pods"],
   mask: (_, bytes) => ({ bytes, redacted: 0 }),

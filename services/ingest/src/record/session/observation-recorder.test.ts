@@ -10,7 +10,10 @@ import { type PollingTap, pollingTap } from "../testing/polling-tap.ts";
 const source = "default/h1/host/rkt" as SourceName;
 const well = () => ({ lands: "now", answers: true }) as const;
 
-/** A host of words: tells each word that comes or goes, and describes itself in parts of one word, again after three facts. */
+/**
+ * A host of words: emits each word that comes or goes, and describes itself in parts of one word, again after three
+ * facts.
+ */
 const words: Observing = {
   channels: ["pods", "images"],
   mask: (_, bytes) => ({ bytes: Buffer.from(Buffer.from(bytes).toString().replace("SECRET", "******")), redacted: 1 }),

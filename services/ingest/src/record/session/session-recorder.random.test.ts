@@ -166,8 +166,8 @@ function world(fate: readonly Fate[], shuffled: boolean) {
         case "say":
           return say(step.channel, `${++upstreamClock} said${step.facts === 0 ? "" : `+${step.facts}`}`);
         case "garble":
-          // Not as the first of a process: nothing would tell it from the next one. And each of its own: two equal
-          // frames without a time can't be told from one that is repeated
+          // Not as the first of a process: nothing would distinguish it from the next one. And each of its own: two
+          // equal frames without a time can't be distinguished from one that is repeated
           // (docs/decisions/0005-frames-are-known-by-their-bytes.md), and now and then a crash right after a reconnect
           // then costs the second.
           return current()[step.channel].length === 0 ? undefined : say(step.channel, `?${++upstreamClock}`);

@@ -59,7 +59,7 @@ function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", norm
     });
   let recording: Promise<SessionRecorder> = open(firstIndex);
   return {
-    /** The sessions that the tap was told. */
+    /** The sessions that the tap learned. */
     reported,
     /** Pushes one thing at a moment (ms), on a connection. */
     async push(ms: number, connection: string, what: Item["what"]) {
@@ -477,7 +477,7 @@ test("an item of a kind that is not known is nothing, and what follows is record
   await using tap = testTap(log);
   await tap.push(0, "C1", dialled);
   await tap.push(10, "C1", frame("a", "1 one"));
-  // As an item of a later version is decoded.
+  // An item of a later version is decoded like this.
   await tap.push(11, "C1", undefined);
   await tap.push(500, "C1", frame("a", "2 two"));
   await tap.settled();
@@ -882,7 +882,7 @@ test("a large piece of a repeat leaves the event loop to others", async () => {
   };
   await using tap = testTap(log, { normalizer: { ...plain, mask } });
   await tap.push(0, "C1", dialled);
-  // The first piece tells the session.
+  // The first piece shows the session.
   for (let ms = 0; ms <= 5_000; ms += 100) await tap.push(ms, "C1", frame("a", `${ms} first`));
   const counting = setInterval(() => turns++, 0);
   for (let i = 0; i < 100; i++) await tap.push(5_100, "C1", frame("a", `${6_000 + i} more`));

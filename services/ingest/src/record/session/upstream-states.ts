@@ -67,7 +67,7 @@ export class UpstreamStates {
     journal.publish([journal.own(session, sessionDescribed(channel, state, true), timestampNow())]);
   }
 
-  /** Tells the listener of the answer. */
+  /** Reports the answer to the listener. */
   report(connection: UpstreamConnection, { channel, state }: Described, at: Timestamp): void {
     const { journal, normalizer, source, observed } = this.#options;
     const { numbers, writer } = journal;

@@ -3,8 +3,8 @@ import type { Fact } from "../../normalize/fact.ts";
 import type { ChannelNormalizer, Normalizer } from "../../normalize/normalizer.ts";
 
 /**
- * An upstream for tests whose frames are text: "12 hello" is a message of millisecond 12, "12 hello+2" tells three
- * facts; what does not begin with a number has no time; "SECRET" is masked. Facts are numbered by a memory of the channel.
+ * An upstream for tests whose frames are text: "12 hello" is a message of millisecond 12, "12 hello+2" has three facts;
+ * what does not begin with a number has no time; "SECRET" is masked. Facts are numbered by a memory of the channel.
  */
 export function plainNormalizer(...channels: readonly { name: string; replays: boolean }[]): Normalizer {
   return {

@@ -94,7 +94,7 @@ function columnsOf<Figure extends string>(
     developer: sql`t.developer`,
     project: sql`t.project`,
     source: sql`t.source`,
-    // As a moment: the hour that a clock shows twice in autumn is two.
+    // An hour is a moment: the hour that a clock shows twice in autumn is two.
     hour: sql`to_char(date_trunc('hour', ${at}, ${sql.lit(zone)}) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`,
     day: sql`(${there})::date`,
     // The week's Monday.

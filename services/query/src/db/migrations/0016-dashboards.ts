@@ -18,7 +18,7 @@ const failedBuild = `${isBuild} and outcome = 'failed' and not cache_hit and not
 const indexes = [
   `create index builds_by_time on operations (coalesce(started_at, ended_at)) where ${isBuild}`,
   `create index failed_builds_by_day on operations ((${day})) where ${failedBuild}`,
-  // As before, with the columns by which flaky ones are counted.
+  // The same index, with the columns by which flaky ones are counted.
   "drop index builds_by_day",
   `create index builds_by_day on operations ((${day}))
     include (workspace, developer, project, source, subject, started_at, ended_at, duration_ms, outcome, cache_hit, injected)

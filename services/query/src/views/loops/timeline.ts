@@ -19,9 +19,10 @@ export type Wait = {
 };
 
 /**
- * Gives each moment of a loop to the one operation that the loop waited for, so that the waits add up to the loop. A check
- * comes before the deploy around it. Of builds that run at the same time, it is the one on the critical path: the build that
- * ended last, before it the last one to end until that began, and so on. Moments without an operation are "other".
+ * Gives each moment of a loop to the one operation that the loop waited for, so that the waits add up to the loop. A
+ * check comes before the deploy around it. If builds run at the same time, it is the one on the critical path: the
+ * build that ended last, before it the last one to end until that began, and so on. Moments without an operation are
+ * "other".
  */
 export function waitsOf(length: number, spans: readonly LoopSpan[]): readonly Wait[] {
   const inside = spans

@@ -8,7 +8,7 @@ import { rktOrder } from "../../testing/tables.ts";
 
 const pod = uuid(1);
 
-/** The rows of every table after what a host tells. */
+/** The rows of every table after the events of a host. */
 async function reported(given: (host: RktSession, script: Scenario) => void, batch = 1_000) {
   const script = scenario(rktHost);
   given(rktSession("S", script), script);

@@ -94,7 +94,7 @@ describe("an API whose stream broke", () => {
     expect(v2After(...before, broke, answer, ...missed.slice(0, 1))).toMatchObject({ buildState: { artifacts } });
     const filled = [...before, broke, answer, ...missed, gap("session.gap_filled", "v2")];
     expect(v2After(...filled)).toMatchObject({ buildState: { artifacts } });
-    // But for what only an answer tells.
+    // But for what only an answer shows.
     const { buildState } = v2After(...before, ...missed) as { buildState: JsonObject };
     expect(v2After(...filled)).toMatchObject({ buildState: { artifacts: buildState.artifacts ?? null } });
     expect(fold(...filled).broken).toEqual({});
@@ -148,7 +148,7 @@ describe.each(recordingNames().map((name) => [name, recordedSession(name)] as co
     return seen[api] === reported;
   }
 
-  /** Without an adoption the fold tells this answer too, at this very place. */
+  /** Without an adoption the fold gives this answer too, at this very place. */
   function isRight(answer: (typeof session.states)[number]): boolean {
     if (!isWhole) return false;
     const until = log.findIndex((entry) => entry.api === answer.api && entry.index === answer.seen - 1);

@@ -46,7 +46,7 @@ describe("the answers of GetState in quiet moments", () => {
   });
 });
 
-/** What had been told when the answer was given: by count in its own stream, by time in the other. */
+/** What had been recorded when the answer was given: by count in its own stream, by time in the other. */
 function cut(log: readonly Entry[], answer: RecordedAnswer, byTime: boolean): readonly Event[] {
   return log
     .filter((entry) => (entry.api === answer.api && !byTime ? entry.index < answer.seen : entry.at <= answer.at))

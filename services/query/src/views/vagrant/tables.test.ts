@@ -20,7 +20,7 @@ const machineRecord = {
   ),
 };
 
-/** The rows of every table after what a server tells. */
+/** The rows of every table after the events of a server. */
 async function reported(given: (server: VagrantSession, script: Scenario) => void, batch = 1_000) {
   const script = scenario(vagrantShop);
   given(vagrantSession("S", script), script);

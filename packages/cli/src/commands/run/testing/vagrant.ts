@@ -153,7 +153,7 @@ export function testRecorded(project: Project, find: "sockets" | "log"): void {
   });
 }
 
-/** Tests how commands end whose server is looked for in this way. */
+/** Tests how commands end whose server is searched for in this way. */
 export function testEnds(project: Project, find: "sockets" | "log"): void {
   it("passes signals on, and ends as the command did", async () => {
     await using recorder = await startRecorder();

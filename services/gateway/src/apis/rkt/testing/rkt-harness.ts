@@ -8,7 +8,7 @@ export type { Fields } from "../../testing/source-harness.ts";
 
 export type Harness = Awaited<ReturnType<typeof rktHarness>>;
 
-/** rkt's API on a real log, and a stand-in for query that answers what it is told to. */
+/** rkt's API on a real log, and a stand-in for query that gives the answers of a test. */
 export async function rktHarness() {
   const on = await sourceHarness(host);
   return { ...on, api: rktApi({ ...on.deps, largeAnswers }) };

@@ -90,7 +90,7 @@ const hana: Facts = {
   resources: named({ master: "running", node1: "running", node2: "running" }),
   steps: [step("command", "up", { durationMs: 143_000, usualMs: 139_000 })],
 };
-/** Another user, host, desk, branch and commit; a box that nobody uses here is newer. */
+/** Another user, host, machine, branch and commit; a box that nobody uses here is newer. */
 const ivan: Facts = {
   ...hana,
   ...{ name: "ivan/cluster", session: "S-ivan", position: "412900-q1w2e3", steps: varied(hana.steps) },

@@ -29,7 +29,7 @@ const mostSame = 500;
 export type CompareApi = (context: CallContext, request: CompareRequest) => Promise<CompareResponse>;
 
 /**
- * The differences between two sides, the most telling first. With two sides, each is the newest loop (or command of
+ * The differences between two sides, the most informative first. With two sides, each is the newest loop (or command of
  * Vagrant) that is over; with one, it is the newest that failed. Everything throws TapedeckError.
  */
 export function compareApi(deps: FactsDeps): CompareApi {

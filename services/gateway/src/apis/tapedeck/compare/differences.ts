@@ -17,7 +17,7 @@ import {
 import type { Compared } from "./weighed.ts";
 
 /**
- * The differences between two sides, the most telling first. The points of a difference are those of its kind (a
+ * The differences between two sides, the most informative first. The points of a difference are those of its kind (a
  * version or a setting breaks more than a host's name), and more where the failure's own words lead to it: they name
  * it, or they are known to result from it. A failure with a clear reason ranks among the first; one that only reports
  * that something failed ranks after its possible explanations. Steps after the failed one did not happen and are left

@@ -2,7 +2,7 @@ import { outcomeNames } from "@tapedeck/shared/events/names";
 import { z } from "zod";
 import { count, count64, named, position, sessionId, sourceName, text, time, upstream } from "./fields.ts";
 
-/** From what is most telling to what is least, where nothing else decides. */
+/** From the most informative to the least, where nothing else decides. */
 export const differenceKinds = [
   ...["resource", "failure", "command", "version", "platform", "configuration", "artifact"],
   ...["label", "port", "debugger", "duration", "gap"],

@@ -1,4 +1,4 @@
-/** Entries beyond this many are forgotten, oldest first. Whoever needs one again finds it out again. */
+/** Entries beyond this many are forgotten, oldest first. A caller that needs one again finds it out again. */
 const mostEntries = 10_000;
 
 /** A map that keeps its newest keys. */

@@ -15,7 +15,7 @@ export type JobHarness = Awaited<ReturnType<typeof jobHarness>>;
 type Place = { readonly seq: number; readonly session: string; readonly job: string };
 type Version = { readonly seq: number; readonly session: string; readonly job: string; readonly bytes: Uint8Array };
 
-/** The harness with a query that knows all jobs that were told, as it would know them from the log. */
+/** The harness with a query that knows all recorded jobs, as it would know them from the log. */
 export async function jobHarness() {
   const harness = await vagrantHarness();
   const versions: Version[] = [];
@@ -108,7 +108,7 @@ export function jobFacts(id: string, session: string) {
         original: { type: "hashicorp.vagrant.Job", bytes, size: BigInt(bytes.byteLength) },
       };
     },
-    /** A fact without the job: one of several that a look tells. */
+    /** A fact without the job: one of several of an observation. */
     also: (kind: string): Fields => ({
       kind,
       channel: "jobs",

@@ -16,7 +16,7 @@ export type { Fields } from "../../testing/source-harness.ts";
 
 export type Harness = Awaited<ReturnType<typeof vagrantHarness>>;
 
-/** Vagrant's API on a real log, with stand-ins for query and for the upstream that answer what they are told to. */
+/** Vagrant's API on a real log, with stand-ins for query and for the upstream that give the answers of a test. */
 export async function vagrantHarness() {
   const on = await sourceHarness(shop);
   const sent: ControlCall[] = [];

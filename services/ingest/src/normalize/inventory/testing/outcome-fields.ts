@@ -3,8 +3,8 @@ import type { Kind } from "@tapedeck/shared/events/kinds";
 import type { Fact } from "../../fact.ts";
 import type { ObservationOutcome } from "../observing.ts";
 
-// The outcomes of observations as tests compare them: only the fields that tell one fact from another, with their names
-// in tapedeck.v1.Event and its details.
+// The outcomes of observations as tests compare them: only the fields that distinguish one fact from another, with
+// their names in tapedeck.v1.Event and its details.
 
 export type FactFields = {
   readonly inferred?: boolean;

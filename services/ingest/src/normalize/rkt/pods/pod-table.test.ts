@@ -3,7 +3,7 @@ import { type ComparedOutcome, fact, frame } from "../../inventory/testing/outco
 import { play, pod, removedFacts, startedFacts } from "../testing/host-play.ts";
 import { type Last, type PodNow, type PodStatus, podTable } from "./pod-table.ts";
 
-/** What a pod `p` with one app `a` tells that was known so (rows) and is answered so from now on (columns). */
+/** The facts of a pod `p` with one app `a` that was known so (rows) and is answered so from now on (columns). */
 const expected: Readonly<Record<Last, Readonly<Record<PodNow, readonly ComparedOutcome[]>>>> = {
   new: {
     PREPARING: [frame(fact("pod.changed", "p"))],
@@ -205,7 +205,7 @@ describe("a pod's change of state", () => {
   it.each(cells)("%s → %s", (last, now, outcomes) => {
     const { pods } = play();
     pods(1, ...listed(last));
-    // What is doubtful at first is settled by the second look.
+    // What is doubtful at first is settled by the second observation.
     const observations = [pods(10_000, ...listed(now)), pods(11_000, ...listed(now))];
     expect(observations.filter(({ length }) => length > 0)).toEqual(outcomes.length === 0 ? [] : [outcomes]);
     // A host that insists on what can't be is believed the third time.

@@ -17,7 +17,7 @@ import {
 const other = pod("other", { state: "PREPARED" });
 let harness: Play;
 
-/** A look at a host with another pod and `p` in this state (undefined: without it). */
+/** An observation of a host with another pod and `p` in this state (undefined: without it). */
 function sees(at: number, observation?: PodFields): readonly ComparedOutcome[] {
   return harness.pods(at, other, ...(observation === undefined ? [] : [pod("p", observation)]));
 }
@@ -198,7 +198,7 @@ describe("a host that contradicts the record", () => {
       [],
       [frame(fact("pod.contradicted", "p"))],
     ]);
-    // Its end, and that it is to go, were told.
+    // Its end, and that it is to go, were emitted.
     expect([sees(8_000, exited), sees(9_000, { state: "GARBAGE", codes: { a: 7 } })]).toEqual([
       [frame(fact("pod.changed", "p"))],
       [frame(fact("pod.changed", "p"))],

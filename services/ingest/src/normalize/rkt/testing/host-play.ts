@@ -102,7 +102,7 @@ export type Play = {
   ) => readonly ComparedOutcome[];
 };
 
-/** Plays looks (at ms since 1970) to a watcher; each call gives the outcomes, as tests compare them. */
+/** Plays observations (at ms since 1970) to a watcher; each call gives the outcomes, as tests compare them. */
 export function play({
   settings = {},
   describeAfter,

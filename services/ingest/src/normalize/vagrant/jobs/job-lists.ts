@@ -50,7 +50,7 @@ export class JobLists {
   }
 
   failed({ message, code }: Observation_Failed): void {
-    // Until the server is known to be the same, its failures tell nothing about the one that was observed before.
+    // Until the server is known to be the same, its failures show nothing about the one that was observed before.
     if (!this.#isUnsure) this.#outage ??= errorText(message) || `code ${code}`;
   }
 

@@ -84,7 +84,7 @@ describe("output", () => {
     expect(again.prints(3_001, lines(0, 25), true)).toEqual(written({ job: "j", index: 10n, next_index: 25n }));
     expect(again.complete(3_002)).toEqual([complete]);
     expect(again.ends(3_002)).toEqual([]);
-    // Whoever repeats it now repeats it.
+    // A watcher that repeats it now repeats it.
     expect(late(harness).prints(3_003, lines(0, 25), true)).toEqual([]);
   });
 
@@ -190,7 +190,8 @@ describe("output", () => {
       outputGap({ job: "j", index: 7n, next_index: 10n }),
       ...written({ job: "j", index: 10n, next_index: 14n }),
     ]);
-    // Each was seen when it came: a recorder that is stopped now is shown all looks from the last one that is recorded.
+    // Each was seen when it came: a recorder that is stopped now gets all observations from the last one that is
+    // recorded.
     const seen = harness.record.slice(-4).map((one) => (one.what === "frame" ? msOfTimestamp(one.observedAt) : 0));
     expect(seen).toEqual([1_003, 1_003, 1_003, 1_004]);
     second.ends(1_005, 14);
@@ -409,7 +410,7 @@ describe("output of a job that a server has given up", () => {
 });
 
 describe("a first replay", () => {
-  /** What a job of which nothing is known yet tells in a stream that is opened, and replays, at these moments. */
+  /** The facts of a job of which nothing is known yet, in a stream that is opened, and replays, at these moments. */
   function first(now: ReturnType<typeof job>, opened: number, at: number, isReplay = true) {
     const harness = play();
     harness.list(1_000, job("j", { state: "WAITING", command: "up", assigned: 900 }));

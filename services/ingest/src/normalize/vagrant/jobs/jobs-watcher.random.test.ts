@@ -71,7 +71,10 @@ function historyOf(server: SimulatedServer, actions: readonly Action[]): readonl
   return server.observations;
 }
 
-/** A recorder is stopped after this look. Of what is not certain to be in the log this much is not (both to a limit). */
+/**
+ * A recorder is stopped after this observation. This much of what is not certain to be in the log is not in it (both to
+ * a limit).
+ */
 type Kill = { readonly after: number; readonly looksLost: number; readonly eventsLost: number };
 
 const kill: fc.Arbitrary<Kill> = fc.record({
@@ -186,7 +189,7 @@ describe("a watcher of jobs", () => {
                   gap = true;
                   continue;
                 }
-                // Windows that went by unseen can't be told from each other, so all in between may be known by fewer.
+                // Windows that went by unseen can't be distinguished, so all in between may be known by fewer.
                 expect((one.place - one.index) % windowSize).toBe(0);
                 expect(one.index).toBeGreaterThanOrEqual(next.index);
                 expect(one.place).toBeGreaterThanOrEqual(next.place);

@@ -101,7 +101,7 @@ describe("a description", () => {
       frame(fact("basis.removed", "b1")),
       frame(fact("runner.added", "r1")),
     ]);
-    // The description says of each kind what was so when it was looked at last, which was for some after that moment.
+    // The description says of each kind what was so when it was polled last, which was for some after that moment.
     expect(intervalsOf(later.record)).toEqual([
       [1_000, 4_000],
       [1_000, 4_000],

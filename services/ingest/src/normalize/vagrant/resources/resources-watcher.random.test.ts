@@ -16,7 +16,7 @@ import {
   target,
 } from "../testing/resources-play.ts";
 
-/** What happens to the resources until the next look, and how they are looked at. */
+/** What happens to the resources until the next observation, and how they are polled. */
 type PollRound = {
   readonly moves: readonly Move[];
   readonly observation: "targets" | "boxes" | "both" | "failed" | "reconnect";
@@ -46,7 +46,10 @@ type ListedResource = {
 };
 type Play = (harness: ResourcePlay) => void;
 
-/** The same looks for any number of watchers, as a tap gives them: `same` for what did not change on a connection. */
+/**
+ * The same observations for any number of watchers, as a tap gives them: `same` for what did not change on a
+ * connection.
+ */
 function observationsOf(steps: readonly PollRound[]): readonly Play[] {
   const listed: Record<Move["kind"], readonly ListedResource[]> = { target: [], box: [] };
   const last = new Map<string, string>();
@@ -116,13 +119,13 @@ function reported(record: readonly ObservationOutcome[], isComplete: boolean) {
   }));
 }
 
-/** Nothing can't be read: who resumes knows what was told to be so since the last description. */
+/** Nothing can't be read: a watcher that resumes knows what was recorded since the last description. */
 function readable(steps: readonly PollRound[]): readonly PollRound[] {
   const readableMove = (one: Move): Move => (one.what === "break" ? { ...one, what: "change" } : one);
   return steps.map((one) => ({ ...one, moves: one.moves.map(readableMove) }));
 }
 
-/** Nor does it know what was removed before that. */
+/** It does not know either what was removed before that. */
 function withoutReplaces<Some extends Pick<Fact, "detail">>(fact: Some): Some {
   if (fact.detail?.$case !== "thing") return fact;
   return { ...fact, detail: { $case: "thing", value: { ...fact.detail.value, replaces: "" } } };
@@ -143,7 +146,7 @@ describe("a watcher of Vagrant's resources", () => {
           for (const observation of observations.slice(0, cut)) observation(one);
           const before = one.record.length;
           observations[cut]?.(one);
-          // Killed when so many of what that look tells were in the log; no part of a description is there alone.
+          // Killed when so many facts of that observation were in the log; no part of a description is there alone.
           const inLog = Math.min(before + published, one.record.length);
           const other = playResources({ describeAfter });
           for (const event of readBack(one.record.slice(0, inLog))) other.watcher.resume(event);

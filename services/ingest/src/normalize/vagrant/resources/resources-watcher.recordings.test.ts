@@ -14,7 +14,7 @@ const recording = loadRecording(
 const runner = "01M7WSXQZS1K6ZCYSAATXY98MQ";
 const upJob = "01M7WSXR6NFM73VJ0F879K4ZNP";
 
-/** Looks at the jobs and all resources that the server has, as the tap does. */
+/** Polls the jobs and all resources that the server has, as the tap does. */
 function observingAt(fake: FakeVagrant): () => readonly ObservationOutcome[] {
   const watcher = observing.watch({ mask: observing.mask, settings: {} });
   const call = (path: string, request: Buffer) => fake.call(path.split("/").at(-1) ?? "", request);
@@ -22,7 +22,7 @@ function observingAt(fake: FakeVagrant): () => readonly ObservationOutcome[] {
   return () => {
     ms += 1_000;
     const jobs = call("_ListJobs", Buffer.alloc(0));
-    // They tell what they tell while one reads it.
+    // An observation gives its outcomes while they are read.
     outcomesOf(watcher.observe("jobs", { result: { $case: "all", value: jobs } }, timestampOfMs(ms)));
     const kinds = resourceMethods.map(({ kind, list, get, resourceIn }) => {
       const ids = list ? list.ids(call(list.path, Buffer.alloc(0))) : [runner];
@@ -43,7 +43,7 @@ describe("a `vagrant up` on a real server", () => {
     await using fake = await startFakeVagrant();
     const playback = fake.playSample(recording);
     const observation = observingAt(fake);
-    // The runner says what it is, and then it can be looked at.
+    // The runner says what it is, and then it can be polled.
     playback.to(6);
     const record = [...observation()];
     while (playback.next() !== undefined) record.push(...observation());

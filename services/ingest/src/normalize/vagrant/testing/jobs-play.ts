@@ -91,7 +91,7 @@ export type StreamPlay = {
 
 export const unmasked = (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 });
 
-/** Plays looks (at ms since 1970) to a watcher; each call gives the outcomes, as tests compare them. */
+/** Plays observations (at ms since 1970) to a watcher; each call gives the outcomes, as tests compare them. */
 export function play(
   { textTtl, ...options }: JobsOptions & { readonly textTtl?: number } = {},
   masks: OutputMasks = { mask: unmasked },

@@ -11,7 +11,7 @@ import { ResourcesWatcher } from "../resources/resources-watcher.ts";
 
 /** Its id, and its message encoded. */
 export type Entry = readonly [id: string, bytes: Uint8Array];
-/** "same" as in the last look; `missing`: runners that were asked for in vain. */
+/** "same" as in the last observation; `missing`: runners that were asked for in vain. */
 export type ListedResources = Partial<Record<ResourceKind, readonly Entry[] | "same">> & {
   readonly missing?: readonly string[];
 };
@@ -79,7 +79,7 @@ export type PlayOptions = {
   readonly frameBytes?: number;
 };
 
-/** Plays looks (at ms since 1970) to a watcher; each call gives the outcomes, as tests compare them. */
+/** Plays observations (at ms since 1970) to a watcher; each call gives the outcomes, as tests compare them. */
 export function playResources({
   describeAfter = 1_000,
   runningCommand = () => undefined,

@@ -10,7 +10,7 @@ import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { job, line } from "./jobs-play.ts";
 
-// A server and the tap that looks at it, for tests that need thousands of histories: what each step shows as looks.
+// A server and the tap that polls it, for tests that need thousands of histories: the observations after each step.
 
 export type Shown = { readonly at: number; readonly seen: Observation["result"] | "connected" };
 
@@ -111,7 +111,7 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
 
   function pull(of: Simulated, most: number): void {
     if (of.isTold) return;
-    // Not in the millisecond of the look before: who begins there can't tell which was first.
+    // Not in the millisecond of the observation before: a watcher that begins there can't know which was first.
     if (of.stream === undefined) now += 1;
     of.stream ??= { name: ulid(now), before: 0, replay: 0 };
     const { stream } = of;

@@ -82,7 +82,7 @@ function frames(folder: URL, api: Api): readonly Uint8Array[] {
   return overHttp.flatMap(({ result }) => (result ? [fromGatewayJson(eventTypes[api], result)] : []));
 }
 
-/** A recorded frame, without what the fold does not look at. */
+/** A recorded frame, without what the fold does not read. */
 export function eventOf(api: Api, frame: Uint8Array, fields: Partial<Event> = {}): Event {
   const bytes = Buffer.from(frame);
   const original = Original.create({ type: eventTypes[api].typeName, bytes, size: BigInt(bytes.length) });
