@@ -1389,7 +1389,7 @@ export interface SessionLabels {
    */
   ns: number;
   /**
-   * Position in the log of session.labelled, the event that told of it.
+   * Position in the log of session.labelled, the event that recorded them.
    */
   position: number;
   /**

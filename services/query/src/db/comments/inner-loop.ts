@@ -75,7 +75,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
       labels: common.changed_labels,
       at: "When the dev loop began from which on they hold, by the upstream's clock. Until the session's next row.",
       ns: "Nanoseconds (0 to 999) to add to at, which has microseconds.",
-      position: "Position in the log of session.labelled, the event that told of it.",
+      position: "Position in the log of session.labelled, the event that recorded them.",
     },
   },
   loop_labels: {
