@@ -27,7 +27,7 @@ export type SkaffoldSetup = {
 
 type Problem = { readonly code: Code; readonly message: string; readonly suggestions?: readonly string[] };
 /** `log`: lines that the step prints. */
-type Step = { readonly ms?: number; readonly log?: readonly string[]; readonly fails?: Problem };
+type PhaseOptions = { readonly ms?: number; readonly log?: readonly string[]; readonly fails?: Problem };
 
 /** A `skaffold dev` under `tapedeck run`: what it emits on v1, v2 and in its applications' logs. */
 export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
@@ -134,7 +134,7 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
       v2({ $case: "buildSubtaskEvent", value: { ...value, hostPlatform: platform, targetPlatforms: targets } });
     },
     /** If it fails, so does the loop. */
-    build(artifact: string, { ms = 8_000, log = [], fails }: Step = {}) {
+    build(artifact: string, { ms = 8_000, log = [], fails }: PhaseOptions = {}) {
       const platforms = { hostPlatform: platform, targetPlatforms: targets };
       const value = { id: artifact, task_id: `Build-${number}`, artifact, step: "Build", ...platforms };
       v1({ $case: "buildEvent", value: { artifact, status: "In Progress", ...platforms } });
@@ -153,7 +153,7 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
       loopEnded({ ...fails, message });
     },
     built: () => task("Build", "Succeeded"),
-    tests({ ms = 3_000, log = [], fails }: Step = {}) {
+    tests({ ms = 3_000, log = [], fails }: PhaseOptions = {}) {
       task("Test", "InProgress");
       v1({ $case: "TestEvent", value: { status: "In Progress" } });
       print("Test", "0", log);
@@ -162,14 +162,14 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
       task("Test", fails ? "Failed" : "Succeeded", fails);
       if (fails) loopEnded(fails);
     },
-    render({ ms = 400, log = [], fails }: Step = {}) {
+    render({ ms = 400, log = [], fails }: PhaseOptions = {}) {
       task("Render", "InProgress");
       print("Render", "0", log);
       recording.pass(ms);
       task("Render", fails ? "Failed" : "Succeeded", fails);
       if (fails) loopEnded(fails);
     },
-    deploy({ ms = 2_000, log = [], fails }: Step = {}) {
+    deploy({ ms = 2_000, log = [], fails }: PhaseOptions = {}) {
       task("Deploy", "InProgress");
       v1({ $case: "deployEvent", value: { status: "In Progress" } });
       print("Deploy", "0", ["Starting deploy...", ...log]);
@@ -180,7 +180,7 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
       loopEnded(fails);
     },
     /** The status check, which is a part of the deploy: the resources that become ready, and then the one that does not. */
-    check(ready: readonly string[], failing?: Step & { readonly resource: string; readonly pending?: string }) {
+    check(ready: readonly string[], failing?: PhaseOptions & { readonly resource: string; readonly pending?: string }) {
       v1({ $case: "statusCheckEvent", value: { status: "Started" } });
       print("Deploy", "0", ["Waiting for deployments to stabilize..."]);
       for (const resource of ready) {

@@ -1,6 +1,6 @@
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { type IngestBench, ingestBench, metric, sentFrames } from "../harness/ingest-bench.ts";
+import { type IngestHarness, ingestHarness, metric, sentFrames } from "../harness/ingest-harness.ts";
 import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 import type { ServiceProcess } from "./service-process.ts";
 
@@ -10,50 +10,50 @@ const spillMemoryBytes = 64 * 1024;
 
 /** Skaffold is dialled while the log is away and read to the end; then the log comes back. */
 export async function awayAtTheStart(whileAway: () => Promise<void> = async () => {}): Promise<void> {
-  await using bench = await ingestBench(folder);
-  const { fake, nats } = bench;
+  await using harness = await ingestHarness(folder);
+  const { fake, nats } = harness;
   await nats.kill();
-  const ingest = await bench.ingest({ spillMemoryBytes });
+  const ingest = await harness.ingest({ spillMemoryBytes });
   await until(() => fake.peers.size === 1, { message: "Skaffold to be dialled without a log" });
   await fake.play();
   await isSpilled(ingest);
   expect(fake.health.v1.stalled || fake.health.v2.stalled).toBe(false);
   await whileAway();
   await nats.restart();
-  await isComplete(bench, ingest, 1);
+  await isComplete(harness, ingest, 1);
 }
 
 export async function awayInTheMiddle(whileAway: () => Promise<void> = async () => {}): Promise<void> {
-  await using bench = await ingestBench(folder);
-  const { fake, nats } = bench;
-  const ingest = await spillInTheMiddle(bench);
+  await using harness = await ingestHarness(folder);
+  const { fake, nats } = harness;
+  const ingest = await spillInTheMiddle(harness);
   expect(fake.health.v1.stalled || fake.health.v2.stalled).toBe(false);
   await whileAway();
   await nats.restart();
   await fake.play();
-  await isComplete(bench, ingest, 1);
+  await isComplete(harness, ingest, 1);
 }
 
 /** The frames on disk are recorded from there; Skaffold repeats those that were in memory. */
 export async function killedWhileSpilled(): Promise<void> {
-  await using bench = await ingestBench(folder);
-  const { fake, nats } = bench;
-  const ingest = await spillInTheMiddle(bench);
+  await using harness = await ingestHarness(folder);
+  const { fake, nats } = harness;
+  const ingest = await spillInTheMiddle(harness);
   await ingest.kill();
   await nats.restart();
   await ingest.start();
   await until(() => fake.peers.size === 2, { message: "the tap to dial again" });
   await fake.play();
-  await isComplete(bench, ingest, 2);
+  await isComplete(harness, ingest, 2);
 }
 
 /** Records a fifth of the recording, kills the log, and plays until the spill is on disk. */
-async function spillInTheMiddle(bench: IngestBench): Promise<ServiceProcess> {
-  const ingest = await bench.ingest({ spillMemoryBytes });
-  await bench.playTo(0.2);
-  await bench.recorded();
-  await bench.nats.kill();
-  await bench.playTo(0.8);
+async function spillInTheMiddle(harness: IngestHarness): Promise<ServiceProcess> {
+  const ingest = await harness.ingest({ spillMemoryBytes });
+  await harness.playTo(0.2);
+  await harness.recorded();
+  await harness.nats.kill();
+  await harness.playTo(0.8);
   await isSpilled(ingest);
   return ingest;
 }
@@ -63,10 +63,10 @@ async function isSpilled(ingest: ServiceProcess): Promise<void> {
   await until(onDisk, { message: "the spill to be on disk" });
 }
 
-async function isComplete(bench: IngestBench, ingest: ServiceProcess, connections: number): Promise<void> {
-  const { fake, recording } = bench;
-  await bench.recorded();
-  const events = await bench.events();
+async function isComplete(harness: IngestHarness, ingest: ServiceProcess, connections: number): Promise<void> {
+  const { fake, recording } = harness;
+  await harness.recorded();
+  const events = await harness.events();
   expect(framesOf(events, "v1")).toEqual(sentFrames(recording, "v1"));
   expect(framesOf(events, "v2")).toEqual(sentFrames(recording, "v2"));
   expect(holes(events)).toEqual([]);

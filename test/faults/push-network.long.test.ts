@@ -5,8 +5,8 @@ import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/r
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { sentFrames } from "../harness/ingest-bench.ts";
-import { comesAndGoes, ended, pushBench } from "./push-network.ts";
+import { sentFrames } from "../harness/ingest-harness.ts";
+import { comesAndGoes, ended, pushHarness } from "./push-network.ts";
 import { framesOf } from "./recorded-events.ts";
 
 const recording = (name: string) => loadRecording(join(recordings.skaffold, name));
@@ -20,25 +20,25 @@ test.each([
 );
 
 test("a network that drops all packets is noticed, and Skaffold never waits meanwhile", async () => {
-  await using bench = await pushBench();
+  await using harness = await pushHarness();
   const long = recording("05-control-api-auto-off");
-  const wild = await bench.record("wild", { recording: long, over: "network" });
+  const wild = await harness.record("wild", { recording: long, over: "network" });
   await wild.fake.playUntil({ v1: 20 });
   await wild.recorded();
   for (const [at, sign] of [
     [40, "quiet"],
     [60, "with things on their way"],
   ] as const) {
-    if (sign === "quiet") bench.network.weather = "hole";
+    if (sign === "quiet") harness.network.weather = "hole";
     const lost = () => wild.cli.stdout().split("not recorded for now").length - 1;
     const before = lost();
     await wild.fake.playUntil({ v1: at });
-    bench.network.weather = "hole";
+    harness.network.weather = "hole";
     expect([wild.fake.health.v1.stalled, wild.fake.health.v2.stalled]).toEqual([false, false]);
     const since = performance.now();
     await until(() => lost() > before, { message: "the tap to miss its Tapedeck", deadlineMs: 60_000 });
     console.log(`${sign}: noticed after ${Math.round(performance.now() - since)} ms`);
-    bench.network.weather = "fine";
+    harness.network.weather = "fine";
     await wild.recorded();
   }
   await wild.fake.play();
@@ -50,12 +50,12 @@ test("a network that drops all packets is noticed, and Skaffold never waits mean
 });
 
 test("events of a long network outage wait on the disk and not in memory", async () => {
-  await using bench = await pushBench();
+  await using harness = await pushHarness();
   const lines = 4_000;
-  const wild = await bench.record("wild", { recording: talkative(lines, 64 * 1024), over: "network" });
+  const wild = await harness.record("wild", { recording: talkative(lines, 64 * 1024), over: "network" });
   await until(() => wild.cli.stdout().includes("recording as"), { message: "the tap to be welcome" });
   const calm = memoryOf(wild.cli.child.pid);
-  bench.network.weather = "hole";
+  harness.network.weather = "hole";
   await wild.fake.play();
   expect(wild.fake.health.v2.stalled).toBe(false);
   const waiting = filesIn(wild.spill);
@@ -65,7 +65,7 @@ test("events of a long network outage wait on the disk and not in memory", async
   // The spill keeps 64 MiB of it in memory, and as much may be in flight from Skaffold and to the disk.
   expect(waiting).toBeGreaterThan(150 << 20);
   expect(memoryOf(wild.cli.child.pid) - calm).toBeLessThan(250 << 10);
-  bench.network.weather = "fine";
+  harness.network.weather = "fine";
   const since = performance.now();
   const recorded = async () => (await wild.events()).filter(({ event }) => event.channel === "v2").length;
   await until(async () => (await recorded()) === lines, { message: "all of it", deadlineMs: 300_000 });

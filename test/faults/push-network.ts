@@ -16,7 +16,7 @@ import { connect } from "nats";
 import { type RunningCli, startCli } from "tapedeck/testing/cli";
 import { urlOf } from "tapedeck/testing/recorder";
 import { expect, inject } from "vitest";
-import { sentFrames } from "../harness/ingest-bench.ts";
+import { sentFrames } from "../harness/ingest-harness.ts";
 import { type FaultyNetwork, faultyNetwork, type Weather } from "./faulty-network.ts";
 import { openTestLog } from "./processes.ts";
 import { framesOf, gapsOf, holes, kindsOf, lasting, sourceEvents } from "./recorded-events.ts";
@@ -28,7 +28,7 @@ const channels = ["v1", "v2", "logs"] as const;
 /**
  * A team's Tapedeck, as far as recording needs it, with TLS and tokens; the test controls the network in front of it.
  */
-export type PushBench = AsyncDisposable & {
+export type PushHarness = AsyncDisposable & {
   readonly network: FaultyNetwork;
   readonly services: Readonly<Record<"ingest" | "gateway", ServiceProcess>>;
   /** Starts a Skaffold, and a laptop's `tapedeck record` beside it, connected directly or over the network. */
@@ -50,7 +50,7 @@ export type RecordedOver = {
   recorded(): Promise<void>;
 };
 
-export async function pushBench(): Promise<PushBench> {
+export async function pushHarness(): Promise<PushHarness> {
   await using cleanup = new AsyncDisposableStack();
   const folder = await mkdtemp(join(inject("serversFolder"), "push-"));
   const nats = cleanup.use(await startTestNats());
@@ -141,10 +141,10 @@ const weathers: readonly Weather[] = ["hole", "hole", "deaf", "mute", "slow", "r
  */
 export async function comesAndGoes({ recording: folder, faults, kills, isCompared }: BadNetwork): Promise<void> {
   const random = seeded("push-network");
-  await using bench = await pushBench();
-  const { network, services } = bench;
+  await using harness = await pushHarness();
+  const { network, services } = harness;
   const recording = loadRecording(join(fixtures, folder));
-  const wild = await bench.record("wild", { recording, over: "network" });
+  const wild = await harness.record("wild", { recording, over: "network" });
   const first = random.below(2);
   const victims = Array.from(
     { length: kills },
@@ -172,7 +172,7 @@ export async function comesAndGoes({ recording: folder, faults, kills, isCompare
   const after = await wild.events();
   for (const channel of channels) expect(framesOf(after, channel)).toEqual(sentFrames(recording, channel));
   if (isCompared) {
-    const calm = await bench.record("calm", { recording, over: "wire" });
+    const calm = await harness.record("calm", { recording, over: "wire" });
     await calm.fake.play();
     await calm.recorded();
     await ended(calm);

@@ -6,7 +6,7 @@ import type { RecordingTimes } from "@tapedeck/ingest/record/recorder-options";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { ingestBench, sentFrames } from "../harness/ingest-bench.ts";
+import { ingestHarness, sentFrames } from "../harness/ingest-harness.ts";
 import { skaffoldClient } from "../skaffold/client.ts";
 import { startStack } from "../stack/stack.ts";
 import { spillFolder } from "./processes.ts";
@@ -131,9 +131,9 @@ test("a v2 stream that broke is not opened again on the same process, which woul
 });
 
 test("a v2 stream that broke is not opened again after ingest was killed and restarted either", async () => {
-  await using bench = await ingestBench("17-invalid-utf8-in-build-output");
-  const { recording, fake, events: recordedEvents } = bench;
-  await using ingest = await bench.ingest();
+  await using harness = await ingestHarness("17-invalid-utf8-in-build-output");
+  const { recording, fake, events: recordedEvents } = harness;
+  await using ingest = await harness.ingest();
   await until(() => fake.health.v2.listeners === 1, { message: "the tap to listen" });
   const half = Math.floor(recording.messages.v1.length / 2);
   await fake.playUntil({ v1: half, v2: recording.messages.v2.length + 1 });

@@ -7,7 +7,7 @@ import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { sentFrames } from "../harness/ingest-bench.ts";
+import { sentFrames } from "../harness/ingest-harness.ts";
 import { type PausableReader, readers } from "./pausable-readers.ts";
 import { startProcesses } from "./processes.ts";
 import { framesOf, skaffoldSource, sourceEvents } from "./recorded-events.ts";

@@ -5,39 +5,39 @@ import { messageSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { ingestBench, logs, sentFrames } from "../harness/ingest-bench.ts";
+import { ingestHarness, logs, sentFrames } from "../harness/ingest-harness.ts";
 import { framesOf, holes, kindsOf } from "./recorded-events.ts";
 
 const folder = "01-dev-success-3-artifacts-5-iterations";
 
 test("a second ingest never dials while the first lives, and continues where the killed one stopped", async () => {
   // Kills ingest while the stream is idle, when the fake may hang as easily as the real one.
-  await using bench = await ingestBench(folder);
-  const { fake, recording } = bench;
-  const first = await bench.ingest();
+  await using harness = await ingestHarness(folder);
+  const { fake, recording } = harness;
+  const first = await harness.ingest();
   await until(() => fake.peers.size === 1, { message: "the first to dial" });
-  const second = await bench.ingest();
+  const second = await harness.ingest();
   await logs(second, "standing by");
-  await bench.playTo(0.5);
-  await bench.recorded();
+  await harness.playTo(0.5);
+  await harness.recorded();
   expect(fake.peers.size).toBe(1);
 
   await first.kill();
   const killedAt = Date.now();
-  await bench.playTo(0.7);
+  await harness.playTo(0.7);
   await until(() => fake.peers.size === 2, { message: "the second to dial" });
-  await bench.recorded();
-  const connected = (await bench.events()).findLast(({ event }) => event.kind === "upstream.connected");
+  await harness.recorded();
+  const connected = (await harness.events()).findLast(({ event }) => event.kind === "upstream.connected");
   // The lease lasts six seconds, and a standby checks it every second, twice.
   console.log(`taken over ${(connected?.recordedAt.getTime() ?? 0) - killedAt} ms after the kill`);
 
   await first.start();
   await logs(first, "standing by");
   await fake.play();
-  await bench.recorded();
+  await harness.recorded();
   expect(fake.peers.size).toBe(2);
   expect(fake.hung).toEqual([]);
-  const events = await bench.events();
+  const events = await harness.events();
   expect(framesOf(events, "v1")).toEqual(sentFrames(recording, "v1"));
   expect(framesOf(events, "v2")).toEqual(sentFrames(recording, "v2"));
   expect(holes(events)).toEqual([]);
@@ -45,27 +45,27 @@ test("a second ingest never dials while the first lives, and continues where the
 });
 
 test("a second writer is refused, and recording continues after a foreign write that came first", async () => {
-  await using bench = await ingestBench(folder);
-  const { fake, recording, writer, source } = bench;
-  await bench.ingest();
+  await using harness = await ingestHarness(folder);
+  const { fake, recording, writer, source } = harness;
+  await harness.ingest();
   await until(() => fake.peers.size === 1, { message: "the tap to dial" });
   const rounds = 8;
   for (let round = 1; round <= rounds; round++) {
-    await bench.playTo((round - 0.5) / rounds);
-    await bench.recorded();
+    await harness.playTo((round - 0.5) / rounds);
+    await harness.recorded();
     const stale = await writer.lastOf(source);
     // Another writer publishes at the same time; both expect the same sequence, and one of them gets it.
-    const playing = bench.playTo(round / rounds);
+    const playing = harness.playTo(round / rounds);
     await intrude(writer, source);
     await playing;
-    await bench.recorded();
+    await harness.recorded();
     expect(await writer.publish(source, "intruder", [await strange(writer, source)], stale?.seq ?? 0)).toEqual({
       outcome: "wrong-sequence",
     });
   }
   await fake.play();
-  await bench.recorded();
-  const events = await bench.events();
+  await harness.recorded();
+  const events = await harness.events();
   expect(framesOf(events, "v1")).toEqual(sentFrames(recording, "v1"));
   expect(framesOf(events, "v2")).toEqual(sentFrames(recording, "v2"));
   expect(holes(events)).toEqual([]);

@@ -58,7 +58,7 @@ export type StackServers = {
 export type FrameCounts = { readonly v1?: number; readonly v2?: number; readonly logs?: number };
 
 /** An upstream's address, and what it has sent to its connected readers. */
-export type Told = { readonly address: string; readonly said: FrameCounts };
+export type SentFrames = { readonly address: string; readonly said: FrameCounts };
 
 /** All of Tapedeck in one process, on a NATS and a database of its own, with every port chosen by the kernel. */
 export type Stack = AsyncDisposable & {
@@ -92,7 +92,7 @@ export type Stack = AsyncDisposable & {
    * Resolves when everything that the taps have emitted is in the log, and query has folded it. An upstream's messages
    * may still be in flight to the tap: waits for all messages of the given upstreams.
    */
-  drained(...reported: readonly Told[]): Promise<void>;
+  drained(...reported: readonly SentFrames[]): Promise<void>;
   /** Resolves when query has folded the whole log. */
   caughtUp(): Promise<void>;
   sessionEnded(): Promise<void>;

@@ -28,11 +28,11 @@ const samples: Readonly<Record<string, Sample>> = {
 };
 
 /** An answer at a position of the log. */
-type Place = { readonly row: RecordedUnary; readonly answer: VagrantAnswer };
+type RecordedAnswer = { readonly row: RecordedUnary; readonly answer: VagrantAnswer };
 
 describe.each(Object.entries(samples))("%s, recorded and served again", (name, sample) => {
   const recording = loadRecording(join(fixtures, `${name}.jsonl`));
-  const places: Place[] = [];
+  const places: RecordedAnswer[] = [];
   let on: VagrantStack;
   beforeAll(async () => {
     on = await startVagrantStack();

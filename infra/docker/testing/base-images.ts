@@ -1,6 +1,6 @@
 import { realpath, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { ImageStore, Step } from "./image-store.ts";
+import type { BuildStep, ImageStore } from "./image-store.ts";
 import { onMachine } from "./on-machine.ts";
 
 /**
@@ -16,7 +16,7 @@ export async function makeBaseImages(store: ImageStore, folder: string): Promise
 
   const npm = dirname(dirname(await realpath((await onMachine("sh", ["-c", "command -v npm"])).trim())));
   const modules = "/usr/local/lib/node_modules/npm";
-  const steps: Step[] = [
+  const steps: BuildStep[] = [
     ["copy", process.execPath, "/usr/local/bin/node"],
     ["copy", npm, modules],
     ["run", "ln", "-s", `${modules}/bin/npm-cli.js`, "/usr/local/bin/npm"],

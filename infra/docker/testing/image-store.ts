@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { onMachine } from "./on-machine.ts";
 
 /** A step of buildah on a container that becomes an image: its command, and what follows the container's name. */
-export type Step = readonly [command: "add" | "copy" | "run", ...words: readonly string[]];
+export type BuildStep = readonly [command: "add" | "copy" | "run", ...words: readonly string[]];
 
 /** Images in a folder of their own, made by buildah, which needs no engine that runs beside it. */
 export class ImageStore {
@@ -15,7 +15,7 @@ export class ImageStore {
   }
 
   /** Makes an image of a base and steps, with these variables in the environment of what runs there. */
-  async commit(name: string, base: string, steps: readonly Step[], env: Readonly<Record<string, string>> = {}) {
+  async commit(name: string, base: string, steps: readonly BuildStep[], env: Readonly<Record<string, string>> = {}) {
     const container = (await this.#buildah("from", ["--pull-never", base])).trim();
     for (const [command, ...words] of steps) {
       const flags = command === "run" ? ["--isolation", "chroot"] : [];

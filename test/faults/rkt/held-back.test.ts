@@ -3,7 +3,7 @@ import { readPolls } from "@tapedeck/fakes/rkt/polls";
 import { PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Event, PodDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { expect, test } from "vitest";
-import { Observations } from "../../harness/rkt-looks.ts";
+import { Observations } from "../../harness/rkt-observations.ts";
 import { knowableFacts } from "./held-back.ts";
 import { type RecordedFact, recordedFacts } from "./recorded-facts.ts";
 

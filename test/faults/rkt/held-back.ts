@@ -1,6 +1,6 @@
 import { PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { Host } from "../../harness/rkt-bench.ts";
+import type { Host } from "../../harness/rkt-harness.ts";
 import type { RecordedFact } from "./recorded-facts.ts";
 
 type ObservedAt = Pick<Host, "name" | "pods" | "observations">;

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { expect } from "vitest";
-import { kinds } from "../../harness/rkt-bench.ts";
+import { kinds } from "../../harness/rkt-harness.ts";
 import { holes, kindsOf, sessionsOf } from "../recorded-events.ts";
 import { knowableFacts } from "./held-back.ts";
 import { type History, type RecordedFact, recordedFacts } from "./recorded-facts.ts";

@@ -12,7 +12,15 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { type Seeded, seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { type Host, kinds, pollsLater, type RktBench, recorded, rktBench, startHost } from "../../harness/rkt-bench.ts";
+import {
+  type Host,
+  kinds,
+  pollsLater,
+  type RktHarness,
+  recorded,
+  rktHarness,
+  startHost,
+} from "../../harness/rkt-harness.ts";
 import type { ServiceProcess } from "../service-process.ts";
 import { gapsIn, sameHistory } from "./history.ts";
 import type { History } from "./recorded-facts.ts";
@@ -63,9 +71,9 @@ const patience: Readonly<Record<string, string>> = { "10-blocking-start": "5s" }
 export async function rktKillsLeaveNoTrace({ faults, folders = scenarios }: Kills): Promise<void> {
   const random = seeded("rkt kills");
   await using cleanup = new AsyncDisposableStack();
-  const bench = cleanup.use(await rktBench());
+  const harness = cleanup.use(await rktHarness());
   const database = cleanup.use(await freshDatabase(migrated));
-  const query = cleanup.use(await startQuery(queryConfig(bench, database.url), silentLogger));
+  const query = cleanup.use(await startQuery(queryConfig(harness, database.url), silentLogger));
   const hosts = (run: string) =>
     Promise.all(
       folders.map(async (folder) =>
@@ -78,25 +86,25 @@ export async function rktKillsLeaveNoTrace({ faults, folders = scenarios }: Kill
   };
 
   const calm = await hosts("calm");
-  const undisturbed = await bench.ingest(calm, settings);
+  const undisturbed = await harness.ingest(calm, settings);
   await playedToTheEnd(undisturbed, calm);
   await undisturbed.kill("SIGTERM");
 
   const wild = await hosts("wild");
-  const before = await Promise.all(calm.map(async (host) => ({ host, events: await bench.events(host) })));
+  const before = await Promise.all(calm.map(async (host) => ({ host, events: await harness.events(host) })));
   const rows = before.map((history) => rowsOf(history, faults.length, random));
   const hold = (round: number) => {
     for (const [index, host] of wild.entries())
       for (const kind of kinds) host.playTo(kind, rows[index]?.[kind][round] ?? Number.POSITIVE_INFINITY);
   };
   hold(0);
-  const ingest = await bench.ingest(wild, settings);
+  const ingest = await harness.ingest(wild, settings);
   for (const [round, fault] of faults.entries()) {
     await until(() => wild.every((host) => host.stands()), {
       message: `all hosts to stand before ${fault} (${round})`,
     });
     await allRecorded(ingest, wild);
-    await strike(fault, { bench, ingest, hosts: wild, random });
+    await strike(fault, { harness, ingest, hosts: wild, random });
     hold(round + 1);
   }
   await playedToTheEnd(ingest, wild);
@@ -105,22 +113,22 @@ export async function rktKillsLeaveNoTrace({ faults, folders = scenarios }: Kill
     const host = wild[index];
     if (host === undefined) continue;
     expect(gapsIn(history.events).length).toBeLessThanOrEqual(patience[folders[index] ?? ""] ? 1 : 0);
-    sameHistory(history, { host, events: await bench.events(host) });
+    sameHistory(history, { host, events: await harness.events(host) });
   }
-  const lastSeq = sequenceOf((await bench.log.bounds()).lastOffset);
+  const lastSeq = sequenceOf((await harness.log.bounds()).lastOffset);
   await until(() => query.position >= endOf(lastSeq), { message: "query to have folded all" });
-  await sameTables(bench, database.url, lastSeq);
+  await sameTables(harness, database.url, lastSeq);
   console.log(`rkt kills: ${faults.join(" ")}; ${wild.length} hosts, ${lastSeq} events in the log`);
 }
 
 type Struck = {
-  readonly bench: RktBench;
+  readonly harness: RktHarness;
   readonly ingest: ServiceProcess;
   readonly hosts: readonly Host[];
   readonly random: Seeded;
 };
 
-async function strike(fault: Fault, { bench, ingest, hosts, random }: Struck): Promise<void> {
+async function strike(fault: Fault, { harness, ingest, hosts, random }: Struck): Promise<void> {
   switch (fault) {
     case "hanging":
       await ingest.kill();
@@ -146,15 +154,15 @@ async function strike(fault: Fault, { bench, ingest, hosts, random }: Struck): P
       return await ingest.start();
     }
     case "log":
-      await bench.nats.kill();
+      await harness.nats.kill();
       await reportOneMore(hosts, hosts.length);
-      await bench.nats.restart();
+      await harness.nats.restart();
       return await recorded(ingest);
     case "both":
-      await bench.nats.kill();
+      await harness.nats.kill();
       await reportOneMore(hosts, 1 + random.below(hosts.length));
       await ingest.kill();
-      await bench.nats.restart();
+      await harness.nats.restart();
       return await ingest.start();
   }
 }
@@ -208,7 +216,7 @@ async function allRecorded(ingest: ServiceProcess, hosts: readonly Host[]): Prom
   for (const mark of marks) mark();
 }
 
-function queryConfig({ nats }: RktBench, database: string) {
+function queryConfig({ nats }: RktHarness, database: string) {
   return readConfig({
     env: {
       ...{ TAPEDECK_NATS_URL: nats.url, TAPEDECK_POSTGRES_URL: database, TAPEDECK_SERVICES_KEY: "test-key" },
@@ -218,7 +226,7 @@ function queryConfig({ nats }: RktBench, database: string) {
 }
 
 /** Compares the tables built event by event with those rebuilt at once. */
-async function sameTables({ log }: RktBench, url: string, lastSeq: number): Promise<void> {
+async function sameTables({ log }: RktHarness, url: string, lastSeq: number): Promise<void> {
   await using anew = await freshDatabase(migrated);
   await projectUntil(anew.url, log, lastSeq);
   const tables = await contents(url, rktOrder);

@@ -4,7 +4,7 @@ import { Image, ListImagesRequest, ListPodsRequest } from "@tapedeck/proto/rkt/v
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
-import { failed } from "../../harness/rkt-bench.ts";
+import { failed } from "../../harness/rkt-harness.ts";
 import { rktClient } from "../../rkt/client.ts";
 import { type Stack, startStack } from "../../stack/stack.ts";
 import { holes, kindsOf, sessionsOf } from "../recorded-events.ts";

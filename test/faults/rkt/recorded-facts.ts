@@ -1,7 +1,7 @@
 import type { InventoryKind } from "@tapedeck/fakes/rkt/recording";
 import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
-import type { Host } from "../../harness/rkt-bench.ts";
+import type { Host } from "../../harness/rkt-harness.ts";
 
 export type RecordedFact = {
   /** The pod or image; "" for a description of the host. */

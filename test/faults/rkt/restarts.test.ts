@@ -8,16 +8,16 @@ import { channelFilter, messageFilters, messageSubject, streamName } from "@tape
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, test } from "vitest";
-import { logs } from "../../harness/ingest-bench.ts";
+import { logs } from "../../harness/ingest-harness.ts";
 import {
   failed,
   type Host,
   pollsLater,
-  type RktBench,
+  type RktHarness,
   recorded,
-  rktBench,
+  rktHarness,
   startHost,
-} from "../../harness/rkt-bench.ts";
+} from "../../harness/rkt-harness.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
 
 const all = Array.from({ length: 3_000 }, (_, index) => runningPod(index));
@@ -26,34 +26,34 @@ const ending = 400;
 const rows = [0, 1, 2, 3, 4].map((row) => all.map((pod, index) => (index < row * ending ? failed(pod) : pod)));
 
 test("a large host is described in parts and again after a thousand events, so a restart needs nothing older", async () => {
-  await using bench = await rktBench();
+  await using harness = await rktHarness();
   await using host = await startHost("large", madeUpRecording({ pods: rows }));
   host.playTo("pods", 1);
   const goOnWithImages = host.fake.hold("images");
-  const ingest = await bench.ingest([host]);
+  const ingest = await harness.ingest([host]);
   host.playTo("pods", 2);
-  await until(async () => (await described(bench, host)).length === 1, { message: "the pods to be described" });
+  await until(async () => (await described(harness, host)).length === 1, { message: "the pods to be described" });
 
   // Killed when pods are described and images are not.
   await recorded(ingest);
   await ingest.kill();
   await ingest.start();
   goOnWithImages();
-  await until(async () => (await eventsOf(bench, host, "images")).length === 1, {
+  await until(async () => (await eventsOf(harness, host, "images")).length === 1, {
     message: "the images to be described",
   });
-  expect(await described(bench, host)).toHaveLength(1);
+  expect(await described(harness, host)).toHaveLength(1);
 
   // Eight hundred events are not enough, twice as many are.
   await exits(2);
   await exits(3);
-  await until(async () => (await described(bench, host)).length === 2, { message: "a second description" });
+  await until(async () => (await described(harness, host)).length === 2, { message: "a second description" });
   await recorded(ingest);
   await ingest.kill();
-  const seq = sequenceOf((await described(bench, host)).at(-1)?.[0]?.offset ?? logStart);
-  await using nats = await connect({ servers: bench.nats.url });
+  const seq = sequenceOf((await described(harness, host)).at(-1)?.[0]?.offset ?? logStart);
+  await using nats = await connect({ servers: harness.nats.url });
   const manager = await jetstreamManager(nats);
-  const before = (await eventsOf(bench, host, "pods")).filter(({ offset }) => sequenceOf(offset) < seq);
+  const before = (await eventsOf(harness, host, "pods")).filter(({ offset }) => sequenceOf(offset) < seq);
   expect(before.length).toBeGreaterThan(4 * ending);
   for (const filter of messageFilters([channelFilter(host.source, "pods")])) {
     expect((await manager.streams.purge(streamName, { filter, seq })).purged).toBeGreaterThan(0);
@@ -64,7 +64,7 @@ test("a large host is described in parts and again after a thousand events, so a
   await exits(5);
   await pollsLater(host);
   await recorded(ingest);
-  const events = await bench.events(host);
+  const events = await harness.events(host);
   expect(holes(events)).toEqual([]);
   expect(sessionsOf(events)).toHaveLength(1);
   const subjects = (kind: string) =>
@@ -72,15 +72,15 @@ test("a large host is described in parts and again after a thousand events, so a
   const ended = all.slice(0, 4 * ending).map(({ id }) => id);
   expect(subjects("pod.exited")).toEqual(ended);
   expect(subjects("app.exited")).toEqual(ended.map((id) => `${id}/worker`));
-  const parts = (await described(bench, host)).map((one) => one.length);
+  const parts = (await described(harness, host)).map((one) => one.length);
   expect(parts.every((count) => count > 2)).toBe(true);
-  expect(await eventsOf(bench, host, "pods")).toHaveLength(parts.reduce((sum, count) => sum + count) + 8 * ending);
+  expect(await eventsOf(harness, host, "pods")).toHaveLength(parts.reduce((sum, count) => sum + count) + 8 * ending);
 
   /** Answers so many rows, and waits for the ends in them. */
   async function exits(count: number): Promise<void> {
     host.playTo("pods", count + 1);
     const isThere = async () => {
-      const found = (await eventsOf(bench, host, "pods")).filter(({ event }) => event.kind === "pod.exited").length;
+      const found = (await eventsOf(harness, host, "pods")).filter(({ event }) => event.kind === "pod.exited").length;
       return found === (count - 1) * ending;
     };
     await until(isThere, { message: `the ends of row ${count}` });
@@ -88,13 +88,13 @@ test("a large host is described in parts and again after a thousand events, so a
 });
 
 test("a first description that a kill cut off is ignored and written again in full", async () => {
-  await using bench = await rktBench();
+  await using harness = await rktHarness();
   // More than one message holds.
   const pods = all.slice(0, 50).map((pod) => ({ ...pod, manifest: Buffer.alloc(250_000, pod.id) }));
   await using host = await startHost("heavy", madeUpRecording({ pods: [pods, pods.map(failed)] }));
   host.playTo("pods", 1);
-  const ingest = await bench.ingest([host]);
-  await using nats = await connect({ servers: bench.nats.url });
+  const ingest = await harness.ingest([host]);
+  await using nats = await connect({ servers: harness.nats.url });
   const killed = Promise.withResolvers<void>();
   const descriptions = nats.subscribe(messageSubject(host.source, "pods", "inventory.described", "facts"), {
     callback(_, { data }) {
@@ -107,25 +107,25 @@ test("a first description that a kill cut off is ignored and written again in fu
   await nats.flush();
   host.playTo("pods", 2);
   await killed.promise;
-  const cut = (await eventsOf(bench, host, "pods")).length;
+  const cut = (await eventsOf(harness, host, "pods")).length;
   await ingest.start();
-  await until(async () => (await described(bench, host)).length === 1, { message: "the pods to be described" });
+  await until(async () => (await described(harness, host)).length === 1, { message: "the pods to be described" });
   await recorded(ingest);
-  const parts = (await described(bench, host))[0]?.length ?? 0;
+  const parts = (await described(harness, host))[0]?.length ?? 0;
   expect(parts).toBeGreaterThan(20);
   // The test can't determine how far it came.
-  expect(await eventsOf(bench, host, "pods")).toHaveLength(cut === parts ? parts : cut + parts);
+  expect(await eventsOf(harness, host, "pods")).toHaveLength(cut === parts ? parts : cut + parts);
 
   host.playTo("pods", 3);
-  const ends = async () => (await kinds(bench, host)).filter((kind) => kind === "pod.exited").length;
+  const ends = async () => (await kinds(harness, host)).filter((kind) => kind === "pod.exited").length;
   await until(async () => (await ends()) === pods.length, { message: "all pods to have ended" });
-  expect(holes(await bench.events(host))).toEqual([]);
-  expect(sessionsOf(await bench.events(host))).toHaveLength(1);
+  expect(holes(await harness.events(host))).toEqual([]);
+  expect(sessionsOf(await harness.events(host))).toHaveLength(1);
   console.log(`first description cut off after ${cut} of ${parts} parts`);
 });
 
 test("a second ingest never polls a host while the first lives, and continues where the killed one stopped", async () => {
-  await using bench = await rktBench();
+  await using harness = await rktHarness();
   const [one, other] = [runningPod(0), runningPod(1)];
   const pods = [
     [one, other],
@@ -134,12 +134,12 @@ test("a second ingest never polls a host while the first lives, and continues wh
   ];
   await using host = await startHost("shared", madeUpRecording({ pods }));
   host.playTo("pods", 2);
-  const first = await bench.ingest([host]);
+  const first = await harness.ingest([host]);
   await until(() => host.stands(), { message: "the first to look" });
-  const second = await bench.ingest([host]);
+  const second = await harness.ingest([host]);
   await logs(second, "standing by");
   host.playTo("pods", 3);
-  await until(async () => (await kinds(bench, host)).includes("pod.exited"), { message: "the first pod's end" });
+  await until(async () => (await kinds(harness, host)).includes("pod.exited"), { message: "the first pod's end" });
   expect(host.fake.peers.size).toBe(1);
 
   await first.kill();
@@ -147,34 +147,34 @@ test("a second ingest never polls a host while the first lives, and continues wh
   await first.start();
   await logs(first, "standing by");
   host.playTo("pods", 4);
-  const ends = async () => (await kinds(bench, host)).filter((kind) => kind === "pod.exited").length;
+  const ends = async () => (await kinds(harness, host)).filter((kind) => kind === "pod.exited").length;
   await until(async () => (await ends()) === 2, { message: "the second pod's end" });
   await pollsLater(host);
   expect(host.fake.peers.size).toBe(2);
-  expect(await kinds(bench, host)).toEqual([
+  expect(await kinds(harness, host)).toEqual([
     "inventory.described",
     ...["app.exited", "pod.exited"],
     "app.exited",
     "pod.exited",
   ]);
-  const events = await bench.events(host);
+  const events = await harness.events(host);
   expect(holes(events)).toEqual([]);
   expect(sessionsOf(events)).toHaveLength(1);
 });
 
-async function eventsOf(bench: RktBench, host: Host, kind: InventoryKind): Promise<readonly RecordedEvent[]> {
-  return (await bench.events(host)).filter(({ event }) => event.channel === kind);
+async function eventsOf(harness: RktHarness, host: Host, kind: InventoryKind): Promise<readonly RecordedEvent[]> {
+  return (await harness.events(host)).filter(({ event }) => event.channel === kind);
 }
 
-async function kinds(bench: RktBench, host: Host): Promise<readonly string[]> {
-  return (await eventsOf(bench, host, "pods")).map(({ event }) => event.kind);
+async function kinds(harness: RktHarness, host: Host): Promise<readonly string[]> {
+  return (await eventsOf(harness, host, "pods")).map(({ event }) => event.kind);
 }
 
 /** Returns the complete descriptions of the pods, by their parts. */
-async function described(bench: RktBench, host: Host): Promise<readonly (readonly RecordedEvent[])[]> {
+async function described(harness: RktHarness, host: Host): Promise<readonly (readonly RecordedEvent[])[]> {
   const whole: (readonly RecordedEvent[])[] = [];
   let parts: RecordedEvent[] = [];
-  for (const one of await eventsOf(bench, host, "pods")) {
+  for (const one of await eventsOf(harness, host, "pods")) {
     const { detail } = one.event;
     if (detail?.$case !== "host") continue;
     if (detail.value.part === 0) parts = [];

@@ -4,12 +4,12 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
-import { at, type BenchOptions, type VagrantHost, vagrantBench } from "../../harness/vagrant-bench.ts";
+import { at, type VagrantHarnessOptions, type VagrantHost, vagrantHarness } from "../../harness/vagrant-harness.ts";
 import { outputOf } from "../../vagrant/output.ts";
 import { holes, sessionsOf } from "../recorded-events.ts";
 import { type Fault, strike } from "./strike.ts";
 
-export type FlowOptions = BenchOptions & { readonly faults: readonly Fault[]; readonly lines: number };
+export type FlowOptions = VagrantHarnessOptions & { readonly faults: readonly Fault[]; readonly lines: number };
 
 /**
  * Checks the output of a job that writes lines "0", "1" … without a pause, through all kills and outages. The position
@@ -17,8 +17,8 @@ export type FlowOptions = BenchOptions & { readonly faults: readonly Fault[]; re
  */
 export async function outputKeepsItsPosition({ faults, lines, ...options }: FlowOptions): Promise<void> {
   const random = seeded("vagrant flow");
-  await using bench = await vagrantBench(["flow"], options);
-  const [host] = bench.hosts;
+  await using harness = await vagrantHarness(["flow"], options);
+  const [host] = harness.hosts;
   if (host === undefined) throw new Error("no host");
   const { fake } = host;
   const job = setUpShop(fake).run();
@@ -42,12 +42,12 @@ export async function outputKeepsItsPosition({ faults, lines, ...options }: Flow
     // could not be distinguished from the first, so not everything is random.
     const isMuch = random.below(3) === 0;
     if (isMuch) await settled();
-    await strike(fault, bench, () => write(isMuch ? 4_800 : 1 + random.below(2_000)));
+    await strike(fault, harness, () => write(isMuch ? 4_800 : 1 + random.below(2_000)));
   }
   while (total < lines) await writeOn();
   fake.jobs.complete(job, commandResult({ run_result: true }));
   await until(async () => (await pieces(host, job)).isWhole, { message: "the output to be whole" });
-  await bench.recorded();
+  await harness.recorded();
 
   const { written, gaps } = await pieces(host, job);
   expect(written.find(({ index, text }) => text !== `${index}\n`)).toBeUndefined();
@@ -65,7 +65,7 @@ export async function outputKeepsItsPosition({ faults, lines, ...options }: Flow
     expect(from, "a gap where something is missing").toBeLessThan(to);
     expect(to % 5_248, "a gap up to where the server began anew").toBe(0);
   }
-  const following = bench.client.job(job, at(host));
+  const following = harness.client.job(job, at(host));
   expect(await following.end).toMatchObject({ code: 0 });
   const texts = outputOf(following.messages).map(({ event }) => (event?.$case === "line" ? event.value.msg : ""));
   expect(texts).toEqual(written.map(({ index }) => String(index)));

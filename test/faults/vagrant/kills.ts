@@ -9,11 +9,11 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect } from "vitest";
 import {
   at,
-  type BenchOptions,
-  type VagrantBench,
+  type VagrantHarness,
+  type VagrantHarnessOptions,
   type VagrantHost,
-  vagrantBench,
-} from "../../harness/vagrant-bench.ts";
+  vagrantHarness,
+} from "../../harness/vagrant-harness.ts";
 import { expectLastingFacts, isInDoubt, jobsIn } from "../../vagrant/facts.ts";
 import { streamItemsIn } from "../../vagrant/output.ts";
 import { holes } from "../recorded-events.ts";
@@ -29,21 +29,21 @@ type Playing = {
   readonly places: readonly number[];
 };
 
-export type KillsOptions = BenchOptions & { readonly faults: readonly Fault[] };
+export type KillsOptions = VagrantHarnessOptions & { readonly faults: readonly Fault[] };
 
 /** Plays the samples with these faults in between, and compares what is recorded and served with what was done. */
 export async function vagrantKillsLeaveNoTrace({ faults, ...options }: KillsOptions): Promise<void> {
   const random = seeded("vagrant kills");
   const names = ["up", "up-shipped-cli"];
-  await using bench = await vagrantBench(names, options);
-  const playings = bench.hosts.map((host): Playing => {
+  await using harness = await vagrantHarness(names, options);
+  const playings = harness.hosts.map((host): Playing => {
     const recording = loadRecording(join(samples, `${host.name}.jsonl`));
     const playback = host.fake.playSample(recording);
     const some = faults.map(() => random.below(playback.steps.length));
     return { host, recording, playback, places: some.toSorted((a, b) => a - b) };
   });
   await using readers = new AsyncDisposableStack();
-  const readings = playings.map((playing) => readers.use(readAgainAndAgain(bench, playing)));
+  const readings = playings.map((playing) => readers.use(readAgainAndAgain(harness, playing)));
   for (const [round, fault] of faults.entries()) {
     for (const { playback, places } of playings) {
       while (playback.done() < (places[round] ?? 0)) {
@@ -53,13 +53,13 @@ export async function vagrantKillsLeaveNoTrace({ faults, ...options }: KillsOpti
       }
     }
     // Half of the faults strike when everything so far is recorded.
-    if (random.below(2) === 0) await bench.recorded();
-    await strike(fault, bench, () => {
+    if (random.below(2) === 0) await harness.recorded();
+    await strike(fault, harness, () => {
       for (const { playback } of playings) for (let count = 1 + random.below(4); count > 0; count--) playback.next();
     });
   }
   for (const { playback } of playings) playback.all();
-  await Promise.all(playings.map((playing) => recordedToTheEnd(bench, playing)));
+  await Promise.all(playings.map((playing) => recordedToTheEnd(harness, playing)));
   for (const [index, { host, recording }] of playings.entries()) {
     const events = await host.events();
     expect(holes(events), host.name).toEqual([]);
@@ -70,12 +70,12 @@ export async function vagrantKillsLeaveNoTrace({ faults, ...options }: KillsOpti
     await readings[index]?.expectWhole();
   }
   console.log(
-    `vagrant kills: ${faults.join(" ")}; ${sequenceOf((await bench.log.bounds()).lastOffset)} events in the log`,
+    `vagrant kills: ${faults.join(" ")}; ${sequenceOf((await harness.log.bounds()).lastOffset)} events in the log`,
   );
 }
 
 /** Resolves when both jobs are over, and all of their output and the final state of the targets are recorded. */
-async function recordedToTheEnd(bench: VagrantBench, { host, recording }: Playing): Promise<void> {
+async function recordedToTheEnd(harness: VagrantHarness, { host, recording }: Playing): Promise<void> {
   for (const { id } of Object.values(jobsIn(recording))) {
     const over = async () => {
       const events = await host.events();
@@ -89,14 +89,14 @@ async function recordedToTheEnd(bench: VagrantBench, { host, recording }: Playin
   for (const { request, response, n } of expected.slice(-2)) {
     await until(
       async () => {
-        const { bytes } = await bench.client.ask("GetTarget", request, at(host));
+        const { bytes } = await harness.client.ask("GetTarget", request, at(host));
         expect(bytes.toString("base64")).toBe(response.toString("base64"));
         return true;
       },
       { message: `row ${n} of ${host.name}` },
     );
   }
-  await bench.recorded();
+  await harness.recorded();
 }
 
 /** Retries as a client would: at once, but not in a tight loop while there is no answer. */
@@ -108,7 +108,7 @@ type Reading = AsyncDisposable & {
 };
 
 /** A client of the command's job that reconnects whenever its stream was cut, from the job's start. */
-function readAgainAndAgain({ client }: VagrantBench, { host, recording }: Playing): Reading {
+function readAgainAndAgain({ client }: VagrantHarness, { host, recording }: Playing): Reading {
   const { up } = jobsIn(recording);
   const over = new AbortController();
   const openings: (readonly Buffer[])[] = [];

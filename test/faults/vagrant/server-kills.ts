@@ -7,8 +7,8 @@ import { sourceName } from "@tapedeck/shared/source";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import type { Seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
-import { metric } from "../../harness/ingest-bench.ts";
-import { isPushed, tapBeside } from "../../harness/vagrant-bench.ts";
+import { metric } from "../../harness/ingest-harness.ts";
+import { isPushed, tapBeside } from "../../harness/vagrant-harness.ts";
 import { openTestLog, spillFolder } from "../processes.ts";
 import { sourceEvents } from "../recorded-events.ts";
 import { type ServiceProcess, startServiceProcess } from "../service-process.ts";
@@ -53,9 +53,9 @@ export async function serverKillsLoseNothing(
   random: Seeded,
   { recorder }: KillsOptions = {},
 ): Promise<Figures> {
-  await using bench = await startBench(kills.length, recorder === "killed beside its taps");
+  await using harness = await startHarness(kills.length, recorder === "killed beside its taps");
   const courses = kills.map((kill, index) => {
-    const host = bench.hosts[index];
+    const host = harness.hosts[index];
     if (host === undefined) throw new Error("too few hosts");
     return startCourse(host, sample(kill.sample), kill, random);
   });
@@ -66,13 +66,13 @@ export async function serverKillsLoseNothing(
     }
   } else {
     for (const course of courses) await course.begin();
-    await killWhileWriting(bench.ingest, courses);
+    await killWhileWriting(harness.ingest, courses);
     for (const [index, course] of courses.entries()) if (index % 2 === 0) await course.strike();
-    await bench.ingest.start();
+    await harness.ingest.start();
     for (const [index, course] of courses.entries()) if (index % 2 === 1) await course.strike();
   }
   await Promise.all(courses.map((course) => course.end()));
-  await bench.recorded();
+  await harness.recorded();
   const figures: Figures[] = [];
   for (const course of courses) figures.push(await course.expectRecord(recorder === undefined ? 0 : 1));
   const sum = (of: (one: Figures) => number) => figures.reduce((total, one) => total + of(one), 0);
@@ -111,7 +111,7 @@ async function killWhileWriting({ pid, kill }: ServiceProcess, courses: readonly
 }
 
 /** Starts fake servers, and an ingest in a separate process that records them. */
-async function startBench(count: number, tapsBeside: boolean) {
+async function startHarness(count: number, tapsBeside: boolean) {
   await using cleanup = new AsyncDisposableStack();
   const nats = cleanup.use(await startTestNats({ syncAlways: true }));
   const log = cleanup.use(await openTestLog(nats.url));

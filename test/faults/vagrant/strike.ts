@@ -1,4 +1,4 @@
-import type { VagrantBench } from "../../harness/vagrant-bench.ts";
+import type { VagrantHarness } from "../../harness/vagrant-harness.ts";
 
 /**
  * The faults, each on all fake servers at once; `steps` makes more happen in between:
@@ -15,8 +15,8 @@ import type { VagrantBench } from "../../harness/vagrant-bench.ts";
 export const faults = ["answered", "hanging", "away", "stopped", "cut", "gateway", "log", "both"] as const;
 export type Fault = (typeof faults)[number];
 
-export async function strike(fault: Fault, bench: VagrantBench, steps: () => void): Promise<void> {
-  const { ingest, gateway, nats, hosts } = bench;
+export async function strike(fault: Fault, harness: VagrantHarness, steps: () => void): Promise<void> {
+  const { ingest, gateway, nats, hosts } = harness;
   switch (fault) {
     case "answered":
     case "stopped":
@@ -25,7 +25,7 @@ export async function strike(fault: Fault, bench: VagrantBench, steps: () => voi
       await ingest.kill(fault === "answered" ? "SIGKILL" : "SIGTERM");
       return await ingest.start();
     case "hanging":
-      await bench.recorded();
+      await harness.recorded();
       await ingest.kill();
       return await ingest.start();
     case "away":
@@ -45,7 +45,7 @@ export async function strike(fault: Fault, bench: VagrantBench, steps: () => voi
       await nats.kill();
       steps();
       await nats.restart();
-      return await bench.recorded();
+      return await harness.recorded();
     case "both":
       await nats.kill();
       steps();

@@ -114,7 +114,7 @@ function isGroup(field: DescField): boolean {
 
 type StringVisitor = (start: number, end: number, path: string) => void;
 type Cursor = { readonly bytes: Buffer; at: number };
-type Place = { readonly plan: Plan; readonly path: string; readonly depth: number; readonly group?: number };
+type FieldPosition = { readonly plan: Plan; readonly path: string; readonly depth: number; readonly group?: number };
 
 class Malformed extends Error {}
 
@@ -122,7 +122,7 @@ class Malformed extends Error {}
 const deepest = 100;
 
 /** Reads fields up to `end`, or in a group up to its end mark. */
-function walkFields(cursor: Cursor, end: number, place: Place, visit: StringVisitor): void {
+function walkFields(cursor: Cursor, end: number, place: FieldPosition, visit: StringVisitor): void {
   if (place.depth > deepest) throw new Malformed();
   while (cursor.at < end) {
     const tag = readVarint(cursor, end);
@@ -130,7 +130,7 @@ function walkFields(cursor: Cursor, end: number, place: Place, visit: StringVisi
     if (number < 1 || number > 0x1fff_ffff) throw new Malformed();
     const field = place.plan.get(number);
     const path = field === undefined || place.path === "" ? (field?.name ?? "") : `${place.path}.${field.name}`;
-    const inside = (plan: Plan): Place => ({ plan, path, depth: place.depth + 1 });
+    const inside = (plan: Plan): FieldPosition => ({ plan, path, depth: place.depth + 1 });
     switch (tag % 8) {
       case 0:
         readVarint(cursor, end);

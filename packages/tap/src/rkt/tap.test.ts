@@ -32,7 +32,7 @@ const load = (name: string) => loadRecording(`${fixtures}${name}`);
 const when = (message: string, condition: () => unknown) => until(() => Boolean(condition()), { message });
 
 type What = NonNullable<TapItem["what"]>;
-type Told<C extends What["$case"]> = Extract<What, { $case: C }>["value"];
+type ItemValue<C extends What["$case"]> = Extract<What, { $case: C }>["value"];
 
 type Listening = {
   readonly skip?: readonly string[];
@@ -49,7 +49,7 @@ function listen(address: string, options: Listening = {}) {
   const emit = (item: TapItem) => void items.push(item);
   const running = tap.run({ address, signal: stop.signal, skipChannels: skip, settings, emit });
   const all = <C extends What["$case"]>(name: C) =>
-    items.flatMap(({ what }): Told<C>[] => (what?.$case === name ? [what.value as Told<C>] : []));
+    items.flatMap(({ what }): ItemValue<C>[] => (what?.$case === name ? [what.value as ItemValue<C>] : []));
   const observations = (channel: string) =>
     all("frame").flatMap((frame) => (frame.channel === channel ? (Observation.decode(frame.bytes).result ?? []) : []));
   return {

@@ -110,9 +110,9 @@ function projectCalls(database: Database, stamps: Stamps) {
   return { upsertProject, getProject, findProject, listProjects };
 }
 
-type Place = { readonly name: string; readonly path: string };
+type NameAndPath = { readonly name: string; readonly path: string };
 
-function byNameAndPath<T extends Place>(records: Iterable<T>, { name, path }: Place): T | undefined {
+function byNameAndPath<T extends NameAndPath>(records: Iterable<T>, { name, path }: NameAndPath): T | undefined {
   if (name === "" && path === "") return undefined;
   return [...records].find((each) => (name === "" || each.name === name) && (path === "" || each.path === path));
 }

@@ -1,11 +1,11 @@
 import { type ClientDuplexStream, status } from "@grpc/grpc-js";
 import {
+  type RunnerJobStreamRequest as FromRunner,
+  type RunnerJobStreamResponse as FromServer,
   Job_State,
   Runner,
   type RunnerConfigRequest,
   type RunnerConfigResponse,
-  type RunnerJobStreamRequest as Sent,
-  type RunnerJobStreamResponse as Told,
   VagrantService,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { until } from "@tapedeck/shared/testing/until";
@@ -46,10 +46,10 @@ async function shop() {
 
   function serve(runner_id: string = ids.runner) {
     const { path, requestSerialize, responseDeserialize } = runnerJobStream;
-    const stream = talk<Sent, Told>(
+    const stream = talk<FromRunner, FromServer>(
       raw.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, protocol("1,1")),
     );
-    const say = (event: NonNullable<Sent["event"]>) => stream.say({ event });
+    const say = (event: NonNullable<FromRunner["event"]>) => stream.say({ event });
     say({ $case: "request", value: { runner_id } });
     const cases = () => stream.reported.map(({ event }) => event?.$case);
     return { ...stream, say, cases };
@@ -205,7 +205,7 @@ describe("RunnerJobStream", () => {
     await using it = await shop();
     expect(await it.serve("nobody").end).toMatchObject({ code: status.NOT_FOUND });
     const { path, requestSerialize, responseDeserialize } = runnerJobStream;
-    const wrong = talk<Sent, Told>(
+    const wrong = talk<FromRunner, FromServer>(
       it.client.client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, protocol("1,1")),
     );
     wrong.say({ event: { $case: "ack", value: {} } });

@@ -5,9 +5,9 @@ import { type Clock, pace, type Speed } from "./pace.ts";
 const hour = 3_600_000;
 
 /** An event that was recorded so many milliseconds after the first, or a mark. */
-type Told = number | "caught_up" | "bookmark" | "complete" | "state";
+type SentMessage = number | "caught_up" | "bookmark" | "complete" | "state";
 
-function message(reported: Told): SubscriptionMessage {
+function message(reported: SentMessage): SubscriptionMessage {
   const rest = { position: "e-1", json: "", proto: new Uint8Array() };
   if (typeof reported !== "number") return { ...rest, type: reported };
   return { ...rest, type: "event", recordedAt: new Date(Date.parse("2026-01-31T12:00:00Z") + reported) };
@@ -35,7 +35,7 @@ function handClock() {
 
 /** When each was given. */
 async function given(
-  reported: readonly Told[],
+  reported: readonly SentMessage[],
   speed: Speed,
   { readerMs = [] }: { readerMs?: readonly number[] } = {},
 ) {

@@ -55,10 +55,10 @@ const action: fc.Arbitrary<Action> = fc.oneof(
 );
 
 type Do = (harness: Play, at: number) => void;
-type Look = { readonly isAll: boolean; readonly run: (harness: Play) => void };
+type PlayedObservation = { readonly isAll: boolean; readonly run: (harness: Play) => void };
 
 /** The same observations for any number of watchers: what each action gives depends on those before it alone. */
-function observationsOf(actions: readonly Action[], { comeBack = true } = {}): readonly Look[] {
+function observationsOf(actions: readonly Action[], { comeBack = true } = {}): readonly PlayedObservation[] {
   let at = 0;
   const observations = new Map<string, PodFields>();
   const known = new Map<string, PodFields>();

@@ -15,10 +15,13 @@ import { mask } from "./mask.ts";
 
 const folder = join(import.meta.dirname, "../../../../../packages/fakes/recordings/rkt");
 
-type Told = { readonly fact: Fact; readonly observedAt: Timestamp };
+type ObservedFact = { readonly fact: Fact; readonly observedAt: Timestamp };
 
 /** What a watcher emits for a recording's observations, polled as the tap polls; frames without their descriptions. */
-function watched(name: string): { readonly seen: readonly ObservationOutcome[]; readonly reported: readonly Told[] } {
+function watched(name: string): {
+  readonly seen: readonly ObservationOutcome[];
+  readonly reported: readonly ObservedFact[];
+} {
   const recording = loadRecording(join(folder, name));
   const watcher = new HostWatcher({ mask, settings: {} });
   const doubts = new PodDoubts();
@@ -73,7 +76,7 @@ const types: Readonly<Record<string, string>> = {
 };
 
 /** The fact in the form of rkt's own events, with the additional fields of the recording's expectations. */
-function asRktEvent({ fact, observedAt }: Told): Record<string, unknown> | undefined {
+function asRktEvent({ fact, observedAt }: ObservedFact): Record<string, unknown> | undefined {
   const type = types[fact.kind];
   if (type === undefined) return undefined;
   const at = fact.occurredAt ?? observedAt;
@@ -137,7 +140,7 @@ type TimedFact = {
   readonly observedAt?: number;
 };
 
-function timedFact({ fact, observedAt }: Told): TimedFact {
+function timedFact({ fact, observedAt }: ObservedFact): TimedFact {
   const { summary, inferred, notBefore, occurredAt } = fact;
   return {
     summary,

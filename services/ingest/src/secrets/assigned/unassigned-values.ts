@@ -4,10 +4,10 @@ import { looksRandom } from "./plausible.ts";
 import type { Name } from "./values.ts";
 import { bareValue, quotedValue, skipBlanks, startsLine } from "./values.ts";
 
-type Place = { readonly afterName: number; readonly isQuoted: boolean };
+type ValuePosition = { readonly afterName: number; readonly isQuoted: boolean };
 
 /** Finds values that no sign assigns: flags, elements, pairs, tables, words between name and value. */
-export function unassignedValue(text: string, name: Name, { afterName, isQuoted }: Place): Span | undefined {
+export function unassignedValue(text: string, name: Name, { afterName, isQuoted }: ValuePosition): Span | undefined {
   const paired =
     /[:="'\\]/.test(text.charAt(name.start - 1)) || text.charAt(name.start - 2) === ":"
       ? pairedValue(text, name, afterName)

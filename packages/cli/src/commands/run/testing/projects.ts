@@ -31,18 +31,18 @@ export function projects() {
   };
 }
 
-export type Told = {
+export type ReportedLine = {
   readonly args?: string[];
   readonly port?: number;
   readonly tty?: boolean;
   readonly signal?: string;
 };
 
-export const reported = (text: string): Told[] =>
+export const reported = (text: string): ReportedLine[] =>
   text
     .split("\n")
     .filter((line) => line.startsWith("{"))
-    .map((line) => JSON.parse(line) as Told);
+    .map((line) => JSON.parse(line) as ReportedLine);
 
 export const framesOf = (items: readonly Item[], channel: string) =>
   items.flatMap(({ what }) => (what?.$case === "frame" && what.value.channel === channel ? [what.value.bytes] : []));

@@ -45,18 +45,18 @@ export function vagrantProjects() {
 
 type Project = ReturnType<typeof vagrantProjects>;
 
-export type Told = {
+export type ReportedLine = {
   readonly args?: readonly string[];
   readonly tty?: boolean;
   readonly signal?: string;
   readonly level?: string;
 };
 
-export const reported = (text: string): Told[] =>
+export const reported = (text: string): ReportedLine[] =>
   text
     .trim()
     .split("\n")
-    .map((line) => JSON.parse(line) as Told);
+    .map((line) => JSON.parse(line) as ReportedLine);
 
 /** All that was seen of the jobs, in the order of queueing: their last states, and the most that one opening of a stream gave of their output. */
 function jobsIn(items: readonly Item[]) {

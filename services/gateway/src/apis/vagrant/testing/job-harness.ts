@@ -12,14 +12,14 @@ import { type Fields, shop, vagrantHarness } from "./vagrant-harness.ts";
 export type JobHarness = Awaited<ReturnType<typeof jobHarness>>;
 
 /** A job's event in the log. */
-type Place = { readonly seq: number; readonly session: string; readonly job: string };
+type JobEvent = { readonly seq: number; readonly session: string; readonly job: string };
 type Version = { readonly seq: number; readonly session: string; readonly job: string; readonly bytes: Uint8Array };
 
 /** The harness with a query that knows all recorded jobs, as it would know them from the log. */
 export async function jobHarness() {
   const harness = await vagrantHarness();
   const versions: Version[] = [];
-  const places: Place[] = [];
+  const places: JobEvent[] = [];
   let end = 0;
   let areSpansKnown = true;
 

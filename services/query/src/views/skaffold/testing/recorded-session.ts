@@ -20,14 +20,14 @@ export type RecordedSession = {
 export type Api = "v1" | "v2";
 
 /** Counts of the events that had been received by then. */
-type Seen = Readonly<Record<Api, number>>;
+type EventCounts = Readonly<Record<Api, number>>;
 
 export type RecordedCall = {
   readonly at: number;
   readonly requested: Event;
   readonly answered: Event;
-  readonly before: Seen;
-  readonly after: Seen;
+  readonly before: EventCounts;
+  readonly after: EventCounts;
 };
 
 /** What GetState said in a quiet moment, in the form of `toGatewayJson`. */
@@ -180,7 +180,7 @@ function requestOf(name: string, body: string | null): Buffer {
 }
 
 /** The readers of HTTP and gRPC were not equally fast. */
-function seen(counts: Readonly<Record<string, number>>): Seen {
+function seen(counts: Readonly<Record<string, number>>): EventCounts {
   const most = (api: Api) => Math.max(counts[`${api}-events`] ?? 0, counts[`grpc-${api}-events`] ?? 0);
   return { v1: most("v1"), v2: most("v2") };
 }

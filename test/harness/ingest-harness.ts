@@ -14,7 +14,7 @@ import { type ServiceProcess, startServiceProcess } from "../faults/service-proc
 const fixtures = recordings.skaffold;
 
 /** One fake Skaffold with its own log; ingest processes come and go. */
-export type IngestBench = AsyncDisposable & {
+export type IngestHarness = AsyncDisposable & {
   readonly nats: TestNats;
   readonly recording: RecordedUpstream;
   readonly fake: FakeSkaffold;
@@ -33,10 +33,10 @@ export type IngestOptions = {
   readonly spillMemoryBytes?: number;
 };
 
-export async function ingestBench(
+export async function ingestHarness(
   folder: string,
   fakeOptions: Partial<FakeSkaffoldOptions> = {},
-): Promise<IngestBench> {
+): Promise<IngestHarness> {
   await using cleanup = new AsyncDisposableStack();
   const recording = loadRecording(join(fixtures, folder));
   const fake = cleanup.use(await startFakeSkaffold({ recording, ...fakeOptions }));

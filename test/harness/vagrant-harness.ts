@@ -15,7 +15,7 @@ import { openTestLog, spillFolder } from "../faults/processes.ts";
 import { sourceEvents } from "../faults/recorded-events.ts";
 import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
 import { type VagrantClient, vagrantClient } from "../vagrant/client.ts";
-import { metric } from "./ingest-bench.ts";
+import { metric } from "./ingest-harness.ts";
 
 /** A fake Vagrant server that is recorded as this developer's. */
 export type VagrantHost = {
@@ -26,7 +26,7 @@ export type VagrantHost = {
 };
 
 /** Fake servers, recorded by all of Tapedeck as it runs on one machine: three processes that may be killed. */
-export type VagrantBench = AsyncDisposable & {
+export type VagrantHarness = AsyncDisposable & {
   readonly nats: TestNats;
   readonly log: LogReader;
   readonly ingest: ServiceProcess;
@@ -39,15 +39,15 @@ export type VagrantBench = AsyncDisposable & {
   readonly recorded: () => Promise<void>;
 };
 
-export type BenchOptions = {
+export type VagrantHarnessOptions = {
   /** The taps run beside ingest and push to it, as with `tapedeck run`: they outlive it. */
   readonly tapsBeside?: boolean;
 };
 
-export async function vagrantBench(
+export async function vagrantHarness(
   names: readonly string[],
-  { tapsBeside = false }: BenchOptions = {},
-): Promise<VagrantBench> {
+  { tapsBeside = false }: VagrantHarnessOptions = {},
+): Promise<VagrantHarness> {
   await using cleanup = new AsyncDisposableStack();
   const nats = cleanup.use(await startTestNats({ syncAlways: true }));
   const database = cleanup.use(await freshDatabase(migrated));

@@ -11,8 +11,8 @@ import { until } from "@tapedeck/shared/testing/until";
 import { openTestLog, spillFolder } from "../faults/processes.ts";
 import { sourceEvents } from "../faults/recorded-events.ts";
 import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
-import { metric } from "./ingest-bench.ts";
-import { Observations } from "./rkt-looks.ts";
+import { metric } from "./ingest-harness.ts";
+import { Observations } from "./rkt-observations.ts";
 
 export const kinds = ["pods", "images"] as const;
 
@@ -103,7 +103,7 @@ export async function startHost(name: string, recording: RecordedUpstream, optio
 }
 
 /** A separate log; hosts and ingest processes come and go. */
-export type RktBench = AsyncDisposable & {
+export type RktHarness = AsyncDisposable & {
   readonly nats: TestNats;
   readonly log: LogReader;
   /** Starts an ingest on these hosts. `settings` of the hosts as in tapedeck.yaml. */
@@ -113,7 +113,7 @@ export type RktBench = AsyncDisposable & {
 
 export type HostSettings = (host: Host) => Readonly<Record<string, string>>;
 
-export async function rktBench(): Promise<RktBench> {
+export async function rktHarness(): Promise<RktHarness> {
   await using cleanup = new AsyncDisposableStack();
   const nats = cleanup.use(await startTestNats({ syncAlways: true }));
   const log = cleanup.use(await openTestLog(nats.url));
