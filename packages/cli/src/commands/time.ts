@@ -27,7 +27,7 @@ export function parseTime(text: string, now = new Date()): Date | undefined {
   return date;
 }
 
-/** The same for what may also be a place in the log: a position, or `start`. As the API takes it. */
+/** The same for what may also be a place in the log: a position, or `start`. Gives it as the API takes it. */
 export function positionOrTime(text: string, now = new Date()): string | undefined {
   const type = parseWhen(text)?.type;
   return type === "position" || type === "start" ? text : parseTime(text, now)?.toISOString();

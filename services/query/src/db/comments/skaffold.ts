@@ -23,7 +23,7 @@ export const skaffoldComments: Readonly<Record<string, RelationComment>> = {
     },
   },
   skaffold_resources: {
-    about: "One row for each Kubernetes resource that the status check of a session looks at.",
+    about: "One row for each Kubernetes resource that the status check of a session examines.",
     columns: {
       ...ofSession,
       resource: "Name of the resource, with its kind.",

@@ -23,8 +23,8 @@ export type JobStreamOptions = {
  * sessions, is sent once. Messages of an unknown kind pass through.
  *
  * "Now" is a position of the log, at or after the call: what is recorded up to it is `buffered`. The log is read at the
- * reader's pace. Of the past that is the job's own events, wherever they are (see jobSpans), and of what follows the
- * events of all the source's jobs until this one is over.
+ * reader's pace. It reads the job's own events of the past, wherever they are (see jobSpans), and then the events of
+ * all the source's jobs until this one is over.
  *
  * A finished job's output can continue: live output is cut when a job completes, and the rest is recorded afterwards. The
  * output is over when the record has the server's `complete` for the second reading of the output (mirror.received), when

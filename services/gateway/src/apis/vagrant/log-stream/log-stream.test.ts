@@ -208,7 +208,7 @@ describe("live text", () => {
     ]);
   });
 
-  it("is of a target that was looked at only after its job had begun to print", async () => {
+  it("is of a target that was polled only after its job had begun to print", async () => {
     const stream = await open("project", "P1");
     await on.add(...prints("J1", about("target", "T1"), ["early"]));
     await until(() => on.asked.some(({ collection }) => collection === "vagrant.targets"), { message: "the question" });
