@@ -3,8 +3,9 @@ import { parseSync } from "vite";
 export type SourceText = {
   /** `title`: of a test or of a row of its cases. `name`: of a type or a class. */
   readonly kind: "comment" | "title" | "name";
-  readonly line: number;
   readonly text: string;
+  /** Where it begins in the file. */
+  readonly start: number;
 };
 
 /** Any node of a syntax tree: its own fields are read as they are found. */
@@ -21,7 +22,7 @@ const declarations = new Set([
 export function textsOf(path: string, source: string): readonly SourceText[] {
   if (path.endsWith(".proto")) return joined(protoComments(source), source);
   const { program, comments } = parseSync(path, source);
-  const texts: (Omit<SourceText, "line"> & { readonly start: number })[] = [];
+  const texts: SourceText[] = [];
   const add = (kind: SourceText["kind"], node: Node | undefined) => {
     const text = kind === "name" ? node?.name : literal(node);
     if (typeof text === "string") texts.push({ kind, text, start: node?.start ?? 0 });
@@ -32,10 +33,7 @@ export function textsOf(path: string, source: string): readonly SourceText[] {
     add("title", argument(node));
     for (const row of rowsOf(node.callee as Node)) add("title", row);
   });
-  return [
-    ...joined(comments, source),
-    ...texts.map(({ start, ...text }) => ({ ...text, line: lineAt(source, start) })),
-  ];
+  return [...joined(comments, source), ...texts];
 }
 
 type Comment = { readonly start: number; readonly end: number; readonly value: string };
@@ -51,7 +49,7 @@ function joined(comments: readonly Comment[], source: string): SourceText[] {
     const last = texts.at(-1);
     if (last !== undefined && /^\s*$/.test(source.slice(last.end, start)) && source.startsWith("//", start)) {
       texts[texts.length - 1] = { ...last, end, text: `${last.text} ${text}` };
-    } else texts.push({ kind: "comment", line: lineAt(source, start), text, end });
+    } else texts.push({ kind: "comment", text, start, end });
   }
   return texts.map(({ end: _, ...text }) => text);
 }
@@ -97,8 +95,4 @@ function literal(node: Node | undefined): unknown {
   if (node?.type !== "TemplateLiteral") return undefined;
   const quasis = node.quasis as readonly { readonly value: { readonly raw: string } }[];
   return quasis.map(({ value }) => value.raw).join("…");
-}
-
-function lineAt(source: string, offset: number): number {
-  return source.slice(0, offset).split("\n").length;
 }
