@@ -937,7 +937,7 @@ export interface LoopTimes {
    */
   sync_ms: number | null;
   /**
-   * sync_ms / duration_ms, 0 to 1; null where duration_ms is null or 0. The seven *_share add up to 1. Of several loops, divide the sums instead.
+   * sync_ms / duration_ms, 0 to 1; null where duration_ms is null or 0. The seven *_share add up to 1. For several loops, divide the sums instead.
    */
   sync_share: number | null;
   /**

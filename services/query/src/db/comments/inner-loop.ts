@@ -11,7 +11,7 @@ const phases = {
 };
 const shares = {
   sync_share:
-    "sync_ms / duration_ms, 0 to 1; null where duration_ms is null or 0. The seven *_share add up to 1. Of several loops, divide the sums instead.",
+    "sync_ms / duration_ms, 0 to 1; null where duration_ms is null or 0. The seven *_share add up to 1. For several loops, divide the sums instead.",
   build_share: "build_ms / duration_ms, 0 to 1: how much of its wait the loop waited for builds.",
   test_share: "test_ms / duration_ms, 0 to 1.",
   render_share: "render_ms / duration_ms, 0 to 1.",

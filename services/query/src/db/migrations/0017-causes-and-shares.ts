@@ -66,7 +66,7 @@ const statements = [
     from operations o left join sessions s using (session) left join loop_labels c using (session, runner, loop)
     where o.outcome = 'failed' and not o.injected and o.kind not in ('loop', 'job', 'pod')
       and (o.upstream <> 'skaffold' or (${isCause}))`,
-  // As the statistics, 0 instead of null on a day of which no loop's end is known.
+  // The same as in the statistics: 0 instead of null on a day of which no loop's end is known.
   `create or replace view waiting_by_developer as
     select workspace, developer, project, (started_at at time zone 'UTC')::date as day,
       count(*) as loops,
