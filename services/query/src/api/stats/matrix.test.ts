@@ -118,7 +118,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
 };
 
-/** All kinds. The arithmetic is not that of the API. */
+/** The columns that all kinds have. The arithmetic is not that of the API. */
 function columnsOf({ at, columns }: Kind, zone: string): Readonly<Record<string, string>> {
   const there = `(${at} at time zone '${zone}')`;
   const ahead = `extract(epoch from ${there} - (${at} at time zone 'UTC'))`;

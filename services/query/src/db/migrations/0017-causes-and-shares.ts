@@ -18,8 +18,8 @@ const shares = phases.map((phase) => `l.${phase}_ms::float8 / nullif(l.duration_
 const isFailedStep = "outcome = 'failed' and not injected and kind not in ('loop', 'job', 'pod')";
 
 /**
- * A failed step `o` of Skaffold that is a cause by itself. In a loop it is the first to fail. Outside of loops nothing tells
- * where a round ends. There, when a build fails, Skaffold ends those that run, and begins and fails those that wait within
+ * A failed step `o` of Skaffold that is a cause by itself. In a loop it is the first to fail. Outside of loops nothing
+ * shows where a round ends. There, when a build fails, Skaffold ends those that run, and begins and fails those that wait within
  * milliseconds, so a step that ran when another one failed, or began less than half a second later, failed in the same
  * round. Skaffold begins the next round once nothing has changed for a second.
  */
