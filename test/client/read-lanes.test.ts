@@ -50,7 +50,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-it("what fails and is quiet is found behind a thousand newer loops, with its error and its ports", async () => {
+it("a loop that fails and is quiet is found behind a thousand newer loops, with its error and its ports", async () => {
   using client = connect({ url: `http://${seeded.stack.http}` });
   const { now } = await readLanes(client, {}, new AbortController().signal);
   const rows = ["quiet", "once", "busy"].map((developer) => now.get(name(developer)) ?? expect.fail(developer));

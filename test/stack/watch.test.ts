@@ -27,7 +27,7 @@ async function recordedAlice() {
   return { cwd, fake, stack, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
-it("`tapedeck watch` tells of loops as they run, fail and are good again, and ends with Ctrl-C", async () => {
+it("`tapedeck watch` prints loops as they run, fail and are good again, and ends with Ctrl-C", async () => {
   await using on = await recordedAlice();
   const { cwd, fake, stack } = on;
   const env = { TAPEDECK_URL: `http://${stack.http}` };

@@ -9,7 +9,7 @@ import { startCli } from "../testing/cli.ts";
 import { recordingFolder } from "../testing/skaffold-program.ts";
 import { startUp } from "../testing/up.ts";
 
-it("what is done on the server's own machine is in its audit log, with who did it", async () => {
+it("an action on the server's own machine is in its audit log, with who did it", async () => {
   await using cleanup = new AsyncDisposableStack();
   const cwd = mkdtempSync(join(tmpdir(), "tapedeck-audit-"));
   cleanup.defer(() => rmSync(cwd, { recursive: true, force: true }));

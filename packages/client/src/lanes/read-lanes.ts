@@ -5,7 +5,7 @@ import { isOver, keptLoops, type Now, nowOf } from "./now.ts";
 
 /** About so many of each are read at the beginning. */
 const most = { sources: 1_000, loops: 2_000, steps: 2_000, apps: 1_000, ports: 2_000 } as const;
-/** The most and the least of a source. The newest tell whether it fails, however many sources there are. */
+/** The most and the least of a source. The newest show whether it fails, however many sources there are. */
 const perSource = { loops: { most: keptLoops, least: 4 }, steps: { most: 100, least: 8 } } as const;
 const loopKinds = ["loop", "command"] as const;
 const stepKinds = ["build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const;

@@ -9,8 +9,8 @@ export type Wait = { readonly step: Step; readonly from: number; readonly to: nu
 type Period = { readonly from: number; readonly to: number };
 
 /**
- * What a loop waited for between `from` and `to`, by the rules of the SQL views: each moment belongs to one step at most.
- * A check comes before the deploy around it. Of builds that run at the same time it is the one on the critical path.
+ * What a loop waited for between `from` and `to`, by the rules of the SQL views: each moment belongs to one step at
+ * most. A check comes before the deploy around it. If builds run at the same time, it is the one on the critical path.
  * Steps without an end run until `now`; cached builds took no time.
  */
 export function waitsOf(steps: readonly Step[], { from, to, now }: Period & { readonly now: number }): readonly Wait[] {
