@@ -66,7 +66,7 @@ const reaches = (metric: string, labels: readonly string[], isMet: (value: numbe
     message: `${metric} ${labels.join()}`,
   });
 
-describe("metrics show the number", () => {
+describe("metrics show the state", () => {
   it("of frames that can't be read", async () => {
     const labels = ['source="default/alice/newer/skaffold"', 'channel="v1"', 'what="unreadable"'];
     await reaches("tapedeck_ingest_frames_total", labels, (value) => value === 1);

@@ -45,7 +45,7 @@ const waited = "select waits from tapedeck.loop_times where source = $1 order by
 type WaitedRow = { readonly waits: readonly Wait[] };
 type Wait = Readonly<Record<"phase" | "subject", string>> & Readonly<Record<"from_ms" | "to_ms", number>>;
 
-/** As the labels have them. */
+/** Gives them in the form of the labels. */
 function waitsOf({ waits }: WaitedRow): readonly string[] {
   return waits.map(({ phase, subject, from_ms, to_ms }, index) => {
     // An image is named with its tag.

@@ -32,7 +32,7 @@ export type LabelledRecording = {
   /** By name; absent: nothing was built. */
   readonly artifacts?: Readonly<Record<string, LabelledArtifact>>;
   /**
-   * Of each loop: what it waited for at each moment, with the whole millisecond of its end. Each wait begins where the one
+   * What each loop waited for at each moment, with the whole millisecond of its end. Each wait begins where the one
    * before ends. Absent: not labelled.
    */
   readonly waits?: readonly (readonly string[])[];

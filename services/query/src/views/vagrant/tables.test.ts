@@ -155,7 +155,7 @@ describe("a command's life, in one batch and event by event", () => {
   });
 });
 
-describe("what a command is about, in one batch and event by event", () => {
+describe("the subject of a command, in one batch and event by event", () => {
   const life = (server: VagrantSession) => {
     server.began();
     server.reported("target", "T", {
