@@ -2,9 +2,9 @@ import type { Rpc } from "@tapedeck/fakes/rkt/calls";
 import {
   type InventoryKind,
   pollRows,
+  type RecordedRow,
   type RecordedUnary,
   type RecordedUpstream,
-  type Row,
 } from "@tapedeck/fakes/rkt/recording";
 import { type FakeRkt, type FakeRktOptions, startFakeRkt } from "@tapedeck/fakes/rkt/server";
 import { until } from "@tapedeck/shared/testing/until";
@@ -39,7 +39,7 @@ export async function startRktHost(
   options: Partial<FakeRktOptions> = {},
 ): Promise<RktHost> {
   const polls = { pods: pollRows(recording, "pods"), images: pollRows(recording, "images") };
-  const beyond = kinds.flatMap((kind): Row[] => {
+  const beyond = kinds.flatMap((kind): RecordedRow[] => {
     const last = polls[kind].at(-1);
     return last === undefined ? [] : [{ ...last, n: Number.MAX_SAFE_INTEGER }];
   });

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { loadRecording, type RecordedUnary, type Row } from "@tapedeck/fakes/rkt/recording";
+import { loadRecording, type RecordedRow, type RecordedUnary } from "@tapedeck/fakes/rkt/recording";
 import { GetInfoRequest } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { describe, expect, it } from "vitest";
 import { startStack } from "../stack/stack.ts";
@@ -33,7 +33,7 @@ describe("15-listening, one host for each way to start it", () => {
 
   it("gives each host's own description and no events", async () => {
     await using cleanup = new AsyncDisposableStack();
-    const only = (row: Row) => startRktHost({ ...recording, rows: [row] });
+    const only = (row: RecordedRow) => startRktHost({ ...recording, rows: [row] });
     const hosts = await Promise.all(infos.map(async (row) => cleanup.use(await only(row))));
     const rkt = hosts.map(({ fake }, index) => ({ address: fake.address, developer: `h${index}`, interval: "10ms" }));
     const stack = cleanup.use(await startStack({ rkt }));

@@ -1,4 +1,4 @@
-import type { RecordedUpstream, Row } from "@tapedeck/fakes/rkt/recording";
+import type { RecordedRow, RecordedUpstream } from "@tapedeck/fakes/rkt/recording";
 import { ListPodsResponse, type Event as RktEvent } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { Client } from "pg";
 import { expect } from "vitest";
@@ -52,7 +52,7 @@ export async function ask(database: string, sql: string): Promise<readonly objec
 }
 
 /** By pod, ns since 1970. */
-function startsIn(rows: readonly Row[]): ReadonlyMap<string, bigint> {
+function startsIn(rows: readonly RecordedRow[]): ReadonlyMap<string, bigint> {
   const lists = rows.flatMap((row) =>
     row.kind === "unary" && row.rpc === "ListPods" && row.response !== undefined ? [row.response] : [],
   );

@@ -6,7 +6,7 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { justBefore, type Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition, parsePosition } from "@tapedeck/shared/log/position";
 import { type Logger, silentLogger } from "@tapedeck/shared/service/logger";
-import type { Api } from "@tapedeck/shared/skaffold/methods";
+import type { ApiVersion } from "@tapedeck/shared/skaffold/methods";
 import { sourceName } from "@tapedeck/shared/source";
 import { type LossyProxy, lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { until } from "@tapedeck/shared/testing/until";
@@ -79,7 +79,7 @@ type Show = {
   readonly fake: FakeSkaffold;
   readonly wire: LossyProxy;
 };
-type Cast = { readonly name: string; readonly lie?: (api: Api, state: Buffer) => Buffer };
+type Cast = { readonly name: string; readonly lie?: (api: ApiVersion, state: Buffer) => Buffer };
 
 /** An answer from a quiet moment is compared a second later. After this time no comparison follows. */
 const comparedWithinMs = 5_000;
@@ -137,7 +137,8 @@ async function theatre(cast: readonly Cast[]) {
 
 /** The counts of messages at moments when a loop had ended and both answers of GetState were recorded undisturbed. */
 function rests({ states, messages }: RecordedUpstream): Rest[] {
-  const quiet = (api: Api) => states.filter((state) => state.api === api && state.seenBefore === state.seenAfter);
+  const quiet = (api: ApiVersion) =>
+    states.filter((state) => state.api === api && state.seenBefore === state.seenAfter);
   const v2 = new Map(quiet("v2").map(({ file, seenBefore }) => [momentName(file), seenBefore]));
   let after = 0;
   return quiet("v1").flatMap(({ file, seenBefore }) => {
@@ -159,7 +160,7 @@ function isLoopEnd(bytes: Buffer): boolean {
   return event?.$case === "devLoopEvent" && event.value.status !== "In Progress";
 }
 
-function sayTestsFailed(api: Api, state: Buffer): Buffer {
+function sayTestsFailed(api: ApiVersion, state: Buffer): Buffer {
   if (api !== "v1") return state;
   const decoded = State.decode(state);
   if (decoded.testState === undefined) return state;

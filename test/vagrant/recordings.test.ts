@@ -1,5 +1,10 @@
 import { join } from "node:path";
-import { loadRecording, type RecordedUnary, type RecordedUpstream, type Row } from "@tapedeck/fakes/vagrant/recording";
+import {
+  loadRecording,
+  type RecordedRow,
+  type RecordedUnary,
+  type RecordedUpstream,
+} from "@tapedeck/fakes/vagrant/recording";
 import { GetJobStreamRequest } from "@tapedeck/proto/vagrant/vagrant";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import { until } from "@tapedeck/shared/testing/until";
@@ -148,7 +153,7 @@ function expectAnswer(answer: VagrantAnswer, { n, rpc, response, error }: Record
 }
 
 /** The last row of a message that was sent to two listeners, whose order differs each time. */
-function together({ rows }: RecordedUpstream, row: Row): number {
+function together({ rows }: RecordedUpstream, row: RecordedRow): number {
   const next = rows.find(({ n }) => n === row.n + 1);
   const isMessage = row.kind === "stream-message" && next?.kind === "stream-message";
   return isMessage && next.stream !== row.stream && next.message.equals(row.message) ? next.n : row.n;

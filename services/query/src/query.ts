@@ -14,9 +14,9 @@ import { queryMetrics } from "./metrics.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 import { DriftWatch } from "./projecting/drift-watch.ts";
 import { keepProjecting } from "./projecting/keep-projecting.ts";
-import { Progress } from "./projecting/progress.ts";
+import { ProjectedPosition } from "./projecting/progress.ts";
 import { rebuild } from "./projecting/rebuild.ts";
-import { Readiness } from "./readiness.ts";
+import { QueryReadiness } from "./readiness.ts";
 import { folds } from "./views/folds.ts";
 import { views } from "./views/views.ts";
 
@@ -37,14 +37,14 @@ const startMs = 5_000;
 export async function startQuery(config: QueryConfig, logger: Logger): Promise<Query> {
   await using stack = new AsyncDisposableStack();
   const stop = new AbortController();
-  const progress = new Progress();
+  const progress = new ProjectedPosition();
   const writes = stack.use(openDatabase({ url: config.databaseUrl, connections: 2 }));
   const reads = stack.use(openDatabase({ url: config.databaseUrl, statementTimeoutMs: config.patienceMs }));
   const metrics = queryMetrics(
     () => progress.position,
     async () => (await readiness.openLog?.reader.bounds().catch(() => undefined))?.lastOffset,
   );
-  const readiness = new Readiness(reads, metrics);
+  const readiness = new QueryReadiness(reads, metrics);
   const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds };
   const { registry } = metrics;
   const say = (message: string) => logger.warn(message);
@@ -121,7 +121,7 @@ function apiOptions(
 }
 
 /** Rejects when projecting does. Nobody has to listen to it. */
-function failureOf(projecting: Promise<void>, readiness: Readiness): Promise<never> {
+function failureOf(projecting: Promise<void>, readiness: QueryReadiness): Promise<never> {
   const failed = new Promise<never>((_resolve, reject) => {
     projecting.catch((error: unknown) => {
       readiness.fails(error instanceof Error ? error.message : String(error));

@@ -8,7 +8,7 @@ import type { Projected } from "./projecting/project.ts";
 import type { CollectionDeps } from "./views/states/collection.ts";
 
 /** The parts that query can use at the moment: its tables, its log, and why it does not project. */
-export class Readiness implements ProjectionObserver, CollectionDeps {
+export class QueryReadiness implements ProjectionObserver, CollectionDeps {
   readonly #reads: Database;
   readonly #metrics: Pick<QueryMetrics, "applied" | "failed">;
   readonly #decided = Promise.withResolvers<void>();

@@ -6,7 +6,7 @@ import { isCertificateFault, UntrustedCertificate, urlTrustAdvice } from "../unt
 export type Parameters = Readonly<Record<string, string | number | readonly string[] | undefined>>;
 
 /** Tapedeck's HTTP API, as much of it as the commands ask. */
-export type Api = {
+export type ApiClient = {
   readonly base: string;
   readonly token: string | undefined;
   /** @throws CommandError with the gateway's message, or if it does not answer */
@@ -23,7 +23,7 @@ export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: 
 type ErrorBody = { readonly error?: { readonly message?: string; readonly choices?: readonly string[] } };
 
 /** Reaches the Tapedeck that is named, or chosen (`chosenTapedeck`), with its token, and trusts its certificates. */
-export function apiAt(url?: string): Api {
+export function apiAt(url?: string): ApiClient {
   const { base, headers, token } = httpBase(url);
   const answerTo = (path: string, init: RequestInit): Promise<Response> =>
     fetch(`${base}${path}`, { ...init, headers: { ...headers, ...init.headers } }).catch((error: unknown) => {

@@ -1,7 +1,7 @@
-import type { Api, Page } from "./api.ts";
+import type { ApiClient, Page } from "./api.ts";
 
 /** Where there is nothing to show or to wait for, the name of a source may be mistyped. */
-export async function reportUnrecorded(api: Api, sources: readonly string[] = []): Promise<void> {
+export async function reportUnrecorded(api: ApiClient, sources: readonly string[] = []): Promise<void> {
   for (const source of sources) {
     const { items } = await api.get<Page<object>>("/api/v1/events", { source, limit: 1 });
     if (items.length === 0) process.stderr.write(`nothing has been recorded of ${source}\n`);

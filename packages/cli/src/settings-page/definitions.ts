@@ -13,22 +13,25 @@ const readers = {
   "tapedeck up": ownSettings,
 } satisfies Readonly<Record<string, (read: SettingsReader) => unknown>>;
 
-export type Reader = keyof typeof readers;
+export type SettingsProgram = keyof typeof readers;
 
-export type ReadSetting = SettingDefinition & { readonly description: string; readonly readBy: readonly Reader[] };
+export type ReadSetting = SettingDefinition & {
+  readonly description: string;
+  readonly readBy: readonly SettingsProgram[];
+};
 
 /**
  * Every setting of tapedeck.yaml once, with its readers.
  * @throws Error for settings without a description, or with two different definitions
  */
 export function allSettings(): readonly ReadSetting[] {
-  const reads = (Object.keys(readers) as Reader[]).flatMap((reader) => definitionsOf(readers[reader], reader));
+  const reads = (Object.keys(readers) as SettingsProgram[]).flatMap((reader) => definitionsOf(readers[reader], reader));
   return mergedSettings(reads);
 }
 
-type Read = SettingDefinition & { readonly reader: Reader };
+type Read = SettingDefinition & { readonly reader: SettingsProgram };
 
-function definitionsOf(settings: (read: SettingsReader) => unknown, reader: Reader): readonly Read[] {
+function definitionsOf(settings: (read: SettingsReader) => unknown, reader: SettingsProgram): readonly Read[] {
   const read = settingsReader({ env: {} });
   settings(read);
   return read.definitions().map((definition) => ({ ...definition, reader }));

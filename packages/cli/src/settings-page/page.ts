@@ -2,7 +2,7 @@ import { mostValues } from "@tapedeck/shared/filter/filter";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { envName } from "@tapedeck/shared/service/settings";
 import { upFlagsTable, variablesTable } from "./commands.ts";
-import { allSettings, type Reader, type ReadSetting } from "./definitions.ts";
+import { allSettings, type ReadSetting, type SettingsProgram } from "./definitions.ts";
 import { nestedTables } from "./nested.ts";
 import { code, table } from "./table.ts";
 import { defaultText, formText } from "./values.ts";
@@ -58,7 +58,7 @@ const howToWrite = `A **duration** is a number with a unit: \`500ms\`, \`30s\`, 
 of 0 is any free port. A **list of texts** is a YAML list; in the environment its items are separated by commas. \`sources\`,
 \`endpoints\`, \`oidc.grants\` and \`shards\` are JSON in the environment.`;
 
-const sections: readonly (readonly [title: string, isHere: (readBy: readonly Reader[]) => boolean])[] = [
+const sections: readonly (readonly [title: string, isHere: (readBy: readonly SettingsProgram[]) => boolean])[] = [
   ["Several services", (readBy) => readBy.length > 1],
   ["Gateway", (readBy) => isOnly(readBy, "gateway")],
   ["Query", (readBy) => isOnly(readBy, "query")],
@@ -66,7 +66,7 @@ const sections: readonly (readonly [title: string, isHere: (readBy: readonly Rea
   ["Bundled NATS and Postgres", (readBy) => isOnly(readBy, "tapedeck up")],
 ];
 
-function isOnly(readBy: readonly Reader[], reader: Reader): boolean {
+function isOnly(readBy: readonly SettingsProgram[], reader: SettingsProgram): boolean {
   return readBy.length === 1 && readBy[0] === reader;
 }
 

@@ -21,7 +21,7 @@ import { join } from "node:path";
 import { asNow, breakingAt, movedBy, writeEventLog } from "@tapedeck/fakes/skaffold/event-log";
 import { loadRecording, type RecordedMessage } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
-import type { Channel } from "@tapedeck/shared/skaffold/methods";
+import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { until } from "@tapedeck/shared/testing/until";
 import { loopStartOf } from "@tapedeck/tap/skaffold/v1-frame";
 
@@ -37,8 +37,8 @@ const recording = env.STAND_IN_NOW ? asNow(recorded) : recorded;
 const folder = env.STAND_IN_LOOPS;
 /** How much later than recorded a message is said. */
 let lateMs = 0;
-const played: Record<Channel, Buffer[]> = { v1: [], v2: [], logs: [] };
-const saying = (channel: Channel, message: RecordedMessage) => {
+const played: Record<SkaffoldChannel, Buffer[]> = { v1: [], v2: [], logs: [] };
+const saying = (channel: SkaffoldChannel, message: RecordedMessage) => {
   const { bytes } = movedBy(channel, message, lateMs);
   played[channel].push(bytes);
   return bytes;

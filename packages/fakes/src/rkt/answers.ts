@@ -4,30 +4,34 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import type { Gates } from "./calls.ts";
 import type { Playback } from "./playback.ts";
 import { inspectAnswer, listAnswer, shapes } from "./polls.ts";
-import type { Answer, InventoryKind, RecordedStatus, RecordedUpstream, UnaryRpc } from "./recording.ts";
+import type { InventoryKind, RecordedAnswer, RecordedStatus, RecordedUpstream, UnaryRpc } from "./recording.ts";
 
-export type Caller = {
+export type RktCaller = {
   readonly peer: string;
   /** The client has given up or is gone. */
   readonly left: AbortSignal;
 };
 
-export type Host = {
+export type AnsweringHost = {
   /** The server's answer; undefined: none, ever; "reset": the connection ends instead. */
-  readonly answer: (rpc: UnaryRpc, request: Buffer, caller: Caller) => Promise<Answer | "reset" | undefined>;
+  readonly answer: (rpc: UnaryRpc, request: Buffer, caller: RktCaller) => Promise<RecordedAnswer | "reset" | undefined>;
   readonly setEmpty: (isEmpty: boolean) => void;
   readonly setDir: (dir: string) => void;
 };
 
 const none = Buffer.alloc(0);
 
-export function hostAnswers(recording: RecordedUpstream, playback: Playback, { pass }: Pick<Gates, "pass">): Host {
+export function hostAnswers(
+  recording: RecordedUpstream,
+  playback: Playback,
+  { pass }: Pick<Gates, "pass">,
+): AnsweringHost {
   return new RecordedHost(recording, playback, pass);
 }
 
-class RecordedHost implements Host {
+class RecordedHost implements AnsweringHost {
   readonly #name: string;
-  readonly #infos: readonly Answer[];
+  readonly #infos: readonly RecordedAnswer[];
   readonly #playback: Playback;
   readonly #pass: Gates["pass"];
   #infosGiven = 0;
@@ -49,7 +53,7 @@ class RecordedHost implements Host {
     this.#dir = dir;
   };
 
-  readonly answer: Host["answer"] = async (rpc, request, caller) => {
+  readonly answer: AnsweringHost["answer"] = async (rpc, request, caller) => {
     switch (rpc) {
       case "GetInfo":
         return this.#info();
@@ -64,7 +68,7 @@ class RecordedHost implements Host {
     }
   };
 
-  #info(): Answer {
+  #info(): RecordedAnswer {
     const row = this.#infos[this.#infosGiven++] ?? this.#infos.at(-1);
     if (row?.error !== undefined) return row;
     const response = row?.response ?? infoOf(`/var/lib/rkt/data/${this.#name}`);
@@ -74,7 +78,7 @@ class RecordedHost implements Host {
     return { response: Buffer.from(GetInfoResponse.encode({ info: recordedInfo }).finish()) };
   }
 
-  async #list<K extends InventoryKind>(kind: K, request: Buffer, { peer, left }: Caller) {
+  async #list<K extends InventoryKind>(kind: K, request: Buffer, { peer, left }: RktCaller) {
     const playback = this.#playback;
     const { filters, detail } = shapes[kind].list.decode(request);
     if (filters.length > 0) {
@@ -95,14 +99,14 @@ class RecordedHost implements Host {
     return undefined;
   }
 
-  #inspect<K extends InventoryKind>(kind: K, request: Buffer, id: string): Answer {
+  #inspect<K extends InventoryKind>(kind: K, request: Buffer, id: string): RecordedAnswer {
     const recorded = this.#isEmpty ? undefined : this.#playback.recorded(shapes[kind].inspectRpc, request);
     return recorded ?? inspectAnswer(kind, this.#isEmpty ? undefined : this.#playback.shown(kind), id);
   }
 }
 
 /** The client's view: these two were not the server's words. */
-function failedPoll(error: RecordedStatus): Answer | "reset" | undefined {
+function failedPoll(error: RecordedStatus): RecordedAnswer | "reset" | undefined {
   if (error.code === status.DEADLINE_EXCEEDED) return undefined;
   return error.code === status.UNAVAILABLE ? "reset" : { error };
 }

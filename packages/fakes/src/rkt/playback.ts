@@ -1,5 +1,5 @@
 import type { Poll, Polls } from "./polls.ts";
-import type { Answer, InventoryKind, RecordedUpstream, UnaryRpc } from "./recording.ts";
+import type { InventoryKind, RecordedAnswer, RecordedUpstream, UnaryRpc } from "./recording.ts";
 
 /** Decides which poll of a recording answers a call. */
 export type Playback = {
@@ -12,7 +12,7 @@ export type Playback = {
   /** The polls given so far, each counted once; a timed playback counts none. */
   readonly played: { readonly [K in InventoryKind]: number };
   /** The recorded answer to a request other than a poll, if there is one for this position. */
-  recorded(rpc: UnaryRpc, request: Buffer): Answer | undefined;
+  recorded(rpc: UnaryRpc, request: Buffer): RecordedAnswer | undefined;
 };
 
 export type Due<K extends InventoryKind> = {
@@ -70,7 +70,7 @@ export class SteppedPlayback implements Playback {
     return this.#isRepeat(kind, peer) ? undefined : Math.min(this.played[kind] + 1, this.#polls[kind].length);
   }
 
-  recorded(rpc: UnaryRpc, request: Buffer): Answer | undefined {
+  recorded(rpc: UnaryRpc, request: Buffer): RecordedAnswer | undefined {
     const rows = this.#rowsNow(rpc).filter((row) => row.request.equals(request));
     const [first] = rows;
     if (first === undefined) return undefined;

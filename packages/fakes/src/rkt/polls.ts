@@ -9,9 +9,9 @@ import {
   type Pod,
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import {
-  type Answer,
   type InventoryKind,
   pollRows,
+  type RecordedAnswer,
   type RecordedStatus,
   type RecordedUpstream,
   type UnaryRpc,
@@ -75,7 +75,7 @@ export function listAnswer<K extends InventoryKind>(kind: K, { items, recorded }
  * The answer of InspectPod or InspectImage by the rules of the real one: any prefix that only one pod has, in any case;
  * an image's id exactly.
  */
-export function inspectAnswer<K extends InventoryKind>(kind: K, poll: Poll<K> | undefined, id: string): Answer {
+export function inspectAnswer<K extends InventoryKind>(kind: K, poll: Poll<K> | undefined, id: string): RecordedAnswer {
   const { encodeOne, isMeant, notFound } = shapes[kind];
   const [found, ...others] = poll?.items.filter((item) => isMeant(item, id)) ?? [];
   if (found === undefined || others.length > 0) return { error: { code: 2, details: notFound(id) } };

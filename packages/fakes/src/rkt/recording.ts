@@ -8,12 +8,12 @@ import { messageFromJson, readOptionalJsonLines } from "../json-lines.ts";
 export type RecordedUpstream = {
   readonly name: string;
   /** Calls and steps by rising `n`: the order in which they were over. */
-  readonly rows: readonly Row[];
+  readonly rows: readonly RecordedRow[];
   /** Lines of expected-events.jsonl as they are; none where there is no such file. */
   readonly expectedEvents: readonly JsonObject[];
 };
 
-export type Row = RecordedStep | RecordedUnary | RecordedStream;
+export type RecordedRow = RecordedStep | RecordedUnary | RecordedStream;
 
 type RowBase = {
   readonly n: number;
@@ -26,10 +26,10 @@ export type RecordedStep = RowBase & { readonly kind: "step"; readonly step: str
 
 type CallBase = RowBase & { readonly tookMs: number; readonly tag?: string; readonly request: Buffer };
 
-export type RecordedUnary = CallBase & { readonly kind: "unary"; readonly rpc: UnaryRpc } & Answer;
+export type RecordedUnary = CallBase & { readonly kind: "unary"; readonly rpc: UnaryRpc } & RecordedAnswer;
 
 /** The result of a unary call: the bytes of the answer, or its error. */
-export type Answer =
+export type RecordedAnswer =
   | { readonly response: Buffer; readonly error?: never }
   | { readonly error: RecordedStatus; readonly response?: never };
 
@@ -107,7 +107,7 @@ type Line = {
   readonly messages?: readonly { readonly after_ms: number; readonly message: JsonObject; readonly wire?: string }[];
 };
 
-function readRow(line: Line, wire: Buffer | undefined): Row | undefined {
+function readRow(line: Line, wire: Buffer | undefined): RecordedRow | undefined {
   const base = { n: line.n, at: Date.parse(line.at) };
   if (line.step !== undefined) {
     const { at: _, n: __, step, ...fields } = line;

@@ -4,12 +4,19 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { byteService } from "../byte-service.ts";
 import { type CallCount, CallCounts } from "../call-counts.ts";
 import { openPort } from "../port.ts";
-import { type Host, hostAnswers } from "./answers.ts";
+import { type AnsweringHost, hostAnswers } from "./answers.ts";
 import { countsOfAll, type FakeCall, gates, type Rpc } from "./calls.ts";
 import { type LogAnswer, logAnswers } from "./logs.ts";
 import { type Playback, type Speed, SteppedPlayback } from "./playback.ts";
 import { readPolls } from "./polls.ts";
-import type { Answer, InventoryKind, RecordedStatus, RecordedUpstream, StreamRpc, UnaryRpc } from "./recording.ts";
+import type {
+  InventoryKind,
+  RecordedAnswer,
+  RecordedStatus,
+  RecordedUpstream,
+  StreamRpc,
+  UnaryRpc,
+} from "./recording.ts";
 import { TimedPlayback } from "./timed.ts";
 
 export type FakeRktOptions = {
@@ -27,7 +34,7 @@ export type FakeRktOptions = {
   /** Stepped: the first answer on a new connection repeats the last one before it. Nothing happened meanwhile. */
   readonly repeatOnReconnect?: boolean;
   /** Answers instead of the fake, unless it gives undefined. An answered list is not one of the recording's. */
-  readonly lie?: (call: FakeCall) => Answer | undefined;
+  readonly lie?: (call: FakeCall) => RecordedAnswer | undefined;
 };
 
 export type FakeRkt = AsyncDisposable & {
@@ -115,7 +122,7 @@ type RktCallsOptions = {
   readonly lie: FakeRktOptions["lie"];
   readonly speed: Speed;
   readonly isOver: () => boolean;
-  readonly host: Host;
+  readonly host: AnsweringHost;
   readonly cut: (peer: string) => void;
 };
 
@@ -217,7 +224,7 @@ const methods = {
 };
 
 /** The wording of the real server's library. */
-function unreadable({ rpc, request }: FakeCall): Answer | undefined {
+function unreadable({ rpc, request }: FakeCall): RecordedAnswer | undefined {
   try {
     methods[rpc].requestDeserialize(request);
     return undefined;
@@ -230,7 +237,7 @@ function ended(end: RecordedStatus): LogAnswer {
   return { messages: [], end };
 }
 
-function asStream({ response, error }: Answer): LogAnswer {
+function asStream({ response, error }: RecordedAnswer): LogAnswer {
   if (error !== undefined) return ended(error);
   return { messages: [{ afterMs: 0, bytes: response }], end: { code: status.OK, details: "" } };
 }

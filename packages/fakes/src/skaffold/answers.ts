@@ -7,21 +7,21 @@ import {
   UserIntentRequest,
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event as EventV2, State as StateV2 } from "@tapedeck/proto/skaffold/v2/skaffold";
-import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
+import type { ApiVersion, SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import type { RecordedState, RecordedUpstream } from "./recording.ts";
 import type { RecordedCall } from "./recording-calls.ts";
 
-export type Answer = { readonly code: number; readonly message: string; readonly response: Buffer };
+export type ControlAnswer = { readonly code: number; readonly message: string; readonly response: Buffer };
 
 export type ControlName = "Execute" | "AutoBuild" | "AutoSync" | "AutoDeploy" | "Handle";
 
 export type FakeCall = {
-  readonly api: Api;
+  readonly api: ApiVersion;
   readonly name: ControlName;
   readonly method: string;
   readonly request: Buffer;
   /** Absent: the call ended the process. */
-  readonly answer?: Answer;
+  readonly answer?: ControlAnswer;
   /** The answer is the recorded one. */
   readonly recorded: boolean;
 };
@@ -37,9 +37,9 @@ export class Answers {
   readonly #unmade: RecordedCall[];
   /** The number of recorded calls up to the latest one that was made here. */
   #made = 0;
-  readonly #flags: Record<Api, Record<Flag, boolean>>;
+  readonly #flags: Record<ApiVersion, Record<Flag, boolean>>;
   /** Flags that calls have changed here and not in the recording. */
-  readonly #changed: Record<Api, Partial<Record<Flag, boolean>>> = { v1: {}, v2: {} };
+  readonly #changed: Record<ApiVersion, Partial<Record<Flag, boolean>>> = { v1: {}, v2: {} };
 
   constructor(recording: RecordedUpstream) {
     this.#recording = recording;
@@ -52,7 +52,7 @@ export class Answers {
     return this.#calls;
   }
 
-  control(api: Api, name: ControlName, method: string, request: Buffer): FakeCall {
+  control(api: ApiVersion, name: ControlName, method: string, request: Buffer): FakeCall {
     const found = this.#takeRecorded(method, request);
     const ruled = this.#byRule(api, name, request, found !== undefined);
     const given = found === undefined ? ruled : found.answer;
@@ -61,7 +61,7 @@ export class Answers {
     return call;
   }
 
-  state(api: Api, played: number, now: number): Buffer {
+  state(api: ApiVersion, played: number, now: number): Buffer {
     const { calls, messages, states } = this.#recording;
     // If no call was made here, the recorded calls count as made by another client at their times.
     const nextCall = this.#made > 0 ? (calls[this.#made]?.at ?? Number.POSITIVE_INFINITY) : Number.POSITIVE_INFINITY;
@@ -83,7 +83,7 @@ export class Answers {
     return found;
   }
 
-  #byRule(api: Api, name: ControlName, request: Buffer, isRecorded: boolean): Answer | undefined {
+  #byRule(api: ApiVersion, name: ControlName, request: Buffer, isRecorded: boolean): ControlAnswer | undefined {
     try {
       if (name === "Execute") return UserIntentRequest.decode(request) && answer(status.OK);
       if (name !== "Handle") return this.#trigger(api, name, request, isRecorded);
@@ -93,7 +93,7 @@ export class Answers {
     }
   }
 
-  #trigger(api: Api, name: keyof typeof flags, request: Buffer, isRecorded: boolean): Answer {
+  #trigger(api: ApiVersion, name: keyof typeof flags, request: Buffer, isRecorded: boolean): ControlAnswer {
     const flag = flags[name];
     const enabled = TriggerRequest.decode(request).state?.val?.value;
     if (enabled === undefined && api === "v1") {
@@ -110,7 +110,7 @@ export class Answers {
   }
 }
 
-function firstFlags(recording: RecordedUpstream, api: Api): Record<Flag, boolean> {
+function firstFlags(recording: RecordedUpstream, api: ApiVersion): Record<Flag, boolean> {
   const first = recording.states.find((each) => each.api === api && each.bytes.length > 0);
   const state = (api === "v1" ? StateV1 : StateV2).decode(first?.bytes ?? Buffer.alloc(0));
   const flag = (part: { autoTrigger: boolean } | undefined) =>
@@ -118,7 +118,7 @@ function firstFlags(recording: RecordedUpstream, api: Api): Record<Flag, boolean
   return { build: flag(state.buildState), sync: flag(state.fileSyncState), deploy: flag(state.deployState) };
 }
 
-function withFlags(api: Api, bytes: Buffer, changed: Partial<Record<Flag, boolean>>): Buffer {
+function withFlags(api: ApiVersion, bytes: Buffer, changed: Partial<Record<Flag, boolean>>): Buffer {
   if (bytes.length === 0 || Object.keys(changed).length === 0) return bytes;
   const type = api === "v1" ? StateV1 : StateV2;
   const state = type.decode(bytes);
@@ -132,7 +132,7 @@ function withFlags(api: Api, bytes: Buffer, changed: Partial<Record<Flag, boolea
  * For a recording that is played again and again. Its answer at a position that was never recorded is unknown, so the
  * server claims to be deploying, and its state never counts as a state of rest.
  */
-export function atWork(api: Api, bytes: Buffer): Buffer {
+export function atWork(api: ApiVersion, bytes: Buffer): Buffer {
   const type = api === "v1" ? StateV1 : StateV2;
   const state = type.decode(bytes);
   if (state.deployState) state.deployState.status = api === "v1" ? "In Progress" : "InProgress";
@@ -140,13 +140,16 @@ export function atWork(api: Api, bytes: Buffer): Buffer {
 }
 
 /** An injected event that ends the real process at once. (A terminationEvent does so with the event after it.) */
-function isDeadly(api: Api, request: Buffer): boolean {
+function isDeadly(api: ApiVersion, request: Buffer): boolean {
   const event = (api === "v1" ? EventV1 : EventV2).decode(request).event_type;
   return event?.$case === "devLoopEvent" && event.value.status === "Failed" && event.value.err === undefined;
 }
 
 /** A Handle call's event as it goes into the stream: stamped with the current time, like Skaffold's own events. */
-export function injected(api: Api, request: Buffer): { readonly channel: Channel; readonly bytes: Buffer } {
+export function injected(
+  api: ApiVersion,
+  request: Buffer,
+): { readonly channel: SkaffoldChannel; readonly bytes: Buffer } {
   const timestamp = { seconds: BigInt(Math.floor(Date.now() / 1_000)), nanos: (Date.now() % 1_000) * 1_000_000 };
   if (api === "v1") {
     const entry = LogEntry.encode({ timestamp, event: EventV1.decode(request), entry: "" });
@@ -157,6 +160,6 @@ export function injected(api: Api, request: Buffer): { readonly channel: Channel
   return { channel, bytes: Buffer.from(EventV2.encode({ ...event, timestamp }).finish()) };
 }
 
-function answer(code: number, message = ""): Answer {
+function answer(code: number, message = ""): ControlAnswer {
   return { code, message, response: Buffer.alloc(0) };
 }

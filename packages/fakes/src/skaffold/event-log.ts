@@ -4,20 +4,20 @@ import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
-import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
+import type { ApiVersion, SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
 const types = { v1: messageType("proto.LogEntry"), v2: messageType("proto.v2.Event") };
 
 /** Does what the real Skaffold does at its end: adds v1 to the file, and v2 to the one beside it. */
-export function writeEventLog(file: string, said: Readonly<Record<Api, readonly Uint8Array[]>>): void {
-  const text = (api: Api) => said[api].map((bytes) => `${eventLogLine(api, bytes)}\n`).join("");
+export function writeEventLog(file: string, said: Readonly<Record<ApiVersion, readonly Uint8Array[]>>): void {
+  const text = (api: ApiVersion) => said[api].map((bytes) => `${eventLogLine(api, bytes)}\n`).join("");
   appendFileSync(file, text("v1"), { mode: 0o600 });
   appendFileSync(`${file}.v2`, text("v2"), { mode: 0o600 });
 }
 
 /** In camelCase, without defaults; text that is not UTF-8 has U+FFFD in it. */
-export function eventLogLine(api: Api, bytes: Uint8Array): string {
+export function eventLogLine(api: ApiVersion, bytes: Uint8Array): string {
   return JSON.stringify(toJson(types[api], fromBinary(types[api], bytes), { registry }));
 }
 
@@ -25,13 +25,13 @@ export function eventLogLine(api: Api, bytes: Uint8Array): string {
 export function asNow(recording: RecordedUpstream): RecordedUpstream {
   const { v1, v2, logs } = recording.messages;
   const byMs = Date.now() - Math.min(...[v1, v2].flatMap(([first]) => (first ? [Math.floor(first.at)] : [])));
-  const moved = (channel: Channel, messages: readonly RecordedMessage[]) =>
+  const moved = (channel: SkaffoldChannel, messages: readonly RecordedMessage[]) =>
     messages.map((message) => movedBy(channel, message, byMs));
   return { ...recording, messages: { v1: moved("v1", v1), v2: moved("v2", v2), logs: moved("logs", logs) } };
 }
 
 /** The same message, so many milliseconds later. */
-export function movedBy(channel: Channel, { at, bytes }: RecordedMessage, byMs: number): RecordedMessage {
+export function movedBy(channel: SkaffoldChannel, { at, bytes }: RecordedMessage, byMs: number): RecordedMessage {
   return { at: at + byMs, bytes: Buffer.from(channel === "v1" ? entryLater(bytes, byMs) : eventLater(bytes, byMs)) };
 }
 

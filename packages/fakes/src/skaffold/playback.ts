@@ -1,24 +1,24 @@
 import { setImmediate } from "node:timers/promises";
-import type { Channel } from "@tapedeck/shared/skaffold/methods";
+import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { channels } from "@tapedeck/shared/skaffold/methods";
 import { delay } from "@tapedeck/shared/sync/delay";
 
 /** An event of a recording, at a time in ms on the recording's clock. */
 export type Cue = {
-  readonly channel: Channel;
+  readonly channel: SkaffoldChannel;
   readonly at: number;
   readonly happen: () => Promise<void>;
   /** The time before it is a pause that may be cut short. */
   readonly afterPause?: boolean;
 };
 
-export type Counts = Readonly<Record<Channel, number>>;
+export type Counts = Readonly<Record<SkaffoldChannel, number>>;
 
 /** Recorded time per real time, or as fast as it goes. */
 export type Speed = number | "max";
 
 export type PlaybackOptions = {
-  readonly cues: Readonly<Record<Channel, readonly Cue[]>>;
+  readonly cues: Readonly<Record<SkaffoldChannel, readonly Cue[]>>;
   readonly speed: Speed;
   /** Ends the playback. */
   readonly end: AbortSignal;

@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
-import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
+import type { ApiVersion, SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { readOptionalJsonLines } from "../json-lines.ts";
 import { type RecordedCall, readCalls } from "./recording-calls.ts";
 
@@ -14,9 +14,9 @@ export type RecordedUpstream = {
   readonly version: string;
   /** A: Events takes a stream and there is no v2 (up to 0.41); B: no Auto calls (up to 1.10); C: today's. */
   readonly generation: "A" | "B" | "C";
-  readonly messages: Readonly<Record<Channel, readonly RecordedMessage[]>>;
+  readonly messages: Readonly<Record<SkaffoldChannel, readonly RecordedMessage[]>>;
   /** Streams that ended with a status of their own; all others were just cut. */
-  readonly ends: Readonly<Partial<Record<Channel, RecordedEnd>>>;
+  readonly ends: Readonly<Partial<Record<SkaffoldChannel, RecordedEnd>>>;
   readonly states: readonly RecordedState[];
   /** Control and Handle calls that a gRPC client can make, in recorded order. */
   readonly calls: readonly RecordedCall[];
@@ -29,7 +29,7 @@ export type RecordedMessage = { readonly at: number; readonly bytes: Buffer };
 export type RecordedEnd = { readonly at: number; readonly code: number; readonly message: string };
 
 export type RecordedState = {
-  readonly api: Api;
+  readonly api: ApiVersion;
   readonly file: string;
   /** Ms since 1970. */
   readonly at: number;
@@ -46,12 +46,12 @@ export type TimelineEntry = {
   readonly seen: Readonly<Record<string, number>>;
 };
 
-const messageTypes: Readonly<Record<Channel, string>> = {
+const messageTypes: Readonly<Record<SkaffoldChannel, string>> = {
   v1: "proto.LogEntry",
   v2: "proto.v2.Event",
   logs: "proto.v2.Event",
 };
-const stateTypes: Readonly<Record<Api, string>> = { v1: "proto.State", v2: "proto.v2.State" };
+const stateTypes: Readonly<Record<ApiVersion, string>> = { v1: "proto.State", v2: "proto.v2.State" };
 
 /** Reads a scenario's folder. Where only JSON was recorded the bytes are encoded from it. Throws if a file is broken. */
 export function loadRecording(folder: string): RecordedUpstream {
@@ -90,7 +90,7 @@ function generationOf(version: string): RecordedUpstream["generation"] {
   return major === 1 && minor < 11 ? "B" : "C";
 }
 
-function readMessages(folder: string, api: Api): RecordedMessage[] {
+function readMessages(folder: string, api: ApiVersion): RecordedMessage[] {
   const file = join(folder, `grpc-${api}-events.grpc.ndjson`);
   if (!existsSync(file)) return readJsonMessages(folder, `${api}-events`, api);
   return readOptionalJsonLines<{ t: number; b64: string }>(file).map(({ t, b64 }) => ({
@@ -99,7 +99,7 @@ function readMessages(folder: string, api: Api): RecordedMessage[] {
   }));
 }
 
-function readJsonMessages(folder: string, stem: string, channel: Channel): RecordedMessage[] {
+function readJsonMessages(folder: string, stem: string, channel: SkaffoldChannel): RecordedMessage[] {
   const file = join(folder, `${stem}.ndjson`);
   if (!existsSync(file)) return [];
   const received = readJson<{ receivedAtMs: number[] }>(join(folder, `${stem}.meta.json`)).receivedAtMs;
@@ -113,7 +113,7 @@ function readJsonMessages(folder: string, stem: string, channel: Channel): Recor
 
 type GrpcMeta = { sessionEvents: { at: string; what: string }[]; trailers?: Record<string, string> };
 
-function readEnd(folder: string, api: Api): RecordedEnd | undefined {
+function readEnd(folder: string, api: ApiVersion): RecordedEnd | undefined {
   const file = join(folder, `grpc-${api}-events.grpc.meta.json`);
   if (!existsSync(file)) return undefined;
   const { trailers, sessionEvents } = readJson<GrpcMeta>(file);
@@ -122,7 +122,7 @@ function readEnd(folder: string, api: Api): RecordedEnd | undefined {
   return { at: Date.parse(at), code: Number(trailers["grpc-status"]), message: trailers["grpc-message"] ?? "" };
 }
 
-type StateLine = { file: string; at: string; api: Api; eventsSeenBefore: number; eventsSeenAfter: number };
+type StateLine = { file: string; at: string; api: ApiVersion; eventsSeenBefore: number; eventsSeenAfter: number };
 
 function readStates(folder: string): RecordedState[] {
   const index = join(folder, "states.json");

@@ -6,14 +6,20 @@ import { Event as EventV1, LogEntry, State as StateV1, UserIntentRequest } from 
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
-import { type Api, type Channel, services, streamMethods, unaryMethods } from "@tapedeck/shared/skaffold/methods";
+import {
+  type ApiVersion,
+  type SkaffoldChannel,
+  services,
+  streamMethods,
+  unaryMethods,
+} from "@tapedeck/shared/skaffold/methods";
 import { describe, expect, it, vi } from "vitest";
 import { loadRecording, type RecordedUpstream } from "./recording.ts";
 import { type FakeSkaffold, startFakeSkaffold } from "./server.ts";
 
 const load = (name: string) => loadRecording(new URL(`../../recordings/skaffold/${name}`, import.meta.url).pathname);
 const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 10 });
-const bytesOf = (recording: RecordedUpstream, channel: Channel) =>
+const bytesOf = (recording: RecordedUpstream, channel: SkaffoldChannel) =>
   recording.messages[channel].map(({ bytes }) => bytes);
 
 /** The recording with enough console output that a replay takes a while: the experiments printed 20,000 lines. */
@@ -35,7 +41,7 @@ function connect(fake: FakeSkaffold) {
   // A connection for each, as every reader of the experiments had.
   const client = new Client(fake.address, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
   return {
-    listen(channel: Channel, { read = true } = {}) {
+    listen(channel: SkaffoldChannel, { read = true } = {}) {
       const { path, requestSerialize, responseDeserialize } = streamMethods[channel];
       const stream = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, Buffer.alloc(0));
       const got: Buffer[] = [];
@@ -255,7 +261,7 @@ it("21-old-v0.40.0: lacks v2 and the Auto calls, and its Events takes a stream",
 describe("GetState", () => {
   const recording = load("01-dev-success-3-artifacts-5-iterations");
   const quiet = recording.states.filter(({ seenBefore, seenAfter }) => seenBefore === seenAfter);
-  const stateOf = async (client: ReturnType<typeof connect>, api: Api) =>
+  const stateOf = async (client: ReturnType<typeof connect>, api: ApiVersion) =>
     toGatewayJson(
       messageType(api === "v1" ? "proto.State" : "proto.v2.State"),
       (await client.call(services[api].getState.path, Buffer.alloc(0))).response,
@@ -286,7 +292,7 @@ describe("GetState", () => {
       if ("method" in step) await client.call(step.method, step.request);
       else {
         const seen = controlled.states.filter(({ at }) => at <= step.at);
-        const count = (api: Api) => seen.findLast((state) => state.api === api)?.seenBefore ?? 0;
+        const count = (api: ApiVersion) => seen.findLast((state) => state.api === api)?.seenBefore ?? 0;
         await fake.playUntil({ v1: count("v1"), v2: count("v2") });
         expect(await stateOf(client, step.api), step.file).toEqual(step.json);
       }

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/grpc-js";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
+import type { ApiVersion, SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { channels, services } from "@tapedeck/shared/skaffold/methods";
 import type { ControlName, FakeCall } from "./answers.ts";
 import { Answers, atWork, injected } from "./answers.ts";
@@ -12,7 +12,7 @@ import { Playback } from "./playback.ts";
 import { openSkaffoldPort } from "./port.ts";
 import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 import { mixedReplay } from "./replay.ts";
-import { type Loop, loopPasses } from "./timed.ts";
+import { type LoopOptions, loopPasses } from "./timed.ts";
 
 export type FakeSkaffoldOptions = {
   readonly recording: RecordedUpstream;
@@ -25,11 +25,11 @@ export type FakeSkaffoldOptions = {
   /** Replays come in another order on every stream (chosen by this seed), with live events between replayed ones. */
   readonly mixReplays?: number;
   /** What GetState answers instead: a server that lies about itself. With `loop` by default one that is always at work. */
-  readonly lie?: (api: Api, state: Buffer) => Buffer;
+  readonly lie?: (api: ApiVersion, state: Buffer) => Buffer;
   /** Gives the bytes to send instead of a recorded message; called when it is sent. */
-  readonly saying?: (channel: Channel, message: RecordedMessage) => Buffer;
+  readonly saying?: (channel: SkaffoldChannel, message: RecordedMessage) => Buffer;
   /** Plays the later dev loops again and again, as if now, with this pause (on the recording's clock) between. */
-  readonly loop?: Loop;
+  readonly loop?: LoopOptions;
 };
 
 export type FakeSkaffold = AsyncDisposable &
@@ -37,10 +37,10 @@ export type FakeSkaffold = AsyncDisposable &
     readonly address: string;
     readonly port: number;
     /** Messages sent so far, which every connected reader has or will get; `played` counts the end of a stream, too. */
-    readonly said: Readonly<Record<Channel, number>>;
-    readonly health: Readonly<Record<Channel, HandlerHealth>>;
+    readonly said: Readonly<Record<SkaffoldChannel, number>>;
+    readonly health: Readonly<Record<SkaffoldChannel, HandlerHealth>>;
     /** Channels that hang for ever because a reader left in its replay. */
-    readonly hung: readonly Channel[];
+    readonly hung: readonly SkaffoldChannel[];
     /** Addresses of the connections that have opened a stream. */
     readonly peers: ReadonlySet<string>;
     /** Control and Handle calls, in the order of arrival. */
@@ -48,7 +48,7 @@ export type FakeSkaffold = AsyncDisposable &
     /** HTTP/2 pings of clients so far; the fourth on a connection ends it, as with the real one. */
     readonly pings: () => number;
     /** GetState calls answered so far. */
-    readonly statesAsked: Readonly<Record<Api, number>>;
+    readonly statesAsked: Readonly<Record<ApiVersion, number>>;
     /**
      * Ends as the real Skaffold does: GOAWAY, a second of nothing, then the connections are cut ("graceful"); or just
      * the cut.
@@ -123,10 +123,10 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
 
 type ServedParts = {
   readonly recording: RecordedUpstream;
-  readonly handlers: Record<Channel, EventHandler>;
+  readonly handlers: Record<SkaffoldChannel, EventHandler>;
   readonly playback: Playback;
   readonly answers: Answers;
-  readonly statesAsked: Record<Api, number>;
+  readonly statesAsked: Record<ApiVersion, number>;
   readonly peers: Set<string>;
   readonly lie: FakeSkaffoldOptions["lie"];
   readonly kill: () => Promise<void>;
@@ -136,7 +136,7 @@ function addServices(server: Server, parts: ServedParts): void {
   const { generation } = parts.recording;
   const { handlers, peers } = parts;
 
-  function stream(channel: Channel) {
+  function stream(channel: SkaffoldChannel) {
     return async (call: EventCall) => {
       peers.add(call.getPeer());
       await handlers[channel].open(call);
@@ -152,7 +152,10 @@ function addServices(server: Server, parts: ServedParts): void {
   server.addService(services.v2, v2);
 }
 
-function unaryMethods({ recording, handlers, playback, answers, statesAsked, lie, kill }: ServedParts, api: Api) {
+function unaryMethods(
+  { recording, handlers, playback, answers, statesAsked, lie, kill }: ServedParts,
+  api: ApiVersion,
+) {
   function getState(_: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) {
     statesAsked[api]++;
     const state = answers.state(api, playback.played[api], playback.now);
@@ -179,7 +182,7 @@ function unaryMethods({ recording, handlers, playback, answers, statesAsked, lie
   return recording.generation === "C" ? { ...methods, ...auto } : methods;
 }
 
-type Cues = { readonly lists: Record<Channel, Cue[]>; readonly refill: () => void };
+type Cues = { readonly lists: Record<SkaffoldChannel, Cue[]>; readonly refill: () => void };
 
 type Cued = Pick<ServedParts, "recording" | "handlers"> & {
   readonly loop: FakeSkaffoldOptions["loop"];
@@ -187,8 +190,8 @@ type Cued = Pick<ServedParts, "recording" | "handlers"> & {
 };
 
 function cuesOf({ recording, handlers, loop, saying = (_, { bytes }) => bytes }: Cued): Cues {
-  const lists: Record<Channel, Cue[]> = { v1: [], v2: [], logs: [] };
-  const add = (channel: Channel, message: RecordedMessage, bytes: () => Buffer, afterPause = false) => {
+  const lists: Record<SkaffoldChannel, Cue[]> = { v1: [], v2: [], logs: [] };
+  const add = (channel: SkaffoldChannel, message: RecordedMessage, bytes: () => Buffer, afterPause = false) => {
     // Application logs are kept for one loop only.
     const startsLoop = channel === "v2" && isLoopStart(message.bytes);
     const happen = async () => {
@@ -230,6 +233,6 @@ function isLoopStart(bytes: Buffer): boolean {
   }
 }
 
-function eachChannel<T>(make: (channel: Channel) => T): Record<Channel, T> {
+function eachChannel<T>(make: (channel: SkaffoldChannel) => T): Record<SkaffoldChannel, T> {
   return { v1: make("v1"), v2: make("v2"), logs: make("logs") };
 }

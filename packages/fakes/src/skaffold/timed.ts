@@ -1,15 +1,15 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import type { Channel } from "@tapedeck/shared/skaffold/methods";
+import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { withCacheHit } from "./cache-hit.ts";
 import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
-export type Pass = Readonly<Record<Channel, readonly PassMessage[]>>;
+export type Pass = Readonly<Record<SkaffoldChannel, readonly PassMessage[]>>;
 /** `at` continues over all passes, on the recording's clock; `stamped` gives the message as if it were sent now. */
 export type PassMessage = { readonly at: number; readonly bytes: Buffer; readonly stamped: () => Buffer };
 
-export type Loop = {
+export type LoopOptions = {
   /** Between two rounds, on the recording's clock. */
   readonly pauseMs: number;
   /** Every other round finds an artifact in the cache. */
@@ -20,7 +20,10 @@ export type Loop = {
  * A recording as one endless process: once as recorded, then its later dev loops repeatedly with rising iterations, in
  * a varying pace. Times in the messages are those of the playing, so durations look real.
  */
-export function* loopPasses(recording: RecordedUpstream, { pauseMs, cacheHits = false }: Loop): Generator<Pass, never> {
+export function* loopPasses(
+  recording: RecordedUpstream,
+  { pauseMs, cacheHits = false }: LoopOptions,
+): Generator<Pass, never> {
   const { from, to, loops } = repeatedPart(recording);
   const withHit = cacheHits ? withCacheHit(recording, from) : recording;
   const stamp = stamper();
@@ -39,10 +42,10 @@ function paceOf(count: number): number {
   return count === 0 ? 1 : 1 + 0.3 * Math.sin(count * 13);
 }
 
-type Stamp = (channel: Channel, message: RecordedMessage, addIterations: number) => Buffer;
+type Stamp = (channel: SkaffoldChannel, message: RecordedMessage, addIterations: number) => Buffer;
 
 function pass(recording: RecordedUpstream, stamp: Stamp, move: (at: number) => number | undefined, add: number): Pass {
-  const part = (channel: Channel) =>
+  const part = (channel: SkaffoldChannel) =>
     recording.messages[channel].flatMap((message): PassMessage[] => {
       const at = move(message.at);
       return at === undefined ? [] : [{ at, bytes: message.bytes, stamped: () => stamp(channel, message, add) }];
@@ -76,8 +79,8 @@ function startsLoop(bytes: Buffer): boolean {
 
 /** Keeps the recorded time between saying and hearing, and the order of a channel's times. */
 function stamper(): Stamp {
-  const last: Record<Channel, bigint> = { v1: 0n, v2: 0n, logs: 0n };
-  const timeFor = (channel: Channel, heardAt: number, said: Timestamp | undefined): Timestamp => {
+  const last: Record<SkaffoldChannel, bigint> = { v1: 0n, v2: 0n, logs: 0n };
+  const timeFor = (channel: SkaffoldChannel, heardAt: number, said: Timestamp | undefined): Timestamp => {
     const nowNs = BigInt(Math.round((performance.timeOrigin + performance.now()) * 1_000)) * 1_000n;
     const underWay = said === undefined ? 0n : BigInt(Math.round(heardAt)) * 1_000_000n - nanosOf(said);
     const time = nowNs - (underWay > 0n ? underWay : 0n);

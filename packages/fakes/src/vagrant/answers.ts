@@ -1,7 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import { type GetVersionInfoResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { boxCalls } from "./state/boxes.ts";
-import type { Database } from "./state/database.ts";
+import type { ServerDatabase } from "./state/database.ts";
 import type { Jobs } from "./state/jobs.ts";
 import { basisAndProjectCalls } from "./state/projects.ts";
 import { getRunner } from "./state/runners.ts";
@@ -10,7 +10,7 @@ import { type Generation, targetCalls } from "./state/targets.ts";
 import { Refusal } from "./status.ts";
 
 export type UnaryOptions = {
-  readonly database: Database;
+  readonly database: ServerDatabase;
   readonly stamps: Stamps;
   readonly generation: Generation;
   readonly version: string;

@@ -1,6 +1,6 @@
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { RecordedUpstream } from "./recording.ts";
-import type { Database } from "./state/database.ts";
+import type { ServerDatabase } from "./state/database.ts";
 import type { JobHooks } from "./state/jobs.ts";
 import type { Stamps } from "./state/stamps.ts";
 import { Refusal } from "./status.ts";
@@ -26,7 +26,7 @@ export type Playback = {
 
 /** The parts of a server that a run needs. */
 export type PlayedServer = {
-  readonly database: Database;
+  readonly database: ServerDatabase;
   readonly stamps: Stamps;
   readonly jobs: JobHooks;
   /** Throws a Refusal. */

@@ -4,7 +4,7 @@ import { GetJobStreamRequest, VagrantService } from "@tapedeck/proto/vagrant/vag
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
 import { recordings } from "../recordings.ts";
-import { loadRecording, type Row } from "./recording.ts";
+import { loadRecording, type RecordedRow } from "./recording.ts";
 
 const samples = `${recordings.vagrant}/samples/`;
 const linesOf = (file: string) =>
@@ -12,7 +12,7 @@ const linesOf = (file: string) =>
     .split("\n")
     .filter(Boolean)
     .map((line) => JSON.parse(line));
-const answered = (row: Row | undefined) =>
+const answered = (row: RecordedRow | undefined) =>
   row?.kind === "unary" ? row.response : row?.kind === "stream-message" ? row.message : undefined;
 
 describe.each(["up", "up-shipped-cli"])("%s", (name) => {

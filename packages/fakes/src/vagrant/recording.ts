@@ -9,10 +9,10 @@ export type RecordedUpstream = {
   /** The file's description of itself. */
   readonly about: readonly string[];
   /** Calls and messages in the order in which they were over. */
-  readonly rows: readonly Row[];
+  readonly rows: readonly RecordedRow[];
 };
 
-export type Row = RecordedUnary | RecordedOpening | RecordedMessage | RecordedEnd;
+export type RecordedRow = RecordedUnary | RecordedOpening | RecordedMessage | RecordedEnd;
 
 type RowBase = {
   readonly n: number;
@@ -27,10 +27,10 @@ type RowBase = {
 
 export type Actor = "cli" | "runner" | "recorder";
 
-export type RecordedUnary = RowBase & { readonly kind: "unary"; readonly request: Buffer } & Answer;
+export type RecordedUnary = RowBase & { readonly kind: "unary"; readonly request: Buffer } & RecordedAnswer;
 
 /** The result of a unary call: the bytes of the answer, or its error. */
-export type Answer =
+export type RecordedAnswer =
   | { readonly response: Buffer; readonly error?: never }
   | { readonly error: RecordedStatus; readonly response?: never };
 
@@ -78,7 +78,7 @@ type Line = {
   readonly note?: string;
 };
 
-function readRow(line: Line, actor: Actor, bytes: Buffer | undefined): Row {
+function readRow(line: Line, actor: Actor, bytes: Buffer | undefined): RecordedRow {
   const method = methods.find(({ name }) => name === line.rpc);
   if (method === undefined) throw new Error(`line ${line.n} calls ${line.rpc}`);
   const { n, t_ms: atMs, kind, note, stream = "", request = {}, message = {}, error } = line;

@@ -5,9 +5,9 @@ import { unaryAnswers } from "./answers.ts";
 import { CallGates, type FakeCall } from "./calls.ts";
 import { type Playback, playAsNow, playSample } from "./playback.ts";
 import { VagrantProcess } from "./process.ts";
-import type { Answer, RecordedUpstream } from "./recording.ts";
+import type { RecordedAnswer, RecordedUpstream } from "./recording.ts";
 import { implementation, rawService } from "./service.ts";
-import { type Database, makeDatabase } from "./state/database.ts";
+import { makeDatabase, type ServerDatabase } from "./state/database.ts";
 import type { JobStream, StreamGates } from "./state/job-stream.ts";
 import type { JobHooks } from "./state/jobs.ts";
 import { makeStamps } from "./state/stamps.ts";
@@ -18,7 +18,7 @@ export type FakeVagrantOptions = {
   /** 0 (default): a free one. */
   readonly port?: number;
   /** Default a new one. Another fake's: as several vagrant commands share one. */
-  readonly database?: Database;
+  readonly database?: ServerDatabase;
   /** Default "2.3". "2.4" takes jobs init_basis and init_project and replaces a target's record. */
   readonly generation?: Generation;
   /** Ms since 1970. */
@@ -28,7 +28,7 @@ export type FakeVagrantOptions = {
   /** So many finished jobs are known, older ones are forgotten (10,000). */
   readonly remembered?: number;
   /** Answers a unary call instead of the fake, unless it gives undefined. */
-  readonly lie?: (call: FakeCall) => Answer | undefined;
+  readonly lie?: (call: FakeCall) => RecordedAnswer | undefined;
 };
 
 /** A part of a GetJobStream: its states, or its output. */
@@ -37,7 +37,7 @@ export type StreamPart = "states" | "output";
 export type FakeVagrant = AsyncDisposable & {
   readonly address: string;
   readonly port: number;
-  readonly database: Database;
+  readonly database: ServerDatabase;
   /** The hooks of the process that runs now; each finds only the jobs that this process knows. */
   readonly jobs: JobHooks;
   /** Bytes of a unary method's answer, as if a client had called it; by its name on the wire. Throws a Refusal. */

@@ -18,15 +18,15 @@ import type { CallCounts } from "../call-counts.ts";
 import { type AnswerBytes, nameOf } from "./answers.ts";
 import type { CallGates, FakeCall } from "./calls.ts";
 import { checkProtocol } from "./protocol.ts";
-import type { Answer } from "./recording.ts";
-import type { Database } from "./state/database.ts";
+import type { RecordedAnswer } from "./recording.ts";
+import type { ServerDatabase } from "./state/database.ts";
 import { type JobStream, openJobStream, type StreamGates } from "./state/job-stream.ts";
 import type { Jobs } from "./state/jobs.ts";
 import { type Fail, runnerConfig, runnerJobStream } from "./state/runners.ts";
 import { Panic, Refusal } from "./status.ts";
 
 export type ServerOptions = {
-  readonly database: Database;
+  readonly database: ServerDatabase;
   /** The jobs of the process that runs now. */
   readonly jobs: () => Jobs;
   readonly answers: ReadonlyMap<string, AnswerBytes>;
@@ -37,7 +37,7 @@ export type ServerOptions = {
   readonly streams: Set<JobStream>;
   readonly held: () => StreamGates;
   readonly crash: (reason: string) => void;
-  readonly lie?: ((call: FakeCall) => Answer | undefined) | undefined;
+  readonly lie?: ((call: FakeCall) => RecordedAnswer | undefined) | undefined;
 };
 
 /** Unary methods take and give bytes, the streams messages. */

@@ -17,7 +17,7 @@ import {
   UpsertProjectResponse,
   UpsertTargetResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
-import type { RecordedUpstream, Row } from "./recording.ts";
+import type { RecordedRow, RecordedUpstream } from "./recording.ts";
 import { goDuration, type Lent, plus } from "./state/stamps.ts";
 
 /** Something that a recording's client or runner did. */
@@ -104,7 +104,7 @@ function jobStep({ event }: GetJobStreamResponse, job: string): StepContent | un
 }
 
 /** The resource_id or job id in an answer, or, as a box's is not in it, in what was read later. */
-export function subjectOf(rpc: string, response: Buffer, rows: readonly Row[] = []): string | undefined {
+export function subjectOf(rpc: string, response: Buffer, rows: readonly RecordedRow[] = []): string | undefined {
   switch (rpc) {
     case "QueueJob":
       return QueueJobResponse.decode(response).job_id;
@@ -130,14 +130,14 @@ export function subjectOf(rpc: string, response: Buffer, rows: readonly Row[] = 
 }
 
 /** The record that was created because this Find did not find it. */
-function madeAfter(rows: readonly Row[], { n, rpc }: Row): string | undefined {
+function madeAfter(rows: readonly RecordedRow[], { n, rpc }: RecordedRow): string | undefined {
   const upsert = rpc.replace("Find", "Upsert");
   const row = rows.find((each) => each.n > n && each.rpc === upsert);
   return row?.kind === "unary" && row.response !== undefined ? subjectOf(upsert, row.response, rows) : undefined;
 }
 
 /** In the order in which the server reads its clock. */
-function timesOf(row: Row, rows: readonly Row[]): Timestamp[] {
+function timesOf(row: RecordedRow, rows: readonly RecordedRow[]): Timestamp[] {
   if (row.kind !== "unary" || row.response === undefined) return [];
   if (row.rpc === "UpsertBox") return [UpsertBoxResponse.decode(row.response).box?.last_update ?? []].flat();
   if (row.rpc !== "QueueJob") return [];

@@ -27,7 +27,7 @@ export type DemoOptions = {
   readonly signal: AbortSignal;
 };
 
-export type Demo = {
+export type TimedRuns = {
   /** Nothing happens from now on, and after `resume` what comes next as if no time had passed. */
   readonly pause: () => void;
   readonly resume: () => void;
@@ -41,7 +41,7 @@ export type Demo = {
  * `vagrant up` whose provisioner fails, `vagrant destroy`, `vagrant up` that succeeds, `vagrant destroy`, without an end: who
  * looks for what fails need not wait. One project, with jobs, targets and runners of each run's own.
  */
-export function startDemo(fake: FakeVagrant, { recording, speed, pauseMs, signal }: DemoOptions): Demo {
+export function startDemo(fake: FakeVagrant, { recording, speed, pauseMs, signal }: DemoOptions): TimedRuns {
   let runs = 0;
   let isPaused = false;
   let current: { readonly playback: Playback; release?: () => void } | undefined;

@@ -2,13 +2,13 @@ import { isLoopback } from "./loopback.ts";
 import type { SettingsReader } from "./settings.ts";
 
 /** A listener: its setting and its host. */
-export type Host = readonly [key: string, host: string];
+export type ListenerHost = readonly [key: string, host: string];
 
 /**
  * A problem for each host beyond loopback, unless its requirements are configured (`lacks` undefined), or `insecure:
  * true` allows it to be open.
  */
-export function refuseOpenHosts(read: SettingsReader, hosts: readonly Host[], lacks: string | undefined): void {
+export function refuseOpenHosts(read: SettingsReader, hosts: readonly ListenerHost[], lacks: string | undefined): void {
   const isInsecure = read.boolean("insecure", false, {
     description:
       "Listen beyond loopback without TLS and tokens (query and ingest: without a `services.key`). The command line then also sends plaintext to other machines, but never a token.",

@@ -15,15 +15,15 @@ export type RawMethod = {
 
 /** The streams of Skaffold, by the names of Tapedeck's channels. */
 export const channels = ["v1", "v2", "logs"] as const;
-export type Channel = (typeof channels)[number];
+export type SkaffoldChannel = (typeof channels)[number];
 
 /** The two APIs of a Skaffold process; each has its own log, state and control calls. */
 export const apis = ["v1", "v2"] as const;
-export type Api = (typeof apis)[number];
+export type ApiVersion = (typeof apis)[number];
 
 export const services = { v1: rawService(SkaffoldServiceService), v2: rawService(SkaffoldV2ServiceService) };
 
-export const streamMethods: Readonly<Record<Channel, RawMethod>> = {
+export const streamMethods: Readonly<Record<SkaffoldChannel, RawMethod>> = {
   v1: services.v1.events,
   v2: services.v2.events,
   logs: services.v2.applicationLogs,

@@ -1,11 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { delayMs, type Pace } from "./pace.ts";
+import { delayMs, type PollPace } from "./pace.ts";
 
-const usual: Pace = { tookMs: [2, 2], askedMs: [], roundTripMs: 1, share: 0.016, intervalMs: 1_000, isChanging: false };
+const usual: PollPace = {
+  tookMs: [2, 2],
+  askedMs: [],
+  roundTripMs: 1,
+  share: 0.016,
+  intervalMs: 1_000,
+  isChanging: false,
+};
 
 describe("the time between two polls", () => {
-  it.each<[string, Partial<Pace>, number]>([
+  it.each<[string, Partial<PollPace>, number]>([
     ["is the interval where a list costs little", {}, 1_000],
     ["is short while something changes", { isChanging: true }, 200],
     ["is never longer for a change", { isChanging: true, intervalMs: 100 }, 100],

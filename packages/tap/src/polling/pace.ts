@@ -1,5 +1,5 @@
 /** The parameters of the delay between two polls. */
-export type Pace = {
+export type PollPace = {
   /** How long the last lists took to be answered, the newest last. */
   readonly tookMs: readonly number[];
   /** How long each request for a single record took since the last list. */
@@ -21,7 +21,7 @@ const busyMs = 200;
  * for a pod that is starting or for a host that is busy elsewhere. The first answer is slow on any host and does not
  * count. A single record costs no more than the list of all: a request that took longer has waited, too
  */
-export function delayMs({ tookMs, askedMs, roundTripMs, share, intervalMs, isChanging }: Pace): number {
+export function delayMs({ tookMs, askedMs, roundTripMs, share, intervalMs, isChanging }: PollPace): number {
   const listMs = tookMs.length < 2 ? 0 : Math.max(0, Math.min(...tookMs) - roundTripMs);
   const costMs = askedMs.reduce((sum, ms) => sum + Math.min(Math.max(0, ms - roundTripMs), listMs), listMs);
   const wanted = isChanging ? Math.min(busyMs, intervalMs) : intervalMs;

@@ -12,7 +12,7 @@ import { type PushRequest, type PushResponse, RecorderClient } from "@tapedeck/p
  * A way to the recorder: in-process, or over gRPC. Takes requests only as fast as the recorder does, ends with the
  * signal, and throws an error with a gRPC status `code` for the reasons of recorder.proto.
  */
-export type Link = (requests: AsyncIterable<PushRequest>, signal: AbortSignal) => AsyncIterable<PushResponse>;
+export type RecorderLink = (requests: AsyncIterable<PushRequest>, signal: AbortSignal) => AsyncIterable<PushResponse>;
 
 /** For the RecorderClient of a `grpcLink`: the channel's own delays must not be longer than those of the push. */
 export const linkOptions = { "grpc.initial_reconnect_backoff_ms": 100, "grpc.max_reconnect_backoff_ms": 2_000 };
@@ -45,7 +45,7 @@ export type GatewayLink = {
 export function gatewayLink(
   { address, credentials, metadata, options }: GatewayLink,
   connectMs: number = longestConnectMs,
-): Link {
+): RecorderLink {
   return async function* push(requests, signal) {
     const client = new RecorderClient(address, credentials, { ...overNetworks, ...options });
     const late = new AbortController();
@@ -65,7 +65,7 @@ export function gatewayLink(
 }
 
 /** tapedeck.v1.Recorder/Push. The client's receive limit must let control requests through (4 MiB do). */
-export function grpcLink(client: RecorderClient, metadata = new Metadata()): Link {
+export function grpcLink(client: RecorderClient, metadata = new Metadata()): RecorderLink {
   return async function* push(requests, signal) {
     const call = client.push(metadata);
     const hangUp = () => call.cancel();

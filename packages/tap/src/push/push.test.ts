@@ -14,7 +14,7 @@ import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { openSpill, type Spill } from "../spill/spill.ts";
 import { segmentPath } from "../spill/spill-folder.ts";
-import { grpcLink, type Link, linkOptions } from "./link.ts";
+import { grpcLink, linkOptions, type RecorderLink } from "./link.ts";
 import { type PushOptions, pushItems } from "./push.ts";
 
 const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
@@ -82,7 +82,7 @@ type TestRecorder = ReturnType<typeof recorder>;
 async function overGrpc(
   { handle }: TestRecorder,
   options: { port?: number } = {},
-): Promise<{ link: Link; port: number; stop: () => void }> {
+): Promise<{ link: RecorderLink; port: number; stop: () => void }> {
   const server = new Server({ "grpc.max_receive_message_length": 4 * 1024 * 1024 });
   server.addService(RecorderService, { push: handle });
   const port = await new Promise<number>((resolve, reject) =>
@@ -99,7 +99,7 @@ async function overGrpc(
   return { link: grpcLink(client), port, stop };
 }
 
-function push(link: Link, spill: Spill, options: Partial<PushOptions> = {}) {
+function push(link: RecorderLink, spill: Spill, options: Partial<PushOptions> = {}) {
   const stop = new AbortController();
   const control = async ({ call }: { call: string }) => ({ call, code: 0, message: "", response: Buffer.from("done") });
   const log = { info: () => {}, warn: () => {} };
@@ -326,7 +326,7 @@ it("items that are there already travel together, in order, and large frames in 
     "last",
   ]);
   const messages: Item[][] = [];
-  const link: Link = async function* (requests) {
+  const link: RecorderLink = async function* (requests) {
     for await (const { body } of requests) {
       if (body?.$case === "hello") yield { body: { $case: "welcome", value: { source: "s", committed: 0n } } };
       if (body?.$case !== "items") continue;

@@ -10,12 +10,12 @@ import type {
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { Spill } from "../spill/spill.ts";
 import type { TapIdentity } from "../spill/spill-folder.ts";
-import type { Link } from "./link.ts";
+import type { RecorderLink } from "./link.ts";
 import { type Mailbox, mailbox } from "./mailbox.ts";
 import { inPieces } from "./pieces.ts";
 
 export type PushOptions = {
-  readonly link: Link;
+  readonly link: RecorderLink;
   readonly spill: Spill;
   /** Makes a control call on the upstream; answers with code 14 without a connection. */
   readonly control: (request: ControlRequest) => Promise<ControlAnswer>;

@@ -37,4 +37,4 @@ export const imageMethods: InventoryMethods = {
 };
 
 export const channels = ["pods", "images", "logs"] as const;
-export type Channel = (typeof channels)[number];
+export type RktChannel = (typeof channels)[number];

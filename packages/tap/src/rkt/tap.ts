@@ -12,7 +12,7 @@ import type { RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
 import { rktServer } from "./connection.ts";
 import { TextFollower } from "./follow-texts.ts";
 import { ImageDoubts, PodDoubts } from "./list-doubts.ts";
-import { type Channel, channels, imageMethods, podMethods } from "./methods.ts";
+import { channels, imageMethods, podMethods, type RktChannel } from "./methods.ts";
 import { InventoryPoll, type InventoryPollOptions } from "./poll-inventory.ts";
 import { HeardTexts } from "./text-memory.ts";
 
@@ -43,7 +43,7 @@ function run(options: TapOptions): RunningTap {
 }
 
 /** The pods determine which logs there are, so without pods there are no logs. */
-function wantedChannels({ skipChannels = [] }: TapOptions): readonly Channel[] {
+function wantedChannels({ skipChannels = [] }: TapOptions): readonly RktChannel[] {
   const skipped = skipChannels.includes("pods") ? [...skipChannels, "logs"] : skipChannels;
   return channels.filter((channel) => !skipped.includes(channel));
 }
@@ -51,14 +51,14 @@ function wantedChannels({ skipChannels = [] }: TapOptions): readonly Channel[] {
 /** Records the host over all connections: the first list of one connection is compared with the last list of the one before. */
 class RktHost {
   readonly timeoutMs: number;
-  readonly #channels: readonly Channel[];
+  readonly #channels: readonly RktChannel[];
   readonly #intervalMs: number;
   readonly #load: number;
   readonly #doubts = { pods: new PodDoubts(), images: new ImageDoubts() };
   #texts = new HeardTexts();
   #identity: string | undefined;
 
-  constructor(wanted: readonly Channel[], settings: NonNullable<TapOptions["settings"]>) {
+  constructor(wanted: readonly RktChannel[], settings: NonNullable<TapOptions["settings"]>) {
     this.timeoutMs = milliseconds(settings.timeout, 10_000);
     this.#channels = wanted;
     this.#intervalMs = milliseconds(settings.interval, 1_000);

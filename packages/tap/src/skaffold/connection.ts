@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import type { ClientReadableStream } from "@grpc/grpc-js";
 import { type Client, status } from "@grpc/grpc-js";
 import type { ControlAnswer, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
-import type { Api, Channel } from "@tapedeck/shared/skaffold/methods";
+import type { ApiVersion, SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { apis, services, streamMethods, unaryMethods } from "@tapedeck/shared/skaffold/methods";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
@@ -17,7 +17,7 @@ import { StatePoll } from "./state-poll.ts";
 export type SkaffoldConnectionOptions = {
   /** "127.0.0.1:50051". */
   readonly address: string;
-  readonly channels: readonly Channel[];
+  readonly channels: readonly SkaffoldChannel[];
   /** The broken channels of the process that was there before, which may be this one. */
   readonly broken: BrokenChannels | undefined;
   /** Called with the new value before anything else happens. */
@@ -53,13 +53,13 @@ export class SkaffoldConnection {
   readonly #client: Client;
   readonly #options: SkaffoldConnectionOptions;
   readonly #over = Promise.withResolvers<string>();
-  readonly #open = new Map<Channel, ClientReadableStream<Buffer>>();
-  readonly #last = new Map<Channel, { readonly bytes: Buffer; readonly at: number }>();
+  readonly #open = new Map<SkaffoldChannel, ClientReadableStream<Buffer>>();
+  readonly #last = new Map<SkaffoldChannel, { readonly bytes: Buffer; readonly at: number }>();
   readonly #broken: Set<string>;
   /** The channels that are not known to be broken. */
-  readonly #sound: readonly Channel[];
+  readonly #sound: readonly SkaffoldChannel[];
   /** The channel by which the process is compared with the one before. */
-  readonly #witness: Channel | undefined;
+  readonly #witness: SkaffoldChannel | undefined;
   readonly #states = new StatePoll((api) => this.#getState(api));
   readonly #otherProcess: OtherProcessDetector;
   #openedAt = 0;
@@ -112,7 +112,7 @@ export class SkaffoldConnection {
     this.#finish("the tap has left");
   }
 
-  #openStream(channel: Channel): void {
+  #openStream(channel: SkaffoldChannel): void {
     this.#openedAt = Date.now();
     this.#dialledAt = performance.now();
     const { path, requestSerialize, responseDeserialize } = streamMethods[channel];
@@ -124,7 +124,7 @@ export class SkaffoldConnection {
     void this.#awaitEnd(channel, stream);
   }
 
-  #take(channel: Channel, bytes: Buffer): void {
+  #take(channel: SkaffoldChannel, bytes: Buffer): void {
     this.#last.set(channel, { bytes, at: performance.now() });
     this.#options.emit({ $case: "frame", value: { channel, bytes, more: false } });
     if (channel === this.#witness) this.#otherProcess.messageAt(msOf(bytes));
@@ -151,7 +151,7 @@ export class SkaffoldConnection {
    * A stream that ends while the connection lives is never opened again on this process: that would replay the whole log
    * into a busy process, which can hang it, and end the other streams for nothing. The other streams are recorded on.
    */
-  async #awaitEnd(channel: Channel, stream: ClientReadableStream<Buffer>): Promise<void> {
+  async #awaitEnd(channel: SkaffoldChannel, stream: ClientReadableStream<Buffer>): Promise<void> {
     const end = await statusOf(stream);
     const { code, details } = end;
     await setImmediate();
@@ -183,7 +183,7 @@ export class SkaffoldConnection {
     this.#over.resolve(reason);
   }
 
-  async #getState(api: Api): Promise<void> {
+  async #getState(api: ApiVersion): Promise<void> {
     const path = services[api].getState.path;
     const { code, response } = await callUnary(this.#client, path, Buffer.alloc(0), { timeoutMs: stateMs });
     if (code === status.OK) this.#options.emit({ $case: "described", value: { channel: api, state: response } });
@@ -192,13 +192,13 @@ export class SkaffoldConnection {
   /** Resolves when the streams are idle, which means that no replay is under way, or when they have been busy for too long. */
   async #idle(): Promise<void> {
     const start = performance.now();
-    const quiet = new Map<Channel, number>();
+    const quiet = new Map<SkaffoldChannel, number>();
     // At least one step is waited for: before it this process may have been held up, and what has arrived is not read.
     for (const channel of this.#open.keys()) {
       const heardAt = this.#last.get(channel)?.at ?? this.#dialledAt;
       quiet.set(channel, Math.min(start - heardAt, idleMs - idleStepMs));
     }
-    const isBusy = (channel: Channel) => (quiet.get(channel) ?? 0) < idleMs;
+    const isBusy = (channel: SkaffoldChannel) => (quiet.get(channel) ?? 0) < idleMs;
     while ([...this.#open.keys()].some(isBusy)) {
       const waited = performance.now() - start;
       if (waited >= leaveReplayMs || (waited >= leaveMs && !this.#isInReplay(isBusy))) return;
@@ -213,7 +213,7 @@ export class SkaffoldConnection {
   }
 
   /** A busy stream whose last message is newer than the dial is past its replay, or the message was mixed into it. */
-  #isInReplay(isBusy: (channel: Channel) => boolean): boolean {
+  #isInReplay(isBusy: (channel: SkaffoldChannel) => boolean): boolean {
     return [...this.#last].some(
       ([channel, { bytes }]) => this.#open.has(channel) && isBusy(channel) && msOf(bytes) < this.#openedAt,
     );

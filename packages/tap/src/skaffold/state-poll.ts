@@ -1,5 +1,5 @@
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
-import { type Api, apis } from "@tapedeck/shared/skaffold/methods";
+import { type ApiVersion, apis } from "@tapedeck/shared/skaffold/methods";
 import { eventTypes, inProgress, isOfType } from "./v1-frame.ts";
 
 /** Between a loop's end and the request. Skaffold has folded the loop's last events into its state by then. */
@@ -8,14 +8,14 @@ const leastIntervalMs = 2_000;
 
 /** Requests the states of both APIs from time to time: one after the other, and at most every two seconds. */
 export class StatePoll {
-  readonly #getState: (api: Api) => Promise<void>;
+  readonly #getState: (api: ApiVersion) => Promise<void>;
   #timer: NodeJS.Timeout | undefined;
   #notBefore = 0;
   #isRunning = false;
   #mustRunAgain = false;
   #isStopped = false;
 
-  constructor(getState: (api: Api) => Promise<void>) {
+  constructor(getState: (api: ApiVersion) => Promise<void>) {
     this.#getState = getState;
   }
 

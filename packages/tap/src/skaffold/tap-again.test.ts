@@ -1,7 +1,7 @@
 import { recordings } from "@tapedeck/fakes/recordings";
 import { loadRecording, type RecordedUpstream } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
-import type { Channel } from "@tapedeck/shared/skaffold/methods";
+import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { describe, expect, it, vi } from "vitest";
 import type { TapMemory } from "../tap.ts";
@@ -9,7 +9,7 @@ import { listen, testMemory } from "../testing/listen.ts";
 
 const load = (name: string) => loadRecording(`${recordings.skaffold}/${name}`);
 const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
-const bytesOf = (recording: RecordedUpstream, channel: Channel) =>
+const bytesOf = (recording: RecordedUpstream, channel: SkaffoldChannel) =>
   recording.messages[channel].map(({ bytes }) => bytes);
 
 describe("a tap that comes after another one", () => {

@@ -8,7 +8,7 @@ import { loadRecording, type RecordedUpstream, recordingFolders } from "@tapedec
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
-import { type Channel, channels, services } from "@tapedeck/shared/skaffold/methods";
+import { channels, type SkaffoldChannel, services } from "@tapedeck/shared/skaffold/methods";
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
@@ -19,7 +19,7 @@ const fixtures = recordings.skaffold;
 const load = (name: string) => loadRecording(`${fixtures}/${name}`);
 const long = "01-dev-success-3-artifacts-5-iterations";
 const until = (check: () => void) => vi.waitFor(check, { timeout: 60_000, interval: 5 });
-const bytesOf = (recording: RecordedUpstream, channel: Channel) =>
+const bytesOf = (recording: RecordedUpstream, channel: SkaffoldChannel) =>
   recording.messages[channel].map(({ bytes }) => bytes);
 
 /** Counts pieces of 10 ms in which this process got on: a machine that holds it up makes them fewer, never more. */
@@ -51,7 +51,7 @@ describe.concurrent("every recording arrives byte for byte, in order", () => {
     const recording = loadRecording(folder);
     await using fake = await startFakeSkaffold({ recording });
     // Half of it is replayed, half of it live.
-    const half = (channel: Channel) => Math.floor(recording.messages[channel].length / 2);
+    const half = (channel: SkaffoldChannel) => Math.floor(recording.messages[channel].length / 2);
     await fake.playUntil({ v1: half("v1"), v2: half("v2") });
     await using tapped = listen(fake.address);
     await until(() => expect(tapped.frames("v1")).toHaveLength(fake.played.v1));

@@ -1,6 +1,6 @@
 import { status } from "@grpc/grpc-js";
 import type { ControlAnswer, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
-import type { Channel } from "@tapedeck/shared/skaffold/methods";
+import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { channels } from "@tapedeck/shared/skaffold/methods";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { wallClock } from "@tapedeck/shared/time/wall-clock";
@@ -35,7 +35,7 @@ class SkaffoldProcesses {
   readonly #options: TapOptions;
   readonly #endpoint: { readonly host: string; readonly port: number };
   readonly #address: string;
-  readonly #channels: readonly Channel[];
+  readonly #channels: readonly SkaffoldChannel[];
   readonly #now = wallClock();
   #current: SkaffoldConnection | undefined;
   #remembered: Remembered | undefined;

@@ -1,14 +1,18 @@
-import type { Channel } from "@tapedeck/shared/skaffold/methods";
+import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { tap } from "../skaffold/tap.ts";
 import type { Remembered, TapMemory } from "../tap.ts";
 import { startTap } from "./start-tap.ts";
 
 /** Runs the tap of Skaffold and collects what it emits. Disposing makes it leave. */
-export function listen(address: string, skipChannels: readonly Channel[] = [], memory: TapMemory = testMemory()) {
+export function listen(
+  address: string,
+  skipChannels: readonly SkaffoldChannel[] = [],
+  memory: TapMemory = testMemory(),
+) {
   const running = startTap(tap, { address, skipChannels, memory });
   return {
     ...running,
-    frames: (channel: Channel) =>
+    frames: (channel: SkaffoldChannel) =>
       running.all("frame").flatMap((frame) => (frame.channel === channel ? [frame.bytes] : [])),
   };
 }

@@ -3,7 +3,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import type { Link } from "@tapedeck/tap/push/link";
+import type { RecorderLink } from "@tapedeck/tap/push/link";
 import { pushItems } from "@tapedeck/tap/push/push";
 import { openSpill, type Spill, type SpillState } from "@tapedeck/tap/spill/spill";
 import { type TapId, takeTapId } from "@tapedeck/tap/spill/tap-id";
@@ -190,7 +190,7 @@ class TappedSource implements LocalSource {
     }
   }
 
-  #link(): Link {
+  #link(): RecorderLink {
     const { workspace, recorder } = this.#options;
     const take = (signal: AbortSignal) => this.#take(signal);
     return async function* push(requests, signal) {

@@ -1,6 +1,6 @@
 import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import type { Masked } from "../secrets/mask-bytes.ts";
+import type { MaskedBytes } from "../secrets/mask-bytes.ts";
 import type { MaskedFrame } from "../secrets/pieces.ts";
 import type { ObservedEntry } from "./inventory/observing.ts";
 import * as rkt from "./rkt/mask.ts";
@@ -13,7 +13,7 @@ import { entriesOf as entriesOfVagrant } from "./vagrant/masked-entries.ts";
 export type Masks = {
   /** `name`: the channel of a frame, or the message type of an observation's entry. */
   readonly mask: (name: string, bytes: Uint8Array) => MaskedFrame;
-  readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => Masked & { readonly text: string };
+  readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => MaskedBytes & { readonly text: string };
   /** The entries of an observation that a watcher masks, most often. Throws for one that can't be read. */
   readonly entriesOf?: (channel: string, observation: Observation) => readonly ObservedEntry[];
 };

@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import type { MaskedBytes } from "../secrets/mask-bytes.ts";
 import type { MaskedFrame, Piece } from "../secrets/pieces.ts";
 import type { ThreadMasks } from "../secrets/worker/thread-masks.ts";
 import type { Fact } from "./fact.ts";
@@ -16,7 +17,7 @@ export type Normalizer = {
    * Masks output that comes in pieces: a masked frame after the (masked) end of the piece before it in its stream, so
    * that a secret that was cut in two is masked in both.
    */
-  readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => Masked & { readonly text: string };
+  readonly maskAfter?: (channel: string, bytes: Uint8Array, tail: string) => MaskedBytes & { readonly text: string };
   /** `mask` and `maskAfter` in another thread, for large frames. Absent: they run in this one. */
   readonly maskInThread?: ThreadMasks;
   /** The output of a recorded frame, without masking it again. */
@@ -34,8 +35,6 @@ export type Normalizer = {
     request: Uint8Array,
   ) => { readonly channel: string; readonly matches: (frame: Uint8Array) => boolean } | undefined;
 };
-
-type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
 
 /** All channels of an upstream but "tapedeck". */
 export function channelNames({ channels, observing }: Pick<Normalizer, "channels" | "observing">): readonly string[] {

@@ -1,6 +1,6 @@
 import { bareValue, quotedValue, skipBlanks } from "./assigned/values.ts";
 import { isTrivial } from "./secret-name.ts";
-import type { Span } from "./span.ts";
+import type { TextSpan } from "./span.ts";
 
 type Command = {
   /** The line before the flag. */
@@ -70,8 +70,8 @@ const anyCommand =
 const longestLine = 20_000;
 
 /** Finds passwords and tokens on command lines, which may continue after a backslash. */
-export function commandSecrets(text: string): Span[] {
-  const spans: Span[] = [];
+export function commandSecrets(text: string): TextSpan[] {
+  const spans: TextSpan[] = [];
   for (let from = 0; from < text.length; ) {
     let to = endOfLine(text, from);
     while (to < text.length && text.charAt(to - 1) === "\\" && to - from <= longestLine) to = endOfLine(text, to + 1);
@@ -87,14 +87,14 @@ function endOfLine(text: string, from: number): number {
   return end < 0 ? text.length : end;
 }
 
-function secretsOf(line: string, offset: number): Span[] {
+function secretsOf(line: string, offset: number): TextSpan[] {
   return commands.flatMap(({ called, flag: pattern, isBefore, after, until }) => {
     const call = called.exec(line);
     if (call === null) return [];
     // The blank after it may be the one before the flag.
     const from = isBefore === true ? call.index + call[0].length - 1 : call.index;
     pattern.lastIndex = after === ":" && called.source.includes("chpasswd") ? 0 : from;
-    const spans: Span[] = [];
+    const spans: TextSpan[] = [];
     for (let found = pattern.exec(line); found !== null; found = pattern.exec(line)) {
       const at = skipBlanks(line, pattern.lastIndex);
       const whole = after === undefined ? wordAt(line, at) : passwordAt(line, at, after);
@@ -113,17 +113,17 @@ function isPorts(value: string): boolean {
   return /^(?:[\d.]{7,15}:)?\d{1,5}:\d{1,5}(?:\/(?:tcp|udp))?$/.test(value);
 }
 
-function upTo(line: string, span: Span | undefined, sign: string): Span | undefined {
+function upTo(line: string, span: TextSpan | undefined, sign: string): TextSpan | undefined {
   const end = span === undefined ? -1 : line.lastIndexOf(sign, span.end);
   return span && end > span.start ? { start: span.start, end } : undefined;
 }
 
-function wordAt(line: string, at: number): Span | undefined {
+function wordAt(line: string, at: number): TextSpan | undefined {
   return quotedValue(line, at) ?? bareValue(line, at, /[\s"'`]/, false);
 }
 
 /** The password of `user:password`, either of which may have quotes of its own; the token of `token:`. */
-function passwordAt(line: string, at: number, sign: string): Span | undefined {
+function passwordAt(line: string, at: number, sign: string): TextSpan | undefined {
   const word = wordAt(line, at);
   if (word === undefined) return undefined;
   const isQuoted = word.start > at;

@@ -1,5 +1,5 @@
 import { type MaskedText, maskSpans, maskText, secretsIn } from "./mask-text.ts";
-import type { Span } from "./span.ts";
+import type { TextSpan } from "./span.ts";
 import { unfinishedToken } from "./tokens/token-secrets.ts";
 import { triggersIn } from "./triggers.ts";
 
@@ -49,7 +49,7 @@ const unfinished: readonly RegExp[] = [
   /(?<![0-9])[0-9]{8,10}:AA([\w-]{1,33})$/,
 ];
 
-function unfinishedIn(line: string): Span | undefined {
+function unfinishedIn(line: string): TextSpan | undefined {
   const token = tokenAtEnd(line);
   if (token !== undefined) return token;
   for (const pattern of unfinished) {
@@ -62,7 +62,7 @@ function unfinishedIn(line: string): Span | undefined {
   return { start: line.length - password.length, end: line.length };
 }
 
-function tokenAtEnd(line: string): Span | undefined {
+function tokenAtEnd(line: string): TextSpan | undefined {
   for (const place of triggersIn(line).places) {
     const token = unfinishedToken(line, place);
     if (token !== undefined) return token;
@@ -116,7 +116,7 @@ export function maskContinued(tail: string, piece: string): MaskedText {
     if (!isOfKey(ofKey)) return { text: piece, secrets: 0 };
   }
   const rest = piece.slice(0, longestRest);
-  const spans = secretsIn(tail + rest).flatMap(({ start, end }): Span[] => {
+  const spans = secretsIn(tail + rest).flatMap(({ start, end }): TextSpan[] => {
     const span = { start: Math.max(0, start - tail.length), end: end - tail.length };
     return span.end > span.start ? [span] : [];
   });

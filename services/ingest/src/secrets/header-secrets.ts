@@ -1,5 +1,5 @@
 import { isTrivial } from "./secret-name.ts";
-import type { Span } from "./span.ts";
+import type { TextSpan } from "./span.ts";
 
 /** "Authorization: Basic …" as a header, JSON, a Go struct, or an argument of a shell with a backslash before its blanks. */
 const authorization = /authorization["'\\]{0,2}[ \t]{0,4}[:=](?:\\?[ \t]){0,4}["'\\[]{0,3}/gi;
@@ -14,11 +14,11 @@ const knownScheme =
   /^(?:bearer|basic|token|apikey|api-key|negotiate|ntlm|aws|sharedkey|sharedkeylite|key|splunk|geniekey|private|jwt)$/i;
 
 /** Finds the credentials of requests: authorization of any scheme, and cookies. */
-export function headerSecrets(text: string): Span[] {
+export function headerSecrets(text: string): TextSpan[] {
   return [...authorizations(text), ...schemes(text), ...cookies(text)];
 }
 
-function* authorizations(text: string): Iterable<Span> {
+function* authorizations(text: string): Iterable<TextSpan> {
   let searched = 0;
   for (const { index, 0: introduction } of text.matchAll(authorization)) {
     if (index < searched) continue;
@@ -67,7 +67,7 @@ function isProse(value: string): boolean {
   );
 }
 
-function* schemes(text: string): Iterable<Span> {
+function* schemes(text: string): Iterable<TextSpan> {
   let searched = 0;
   for (const match of text.matchAll(scheme)) {
     if (match.index < searched) continue;
@@ -83,7 +83,7 @@ const cookie = /(?:^|[\s"'<>[(-])(set-)?cookie["'\\]{0,2}(?::[ \t]{0,4}\[?|[ =]{
 const pair = /([\w.-]{1,100})=([^\s;"'\]]+)(;[ \t]{0,2})?/y;
 
 /** The values in "Cookie: a=…; b=…", "Set-Cookie: a=…; Path=/" and --cookie. */
-function* cookies(text: string): Iterable<Span> {
+function* cookies(text: string): Iterable<TextSpan> {
   for (const match of text.matchAll(cookie)) {
     pair.lastIndex = match.index + match[0].length;
     for (let found = pair.exec(text); found !== null; found = pair.exec(text)) {

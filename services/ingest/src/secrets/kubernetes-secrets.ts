@@ -1,21 +1,21 @@
-import type { Span } from "./span.ts";
+import type { TextSpan } from "./span.ts";
 
 /** Finds all values of `data` and `stringData` of Kubernetes' Secrets, whatever their names, in YAML and JSON. */
-export function kubernetesSecrets(text: string): Span[] {
+export function kubernetesSecrets(text: string): TextSpan[] {
   if (!/kind["'\\]{0,4}:[ \t]{0,4}["'\\]{0,4}Secret(?![A-Za-z])/i.test(text)) return [];
   return [...inYaml(text), ...inJson(text)];
 }
 
-type Block = { readonly spans: readonly Span[] };
+type Block = { readonly spans: readonly TextSpan[] };
 /** The lines at one indentation of a document: an object that may be a Secret. */
 type Level = { isSecret: boolean; readonly blocks: Block[] };
 
 const keyLine = /^([ \t-]*)(["']?)(kind|data|stringData)\2:[ \t]*(.*?)\s*$/;
 
-function inYaml(text: string): Span[] {
-  const found: Span[] = [];
+function inYaml(text: string): TextSpan[] {
+  const found: TextSpan[] = [];
   const levels = new Map<number, Level>();
-  let block: { readonly indent: number; readonly spans: Span[] } | undefined;
+  let block: { readonly indent: number; readonly spans: TextSpan[] } | undefined;
   const closeFrom = (indent: number) => {
     for (const [at, { isSecret, blocks }] of levels) {
       if (at < indent) continue;
@@ -56,7 +56,7 @@ function inYaml(text: string): Span[] {
 }
 
 /** The position at which a value begins in a line of a map, or the text in a line of a block. */
-function valueOfLine(line: string): Span | undefined {
+function valueOfLine(line: string): TextSpan | undefined {
   const key = /^\s*["']?[\w./-]{1,253}["']?:[ \t]*/.exec(line)?.[0].length ?? line.search(/\S/);
   const value = line.slice(key).trimEnd();
   if (value === "" || /^[|>][-+\d]{0,2}$/.test(value) || /^["']{2}$|^\{\{.*\}\}$|^(?:null|~)$/.test(value))
@@ -74,14 +74,14 @@ function* linesOf(text: string): Iterable<{ readonly line: string; readonly at: 
   }
 }
 
-type Open = { isSecret: boolean; readonly key: string; readonly strings: Span[]; readonly data: Span[] };
+type Open = { isSecret: boolean; readonly key: string; readonly strings: TextSpan[]; readonly data: TextSpan[] };
 
 const deepest = 200;
 const mark = /[{}]|(\\*["'])((?:(?!\\*["'])[^\n\\]|\\[^"'\n\\])*)\1(\s*:)?/g;
 
 /** Finds objects by their braces and quotes, which may be escaped: JSON is printed inside JSON. */
-function inJson(text: string): Span[] {
-  const found: Span[] = [];
+function inJson(text: string): TextSpan[] {
+  const found: TextSpan[] = [];
   const open: Open[] = [];
   let key = "";
   for (const match of text.matchAll(mark)) {

@@ -3,7 +3,7 @@ import { commandSecrets } from "./command-secrets.ts";
 import { headerSecrets } from "./header-secrets.ts";
 import { kubernetesSecrets } from "./kubernetes-secrets.ts";
 import { privateKeys } from "./private-keys.ts";
-import { merged, type Span } from "./span.ts";
+import { merged, type TextSpan } from "./span.ts";
 import { oddTokens } from "./tokens/odd-tokens.ts";
 import { tokenSecrets } from "./tokens/token-secrets.ts";
 import { may, triggersIn } from "./triggers.ts";
@@ -32,7 +32,7 @@ function maskOnce(text: string): MaskedText {
 }
 
 /** The text with `*` in place of these spans. */
-export function maskSpans(text: string, unsorted: readonly Span[]): string {
+export function maskSpans(text: string, unsorted: readonly TextSpan[]): string {
   const spans = merged(unsorted);
   if (spans.length === 0) return text;
   const pieces: string[] = [];
@@ -45,10 +45,10 @@ export function maskSpans(text: string, unsorted: readonly Span[]): string {
   return pieces.join("");
 }
 
-const none: readonly Span[] = [];
+const none: readonly TextSpan[] = [];
 
 /** The spans of secrets that are not masked yet. */
-export function secretsIn(text: string): readonly Span[] {
+export function secretsIn(text: string): readonly TextSpan[] {
   const { rules, places } = triggersIn(text);
   if (rules === 0) return none;
   const spans = [

@@ -1,5 +1,5 @@
 import { tailOf } from "./continued-text.ts";
-import type { Masked } from "./mask-bytes.ts";
+import type { MaskedBytes } from "./mask-bytes.ts";
 
 /** A frame's part of a stream of output, masked. */
 export type Piece = { readonly stream: string; readonly text: string };
@@ -49,4 +49,4 @@ export class Tails {
 }
 
 /** `piece`: the frame's output, where it is a piece of a stream. */
-export type MaskedFrame = Masked & { readonly piece?: Piece };
+export type MaskedFrame = MaskedBytes & { readonly piece?: Piece };

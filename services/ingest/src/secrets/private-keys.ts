@@ -1,10 +1,10 @@
-import type { Span } from "./span.ts";
+import type { TextSpan } from "./span.ts";
 
 const begins = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|Private-Lines: \d{1,4}/g;
 
 /** Finds private keys, without the lines around them. A key that is cut off goes to the end of the text. */
-export function privateKeys(text: string): Span[] {
-  const spans: Span[] = [];
+export function privateKeys(text: string): TextSpan[] {
+  const spans: TextSpan[] = [];
   let searched = 0;
   for (const { index, 0: begin } of text.matchAll(begins)) {
     if (index < searched) continue;

@@ -1,9 +1,9 @@
 /** A piece of text, in UTF-16 units; `end` is exclusive. */
-export type Span = { readonly start: number; readonly end: number };
+export type TextSpan = { readonly start: number; readonly end: number };
 
 /** Sorts spans and merges those that overlap or touch. */
-export function merged(spans: readonly Span[]): Span[] {
-  const out: Span[] = [];
+export function merged(spans: readonly TextSpan[]): TextSpan[] {
+  const out: TextSpan[] = [];
   for (const span of [...spans].sort((a, b) => a.start - b.start)) {
     const before = out.at(-1);
     if (before === undefined || span.start > before.end) out.push(span);

@@ -1,6 +1,6 @@
 import { looksRandom } from "./assigned/plausible.ts";
 import { isTrivial } from "./secret-name.ts";
-import type { Span } from "./span.ts";
+import type { TextSpan } from "./span.ts";
 
 /** A longer text is no user information. */
 const authorityLimit = 1_000;
@@ -12,8 +12,8 @@ const ends = /[\s"'`<>\\]/;
 const port = /^\d{1,5}(?=[/?#\s"'`<>\\,;)\]}|]|$)/;
 
 /** Finds the password of "scheme://user:password@host", whatever characters it has, and a token in place of the user. */
-export function urlSecrets(text: string): Span[] {
-  const spans: Span[] = [];
+export function urlSecrets(text: string): TextSpan[] {
+  const spans: TextSpan[] = [];
   let sign = text.indexOf("@");
   for (let at = text.indexOf("://"); at >= 0; at = text.indexOf("://", at + 3)) {
     if (sign >= 0 && sign < at) sign = text.indexOf("@", at);
@@ -26,7 +26,7 @@ export function urlSecrets(text: string): Span[] {
   return [...spans, ...thinPasswords(text)];
 }
 
-function userInformation(text: string, start: number): Span | undefined {
+function userInformation(text: string, start: number): TextSpan | undefined {
   user.lastIndex = start;
   const name = user.exec(text)?.[0] ?? "";
   const colon = start + name.length;
@@ -65,7 +65,7 @@ function isReference(password: string): boolean {
 }
 
 /** "jdbc:oracle:thin:scott/tiger@host". */
-function thinPasswords(text: string): Span[] {
+function thinPasswords(text: string): TextSpan[] {
   return Array.from(
     text.matchAll(/\bthin:([\w$#.-]{1,100}\/)([^\s@"']{1,200})@/g),
     ({ index, 0: whole, 2: password = "" }) => {

@@ -1,11 +1,11 @@
 import type { Offset } from "@tapedeck/shared/log/offset";
-import type { Progress } from "../projecting/progress.ts";
+import type { ProjectedPosition } from "../projecting/progress.ts";
 import type { CollectionDeps } from "../views/states/collection.ts";
 import type { Folds } from "../views/states/fold.ts";
 
 /** The dependencies of the answers. */
 export type ApiDeps = CollectionDeps & {
-  readonly progress: Progress;
+  readonly progress: ProjectedPosition;
   readonly folds: Folds;
 };
 

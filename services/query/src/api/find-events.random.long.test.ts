@@ -7,7 +7,7 @@ import { endPosition } from "@tapedeck/shared/testing/positions";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
-import { Progress } from "../projecting/progress.ts";
+import { ProjectedPosition } from "../projecting/progress.ts";
 import { migrated } from "../testing/migrated.ts";
 import { applyInBatches, inMessages } from "../testing/positions.ts";
 import { type Random, randomEvents, seeded } from "../testing/random-scenario.ts";
@@ -81,7 +81,7 @@ it("does not answer from tables of a version that did not keep all positions", a
   await using fresh = await freshDatabase(migrated);
   await using database = openDatabase({ url: fresh.url, connections: 1 });
   const log = () => expect.fail("the log was asked");
-  const deps: ApiDeps = { database: () => database, log, progress: new Progress(), folds };
+  const deps: ApiDeps = { database: () => database, log, progress: new ProjectedPosition(), folds };
   const request = {
     filter: ListRequest.fromPartial({ workspace: "acme" }),
     after: endPosition("e", 0),

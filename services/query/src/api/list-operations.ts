@@ -10,7 +10,7 @@ import type { OperationRow } from "../db/schema.ts";
 import { key, text } from "../db/text.ts";
 import { allOf, anyOf, between, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
-import { cut, type Page, pageOf } from "./page.ts";
+import { cut, type PageBounds, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 
 /** Newest first. With `at`: the operations that had begun by then; those that ended later are listed as running. */
@@ -39,7 +39,7 @@ export async function listOperations(deps: ApiDeps, request: ListRequest): Promi
 export async function newestOperations(
   tx: Tx,
   request: ListRequest,
-  page: Page,
+  page: PageBounds,
   at: Offset | undefined,
 ): Promise<readonly OperationRow[]> {
   const ended = at === undefined ? sql`t.outcome is not null` : sql`t.end_position <= ${at}`;
@@ -89,7 +89,7 @@ function byBranch(
   request: ListRequest,
   { ofSource, own }: Conditions,
   bySource: boolean,
-  { limit }: Page,
+  { limit }: PageBounds,
 ): SqlCondition {
   const ofBranch = inBranch(bySource ? sql`t.source` : sql`t.workspace`, own);
   const places = bySource

@@ -5,7 +5,7 @@ import { endOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
-import { Progress } from "../projecting/progress.ts";
+import { ProjectedPosition } from "../projecting/progress.ts";
 import { migrated } from "../testing/migrated.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
@@ -50,7 +50,12 @@ function upTo(log: LogReader, seq: Sequence): LogReader {
 }
 
 async function lists(on: Stage, database: Database, at: string) {
-  const deps: ApiDeps = { database: () => database, log: () => on.log.reader, progress: new Progress(), folds };
+  const deps: ApiDeps = {
+    database: () => database,
+    log: () => on.log.reader,
+    progress: new ProjectedPosition(),
+    folds,
+  };
   const request: ListRequest = Request.fromPartial({ workspace: "acme", at, limit: 1_000 });
   const sources = await listSources(deps, request);
   const sessions = await listSessions(deps, request);

@@ -4,7 +4,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { sql } from "kysely";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type Database, openDatabase } from "../db/database.ts";
-import { Progress } from "../projecting/progress.ts";
+import { ProjectedPosition } from "../projecting/progress.ts";
 import { migrated } from "../testing/migrated.ts";
 import { folds } from "../views/folds.ts";
 import type { ApiDeps } from "./deps.ts";
@@ -22,7 +22,7 @@ beforeAll(async () => {
   database = cleanup.use(openDatabase({ url: fresh.url, connections: 1 }));
   await fill(database);
   const log = () => expect.fail("the log was asked");
-  deps = { database: () => database, log, progress: new Progress(), folds };
+  deps = { database: () => database, log, progress: new ProjectedPosition(), folds };
 });
 afterAll(() => cleanup.disposeAsync());
 

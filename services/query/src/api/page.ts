@@ -5,9 +5,9 @@ import { beyondAll, type Offset, storedOffset } from "@tapedeck/shared/log/offse
 const defaultLimit = 100;
 
 /** Lists start at the newest item. A page starts before the last position of the previous page. */
-export type Page = { readonly before: Offset; readonly limit: number };
+export type PageBounds = { readonly before: Offset; readonly limit: number };
 
-export function pageOf({ limit, page }: { readonly limit: number; readonly page: string }): Page {
+export function pageOf({ limit, page }: { readonly limit: number; readonly page: string }): PageBounds {
   return {
     before: page === "" ? beyondAll : positionIn(page),
     limit: Math.min(limit || defaultLimit, largestPage),
@@ -17,7 +17,7 @@ export function pageOf({ limit, page }: { readonly limit: number; readonly page:
 /** Cuts rows that were read with a limit of one more than the page's. */
 export function cut<Row>(
   rows: readonly Row[],
-  { limit }: Page,
+  { limit }: PageBounds,
   positionOf: (row: Row) => Offset,
 ): { readonly rows: readonly Row[]; readonly next_page: string } {
   const kept = rows.slice(0, limit);

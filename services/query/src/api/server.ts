@@ -36,12 +36,12 @@ export type ApiOptions = {
   readonly onError: (method: string, cause: unknown) => void;
 };
 
-export type Api = AsyncDisposable & { readonly address: string; readonly port: number };
+export type QueryServer = AsyncDisposable & { readonly address: string; readonly port: number };
 
 /** The additional time for a call to end by itself at its limit, because then it reports a more precise error. */
 const graceMs = 1_000;
 
-export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Api> {
+export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<QueryServer> {
   const { host, port } = options;
   const server = new Server({
     "grpc.max_receive_message_length": 1024 * 1024,

@@ -3,7 +3,7 @@ import { endOf, type Offset, offsetOf, type Sequence, sequenceOf } from "@tapede
 import { expect, it } from "vitest";
 import { scenario } from "../testing/scenario.ts";
 import { type Batch, batches } from "./batches.ts";
-import { Progress } from "./progress.ts";
+import { ProjectedPosition } from "./progress.ts";
 
 const event = scenario().add({ kind: "source.added" });
 const recorded = (seq: Sequence): RecordedEvent => ({
@@ -76,7 +76,7 @@ it("ends when the signal aborts, whatever it waits for", async () => {
 });
 
 it("waits for company, until a reader waits for what came", async () => {
-  const progress = new Progress();
+  const progress = new ProjectedPosition();
   const more = Promise.withResolvers<void>();
   async function* stream() {
     yield recorded(1);
@@ -103,7 +103,7 @@ it("does not wait for company when the batch is full", async () => {
     yield recorded(2);
     await new Promise<void>(() => {});
   }
-  const limits = { events: 2, bytes: 1_000, company: { ms: 1_000_000, readers: new Progress() } };
+  const limits = { events: 2, bytes: 1_000, company: { ms: 1_000_000, readers: new ProjectedPosition() } };
   for await (const { events } of batches(stream, limits, open)) {
     expect(events).toHaveLength(2);
     break;

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
-import type { Progress } from "./progress.ts";
+import type { ProjectedPosition } from "./progress.ts";
 
 export type BatchLimits = {
   readonly events: number;
@@ -13,7 +13,7 @@ export type BatchLimits = {
 };
 
 /** A batch costs much more than an event of it, so the first event of a batch waits for others, unless a reader waits for it. */
-export type Company = { readonly ms: number; readonly readers: Pick<Progress, "isAwaited" | "onAwaited"> };
+export type Company = { readonly ms: number; readonly readers: Pick<ProjectedPosition, "isAwaited" | "onAwaited"> };
 
 export const defaultLimits: BatchLimits = { events: 1_000, bytes: 8 * 1024 * 1024 };
 

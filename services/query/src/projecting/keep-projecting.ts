@@ -12,7 +12,7 @@ import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
 import { ForeignCheckpointError, readCheckpoint } from "./checkpoint.ts";
-import type { Progress } from "./progress.ts";
+import type { ProjectedPosition } from "./progress.ts";
 import { type Projected, project } from "./project.ts";
 import { rebuild } from "./rebuild.ts";
 
@@ -25,7 +25,7 @@ export type KeepProjecting = {
   readonly beside: (log: ConnectedLog) => Disposable;
   readonly views: readonly View[];
   readonly limits: BatchLimits;
-  readonly progress: Progress;
+  readonly progress: ProjectedPosition;
   readonly logger: Logger;
   readonly signal: AbortSignal;
   readonly observer: ProjectionObserver;

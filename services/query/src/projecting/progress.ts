@@ -1,7 +1,7 @@
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 
 /** The position that the tables have reached, for callers that wait for one. */
-export class Progress {
+export class ProjectedPosition {
   #position: Offset = logStart;
   readonly #waiting = new Set<{ readonly position: Offset; readonly resolve: (reached: boolean) => void }>();
   #hurry = () => {};

@@ -8,7 +8,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { stateReader } from "../api/state/read-state.ts";
 import { type Database, openDatabase } from "../db/database.ts";
-import { Progress } from "../projecting/progress.ts";
+import { ProjectedPosition } from "../projecting/progress.ts";
 import { rebuild } from "../projecting/rebuild.ts";
 import { folds } from "../views/folds.ts";
 import { views as allViews } from "../views/views.ts";
@@ -99,7 +99,7 @@ export function testHistory({ source, order, spoiled, report }: HistoryOptions):
 
 /** What the handlers of the API need to read a history. */
 export function readDeps({ on, end }: History, database: Database) {
-  const progress = new Progress();
+  const progress = new ProjectedPosition();
   progress.advance(endOf(end));
   return { database: () => database, log: () => on.log.reader, progress, folds };
 }

@@ -4,7 +4,7 @@ import { largestPage } from "@tapedeck/shared/largest-page";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { ImportedFrame } from "@tapedeck/tap/skaffold/event-log/event-log-file";
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
-import type { Api, Page } from "../../api/api.ts";
+import type { ApiClient, Page } from "../../api/api.ts";
 
 /** The identity of one channel of a session. */
 type Identified = {
@@ -18,7 +18,7 @@ type Identified = {
 type Known = { readonly session: string; readonly channel: string; readonly sha: string };
 
 /** Finds the recorded session of a source that an imported process belongs to, whichever tap recorded it. */
-export async function knownSessions(api: Api, source: string) {
+export async function knownSessions(api: ApiClient, source: string) {
   const known: Known[] = [];
   const parameters = { source: `${source}/skaffold`, kind: "session.identified", limit: largestPage };
   for (let after: string | undefined = "start"; after !== undefined; ) {

@@ -1,7 +1,7 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 import { connect, TapedeckError } from "@tapedeck/client";
 import { positionBefore } from "@tapedeck/shared/log/position";
-import { type Api, apiAt, type Page } from "../../api/api.ts";
+import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 import { TextLines } from "./text-lines.ts";
 
@@ -69,7 +69,7 @@ export async function logs(options: LogsOptions): Promise<void> {
   }
 }
 
-async function sessionOf(api: Api, { source, session }: LogsOptions): Promise<Session> {
+async function sessionOf(api: ApiClient, { source, session }: LogsOptions): Promise<Session> {
   const parameters = { source, session, limit: 1 };
   const chosen = session ?? (await api.get<{ readonly session: string }>("/api/v1/state", { source })).session;
   const { items } = await api.get<Page<Session>>("/api/v1/sessions", { ...parameters, session: chosen });

@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 import type { Operation } from "@tapedeck/client";
-import { type Api, apiAt, type Page } from "../../api/api.ts";
+import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { agoText, durationText } from "../../display/durations.ts";
 import { plainLine } from "../../display/plain-line.ts";
 import { spokenSource } from "../../display/source-name.ts";
@@ -56,7 +56,7 @@ const marginMs = 1_000;
 
 /** What failed first in each loop: the failed step that ended first. */
 async function causesOf(
-  api: Api,
+  api: ApiClient,
   listed: readonly Operation[],
   source: string | undefined,
 ): Promise<ReadonlyMap<string, Operation>> {

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { type Api, apiAt, type Page } from "../../api/api.ts";
+import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 
 export type OpenOptions = { readonly url?: string; readonly source?: string };
@@ -15,7 +15,7 @@ export async function open({ url, source }: OpenOptions): Promise<void> {
 }
 
 /** @throws CommandError */
-async function requireSource(source: string, api: Api): Promise<void> {
+async function requireSource(source: string, api: ApiClient): Promise<void> {
   const { items } = await api.get<Page<object>>("/api/v1/sources", { source, limit: 1 });
   if (items.length === 0)
     throw new CommandError(`nothing has been recorded of ${source}: \`tapedeck status\` lists all.`);

@@ -1,7 +1,7 @@
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { Tape } from "./tape.ts";
 
-export type Pace = {
+export type ReplayPace = {
   /** How many times as fast as it was; Infinity: without a pause. */
   readonly speed: number;
   /** No pause is longer, at this speed. */
@@ -10,7 +10,11 @@ export type Pace = {
 };
 
 /** Plays a tape to its end, with the pauses that were between its events, or until the signal. */
-export async function play(tape: Tape, { speed, longestMs, sleep = delay }: Pace, signal: AbortSignal): Promise<void> {
+export async function play(
+  tape: Tape,
+  { speed, longestMs, sleep = delay }: ReplayPace,
+  signal: AbortSignal,
+): Promise<void> {
   let last: number | undefined;
   while (!signal.aborted) {
     const coming = tape.events[tape.played];

@@ -1,19 +1,24 @@
 import { readFileSync } from "node:fs";
 import { stripVTControlCharacters } from "node:util";
 import { expect, it } from "vitest";
-import { type RktState, rktText } from "./rkt.ts";
+import { type RktStateJson, rktText } from "./rkt.ts";
 
-type Row = { readonly at: string; readonly rpc?: string; readonly tag?: string; readonly response?: Partial<RktState> };
+type Row = {
+  readonly at: string;
+  readonly rpc?: string;
+  readonly tag?: string;
+  readonly response?: Partial<RktStateJson>;
+};
 
 /** What the real one answered, as JSON: that of the API is the same. */
-function recorded(recording: string, is: (row: Row) => boolean): { answer: Partial<RktState>; now: number } {
+function recorded(recording: string, is: (row: Row) => boolean): { answer: Partial<RktStateJson>; now: number } {
   const file = new URL(`../../../../fakes/recordings/rkt/${recording}/timeline.jsonl`, import.meta.url);
   const rows = readFileSync(file, "utf8").trim().split("\n");
   const found = rows.map((line) => JSON.parse(line) as Row).find((row) => row.response !== undefined && is(row));
   return { answer: found?.response ?? expect.fail("no such row"), now: Date.parse(found?.at ?? "") };
 }
 
-const shown = (state: RktState, ends: ReadonlyMap<string, string>, now: number) =>
+const shown = (state: RktStateJson, ends: ReadonlyMap<string, string>, now: number) =>
   stripVTControlCharacters(rktText(state, ends, now));
 
 it("shows the host, a row for each app with the code that it ended with, and the images", () => {

@@ -4,7 +4,7 @@ import { statusColour } from "../../display/status-colour.ts";
 import { table } from "../../display/table.ts";
 
 /** A rkt host as the API gives it, as much of it as is shown. What is zero is not there; times are text, for their size. */
-export type RktState = {
+export type RktStateJson = {
   readonly info: { readonly rkt_version?: string; readonly global_flags?: { readonly dir?: string } } | null;
   readonly pods: readonly RktPod[];
   readonly images: readonly RktImage[];
@@ -42,7 +42,7 @@ type RktImage = {
 export type PodEnds = ReadonlyMap<string, string>;
 
 /** The host itself, its pods with their apps, its images. */
-export function rktText({ info, pods, images }: RktState, ends: PodEnds, now = Date.now()): string {
+export function rktText({ info, pods, images }: RktStateJson, ends: PodEnds, now = Date.now()): string {
   const about = [info?.rkt_version && `rkt ${info.rkt_version}`, info?.global_flags?.dir].filter(Boolean).join(", ");
   const parts = [about, podsText(pods, ends, now), imagesText(images, now)];
   return parts.filter((text) => text !== "").join("\n\n");

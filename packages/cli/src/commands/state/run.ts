@@ -1,13 +1,13 @@
 import { styleText } from "node:util";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import { type Api, apiAt, type Page } from "../../api/api.ts";
+import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 import { agoText } from "../../display/durations.ts";
 import { shortSource } from "../../display/source-name.ts";
-import { type PodEnds, type RktState, rktText } from "./rkt.ts";
-import { type SkaffoldState, skaffoldText } from "./skaffold.ts";
-import { type RecordedVagrantCommand, type VagrantState, vagrantText } from "./vagrant.ts";
+import { type PodEnds, type RktStateJson, rktText } from "./rkt.ts";
+import { type SkaffoldStateJson, skaffoldText } from "./skaffold.ts";
+import { type RecordedVagrantCommand, type VagrantStateJson, vagrantText } from "./vagrant.ts";
 
 export type StateOptions = {
   readonly url?: string;
@@ -29,9 +29,9 @@ type StateAnswer = {
 
 /** A new upstream does not compile until its state is here and in `stateText`. */
 type States = {
-  readonly skaffold: SkaffoldState;
-  readonly rkt: RktState;
-  readonly vagrant: VagrantState;
+  readonly skaffold: SkaffoldStateJson;
+  readonly rkt: RktStateJson;
+  readonly vagrant: VagrantStateJson;
 };
 
 export async function state({ url, json, source, session, at }: StateOptions): Promise<void> {
@@ -51,7 +51,7 @@ export async function state({ url, json, source, session, at }: StateOptions): P
   if (text !== "") console.log(text);
 }
 
-async function stateText(answer: StateAnswer, session: string | undefined, api: Api): Promise<string> {
+async function stateText(answer: StateAnswer, session: string | undefined, api: ApiClient): Promise<string> {
   switch (answer.upstream) {
     case "skaffold":
       return skaffoldText(answer.state);
@@ -68,7 +68,7 @@ export function notHeardText(since: string, now = Date.now()): string {
 }
 
 /** rkt does not report when a pod ended; the record has the time at which it was observed. */
-async function podEnds({ source, session, position }: StateAnswer, api: Api): Promise<PodEnds> {
+async function podEnds({ source, session, position }: StateAnswer, api: ApiClient): Promise<PodEnds> {
   if (session === null) return new Map();
   const asked = { source, session, kind: "pod", at: position, limit: largestPage };
   const { items } = await api.get<Page<Operation>>("/api/v1/operations", asked);
@@ -82,7 +82,7 @@ async function podEnds({ source, session, position }: StateAnswer, api: Api): Pr
 async function lastCommands(
   { source, position }: StateAnswer,
   session: string | undefined,
-  api: Api,
+  api: ApiClient,
 ): Promise<readonly RecordedVagrantCommand[]> {
   const asked = { source, session, kind: "command", at: position, limit: 10 };
   const { items } = await api.get<Page<RecordedVagrantCommand>>("/api/v1/operations", asked);
@@ -90,7 +90,7 @@ async function lastCommands(
 }
 
 /** A session belongs to one source, so one of the two is enough. */
-async function sourceOf(session: string, api: Api): Promise<string> {
+async function sourceOf(session: string, api: ApiClient): Promise<string> {
   const { items } = await api.get<Page<{ readonly source: string }>>("/api/v1/sessions", { session, limit: 1 });
   const [found] = items;
   if (found === undefined) throw new CommandError(`there is no session ${session}: see \`tapedeck sessions\`.`);

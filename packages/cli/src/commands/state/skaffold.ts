@@ -1,7 +1,7 @@
 import { styleText } from "node:util";
 import { statusColour } from "../../display/status-colour.ts";
 
-export type SkaffoldState = { readonly v1: V1State };
+export type SkaffoldStateJson = { readonly v1: V1State };
 
 type Phase = { readonly status?: string };
 type Port = { readonly localPort: number; readonly containerName: string; readonly remotePort?: unknown };
@@ -21,7 +21,7 @@ type V1State = {
 };
 
 /** One line for each part of the state. */
-export function skaffoldText({ v1 }: SkaffoldState): string {
+export function skaffoldText({ v1 }: SkaffoldStateJson): string {
   const ports = Object.values(v1.forwardedPorts ?? {}).map(({ localPort, containerName }) =>
     containerName === "" ? String(localPort) : `${localPort} → ${containerName}`,
   );

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { stripVTControlCharacters } from "node:util";
 import { expect, it } from "vitest";
-import { type RecordedVagrantCommand, type VagrantState, vagrantText } from "./vagrant.ts";
+import { type RecordedVagrantCommand, type VagrantStateJson, vagrantText } from "./vagrant.ts";
 
 type Row = { readonly n: number; readonly rpc?: string; readonly message?: Readonly<Record<string, unknown>> };
 
@@ -12,7 +12,7 @@ const rows = readFileSync(file, "utf8")
   .map((line) => JSON.parse(line) as Row);
 
 /** What the real one answered up to a row, as JSON: that of the API is the same. */
-function stateAt(n: number): VagrantState {
+function stateAt(n: number): VagrantStateJson {
   const answers = rows.filter((row) => row.n <= n && row.message !== undefined);
   const last = (rpc: string) => answers.findLast((row) => row.rpc === rpc)?.message ?? {};
   const each = (rpc: string, key: string) => {
@@ -20,11 +20,11 @@ function stateAt(n: number): VagrantState {
     return [...new Map(resources.map((resource) => [resource.name, resource])).values()];
   };
   return {
-    version: (last("GetVersionInfo").info ?? null) as VagrantState["version"],
+    version: (last("GetVersionInfo").info ?? null) as VagrantStateJson["version"],
     targets: each("GetTarget", "target"),
     projects: each("GetProject", "project"),
     boxes: each("GetBox", "box"),
-    jobs: (last("_ListJobs").jobs ?? []) as VagrantState["jobs"],
+    jobs: (last("_ListJobs").jobs ?? []) as VagrantStateJson["jobs"],
   };
 }
 
@@ -34,7 +34,7 @@ const command: RecordedVagrantCommand = {
   ...{ subject: "up", instance: up, startedAt: new Date(began).toISOString(), endedAt: null, durationMs: null },
   ...{ outcome: null, error: "", exitCode: null },
 };
-const shown = (state: VagrantState, commands: readonly RecordedVagrantCommand[], now: number) =>
+const shown = (state: VagrantStateJson, commands: readonly RecordedVagrantCommand[], now: number) =>
   stripVTControlCharacters(vagrantText(state, commands, now));
 
 it("shows the server, its machines, what it does now and what it did, and its boxes", () => {

@@ -4,7 +4,7 @@ import { statusColour } from "../../display/status-colour.ts";
 import { table } from "../../display/table.ts";
 
 /** A Vagrant server as the API gives it, as much of it as is shown. What is zero is not there. */
-export type VagrantState = {
+export type VagrantStateJson = {
   readonly version: { readonly version?: string } | null;
   readonly targets: readonly VagrantTarget[];
   readonly projects: readonly { readonly name?: string; readonly path?: string }[];
@@ -47,7 +47,7 @@ export type RecordedVagrantCommand = {
 
 /** The server and its projects, its machines, what it does and has done (newest first), its boxes. */
 export function vagrantText(
-  state: VagrantState,
+  state: VagrantStateJson,
   commands: readonly RecordedVagrantCommand[],
   now = Date.now(),
 ): string {
@@ -59,7 +59,7 @@ export function vagrantText(
   return [...parts, boxesText(state)].filter((text) => text !== "").join("\n\n");
 }
 
-function targetsText({ targets, projects }: VagrantState): string {
+function targetsText({ targets, projects }: VagrantStateJson): string {
   if (targets.length === 0) return "No machines.";
   const titles = ["MACHINE", "STATE", "PROVIDER", ...(projects.length > 1 ? ["PROJECT"] : [])];
   const rows = targets.map(({ name = "-", state, provider = "-", project }) =>
@@ -131,7 +131,7 @@ function whyText({ outcome, error, exitCode }: RecordedVagrantCommand): string {
   return text.length > longestWhy ? `${text.slice(0, longestWhy - 1)}…` : text;
 }
 
-function boxesText({ boxes }: VagrantState): string {
+function boxesText({ boxes }: VagrantStateJson): string {
   if (boxes.length === 0) return "";
   return table(
     ["BOX", "VERSION", "PROVIDER"].map((title) => ({ title })),

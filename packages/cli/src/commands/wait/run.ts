@@ -1,5 +1,5 @@
 import { connect, TapedeckError } from "@tapedeck/client";
-import { type Api, apiAt, type Page } from "../../api/api.ts";
+import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
@@ -58,7 +58,7 @@ export async function wait(options: WaitOptions): Promise<void> {
 }
 
 /** Position of the log's end. The request also reports an invalid filter before the wait begins. */
-async function positionNow(api: Api, filter: ReturnType<typeof filterOf>): Promise<string> {
+async function positionNow(api: ApiClient, filter: ReturnType<typeof filterOf>): Promise<string> {
   return (await api.get<Page<object>>("/api/v1/events", { ...parametersOf(filter), last: 1 })).position;
 }
 

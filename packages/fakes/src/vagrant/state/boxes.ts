@@ -10,12 +10,12 @@ import {
   type UpsertBoxResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { Panic } from "../status.ts";
-import type { Database } from "./database.ts";
+import type { ServerDatabase } from "./database.ts";
 import { checkPresent, checkUnique, invalid, needed, notFound, updated } from "./records.ts";
 import type { Stamps } from "./stamps.ts";
 
 /** The calls about boxes. */
-export function boxCalls({ boxes }: Database, stamps: Stamps) {
+export function boxCalls({ boxes }: ServerDatabase, stamps: Stamps) {
   /** Whatever is read was updated in 1970. */
   function shown(box: Box | undefined): Box {
     if (box === undefined) throw notFound("box");

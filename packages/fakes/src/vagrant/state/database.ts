@@ -5,7 +5,7 @@ import type { Basis, Box, Job, Project, Runner, Target } from "@tapedeck/proto/v
  * What outlives a server's process, by resource_id (jobs and runners: id), in the order in which it was made. Several
  * processes can share one, as several vagrant commands do.
  */
-export type Database = {
+export type ServerDatabase = {
   /** Without `projects`. */
   readonly bases: Map<string, Basis>;
   /** Without `targets`; the basis by its resource_id. */
@@ -17,7 +17,7 @@ export type Database = {
   readonly jobs: Map<string, Job>;
 };
 
-export function makeDatabase(): Database {
+export function makeDatabase(): ServerDatabase {
   return {
     bases: new Map(),
     projects: new Map(),
@@ -29,26 +29,26 @@ export function makeDatabase(): Database {
 }
 
 /** A ref as lists and records have it; undefined if the basis is not there. */
-export function basisRef({ bases }: Database, id: string | undefined): Ref_Basis | undefined {
+export function basisRef({ bases }: ServerDatabase, id: string | undefined): Ref_Basis | undefined {
   const basis = bases.get(id ?? "");
   return basis && { resource_id: basis.resource_id, path: basis.path, name: basis.name };
 }
 
 /** With its basis. */
-export function projectRef(database: Database, id: string | undefined): Ref_Project | undefined {
+export function projectRef(database: ServerDatabase, id: string | undefined): Ref_Project | undefined {
   const short = shortProjectRef(database, id);
   const basis = basisRef(database, database.projects.get(id ?? "")?.basis?.resource_id);
   return short && { ...short, basis };
 }
 
 /** Without its basis, as in jobs and in the refs of targets. */
-export function shortProjectRef({ projects }: Database, id: string | undefined): Ref_Project | undefined {
+export function shortProjectRef({ projects }: ServerDatabase, id: string | undefined): Ref_Project | undefined {
   const project = projects.get(id ?? "");
   return project && { resource_id: project.resource_id, path: project.path, name: project.name };
 }
 
 /** Without its project, as in jobs. */
-export function shortTargetRef({ targets }: Database, id: string | undefined): Ref_Target | undefined {
+export function shortTargetRef({ targets }: ServerDatabase, id: string | undefined): Ref_Target | undefined {
   const target = targets.get(id ?? "");
   return target && { resource_id: target.resource_id, name: target.name };
 }

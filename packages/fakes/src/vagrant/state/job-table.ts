@@ -1,7 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import type { Job, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { Panic, Refusal } from "../status.ts";
-import type { Database } from "./database.ts";
+import type { ServerDatabase } from "./database.ts";
 import type { Output } from "./output.ts";
 import { unreadableBecause } from "./queue.ts";
 import { notFound } from "./records.ts";
@@ -19,7 +19,7 @@ export class JobTable {
   readonly #known = new Map<string, Known>();
   readonly #watchersOfAll = new Set<(id: string) => void>();
 
-  constructor({ jobs }: Database) {
+  constructor({ jobs }: ServerDatabase) {
     this.#rows = jobs;
   }
 

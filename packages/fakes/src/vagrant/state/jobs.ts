@@ -15,7 +15,7 @@ import {
   type ValidateJobResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { Panic, Refusal } from "../status.ts";
-import type { Database } from "./database.ts";
+import type { ServerDatabase } from "./database.ts";
 import { JobTable } from "./job-table.ts";
 import { makeOutput, type Output } from "./output.ts";
 import { accepts, readQueueRequest, unreadableBecause } from "./queue.ts";
@@ -64,7 +64,7 @@ export type Jobs = JobHooks & {
 };
 
 export type JobsOptions = {
-  readonly database: Database;
+  readonly database: ServerDatabase;
   readonly stamps: Stamps;
   readonly generation: Generation;
   /** So many finished jobs are known, the oldest are forgotten. The real one checks every 10 minutes. */

@@ -16,16 +16,16 @@ import {
   type UpsertProjectRequest,
   type UpsertProjectResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
-import { basisRef, type Database, projectRef, shortProjectRef, shortTargetRef } from "./database.ts";
+import { basisRef, projectRef, type ServerDatabase, shortProjectRef, shortTargetRef } from "./database.ts";
 import { checkPresent, checkUnique, invalid, needed, notFound, updated } from "./records.ts";
 import type { Stamps } from "./stamps.ts";
 
 /** The calls about bases and projects. */
-export function basisAndProjectCalls(database: Database, stamps: Stamps) {
+export function basisAndProjectCalls(database: ServerDatabase, stamps: Stamps) {
   return { ...basisCalls(database, stamps), ...projectCalls(database, stamps) };
 }
 
-function basisCalls(database: Database, stamps: Stamps) {
+function basisCalls(database: ServerDatabase, stamps: Stamps) {
   const { bases, projects } = database;
 
   function shownBasis(basis: Basis | undefined): Basis {
@@ -63,7 +63,7 @@ function basisCalls(database: Database, stamps: Stamps) {
   return { upsertBasis, getBasis, findBasis, listBasis };
 }
 
-function projectCalls(database: Database, stamps: Stamps) {
+function projectCalls(database: ServerDatabase, stamps: Stamps) {
   const { projects, targets } = database;
 
   function shownProject(project: Project | undefined): Project {

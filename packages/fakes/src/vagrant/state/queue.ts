@@ -1,7 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import type { Job, QueueJobRequest, Ref_Runner, Runner } from "@tapedeck/proto/vagrant/vagrant";
 import { Panic, Refusal } from "../status.ts";
-import { basisRef, type Database, projectRef, shortProjectRef, shortTargetRef } from "./database.ts";
+import { basisRef, projectRef, type ServerDatabase, shortProjectRef, shortTargetRef } from "./database.ts";
 import { invalid, needed } from "./records.ts";
 import { goDuration } from "./stamps.ts";
 import type { Generation } from "./targets.ts";
@@ -11,7 +11,7 @@ type Scope = Job["scope"];
 /** The job to queue, and its lifetime (ns). Throws the refusals of the real server, and what ends it. */
 export function readQueueRequest(
   request: QueueJobRequest,
-  { database, generation }: { readonly database: Database; readonly generation: Generation },
+  { database, generation }: { readonly database: ServerDatabase; readonly generation: Generation },
 ): { readonly job: Job; readonly expiresIn: bigint | undefined } {
   const job = needed(request.job, "job");
   if (job.id !== "") throw new Refusal(status.INVALID_ARGUMENT, "job.id: must be blank");
@@ -36,7 +36,7 @@ const storable: Readonly<Record<Generation, readonly string[]>> = {
 };
 
 /** The scope as it is read back: shortened. */
-function storedScope(database: Database, scope: Scope): Scope {
+function storedScope(database: ServerDatabase, scope: Scope): Scope {
   if (scope === undefined) return undefined;
   const { resource_id: id } = scope.value;
   const stored = {
@@ -49,7 +49,7 @@ function storedScope(database: Database, scope: Scope): Scope {
 }
 
 /** The job as the runner gets it, with everything that its scope is in. */
-export function assignedJob(database: Database, job: Job): Job {
+export function assignedJob(database: ServerDatabase, job: Job): Job {
   const { scope } = job;
   if (scope?.$case === "project") {
     const value = projectRef(database, scope.value.resource_id) ?? scope.value;

@@ -10,7 +10,7 @@ import {
   type RunnerJobStreamResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { Panic, Refusal } from "../status.ts";
-import type { Database } from "./database.ts";
+import type { ServerDatabase } from "./database.ts";
 import type { Jobs } from "./jobs.ts";
 import { accepts, assignedJob } from "./queue.ts";
 import { needed } from "./records.ts";
@@ -23,14 +23,14 @@ type JobMessage = NonNullable<RunnerJobStreamRequest["event"]>;
 /** Reports a call's failure, a Panic included. */
 export type Fail = (cause: unknown) => void;
 
-export function getRunner({ runners }: Database, { runner_id }: GetRunnerRequest): Runner {
+export function getRunner({ runners }: ServerDatabase, { runner_id }: GetRunnerRequest): Runner {
   const runner = runners.get(runner_id);
   if (runner === undefined) throw new Refusal(status.NOT_FOUND, "failed to locate runner (record not found)");
   return runner;
 }
 
 /** One answer, and the runner is there until its client closes. The row of one with components stays for ever. */
-export function runnerConfig({ runners }: Database, call: ConfigCall, fail: Fail): void {
+export function runnerConfig({ runners }: ServerDatabase, call: ConfigCall, fail: Fail): void {
   let runner: Runner | undefined;
   call.on("data", ({ event }: RunnerConfigRequest) => {
     if (runner !== undefined) return;
@@ -51,7 +51,7 @@ export function runnerConfig({ runners }: Database, call: ConfigCall, fail: Fail
 }
 
 /** One job on its way through a runner. */
-export function runnerJobStream(database: Database, jobs: Jobs, call: JobCall, fail: Fail): void {
+export function runnerJobStream(database: ServerDatabase, jobs: Jobs, call: JobCall, fail: Fail): void {
   const stream = new RunnerJobStream(database, jobs, call, fail);
   call.on("data", ({ event }: RunnerJobStreamRequest) => stream.hear(event));
   call.on("end", () => stream.end());
@@ -59,7 +59,7 @@ export function runnerJobStream(database: Database, jobs: Jobs, call: JobCall, f
 }
 
 class RunnerJobStream {
-  readonly #database: Database;
+  readonly #database: ServerDatabase;
   readonly #jobs: Jobs;
   readonly #call: JobCall;
   readonly #fail: Fail;
@@ -68,7 +68,7 @@ class RunnerJobStream {
   #step: "request" | "waiting" | "assigned" | "running" | "over" = "request";
   #unwatch = () => {};
 
-  constructor(database: Database, jobs: Jobs, call: JobCall, fail: Fail) {
+  constructor(database: ServerDatabase, jobs: Jobs, call: JobCall, fail: Fail) {
     this.#database = database;
     this.#jobs = jobs;
     this.#call = call;

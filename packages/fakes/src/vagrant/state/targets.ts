@@ -12,7 +12,7 @@ import {
   type UpsertTargetResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { Panic, Refusal } from "../status.ts";
-import { type Database, projectRef, shortProjectRef } from "./database.ts";
+import { projectRef, type ServerDatabase, shortProjectRef } from "./database.ts";
 import { checkNoMetadata } from "./projects.ts";
 import { checkPresent, checkUnique, needed, notFound, updated } from "./records.ts";
 import type { Stamps } from "./stamps.ts";
@@ -21,7 +21,7 @@ import type { Stamps } from "./stamps.ts";
 export type Generation = "2.3" | "2.4";
 
 /** The calls about targets. */
-export function targetCalls(database: Database, stamps: Stamps, generation: Generation) {
+export function targetCalls(database: ServerDatabase, stamps: Stamps, generation: Generation) {
   const { targets } = database;
 
   /** Every stored target names itself as its parent. */
@@ -97,7 +97,7 @@ function find(targets: ReadonlyMap<string, Target>, { resource_id, project, name
 }
 
 /** Does what a command's process does at its end: deletes the targets that do not exist at their provider. */
-export function scrub({ targets }: Database): void {
+export function scrub({ targets }: ServerDatabase): void {
   const gone: Operation_PhysicalState[] = [Operation_PhysicalState.NOT_CREATED, Operation_PhysicalState.DESTROYED];
   for (const { resource_id, state } of [...targets.values()]) if (gone.includes(state)) targets.delete(resource_id);
 }

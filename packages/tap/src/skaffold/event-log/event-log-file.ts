@@ -1,13 +1,13 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
-import type { Channel } from "@tapedeck/shared/skaffold/methods";
+import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampOf } from "../frame-timestamp.ts";
 import { frameTypes } from "./frame-types.ts";
 
 /** One message, encoded as Skaffold would have sent it over gRPC. */
 export type ImportedFrame = {
-  readonly channel: Channel;
+  readonly channel: SkaffoldChannel;
   /** Not masked. */
   readonly bytes: Uint8Array;
   readonly moment: Timestamp;
@@ -61,12 +61,12 @@ export function readEventLogLine(text: string): ImportedFrame | string {
   return encode(channelOf(message), message);
 }
 
-function channelOf(message: JsonObject): Channel {
+function channelOf(message: JsonObject): SkaffoldChannel {
   if ("event" in message || "entry" in message) return "v1";
   return "applicationLogEvent" in message ? "logs" : "v2";
 }
 
-function encode(channel: Channel, message: JsonObject): ImportedFrame | string {
+function encode(channel: SkaffoldChannel, message: JsonObject): ImportedFrame | string {
   try {
     const bytes = fromGatewayJson(frameTypes[channel], message);
     const moment = timestampOf(bytes);

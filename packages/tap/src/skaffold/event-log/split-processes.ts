@@ -1,5 +1,5 @@
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
-import type { Channel } from "@tapedeck/shared/skaffold/methods";
+import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps, msBetween } from "@tapedeck/shared/time/timestamp";
@@ -31,7 +31,7 @@ export async function splitProcesses(
   frames: readonly ImportedFrame[],
   signal?: AbortSignal,
 ): Promise<readonly ImportedProcess[]> {
-  const framesOf = (channel: Channel) => frames.filter((frame) => frame.channel === channel);
+  const framesOf = (channel: SkaffoldChannel) => frames.filter((frame) => frame.channel === channel);
   const processes: ProcessDraft[] = (await splitV2(framesOf("v2"), signal)).map(({ frames: v2, runnersMadeAt }) => ({
     v1: [],
     v2,

@@ -124,4 +124,4 @@ export const answers = {
   Readiness: readiness,
 } as const;
 
-export type Answer<Name extends keyof typeof answers> = z.infer<(typeof answers)[Name]>;
+export type AnswerOf<Name extends keyof typeof answers> = z.infer<(typeof answers)[Name]>;

@@ -2,7 +2,7 @@ import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { timeToJson } from "@tapedeck/shared/events/time-text";
 import type { QueryClient } from "../../query-client.ts";
-import type { Answer } from "./answers.ts";
+import type { AnswerOf } from "./answers.ts";
 import { between, labelsOf } from "./asked.ts";
 import type { List, Page } from "./list.ts";
 import { type ListAsked, type Lister, listMessages } from "./list-request.ts";
@@ -10,9 +10,9 @@ import { type Asked, filterOf } from "./parameters.ts";
 import { type StatsLists, statsApi } from "./stats.ts";
 
 export type Lists = StatsLists & {
-  readonly sources: List<"sources", Answer<"Source">>;
-  readonly sessions: List<"sessions", Answer<"Session">>;
-  readonly operations: List<"operations", Answer<"Operation">>;
+  readonly sources: List<"sources", AnswerOf<"Source">>;
+  readonly sessions: List<"sessions", AnswerOf<"Session">>;
+  readonly operations: List<"operations", AnswerOf<"Operation">>;
 };
 
 /** Lists of what query knows, as JSON. Everything throws TapedeckError. */
@@ -61,14 +61,14 @@ function page<Item>(items: readonly Item[], nextPage: string, position: string):
   return { items, ...(nextPage !== "" && { nextPage }), position };
 }
 
-function sourceJson(source: Source): Answer<"Source"> {
+function sourceJson(source: Source): AnswerOf<"Source"> {
   return {
     source: source.source,
     workspace: source.workspace,
     developer: source.developer,
     project: source.project,
     upstream: source.upstream,
-    status: source.status as Answer<"Source">["status"],
+    status: source.status as AnswerOf<"Source">["status"],
     currentSession: textJson(source.current_session),
     lastEventAt: timeJson(source.last_event_at),
     lastPosition: source.last_position,
@@ -81,7 +81,7 @@ function sourceJson(source: Source): Answer<"Source"> {
   };
 }
 
-function sessionJson(session: Session): Answer<"Session"> {
+function sessionJson(session: Session): AnswerOf<"Session"> {
   return {
     session: session.session,
     source: session.source,
@@ -96,7 +96,7 @@ function sessionJson(session: Session): Answer<"Session"> {
   };
 }
 
-function operationJson(operation: Operation): Answer<"Operation"> {
+function operationJson(operation: Operation): AnswerOf<"Operation"> {
   return {
     id: operation.id,
     kind: operation.kind,
@@ -109,7 +109,7 @@ function operationJson(operation: Operation): Answer<"Operation"> {
     startedAt: timeJson(operation.started_at),
     endedAt: timeJson(operation.ended_at),
     durationMs: operation.duration_ms === undefined ? null : String(operation.duration_ms),
-    outcome: textJson(operation.outcome) as Answer<"Operation">["outcome"],
+    outcome: textJson(operation.outcome) as AnswerOf<"Operation">["outcome"],
     errorCode: operation.error_code,
     error: operation.error,
     exitCode: operation.exit_code ?? null,

@@ -24,12 +24,12 @@ export type StateRead = {
   /** The moment that was asked for, if any. */
   readonly at?: string;
   readonly upstream: UpstreamName;
-  readonly rows: readonly StateRow[];
+  readonly rows: readonly StateItem[];
   /** To be called when the state is no longer held. The end of the call does that, too. */
   readonly done: () => void;
 };
 
-export type StateRow = {
+export type StateItem = {
   /** "skaffold.v1", "rkt.pods" …: see query.proto. */
   readonly collection: string;
   readonly key: string;
@@ -118,7 +118,7 @@ export function stateAnswer({ session, at, rows, notHeardSince, ...read }: State
   };
 }
 
-export function stateJson(upstream: UpstreamName, rows: readonly StateRow[]): object {
+export function stateJson(upstream: UpstreamName, rows: readonly StateItem[]): object {
   const { collections, toJson } = upstreamStates[upstream];
   return toJson(collections.map(([name]) => rows.filter((row) => row.collection === name).map(({ bytes }) => bytes)));
 }

@@ -1,18 +1,18 @@
 import type { BuildStats, BuildStatsRequest, Stats } from "@tapedeck/proto/tapedeck/v1/query";
 import type { QueryClient } from "../../query-client.ts";
-import type { Answer } from "./answers.ts";
+import type { AnswerOf } from "./answers.ts";
 import { between, labelsOf } from "./asked.ts";
 import type { List } from "./list.ts";
 import type { ListContext } from "./list-request.ts";
 import { type Asked, filterOf, type groups } from "./parameters.ts";
 
 export type StatsLists = {
-  readonly buildStats: List<"buildStats", Answer<"BuildStats">>;
-  readonly loopStats: List<"loopStats", Answer<"LoopStats">>;
-  readonly failureStats: List<"failureStats", Answer<"FailureStats">>;
-  readonly greenStats: List<"greenStats", Answer<"GreenStats">>;
-  readonly flakeStats: List<"flakeStats", Answer<"FlakeStats">>;
-  readonly commandStats: List<"commandStats", Answer<"CommandStats">>;
+  readonly buildStats: List<"buildStats", AnswerOf<"BuildStats">>;
+  readonly loopStats: List<"loopStats", AnswerOf<"LoopStats">>;
+  readonly failureStats: List<"failureStats", AnswerOf<"FailureStats">>;
+  readonly greenStats: List<"greenStats", AnswerOf<"GreenStats">>;
+  readonly flakeStats: List<"flakeStats", AnswerOf<"FlakeStats">>;
+  readonly commandStats: List<"commandStats", AnswerOf<"CommandStats">>;
 };
 
 /** Statistics as JSON: one item for each group. */
@@ -55,7 +55,7 @@ function requestOf({ workspace, minPosition = "" }: ListContext, asked: StatsAsk
   };
 }
 
-function buildStatsJson(stats: BuildStats): Answer<"BuildStats"> {
+function buildStatsJson(stats: BuildStats): AnswerOf<"BuildStats"> {
   return {
     ...groupJson(stats.group),
     count: String(stats.count),
@@ -70,7 +70,7 @@ function buildStatsJson(stats: BuildStats): Answer<"BuildStats"> {
   };
 }
 
-function loopStatsJson({ group, figures }: Stats): Answer<"LoopStats"> {
+function loopStatsJson({ group, figures }: Stats): AnswerOf<"LoopStats"> {
   const { loops = 0, overtaken = 0 } = figures;
   return {
     ...groupJson(group),
@@ -86,7 +86,7 @@ function loopStatsJson({ group, figures }: Stats): Answer<"LoopStats"> {
   };
 }
 
-function phasesJson(figures: Stats["figures"]): Answer<"LoopStats">["phases"] {
+function phasesJson(figures: Stats["figures"]): AnswerOf<"LoopStats">["phases"] {
   const { waited_ms: all = 0 } = figures;
   const phase = (name: PhaseName) => {
     const waited = figures[`${name}_ms`] ?? 0;
@@ -103,13 +103,13 @@ function phasesJson(figures: Stats["figures"]): Answer<"LoopStats">["phases"] {
   };
 }
 
-type PhaseName = keyof Answer<"LoopStats">["phases"];
+type PhaseName = keyof AnswerOf<"LoopStats">["phases"];
 
-function failureStatsJson({ group, figures }: Stats): Answer<"FailureStats"> {
+function failureStatsJson({ group, figures }: Stats): AnswerOf<"FailureStats"> {
   return { ...groupJson(group), failures: countJson(figures.failures), developers: countJson(figures.developers) };
 }
 
-function greenStatsJson({ group, figures }: Stats): Answer<"GreenStats"> {
+function greenStatsJson({ group, figures }: Stats): AnswerOf<"GreenStats"> {
   return {
     ...groupJson(group),
     red: countJson(figures.red),
@@ -120,7 +120,7 @@ function greenStatsJson({ group, figures }: Stats): Answer<"GreenStats"> {
   };
 }
 
-function flakeStatsJson({ group, figures }: Stats): Answer<"FlakeStats"> {
+function flakeStatsJson({ group, figures }: Stats): AnswerOf<"FlakeStats"> {
   const { builds = 0, flakes = 0 } = figures;
   return {
     ...groupJson(group),
@@ -132,7 +132,7 @@ function flakeStatsJson({ group, figures }: Stats): Answer<"FlakeStats"> {
   };
 }
 
-function commandStatsJson({ group, figures }: Stats): Answer<"CommandStats"> {
+function commandStatsJson({ group, figures }: Stats): AnswerOf<"CommandStats"> {
   return {
     ...groupJson(group),
     runs: countJson(figures.runs),

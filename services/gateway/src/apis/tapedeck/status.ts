@@ -4,7 +4,7 @@ import { parsePosition } from "@tapedeck/shared/log/position";
 import type { Caller } from "../../call-context.ts";
 import type { MaintainClient } from "../../maintain-client.ts";
 import type { QueryClient } from "../../query-client.ts";
-import type { Answer } from "./answers.ts";
+import type { AnswerOf } from "./answers.ts";
 
 export type StatusDeps = {
   readonly query: Pick<QueryClient, "position">;
@@ -18,7 +18,7 @@ type Asking = Pick<Caller, "workspace" | "roles" | "everywhere">;
  * How far the tables are behind the log, how large that is and how it grows, and what waits to be recorded: questions that cost
  * next to nothing.
  */
-export async function statusOf({ query, log, services }: StatusDeps, caller: Asking): Promise<Answer<"Status">> {
+export async function statusOf({ query, log, services }: StatusDeps, caller: Asking): Promise<AnswerOf<"Status">> {
   const { roles, everywhere } = caller;
   // The log's size reveals how much all workspaces record.
   const seesAll = roles === undefined || everywhere === true;
@@ -40,7 +40,7 @@ export async function statusOf({ query, log, services }: StatusDeps, caller: Ask
 const dayMs = 86_400_000;
 
 /** Bytes are known of the whole log alone, so those of a day are as many as its messages have on average. */
-async function sizeOf(log: LogReader): Promise<NonNullable<Answer<"Status">["log"]>> {
+async function sizeOf(log: LogReader): Promise<NonNullable<AnswerOf<"Status">["log"]>> {
   const [{ messages, bytes, lastOffset }, first] = await Promise.all([
     log.bounds(),
     log.firstSince(new Date(Date.now() - dayMs)),
@@ -61,7 +61,7 @@ const patienceMs = 2_000;
 async function waitingFor(
   { waiting }: StatusDeps["services"],
   { workspace, roles, everywhere }: Asking,
-): Promise<Answer<"Status">["waiting"]> {
+): Promise<AnswerOf<"Status">["waiting"]> {
   const signal = AbortSignal.timeout(patienceMs);
   try {
     const found = await Array.fromAsync(waiting(signal));

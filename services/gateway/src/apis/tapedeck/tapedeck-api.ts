@@ -6,7 +6,7 @@ import type { CallContext } from "../../call-context.ts";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
 import { refuseAt } from "../session-scope.ts";
-import type { Answer } from "./answers.ts";
+import type { AnswerOf } from "./answers.ts";
 import { type CompareApi, compareApi } from "./compare/compare.ts";
 import { type EventsPageRequest, eventsPage } from "./events-page.ts";
 import type { Page } from "./list.ts";
@@ -46,7 +46,7 @@ export type TapedeckApi = {
   readonly lists: Lists;
   /** Lists as messages. */
   readonly listMessages: ListMessages;
-  readonly status: (caller: Pick<CallContext, "workspace" | "roles" | "everywhere">) => Promise<Answer<"Status">>;
+  readonly status: (caller: Pick<CallContext, "workspace" | "roles" | "everywhere">) => Promise<AnswerOf<"Status">>;
   readonly state: (context: CallContext) => Promise<StateAnswer>;
   /** State in the upstream's own messages. */
   readonly stateMessages: (context: CallContext) => Promise<StateRead>;

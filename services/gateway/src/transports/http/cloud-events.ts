@@ -1,8 +1,8 @@
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { parsePosition } from "@tapedeck/shared/log/position";
-import type { Answer } from "../../apis/tapedeck/answers.ts";
+import type { AnswerOf } from "../../apis/tapedeck/answers.ts";
 
-export type CloudEvent = Omit<Answer<"CloudEvent">, "data"> & { readonly data: EventJson };
+export type CloudEvent = Omit<AnswerOf<"CloudEvent">, "data"> & { readonly data: EventJson };
 
 export const cloudEventsBatch = "application/cloudevents-batch+json";
 

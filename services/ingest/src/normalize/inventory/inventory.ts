@@ -4,14 +4,14 @@ import { largestFrameBytes, shaOf } from "../../record/frames/original.ts";
 import { unreadable } from "../facts.ts";
 import type { FrameOutcome, InventoryEntry, InventoryRules, Judgement, Sighting } from "./inventory-rules.ts";
 import { ObservationTimes } from "./observation-times.ts";
-import { type WatchOptions, type YieldPoint, yieldPoint } from "./observing.ts";
+import { type WatcherOptions, type YieldPoint, yieldPoint } from "./observing.ts";
 
 /** Ids in events have at most 1,000 characters, and a resumed recorder knows items by these. */
 const longestId = 200;
 /** How much larger an item may be in a description than it was in the list. */
 const describedBytes = 16 * 1024;
 
-export type InventoryOptions = Pick<WatchOptions, "mask" | "frameBytes">;
+export type InventoryOptions = Pick<WatcherOptions, "mask" | "frameBytes">;
 
 type Item<Memory> = {
   /** Undefined: the item can't be decoded, or none of its content is believed. */

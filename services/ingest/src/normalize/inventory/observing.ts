@@ -10,16 +10,16 @@ import type { Fact } from "../fact.ts";
 export type Observing = {
   readonly channels: readonly string[];
   /** Masks the secrets of one entry (a pod, an image, lines), in place and with the same length. */
-  readonly mask: WatchOptions["mask"];
+  readonly mask: WatcherOptions["mask"];
   /** Masks the entries of a large observation in another thread, and gives a mask that knows them. Absent: it is masked in this one. */
-  readonly maskInThread?: (channel: string, observation: Uint8Array) => Promise<WatchOptions["mask"]>;
+  readonly maskInThread?: (channel: string, observation: Uint8Array) => Promise<WatcherOptions["mask"]>;
   /** Present if entries are pieces of output. */
-  readonly maskAfter?: WatchOptions["maskAfter"];
+  readonly maskAfter?: WatcherOptions["maskAfter"];
   /** One for each session that a recorder takes part in. */
-  readonly watch: (options: WatchOptions) => Watcher<Observed>;
+  readonly watch: (options: WatcherOptions) => Watcher<Observed>;
 };
 
-export type WatchOptions = {
+export type WatcherOptions = {
   /** `Observing.mask`, as the session's setting allows. All outcomes are masked; unmasked bytes are only compared. */
   readonly mask: (messageType: string, bytes: Uint8Array) => { readonly bytes: Uint8Array; readonly redacted: number };
   /** Masks a masked piece of output after the end of the piece before it. Absent: nothing is masked, or there is no output. */
@@ -102,6 +102,9 @@ export type ObservationOutcome =
        */
       readonly what: "another session";
     };
+
+/** The outcomes of one observation, read one by one. */
+export type Outcomes = Generator<ObservationOutcome | YieldPoint, void>;
 
 /** A message that an observation holds, and its full name. */
 export type ObservedEntry = { readonly type: string; readonly bytes: Uint8Array };

@@ -8,7 +8,7 @@ import { describedInParts, descriptionIn } from "../inventory/description.ts";
 import { DescriptionDue } from "../inventory/description-due.ts";
 import { Inventory, type InventoryOptions } from "../inventory/inventory.ts";
 import type { FrameOutcome, InventoryEntry } from "../inventory/inventory-rules.ts";
-import type { ObservationOutcome, Observed, YieldPoint } from "../inventory/observing.ts";
+import type { ObservationOutcome, Observed, Outcomes } from "../inventory/observing.ts";
 import { yieldPoint } from "../inventory/observing.ts";
 import { Absences } from "./absences.ts";
 import type { Extinction } from "./extinction.ts";
@@ -19,8 +19,6 @@ export type HostChannelOptions = InventoryOptions & {
   /** Events of the channel after which it is described anew. */
   readonly describeAfter: number;
 };
-
-type Outcomes = Generator<ObservationOutcome | YieldPoint, void>;
 
 /** While everything is gone, at most this counts between two lists: a clock that is set is no time of observing. */
 const longestDelayMs = 60_000;

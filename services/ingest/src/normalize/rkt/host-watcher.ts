@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
-import type { Observed, Watcher, WatchOptions } from "../inventory/observing.ts";
+import type { Observed, Watcher, WatcherOptions } from "../inventory/observing.ts";
 import { Extinction } from "./extinction.ts";
 import { HostChannel } from "./host-channel.ts";
 import { type ImageMemory, images } from "./pods/images.ts";
@@ -20,7 +20,7 @@ export class HostWatcher implements Watcher<Observed> {
   readonly #images: HostChannel<ImageMemory>;
 
   constructor(
-    { mask, settings, frameBytes }: WatchOptions,
+    { mask, settings, frameBytes }: WatcherOptions,
     { describeAfter = 1_000 }: { readonly describeAfter?: number } = {},
   ) {
     const hold = settings.extinctionHold ?? "";

@@ -4,7 +4,7 @@ import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { isCut, messageOf } from "@tapedeck/tap/rkt/text-lines";
 import { maskPiece } from "../../secrets/continued-text.ts";
-import { type Masked, maskBytes } from "../../secrets/mask-bytes.ts";
+import { type MaskedBytes, maskBytes } from "../../secrets/mask-bytes.ts";
 import { maskText } from "../../secrets/mask-text.ts";
 import { isSecretName, isTrivial } from "../../secrets/secret-name.ts";
 
@@ -15,7 +15,7 @@ const linesType = "v1alpha.GetLogsResponse";
  * in the values of annotations with secret keys, and in the JSON of manifests (the environment of an app). `redacted`
  * counts them. Bytes that are no such message are masked as if all of them were text.
  */
-export function mask(name: string, bytes: Uint8Array): Masked {
+export function mask(name: string, bytes: Uint8Array): MaskedBytes {
   const type = types.getMessage(name);
   if (type === undefined) return maskBytes(bytes);
   let redacted = 0;

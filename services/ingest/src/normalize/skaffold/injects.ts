@@ -2,10 +2,10 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
-import { type Channel, services } from "@tapedeck/shared/skaffold/methods";
+import { type SkaffoldChannel, services } from "@tapedeck/shared/skaffold/methods";
 import { mask } from "./mask.ts";
 
-type Injection = { readonly channel: Channel; readonly matches: (frame: Uint8Array) => boolean };
+type Injection = { readonly channel: SkaffoldChannel; readonly matches: (frame: Uint8Array) => boolean };
 
 const types = {
   entry: messageType("proto.LogEntry"),
@@ -25,7 +25,7 @@ export function injects(method: string, request: Uint8Array): Injection | undefi
 
 type Key = string | undefined;
 
-function injection(channel: Channel, keys: readonly Key[], keyOf: (frame: Uint8Array) => Key): Injection {
+function injection(channel: SkaffoldChannel, keys: readonly Key[], keyOf: (frame: Uint8Array) => Key): Injection {
   const wanted = new Set(keys.filter((key) => key !== undefined));
   return {
     channel,
@@ -43,7 +43,7 @@ function v1Keys(request: Uint8Array): readonly Key[] {
 }
 
 /** A container's output goes to the channel of ApplicationLogs. */
-function v2Channel(request: Uint8Array): Channel {
+function v2Channel(request: Uint8Array): SkaffoldChannel {
   return read(types.v2, request)?.applicationLogEvent === undefined ? "v2" : "logs";
 }
 

@@ -2,7 +2,7 @@ import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { maskContinued, maskPiece } from "../../secrets/continued-text.ts";
-import { type Masked, maskBytes } from "../../secrets/mask-bytes.ts";
+import { type MaskedBytes, maskBytes } from "../../secrets/mask-bytes.ts";
 import { maskText } from "../../secrets/mask-text.ts";
 import type { Piece } from "../../secrets/pieces.ts";
 import { mayHoldSecrets } from "../../secrets/triggers.ts";
@@ -22,7 +22,7 @@ const place = /^(?:skaffoldLogEvent\.(?:task_id|subtask_id)|applicationLogEvent\
  * Masks secrets in the string fields of a frame, in place; `redacted` counts them. Bytes that are no such message are
  * recorded as well, so they are masked as if all of them were text.
  */
-export function mask(channel: string, bytes: Uint8Array): Masked & { readonly piece?: Piece } {
+export function mask(channel: string, bytes: Uint8Array): MaskedBytes & { readonly piece?: Piece } {
   const type = types.get(channel);
   if (!mayHoldSecrets(bytes)) {
     const piece = isOutput(channel, bytes) ? pieceOf(channel, bytes) : undefined;
@@ -77,7 +77,7 @@ export function pieceOf(channel: string, bytes: Uint8Array): Piece | undefined {
 }
 
 /** Masks a masked frame that continues a stream of output whose last piece ended in `tail`. */
-export function maskAfter(channel: string, bytes: Uint8Array, tail: string): Masked & { readonly text: string } {
+export function maskAfter(channel: string, bytes: Uint8Array, tail: string): MaskedBytes & { readonly text: string } {
   const type = types.get(channel);
   let redacted = 0;
   let printed = "";

@@ -4,7 +4,7 @@ import { LogEntry, UserIntentRequest, Event as V1Event } from "@tapedeck/proto/s
 import { Event as V2Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
-import type { Channel } from "@tapedeck/shared/skaffold/methods";
+import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { describe, expect, it } from "vitest";
 import { normalizer } from "./normalizer.ts";
 
@@ -107,7 +107,7 @@ describe("injects", () => {
       const injection = normalizer.injects(method, request) ?? expect.fail();
       expect(method.includes("V2") ? ["v2", "logs"] : ["v1"]).toContain(injection.channel);
       expect(
-        messages[injection.channel as Channel].filter(({ bytes }) => injection.matches(bytes)).length,
+        messages[injection.channel as SkaffoldChannel].filter(({ bytes }) => injection.matches(bytes)).length,
         method,
       ).toBe(1);
     }

@@ -8,17 +8,17 @@ import {
   StringValueSchema,
 } from "@bufbuild/protobuf/wkt";
 import { registry } from "@tapedeck/shared/descriptors/registry";
+import type { MaskedBytes } from "../../secrets/mask-bytes.ts";
 import { urlPrefix } from "./mask-untyped.ts";
 
 /** A message that is packed in another, and its name there: the key of an entry of a Ruby hash; else empty. */
 type Packed = { readonly any: Any; readonly name: string };
 
 /** `typeUrl`: the type of the packed message, which packedType may know. */
-export type MaskPacked = (typeUrl: string, bytes: Uint8Array, name: string) => Masked;
-type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
+export type MaskPacked = (typeUrl: string, bytes: Uint8Array, name: string) => MaskedBytes;
 
 /** Masks the messages in the Anys of an encoded message, by `maskOne`, which keeps lengths. */
-export function maskPacked(type: DescMessage, bytes: Uint8Array, maskOne: MaskPacked): Masked {
+export function maskPacked(type: DescMessage, bytes: Uint8Array, maskOne: MaskPacked): MaskedBytes {
   if (!Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(urlPrefix)) return { bytes, redacted: 0 };
   const copy = Uint8Array.from(bytes);
   let redacted = 0;

@@ -1,5 +1,5 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
-import { type Masked, maskBytes } from "../../secrets/mask-bytes.ts";
+import { type MaskedBytes, maskBytes } from "../../secrets/mask-bytes.ts";
 import { maskText } from "../../secrets/mask-text.ts";
 import { isSecretName, isTrivial } from "../../secrets/secret-name.ts";
 
@@ -12,7 +12,7 @@ export type Untyped = {
   /** How many messages it is inside of. */
   readonly depth: number;
   /** Masks what is packed in it, which may be of a known type. */
-  readonly maskAny: (typeUrl: string, bytes: Uint8Array, name: string, depth: number) => Masked;
+  readonly maskAny: (typeUrl: string, bytes: Uint8Array, name: string, depth: number) => MaskedBytes;
 };
 
 /** Real trees have less than ten levels. */
@@ -23,7 +23,7 @@ export const deepest = 32;
  * Range …): in place, with the same number of bytes, and so that it is the same message but for its texts. The content
  * of its fields is found by parsing: a message, a text, or a message that reads as a text too.
  */
-export function maskUntyped(bytes: Uint8Array, untyped: Untyped): Masked {
+export function maskUntyped(bytes: Uint8Array, untyped: Untyped): MaskedBytes {
   const copy = Uint8Array.from(bytes);
   const redacted = maskWithin(copy, untyped);
   return redacted === 0 ? { bytes, redacted } : { bytes: copy, redacted };

@@ -3,7 +3,7 @@ import { type DescriptorProto, FieldDescriptorProto_Type, FileDescriptorProtoSch
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
 import { maskPiece } from "../../secrets/continued-text.ts";
-import { type Masked, maskBytes } from "../../secrets/mask-bytes.ts";
+import { type MaskedBytes, maskBytes } from "../../secrets/mask-bytes.ts";
 import { type MaskedText, maskText } from "../../secrets/mask-text.ts";
 import { isSecretName, isTrivial } from "../../secrets/secret-name.ts";
 import { maskPacked, packedType } from "./mask-packed.ts";
@@ -15,13 +15,13 @@ import { deepest, maskUntyped } from "./mask-untyped.ts";
  * and in messages that are packed in it, of known and unknown types. `redacted` counts them. Bytes that are no such
  * message are masked as if all of them were text.
  */
-export function mask(name: string, bytes: Uint8Array): Masked {
+export function mask(name: string, bytes: Uint8Array): MaskedBytes {
   const type = types.getMessage(name);
   return (type && maskMessage(type, bytes)) ?? maskBytes(bytes);
 }
 
 /** `named`: paths of values whose names, outside the message, mark them as secrets. Undefined: no such message. */
-function maskMessage(type: DescMessage, bytes: Uint8Array, named: Named = [], depth = 0): Masked | undefined {
+function maskMessage(type: DescMessage, bytes: Uint8Array, named: Named = [], depth = 0): MaskedBytes | undefined {
   const texts = maskTexts(type, bytes, named);
   if (texts === undefined || depth === deepest) return texts;
   const packed = maskPacked(type, texts.bytes, (typeUrl, value, key) => maskAny(typeUrl, value, key, depth + 1));
@@ -29,13 +29,13 @@ function maskMessage(type: DescMessage, bytes: Uint8Array, named: Named = [], de
 }
 
 /** Masks a message that is packed in another. `name`: its key there. */
-function maskAny(typeUrl: string, bytes: Uint8Array, name: string, depth: number): Masked {
+function maskAny(typeUrl: string, bytes: Uint8Array, name: string, depth: number): MaskedBytes {
   const type = packedType(typeUrl);
   const typed = type && maskMessage(type, bytes, isSecretName(name) ? ["value"] : [], depth);
   return typed ?? maskUntyped(bytes, { name, depth, maskAny });
 }
 
-function maskTexts(type: DescMessage, bytes: Uint8Array, alreadyNamed: Named): Masked | undefined {
+function maskTexts(type: DescMessage, bytes: Uint8Array, alreadyNamed: Named): MaskedBytes | undefined {
   let named = alreadyNamed;
   let redacted = 0;
   const mapped = mapStringFields(type, bytes, (text, path) => {

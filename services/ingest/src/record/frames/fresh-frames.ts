@@ -1,18 +1,18 @@
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
-import { type HeldFrame, MaskedPiece, type Redact } from "../session/connection.ts";
+import { MaskedPiece, type PendingFrame, type Redact } from "../session/connection.ts";
 import type { ChannelStore } from "./channel-store.ts";
 
 /** A frame that is not recorded yet. It is masked together with the output pieces before it. */
-export type FreshFrame = { readonly frame: HeldFrame; readonly masked: MaskedPiece };
+export type FreshFrame = { readonly frame: PendingFrame; readonly masked: MaskedPiece };
 
 type FreshOptions = { readonly normalizer: Normalizer; readonly channel: string; readonly redact: Redact };
 
 /** The frames that the log does not have, in order. Uses up the known frames that match the others. */
 export async function freshFrames(
   { known, tails }: Pick<ChannelStore, "known" | "tails">,
-  frames: readonly HeldFrame[],
+  frames: readonly PendingFrame[],
   { normalizer, channel, redact }: FreshOptions,
 ): Promise<readonly FreshFrame[]> {
   const fresh: FreshFrame[] = [];
@@ -42,7 +42,7 @@ export async function freshFrames(
 /** A small frame where the log has none that may come again: it is fresh. */
 export function freshFrame(
   { tails }: Pick<ChannelStore, "tails">,
-  frame: HeldFrame,
+  frame: PendingFrame,
   { normalizer, channel, redact }: FreshOptions,
 ): FreshFrame {
   const alone = frame.masked(redact);

@@ -17,8 +17,8 @@ import type { OnFrame } from "../pushed-session.ts";
 import {
   type ConnectionChannel,
   fingerprintOf,
-  type HeldFrame,
   isFromFile,
+  type PendingFrame,
   type Redact,
   type UpstreamConnection,
 } from "./connection.ts";
@@ -51,7 +51,7 @@ export class ChannelRecorder {
   record(
     connection: UpstreamConnection,
     channel: ConnectionChannel,
-    frames: readonly HeldFrame[],
+    frames: readonly PendingFrame[],
     redact: Redact,
   ): Promise<number> | number {
     const { store, sorter } = channel;
@@ -71,7 +71,7 @@ export class ChannelRecorder {
   async #recordAll(
     connection: UpstreamConnection,
     channel: ConnectionChannel,
-    frames: readonly HeldFrame[],
+    frames: readonly PendingFrame[],
     redact: Redact,
   ): Promise<number> {
     const { journal, normalizer, onFrame } = this.#options;
@@ -127,7 +127,7 @@ export class ChannelRecorder {
     connection: UpstreamConnection,
     channel: ConnectionChannel,
     store: ChannelStore,
-    first: readonly HeldFrame[],
+    first: readonly PendingFrame[],
     redact: Redact,
   ): void {
     const { journal } = this.#options;
@@ -149,7 +149,7 @@ export class ChannelRecorder {
   }
 
   /** The text would have expired by now, so the log no longer knows whether it had it. */
-  #isForgotten({ rejoined, resumedOffset }: UpstreamConnection, frame: HeldFrame, facts: readonly Fact[]): boolean {
+  #isForgotten({ rejoined, resumedOffset }: UpstreamConnection, frame: PendingFrame, facts: readonly Fact[]): boolean {
     const { textTtl } = this.#options;
     if (textTtl === undefined || !(rejoined || resumedOffset !== undefined) || !isText(facts)) return false;
     return frame.moment !== undefined && msBetween(frame.moment, timestampNow()) >= textTtl * 1_000;
@@ -180,7 +180,7 @@ export class ChannelRecorder {
   #identified(
     { session }: UpstreamConnection,
     { normalizer: { name } }: ConnectionChannel,
-    frames: readonly HeldFrame[],
+    frames: readonly PendingFrame[],
     redact: Redact,
   ): readonly Numbered[] {
     const { journal } = this.#options;

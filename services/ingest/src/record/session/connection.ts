@@ -33,7 +33,7 @@ export class MaskedPiece implements MaskedFrame {
 }
 
 /** A frame on its way from the tap to the log. */
-export type HeldFrame = {
+export type PendingFrame = {
   /** Indexes of the items that brought its pieces. */
   readonly indexes: readonly bigint[];
   readonly at: Timestamp;
@@ -47,12 +47,12 @@ export type HeldFrame = {
   readonly prepare: (redact: Redact) => Promise<void>;
 };
 
-export function heldFrame({ bytes, indexes }: Whole, at: Timestamp, functions: FrameFunctions): HeldFrame {
+export function heldFrame({ bytes, indexes }: Whole, at: Timestamp, functions: FrameFunctions): PendingFrame {
   return new FrameOfTap(bytes, indexes, at, functions);
 }
 
 /** A frame's properties are computed when first used: for most frames, few are. */
-class FrameOfTap implements HeldFrame {
+class FrameOfTap implements PendingFrame {
   readonly indexes: readonly bigint[];
   readonly at: Timestamp;
   readonly #bytes: Uint8Array;
@@ -111,11 +111,11 @@ export type FrameFunctions = {
 export type ConnectionChannel = {
   readonly normalizer: ChannelNormalizer;
   readonly functions: FrameFunctions;
-  readonly sorter: ReplaySorter<HeldFrame>;
+  readonly sorter: ReplaySorter<PendingFrame>;
   /** Pieces of an incomplete frame. */
   partial: { readonly indexes: readonly bigint[]; readonly pieces: readonly Uint8Array[] } | undefined;
   /** Frames that have left the replay sorter while the session is not known yet. */
-  waiting: readonly HeldFrame[];
+  waiting: readonly PendingFrame[];
   /** The replay sorter has released its first piece, or the whole repeat. */
   ready: boolean;
   store: ChannelStore | undefined;
@@ -191,7 +191,7 @@ export function connectionChannel(
     timestampOf,
   };
   const started = { partial: undefined, waiting: [], ready: live, store: undefined };
-  return { normalizer, functions, sorter: new ReplaySorter<HeldFrame>({ live, ...replay }), ...started };
+  return { normalizer, functions, sorter: new ReplaySorter<PendingFrame>({ live, ...replay }), ...started };
 }
 
 export type FramePiece = { readonly channel: string; readonly bytes: Uint8Array; readonly more: boolean };
@@ -214,8 +214,8 @@ export function assemble(
 }
 
 /** The frame with the smallest own time. */
-export function fingerprintOf(frames: readonly HeldFrame[], redact: Redact): Fingerprint | undefined {
-  let smallest: { readonly frame: HeldFrame; readonly moment: Timestamp } | undefined;
+export function fingerprintOf(frames: readonly PendingFrame[], redact: Redact): Fingerprint | undefined {
+  let smallest: { readonly frame: PendingFrame; readonly moment: Timestamp } | undefined;
   for (const frame of frames) {
     const { moment } = frame;
     if (moment === undefined || (smallest !== undefined && compareTimestamps(smallest.moment, moment) <= 0)) continue;

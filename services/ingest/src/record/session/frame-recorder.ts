@@ -11,9 +11,9 @@ import {
   type ConnectionChannel,
   connectionChannel,
   type FramePiece,
-  type HeldFrame,
   heldFrame,
   isFromFile,
+  type PendingFrame,
   runPending,
   type UpstreamConnection,
 } from "./connection.ts";
@@ -115,7 +115,7 @@ export class FrameRecorder {
   #deliver(
     connection: UpstreamConnection,
     channel: ConnectionChannel,
-    frames: readonly HeldFrame[],
+    frames: readonly PendingFrame[],
   ): Promise<void> | undefined {
     if (frames.length === 0) return undefined;
     channel.ready = true;
@@ -128,7 +128,7 @@ export class FrameRecorder {
   #record(
     connection: UpstreamConnection,
     channel: ConnectionChannel,
-    frames: readonly HeldFrame[],
+    frames: readonly PendingFrame[],
   ): Promise<void> | undefined {
     const { channels, sessions } = this.#options;
     const messages = channels.record(connection, channel, frames, sessions.redact());
@@ -137,7 +137,7 @@ export class FrameRecorder {
     return undefined;
   }
 
-  #finish(frames: readonly HeldFrame[], events: number): void {
+  #finish(frames: readonly PendingFrame[], events: number): void {
     for (const { indexes } of frames) for (const index of indexes) this.#options.watermark.finished(index, events);
   }
 

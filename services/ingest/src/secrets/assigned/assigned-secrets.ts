@@ -1,5 +1,5 @@
 import { isEnvironmentName, isSecretName, opensWith } from "../secret-name.ts";
-import type { Span } from "../span.ts";
+import type { TextSpan } from "../span.ts";
 import { type Dump, dumpsIn } from "./dumps.ts";
 import { isBasicAuth, isNoSecret, looksRandom, saysHow } from "./plausible.ts";
 import { unassignedValue } from "./unassigned-values.ts";
@@ -10,8 +10,8 @@ import { bareValue, quotedValue, settingValue, skipBlanks, startsLine, yamlValue
  * Finds values with secret names: NAME=value, NAME: value, "name": "value", --name value, <name>value</name>,
  * name/value pairs of manifests, Go's dumps. Text is searched only around the words that secret names are made of.
  */
-export function assignedSecrets(text: string): Span[] {
-  const spans: Span[] = [];
+export function assignedSecrets(text: string): TextSpan[] {
+  const spans: TextSpan[] = [];
   const dumpAt = dumpsIn(text);
   const hint = /secret|token|pass|key|cred|pwd|auth|signature|sig(?==)|code(?==)|connection_?string|sonar\.login/gi;
   for (let match = hint.exec(text); match !== null; match = hint.exec(text)) {
@@ -69,7 +69,7 @@ function wordBefore(text: string, start: number): string {
   return /([A-Za-z]+) $/.exec(text.slice(Math.max(0, start - 20), start))?.[1] ?? "";
 }
 
-function isPlausible(text: string, { text: name }: Name, kind: NameKind, { start, end }: Span): boolean {
+function isPlausible(text: string, { text: name }: Name, kind: NameKind, { start, end }: TextSpan): boolean {
   const value = text.slice(start, Math.min(end, start + 4_000));
   if (isNoSecret(value, name, /["'`=]/.test(text.charAt(start - 1)))) return false;
   if (kind === "parameter") return value.length >= (/code$/i.test(name) ? 30 : 16);
@@ -81,13 +81,13 @@ function isPlausible(text: string, { text: name }: Name, kind: NameKind, { start
 }
 
 /** `password = "old" -> "new"`. */
-function changedTo(text: string, { end }: Span): Span[] {
+function changedTo(text: string, { end }: TextSpan): TextSpan[] {
   if (!/^"\s{1,4}->\s{1,4}"/.test(text.slice(end, end + 14))) return [];
   const after = quotedValue(text, text.indexOf('"', end + 1));
   return after === undefined ? [] : [after];
 }
 
-function assignedValue(text: string, name: Name, kind: NameKind, dump: Dump | undefined): Span | undefined {
+function assignedValue(text: string, name: Name, kind: NameKind, dump: Dump | undefined): TextSpan | undefined {
   const isQuoted = name.quote !== "" && text.startsWith(name.quote, name.end);
   const bracket = isQuoted && text.charAt(name.end + name.quote.length) === "]" ? 1 : 0;
   const afterName = isQuoted ? name.end + name.quote.length + bracket : name.end;
@@ -113,7 +113,7 @@ function assignedValue(text: string, name: Name, kind: NameKind, dump: Dump | un
   return afterColon(text, name, kind, valueAt, isTight);
 }
 
-function afterColon(text: string, name: Name, kind: NameKind, valueAt: number, isTight: boolean): Span | undefined {
+function afterColon(text: string, name: Name, kind: NameKind, valueAt: number, isTight: boolean): TextSpan | undefined {
   if (name.quote !== "" && isHeader(text, name)) {
     const whole = quotedValue(text, name.start - name.quote.length);
     return whole && { start: valueAt, end: whole.end };
@@ -139,7 +139,7 @@ function isHeader(text: string, { text: name, start }: Name): boolean {
 }
 
 /** Go prints a header's values in brackets. */
-function inGoBrackets(text: string, { start, end }: Span): Span {
+function inGoBrackets(text: string, { start, end }: TextSpan): TextSpan {
   const isList = text.charAt(start) === "[" && text.charAt(end - 1) === "]";
   return isList ? { start: start + 1, end: end - 1 } : { start, end };
 }

@@ -1,12 +1,12 @@
-import type { Span } from "../span.ts";
+import type { TextSpan } from "../span.ts";
 
 /**
  * A list of names and values as Go prints it, without quotes: `map[A:b C:d e]` or `[A=b C=d e]`. A value may hold
  * blanks and brackets, so it extends to the next name.
  */
-export type Dump = Span & {
+export type Dump = TextSpan & {
   readonly separator: ":" | "=";
-  readonly valueAt: (start: number) => Span;
+  readonly valueAt: (start: number) => TextSpan;
 };
 
 /** Finds the dump around a position. Positions must be asked for from left to right. */

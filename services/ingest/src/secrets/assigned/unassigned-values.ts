@@ -1,5 +1,5 @@
 import { isEnvironmentName, isTrivial } from "../secret-name.ts";
-import type { Span } from "../span.ts";
+import type { TextSpan } from "../span.ts";
 import { looksRandom } from "./plausible.ts";
 import type { Name } from "./values.ts";
 import { bareValue, quotedValue, skipBlanks, startsLine } from "./values.ts";
@@ -7,7 +7,11 @@ import { bareValue, quotedValue, skipBlanks, startsLine } from "./values.ts";
 type ValuePosition = { readonly afterName: number; readonly isQuoted: boolean };
 
 /** Finds values that no sign assigns: flags, elements, pairs, tables, words between name and value. */
-export function unassignedValue(text: string, name: Name, { afterName, isQuoted }: ValuePosition): Span | undefined {
+export function unassignedValue(
+  text: string,
+  name: Name,
+  { afterName, isQuoted }: ValuePosition,
+): TextSpan | undefined {
   const paired =
     /[:="'\\]/.test(text.charAt(name.start - 1)) || text.charAt(name.start - 2) === ":"
       ? pairedValue(text, name, afterName)
@@ -29,7 +33,7 @@ export function unassignedValue(text: string, name: Name, { afterName, isQuoted 
 }
 
 /** `--password hunter2`. */
-function flagValue(text: string, at: number): Span | undefined {
+function flagValue(text: string, at: number): TextSpan | undefined {
   if (/[-<|>]/.test(text.charAt(at))) return undefined;
   const value = quotedValue(text, at) ?? bareValue(text, at, /[\s"'`,\])]/, true);
   // `--secret id=npm` names one.
@@ -40,7 +44,7 @@ const namesIt = /\b(?:name|key)["'\\]{0,2}[ \t]{0,4}[:=][ \t]{0,4}["'\\]{0,2}$/i
 const holdsIt = /["'\\]{0,2},?\s{0,80}["'\\]{0,2}value["'\\]{0,2}[ \t]{0,4}[:=][ \t]{0,4}/iy;
 
 /** The environment of a container: {"name": "DB_PASSWORD", "value": "hunter2"}, in JSON, YAML, XML or Go's words. */
-function pairedValue(text: string, name: Name, afterName: number): Span | undefined {
+function pairedValue(text: string, name: Name, afterName: number): TextSpan | undefined {
   if (!namesIt.test(text.slice(Math.max(0, name.start - 24), name.start))) return undefined;
   holdsIt.lastIndex = afterName;
   const start = afterName + (holdsIt.exec(text)?.[0].length ?? 0);
@@ -51,7 +55,7 @@ function pairedValue(text: string, name: Name, afterName: number): Span | undefi
 const entry = />([^<\n]{1,1000})<\/entry>/y;
 
 /** `<entry key="db.password">hunter2</entry>`, of Java's properties. */
-function entryValue(text: string, afterName: number): Span | undefined {
+function entryValue(text: string, afterName: number): TextSpan | undefined {
   entry.lastIndex = afterName;
   const value = entry.exec(text)?.[1];
   return value === undefined ? undefined : { start: afterName + 1, end: afterName + 1 + value.length };
@@ -65,7 +69,7 @@ const restOfTag = /[^<>]{0,200}>([^<]{1,10000})<\//y;
 const characterData = /[^<>]{0,200}>\s{0,40}<!\[CDATA\[((?:[^\]]|\](?!\]>)){1,1000})\]\]>\s{0,40}<\//y;
 
 /** `<password>hunter2</password>`, `<password><![CDATA[hunter2]]></password>`. */
-function elementValue(text: string, name: Name): Span | undefined {
+function elementValue(text: string, name: Name): TextSpan | undefined {
   if (!isElement(text, name)) return undefined;
   characterData.lastIndex = name.end;
   const data = characterData.exec(text);
@@ -81,7 +85,7 @@ function elementValue(text: string, name: Name): Span | undefined {
 }
 
 /** `.setPassword("hunter2")`. */
-function callValue(text: string, { text: name, end }: Name): Span | undefined {
+function callValue(text: string, { text: name, end }: Name): TextSpan | undefined {
   return /(?:^|\.)(?:set|with)[A-Za-z]+$/i.test(name) ? quotedValue(text, end + 1) : undefined;
 }
 
@@ -89,7 +93,7 @@ const commandBefore =
   /(?:\bENV|\bsetenv|\bsetx|\bset +-g?x|\bconfig(?:ure)? set(?: +-{1,2}\w+)?|\blogin +\S{1,80}|\/:|\bunsafePerm)\s{0,8}$/;
 
 /** A value that a command or a file sets without a sign: `ENV TOKEN abc`, `npm config set //host/:_authToken abc`, .netrc. */
-function commandValue(text: string, { text: name, start }: Name, at: number): Span | undefined {
+function commandValue(text: string, { text: name, start }: Name, at: number): TextSpan | undefined {
   const value = quotedValue(text, at) ?? bareValue(text, at, /[\s"'`]/, false);
   if (value === undefined || value.end === value.start) return undefined;
   // SQL, and settings of Gradle.
@@ -98,7 +102,7 @@ function commandValue(text: string, { text: name, start }: Name, at: number): Sp
 }
 
 /** `token      hvs.abc`, alone on its line, as vault prints it. */
-function tableValue(text: string, { start, end }: Name, at: number): Span | undefined {
+function tableValue(text: string, { start, end }: Name, at: number): TextSpan | undefined {
   if (at - end < 2 || !startsLine(text, start)) return undefined;
   const value = bareValue(text, at, /\s/, true);
   if (value === undefined || !/^[ \t]{0,8}(?:\r?\n|$)/.test(text.slice(value.end, value.end + 10))) return undefined;
@@ -108,7 +112,7 @@ function tableValue(text: string, { start, end }: Name, at: number): Span | unde
 const number = /\d{1,3}:[ \t]{1,4}(\S{8,})/y;
 
 /** `Unseal Key 1: abc`. */
-function numberedValue(text: string, { text: name }: Name, at: number): Span | undefined {
+function numberedValue(text: string, { text: name }: Name, at: number): TextSpan | undefined {
   if (!/keys?$/i.test(name)) return undefined;
   number.lastIndex = at;
   const found = number.exec(text);
@@ -119,7 +123,7 @@ const sentence =
   /(?:(?:is )?generated for \S{1,80}(?=: )|(?:is|was|has been) (?:now |set to )?|set to )(?:: )?(\S{6,})/y;
 
 /** `A temporary password is generated for root@localhost: x`, `the token is x`. */
-function sentenceValue(text: string, at: number): Span | undefined {
+function sentenceValue(text: string, at: number): TextSpan | undefined {
   sentence.lastIndex = at;
   const found = sentence.exec(text)?.[1];
   if (found === undefined) return undefined;

@@ -1,4 +1,4 @@
-import type { Span } from "../span.ts";
+import type { TextSpan } from "../span.ts";
 
 /** How many blanks at most between a name, its separator and its value. */
 const mostBlanks = 40;
@@ -10,7 +10,7 @@ export function skipBlanks(text: string, from: number): number {
 }
 
 /** The text between the quotes, which may themselves be escaped (JSON inside JSON). Cut off: up to the line's end. */
-export function quotedValue(text: string, at: number): Span | undefined {
+export function quotedValue(text: string, at: number): TextSpan | undefined {
   const quote = /^\\?["'`]/.exec(text.slice(at, at + 2))?.[0];
   if (quote === undefined) return undefined;
   const start = at + quote.length;
@@ -30,7 +30,7 @@ export function quotedValue(text: string, at: number): Span | undefined {
 }
 
 /** Up to the first character that ends it; `structure`: what begins with a bracket is no value but holds some. */
-export function bareValue(text: string, start: number, ends: RegExp, structure: boolean): Span | undefined {
+export function bareValue(text: string, start: number, ends: RegExp, structure: boolean): TextSpan | undefined {
   if (structure && /[[{]/.test(text.charAt(start))) return undefined;
   let end = start;
   while (end < text.length && !ends.test(text.charAt(end))) {
@@ -51,13 +51,13 @@ function escapeWithin(text: string, start: number, end: number): number {
 }
 
 /** `password = hunter2` in a file of settings; not code, which calls or ends with a semicolon. */
-export function settingValue(text: string, start: number): Span | undefined {
+export function settingValue(text: string, start: number): TextSpan | undefined {
   const value = bareValue(text, start, /\s/, true);
   return value && /[();{}]/.test(text.slice(value.start, value.end)) ? undefined : value;
 }
 
 /** In block style up to the end of the line or its comment, in flow style (after a brace or comma) up to the next one. */
-export function yamlValue(text: string, nameStart: number, start: number): Span | undefined {
+export function yamlValue(text: string, nameStart: number, start: number): TextSpan | undefined {
   if (/[[{]/.test(text.charAt(start)) && text.charAt(start + 1) !== "{") return undefined;
   if (/[,{(]/.test(text.slice(Math.max(0, nameStart - 2), nameStart))) return bareValue(text, start, /[,}\])\n]/, true);
   const line = bareValue(text, start, /[\r\n]/, false);
@@ -89,7 +89,7 @@ export function startsLine(text: string, nameStart: number): boolean {
   return at === 0 || /(?:[\n{,([;]|\\n)$/.test(before);
 }
 
-export type Name = Span & {
+export type Name = TextSpan & {
   readonly text: string;
   readonly isFlag: boolean;
   /** The quote right before the value, `\"` included. */

@@ -1,4 +1,4 @@
-import type { Span } from "../span.ts";
+import type { TextSpan } from "../span.ts";
 
 /**
  * Tokens without a fixed beginning. Each pattern begins where a run of its characters begins, or has a lookbehind of
@@ -20,7 +20,7 @@ const odd: readonly RegExp[] = [
   /(?<![A-Za-z0-9])SK[0-9a-f]{32}(?![0-9A-Za-z])/g,
 ];
 
-export function oddTokens(text: string): Span[] {
+export function oddTokens(text: string): TextSpan[] {
   return odd.flatMap((pattern) =>
     Array.from(text.matchAll(pattern), ({ index, 0: { length } }) => ({ start: index, end: index + length })),
   );

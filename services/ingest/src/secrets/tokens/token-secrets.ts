@@ -1,4 +1,4 @@
-import type { Span } from "../span.ts";
+import type { TextSpan } from "../span.ts";
 import { ownShapes } from "./own-shapes.ts";
 import type { Run, TokenShape } from "./token-shape.ts";
 import { tokenTable } from "./token-table.ts";
@@ -18,8 +18,8 @@ for (const shape of shapes) {
 }
 
 /** Finds tokens by their own shapes. `places`: positions at which one may begin, in order. Time is linear in their number. */
-export function tokenSecrets(text: string, places: readonly number[]): Span[] {
-  const spans: Span[] = [];
+export function tokenSecrets(text: string, places: readonly number[]): TextSpan[] {
+  const spans: TextSpan[] = [];
   let searched = 0;
   for (const start of places) {
     if (start < searched) continue;
@@ -37,7 +37,7 @@ export function tokenSecrets(text: string, places: readonly number[]): Span[] {
 }
 
 /** The beginning of a token, up to the end of the text, without its prefix. Undefined: there is none at this position. */
-export function unfinishedToken(text: string, place: number): Span | undefined {
+export function unfinishedToken(text: string, place: number): TextSpan | undefined {
   const prefix = tokenPrefixes.find((one) => text.startsWith(one, place));
   if (prefix === undefined || /[0-9A-Za-z_]/.test(text.charAt(place - 1))) return undefined;
   const start = place + prefix.length;

@@ -1,6 +1,7 @@
 import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { masks } from "../../normalize/masks.ts";
+import type { MaskedBytes } from "../mask-bytes.ts";
 import type { Piece } from "../pieces.ts";
 
 export type MaskTask = {
@@ -44,9 +45,7 @@ export function perform(task: MaskTask): MaskResult {
   return { ...changed(masked, bytes), text: masked.text };
 }
 
-type Masked = { readonly bytes: Uint8Array; readonly redacted: number };
-
-function changed({ bytes, redacted }: Masked, before: Uint8Array): MaskResult {
+function changed({ bytes, redacted }: MaskedBytes, before: Uint8Array): MaskResult {
   return { redacted, ...(bytes !== before && { bytes: new Uint8Array(bytes) }) };
 }
 

@@ -1,6 +1,6 @@
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import type { Masked } from "../mask-bytes.ts";
+import type { MaskedBytes } from "../mask-bytes.ts";
 import type { Piece } from "../pieces.ts";
 import type { MaskResult } from "./mask-tasks.ts";
 import { MaskThread } from "./mask-thread.ts";
@@ -14,12 +14,16 @@ export function isLarge(message: Uint8Array): boolean {
   return message.byteLength >= largeMessage;
 }
 
-type Mask = (name: string, bytes: Uint8Array) => Masked;
+type Mask = (name: string, bytes: Uint8Array) => MaskedBytes;
 
 /** The masks of an upstream, run in another thread. All of them reject if that fails. */
 export type ThreadMasks = {
-  readonly mask: (channel: string, bytes: Uint8Array) => Promise<Masked & { readonly piece?: Piece }>;
-  readonly maskAfter: (channel: string, bytes: Uint8Array, tail: string) => Promise<Masked & { readonly text: string }>;
+  readonly mask: (channel: string, bytes: Uint8Array) => Promise<MaskedBytes & { readonly piece?: Piece }>;
+  readonly maskAfter: (
+    channel: string,
+    bytes: Uint8Array,
+    tail: string,
+  ) => Promise<MaskedBytes & { readonly text: string }>;
 };
 
 export function threadMasks(upstream: UpstreamName): ThreadMasks {
@@ -35,7 +39,7 @@ export function threadMasks(upstream: UpstreamName): ThreadMasks {
   };
 }
 
-function masked({ bytes, redacted }: MaskResult, before: Uint8Array): Masked {
+function masked({ bytes, redacted }: MaskResult, before: Uint8Array): MaskedBytes {
   return { bytes: bytes ?? before, redacted };
 }
 
@@ -45,7 +49,7 @@ export function maskEntriesInThread(upstream: UpstreamName, otherwise: Mask) {
     const { bytes, entries } = await thread.run({ what: "observation", upstream, channel, bytes: observation });
     if (bytes === undefined || entries === undefined) return otherwise;
     const raw = Buffer.from(entries.raw.buffer);
-    const known = new Map<string, Masked>();
+    const known = new Map<string, MaskedBytes>();
     const yieldIfDue = yieldToEventLoop();
     let start = 0;
     for (const [index, length] of entries.lengths.entries()) {

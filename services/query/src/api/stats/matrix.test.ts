@@ -4,7 +4,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Database, openDatabase } from "../../db/database.ts";
-import { Progress } from "../../projecting/progress.ts";
+import { ProjectedPosition } from "../../projecting/progress.ts";
 import { migrated } from "../../testing/migrated.ts";
 import { folds } from "../../views/folds.ts";
 import type { ApiDeps } from "../deps.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
   );
   await fillStats(database);
   const log = () => expect.fail("the log was asked");
-  deps = { database: () => database, log, progress: new Progress(), folds };
+  deps = { database: () => database, log, progress: new ProjectedPosition(), folds };
 });
 afterAll(() => cleanup.disposeAsync());
 

@@ -4,7 +4,7 @@ import { acceptPod } from "@tapedeck/shared/rkt/accept";
 import { base64, fromBase64 } from "../states/base64.ts";
 import { withoutDescription } from "../states/description.ts";
 import { decoded, messageOf } from "../states/message-of.ts";
-import { bytesOf, changed, described, type Inventory, type InventoryItem } from "./inventory.ts";
+import { bytesOf, changed, described, type HostInventory, type InventoryItem } from "./inventory.ts";
 import type { RktState } from "./state.ts";
 
 /**
@@ -28,7 +28,7 @@ export function evolve(state: RktState, event: Event): RktState {
   }
 }
 
-function evolvePods(before: Inventory, event: Event): Inventory {
+function evolvePods(before: HostInventory, event: Event): HostInventory {
   if (event.detail?.$case === "host") {
     const list = messageOf(event, "v1alpha.ListPodsResponse", ListPodsResponse);
     return described(before, event.detail.value, list?.pods.flatMap(podItem));
@@ -50,7 +50,7 @@ function isGone({ kind, detail }: Event): boolean {
   return kind === "pod.changed" && removed;
 }
 
-function evolveImages(before: Inventory, event: Event): Inventory {
+function evolveImages(before: HostInventory, event: Event): HostInventory {
   if (event.detail?.$case === "host") {
     const list = messageOf(event, "v1alpha.ListImagesResponse", ListImagesResponse);
     return described(before, event.detail.value, list?.images.flatMap(imageItem));

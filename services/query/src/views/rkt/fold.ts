@@ -1,7 +1,7 @@
 import { fromBase64 } from "../states/base64.ts";
 import { fold } from "../states/fold.ts";
 import { evolve } from "./evolve.ts";
-import { type Inventory, itemsOf } from "./inventory.ts";
+import { type HostInventory, itemsOf } from "./inventory.ts";
 import { foldVersion, initialState, type RktState } from "./state.ts";
 import { tables } from "./tables.ts";
 
@@ -21,6 +21,6 @@ export const rkt = fold<RktState>({
   drift: () => undefined,
 });
 
-function decodedItems(inventory: Inventory) {
+function decodedItems(inventory: HostInventory) {
   return itemsOf(inventory).map(({ id, bytes }) => ({ key: id, bytes: fromBase64(bytes) }));
 }

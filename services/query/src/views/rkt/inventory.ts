@@ -6,7 +6,7 @@ import { listedBefore, type PartialDescription, withoutDescription } from "../st
  * The pods or images of a host, by id. A host has thousands of pods and an event changes one, so they are kept in
  * buckets: a change copies one bucket and not all items.
  */
-export type Inventory = {
+export type HostInventory = {
   readonly buckets: Readonly<Record<string, Bucket>>;
   readonly describing: PartialDescription | null;
 };
@@ -22,7 +22,7 @@ export type ItemChange = {
   readonly after: Base64 | undefined;
 };
 
-export const emptyInventory: Inventory = { buckets: {}, describing: null };
+export const emptyInventory: HostInventory = { buckets: {}, describing: null };
 
 const emptyBucket: Bucket = {};
 
@@ -31,22 +31,22 @@ function bucketOf(id: string): string {
   return id.slice(-2);
 }
 
-export function bytesOf({ buckets }: Inventory, id: string): Base64 | undefined {
+export function bytesOf({ buckets }: HostInventory, id: string): Base64 | undefined {
   const bucket = buckets[bucketOf(id)] ?? emptyBucket;
   return Object.hasOwn(bucket, id) ? bucket[id] : undefined;
 }
 
 /** All items, ordered by id. */
-export function itemsOf({ buckets }: Inventory): readonly InventoryItem[] {
+export function itemsOf({ buckets }: HostInventory): readonly InventoryItem[] {
   const all = Object.values(buckets).flatMap((bucket) => Object.entries(bucket));
   return all.map(([id, bytes]) => ({ id, bytes })).sort((a, b) => (a.id < b.id ? -1 : 1));
 }
 
 /** Puts items, or removes those without bytes. Returns the same object where nothing changes. */
 export function changed(
-  inventory: Inventory,
+  inventory: HostInventory,
   changes: readonly { readonly id: string; readonly bytes?: Base64 }[],
-): Inventory {
+): HostInventory {
   const real = [...new Map(changes.map(({ id, bytes }) => [id, bytes]))].filter(
     ([id, bytes]) => bytesOf(inventory, id) !== bytes,
   );
@@ -69,10 +69,10 @@ export function changed(
  * `listed` is undefined for a part that can't be decoded: then what is missing from it is unknown.
  */
 export function described(
-  inventory: Inventory,
+  inventory: HostInventory,
   detail: HostDetail,
   listed: readonly InventoryItem[] | undefined,
-): Inventory {
+): HostInventory {
   const { part, parts } = detail;
   const before = listedBefore(inventory, detail);
   const settled = withoutDescription(inventory);
@@ -89,7 +89,7 @@ export function described(
   );
 }
 
-export function changesBetween(before: Inventory, after: Inventory): readonly ItemChange[] {
+export function changesBetween(before: HostInventory, after: HostInventory): readonly ItemChange[] {
   if (before.buckets === after.buckets) return [];
   const changes: ItemChange[] = [];
   for (const [name, bucket] of Object.entries(after.buckets)) {

@@ -1,5 +1,5 @@
 import type { Base64 } from "../states/base64.ts";
-import { emptyInventory, type Inventory } from "./inventory.ts";
+import { emptyInventory, type HostInventory } from "./inventory.ts";
 
 /**
  * Raised whenever the same events fold to another state, or the state has another shape: snapshots of another version
@@ -14,9 +14,9 @@ export const foldVersion = 1;
 export type RktState = {
   readonly foldVersion: typeof foldVersion;
   /** v1alpha.Pod with its manifest, as accepted, by its id. */
-  readonly pods: Inventory;
+  readonly pods: HostInventory;
   /** v1alpha.Image, by its id. */
-  readonly images: Inventory;
+  readonly images: HostInventory;
   /** The last reported v1alpha.GetInfoResponse; null: none yet. */
   readonly info: Base64 | null;
 };

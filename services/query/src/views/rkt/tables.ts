@@ -7,7 +7,7 @@ import { type Base64, fromBase64 } from "../states/base64.ts";
 import { historyTable } from "../states/history-table.ts";
 import type { StateStep, StateTable } from "../states/state-table.ts";
 import { rowChanges } from "../states/validity.ts";
-import { changesBetween, type Inventory } from "./inventory.ts";
+import { changesBetween, type HostInventory } from "./inventory.ts";
 import { appRow, imageRow, networkRow, podRow } from "./rows.ts";
 import type { RktState } from "./state.ts";
 
@@ -66,8 +66,8 @@ function changedPods({ before, after }: StateStep<RktState>): readonly MessageCh
 
 function changedMessages<M>(
   message: { readonly decode: (bytes: Uint8Array) => M },
-  before: Inventory,
-  after: Inventory,
+  before: HostInventory,
+  after: HostInventory,
 ): readonly MessageChange<M>[] {
   const decoded = (bytes: Base64 | undefined) => (bytes === undefined ? [] : [message.decode(fromBase64(bytes))]);
   return changesBetween(before, after).map((change) => ({

@@ -13,7 +13,7 @@ import type { GapDetail, SessionDetail } from "@tapedeck/proto/tapedeck/v1/event
 import { base64 } from "../states/base64.ts";
 import { containerKey } from "./container-key.ts";
 import { decodedState } from "./described.ts";
-import type { SkaffoldState, StateTable, V1Facts, V2Facts, Written } from "./state.ts";
+import type { ByName, SkaffoldState, V1Facts, V2Facts, Written } from "./state.ts";
 
 /**
  * Makes Skaffold's own answers the state. If the API's stream continues, later events change the answer like any other
@@ -107,6 +107,6 @@ function withAnswer(state: SkaffoldState, api: "v1" | "v2", answer: Uint8Array):
   return { ...state, broken: { ...state.broken, [api]: base64(answer) } };
 }
 
-function mapValues<T, U>(table: { readonly [name: string]: T }, change: (value: T) => U): StateTable<U> {
+function mapValues<T, U>(table: { readonly [name: string]: T }, change: (value: T) => U): ByName<U> {
   return Object.fromEntries(Object.entries(table).map(([name, value]) => [name, change(value)]));
 }

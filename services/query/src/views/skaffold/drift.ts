@@ -1,6 +1,6 @@
 import { State as StateV1 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { State as StateV2 } from "@tapedeck/proto/skaffold/v2/skaffold";
-import type { Answer } from "../states/fold.ts";
+import type { StateAnswer } from "../states/fold.ts";
 import type { SkaffoldState } from "./state.ts";
 import { toV1Message } from "./to-v1-state.ts";
 import { toV2Message } from "./to-v2-state.ts";
@@ -11,7 +11,7 @@ const busy = new Set(["In Progress", "InProgress", "Started"]);
  * Names the statuses in which Skaffold's own answer differs from the fold. Compares only at rest, because an answer can't
  * be tied to a position in the events while they flow.
  */
-export function drift(state: SkaffoldState, { channel, state: bytes }: Answer): readonly string[] | undefined {
+export function drift(state: SkaffoldState, { channel, state: bytes }: StateAnswer): readonly string[] | undefined {
   switch (channel) {
     case "v1":
       return differences("v1", statuses(toV1Message(state)), decoded(StateV1, bytes));

@@ -1,4 +1,4 @@
-import type { ResettingPhase, SkaffoldState, StateTable, V1Facts, Written } from "./state.ts";
+import type { ByName, ResettingPhase, SkaffoldState, V1Facts, Written } from "./state.ts";
 
 /** Selects the fields that a reset clears. */
 type IsOld = (written: Written<unknown>) => boolean;
@@ -77,10 +77,10 @@ function reset(v1: V1Facts, phase: ResettingPhase, isOld: IsOld): V1Facts {
   }
 }
 
-function withoutOld<T>(table: StateTable<Written<T>>, isOld: IsOld): StateTable<Written<T>> {
+function withoutOld<T>(table: ByName<Written<T>>, isOld: IsOld): ByName<Written<T>> {
   return Object.fromEntries(Object.entries(table).filter(([, written]) => !isOld(written)));
 }
 
-function mapValues<T>(table: StateTable<T>, change: (value: T) => T): StateTable<T> {
+function mapValues<T>(table: ByName<T>, change: (value: T) => T): ByName<T> {
   return Object.fromEntries(Object.entries(table).map(([name, value]) => [name, change(value)]));
 }

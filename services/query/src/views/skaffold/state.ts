@@ -58,7 +58,7 @@ export type V1Facts = {
   readonly described: Described | null;
 
   /** With artifacts that were reported and are "Not Started" again (null). */
-  readonly artifacts: StateTable<Written<string> | null>;
+  readonly artifacts: ByName<Written<string> | null>;
   readonly buildCode: Written<number> | null;
   readonly test: Written<string> | null;
   readonly testCode: Written<number> | null;
@@ -66,9 +66,9 @@ export type V1Facts = {
   readonly deployCode: Written<number> | null;
   readonly check: Written<string> | null;
   readonly checkCode: Written<number> | null;
-  readonly resources: StateTable<Written<string>>;
+  readonly resources: ByName<Written<string>>;
   readonly sync: (Written<string> & { readonly late: boolean }) | null;
-  readonly ports: StateTable<Written<Base64>>;
+  readonly ports: ByName<Written<Base64>>;
   readonly debuggers: readonly (Written<Base64> & { readonly container: string })[];
 };
 
@@ -97,15 +97,15 @@ export type V2Facts = {
   readonly metadata: Base64 | null;
   readonly described: Described | null;
 
-  readonly artifacts: StateTable<string>;
+  readonly artifacts: ByName<string>;
   readonly test: string | null;
   readonly render: string | null;
   readonly deploy: string | null;
   readonly verify: string | null;
   readonly exec: string | null;
   readonly sync: string | null;
-  readonly resources: StateTable<string>;
-  readonly ports: StateTable<Base64>;
+  readonly resources: ByName<string>;
+  readonly ports: ByName<Base64>;
   readonly debuggers: readonly { readonly value: Base64; readonly container: string }[];
 };
 
@@ -132,7 +132,7 @@ export type PendingCall = {
   readonly at: number;
 };
 
-export type StateTable<T> = { readonly [name: string]: T };
+export type ByName<T> = { readonly [name: string]: T };
 
 const noLoop: LoopFacts = {
   synced: false,

@@ -21,11 +21,11 @@ export type FoldOf<State> = {
    * The differences between the upstream's own answer about its state and the folded state, one line each. Undefined:
    * they can't be compared, because one of them is not at rest or can't be decoded.
    */
-  readonly drift: (state: State, answer: Answer) => readonly string[] | undefined;
+  readonly drift: (state: State, answer: StateAnswer) => readonly string[] | undefined;
 };
 
 /** The upstream's own answer about its state: `channel` names the API, `state` is its message. */
-export type Answer = { readonly channel: string; readonly state: Uint8Array };
+export type StateAnswer = { readonly channel: string; readonly state: Uint8Array };
 
 export type Fold = FoldOf<unknown>;
 export type Folds = Readonly<Record<UpstreamName, Fold>>;

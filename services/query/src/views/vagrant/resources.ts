@@ -7,19 +7,22 @@ export const resourceKinds = ["target", "project", "basis", "box", "runner"] as 
 export type ResourceKind = (typeof resourceKinds)[number];
 
 /** `id`: the resource_id, or the id of a runner. `bytes`: its message as the upstream answered it. */
-export type Resource = { readonly kind: ResourceKind; readonly id: string; readonly bytes: Base64 };
+export type FoldedResource = { readonly kind: ResourceKind; readonly id: string; readonly bytes: Base64 };
 
 /** In the order of the upstream's lists: as last described, then as added. A server has tens or hundreds of them. */
 export type Resources = {
-  readonly all: readonly Resource[];
+  readonly all: readonly FoldedResource[];
   readonly describing: PartialDescription | null;
 };
 
 /** Without bytes: the resource exists but can't be decoded, so what was known of it stays. */
-export type ListedResource = Omit<Resource, "bytes"> & { readonly bytes?: Base64 };
+export type ListedResource = Omit<FoldedResource, "bytes"> & { readonly bytes?: Base64 };
 
 /** `before` is undefined for a resource that was added, `after` for one that was removed. */
-export type ResourceChange = { readonly before: Resource | undefined; readonly after: Resource | undefined };
+export type ResourceChange = {
+  readonly before: FoldedResource | undefined;
+  readonly after: FoldedResource | undefined;
+};
 
 export const noResources: Resources = { all: [], describing: null };
 
@@ -40,7 +43,7 @@ export function put(resources: Resources, listed: readonly ListedResource[]): Re
   return changes ? { ...resources, all: [...all.values()] } : resources;
 }
 
-export function without(resources: Resources, gone: Pick<Resource, "kind" | "id">): Resources {
+export function without(resources: Resources, gone: Pick<FoldedResource, "kind" | "id">): Resources {
   const all = resources.all.filter(({ kind, id }) => kind !== gone.kind || id !== gone.id);
   return all.length === resources.all.length ? resources : { ...resources, all };
 }
@@ -80,10 +83,10 @@ export function changesBetween(kind: ResourceKind, before: Resources, after: Res
   return [...written.filter((change) => change.before !== change.after), ...gone];
 }
 
-function byKey(resources: readonly Resource[]): Map<string, Resource> {
+function byKey(resources: readonly FoldedResource[]): Map<string, FoldedResource> {
   return new Map(resources.map((resource) => [keyOf(resource), resource]));
 }
 
-function keyOf({ kind, id }: Pick<Resource, "kind" | "id">): string {
+function keyOf({ kind, id }: Pick<FoldedResource, "kind" | "id">): string {
   return `${kind}/${id}`;
 }

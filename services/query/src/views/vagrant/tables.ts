@@ -6,7 +6,7 @@ import { historyTable } from "../states/history-table.ts";
 import type { OfSession, StateStep, StateTable } from "../states/state-table.ts";
 import { rowChanges, validityFrom } from "../states/validity.ts";
 import { messages } from "./messages.ts";
-import { changesBetween, type Resource, type ResourceKind } from "./resources.ts";
+import { changesBetween, type FoldedResource, type ResourceKind } from "./resources.ts";
 import { basisRow, boxRow, projectRow, runnerRow, targetRow } from "./rows.ts";
 import type { VagrantState } from "./state.ts";
 
@@ -33,7 +33,7 @@ function resourceTable<Message, Row extends VagrantResourceRow>(
 ): StateTable<VagrantState> {
   return historyTable<VagrantState, Row>(table, (step, of) =>
     changesBetween(kind, step.before.resources, step.after.resources).flatMap(({ before, after }) => {
-      const rowsOf = (resource: Resource | undefined) => {
+      const rowsOf = (resource: FoldedResource | undefined) => {
         if (resource === undefined) return [];
         const bytes = fromBase64(resource.bytes);
         return [rowOf(resourceRow(step, of, resource.id, bytes), message.decode(bytes))];

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { connect, TapedeckError } from "@tapedeck/client";
 import { dataMark, dataVersion, type SessionData } from "@tapedeck/web/file/data";
-import { type Api, apiAt } from "../../../api/api.ts";
+import { type ApiClient, apiAt } from "../../../api/api.ts";
 import { exportFrom } from "../../../api/exported-sessions.ts";
 import { CommandError } from "../../../command-error.ts";
 import { counted } from "../../../display/counted.ts";
@@ -48,7 +48,7 @@ export async function exportPage(
 }
 
 /** The gateway has it, beside the page: a machine with the command alone has built none. */
-async function templateOf(api: Api): Promise<string> {
+async function templateOf(api: ApiClient): Promise<string> {
   const template = await api.text("/session-file.html");
   if (template === undefined || template.split(dataMark).length !== 2)
     throw new CommandError(

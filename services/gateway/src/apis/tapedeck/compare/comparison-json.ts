@@ -1,5 +1,5 @@
 import type { ComparedSide, CompareResponse } from "@tapedeck/proto/tapedeck/v1/tapedeck";
-import type { Answer } from "../answers.ts";
+import type { AnswerOf } from "../answers.ts";
 import { textJson, timeJson } from "../lists.ts";
 
 /** A comparison in the HTTP API. */
@@ -10,16 +10,16 @@ export function comparisonJson({
   equal,
   same,
   position,
-}: CompareResponse): Answer<"Comparison"> {
+}: CompareResponse): AnswerOf<"Comparison"> {
   if (left === undefined) throw new Error("a comparison has a left side");
   return {
     left: sideJson(left),
     right: right === undefined ? null : sideJson(right),
     differences: differences.map(({ left = null, right = null, ...difference }) => {
-      const { kind, evidence } = difference as unknown as Pick<Answer<"Difference">, "kind" | "evidence">;
+      const { kind, evidence } = difference as unknown as Pick<AnswerOf<"Difference">, "kind" | "evidence">;
       return { ...difference, kind, left, right, evidence };
     }),
-    same: same.map((fact) => ({ ...fact, kind: fact.kind as Answer<"Difference">["kind"] })),
+    same: same.map((fact) => ({ ...fact, kind: fact.kind as AnswerOf<"Difference">["kind"] })),
     ...{ equal, position },
   };
 }
@@ -32,12 +32,12 @@ function sideJson({
   outcome,
   failure,
   ...side
-}: ComparedSide): Answer<"ComparedSide"> {
-  const { unit, upstream } = side as unknown as Pick<Answer<"ComparedSide">, "unit" | "upstream">;
+}: ComparedSide): AnswerOf<"ComparedSide"> {
+  const { unit, upstream } = side as unknown as Pick<AnswerOf<"ComparedSide">, "unit" | "upstream">;
   return {
     ...side,
     ...{ unit, upstream },
-    outcome: textJson(outcome) as Answer<"ComparedSide">["outcome"],
+    outcome: textJson(outcome) as AnswerOf<"ComparedSide">["outcome"],
     startedAt: timeJson(started_at),
     endedAt: timeJson(ended_at),
     durationMs: duration_ms === undefined ? null : String(duration_ms),
@@ -49,6 +49,6 @@ function sideJson({
 function failureJson({
   error_code,
   ...failure
-}: NonNullable<ComparedSide["failure"]>): NonNullable<Answer<"ComparedSide">["failure"]> {
+}: NonNullable<ComparedSide["failure"]>): NonNullable<AnswerOf<"ComparedSide">["failure"]> {
   return { ...failure, errorCode: error_code };
 }

@@ -1,4 +1,4 @@
-import type { Answer } from "../answers.ts";
+import type { AnswerOf } from "../answers.ts";
 
 /** A value, and where in the log it was recorded. */
 export type Found = { readonly value: string; readonly position: string };
@@ -12,7 +12,7 @@ export type Facts = {
   readonly runner: number;
   /** The loop's number; 0 for a command or a whole session. */
   readonly loop: number;
-  readonly outcome: Answer<"Operation">["outcome"];
+  readonly outcome: AnswerOf<"Operation">["outcome"];
   /** Where the state was read: the end of the loop. */
   readonly position: string;
   readonly version: Found;
@@ -38,7 +38,7 @@ export type Named = ReadonlyMap<string, Found>;
 export type FactStep = {
   readonly kind: string;
   readonly subject: string;
-  readonly outcome: Answer<"Operation">["outcome"];
+  readonly outcome: AnswerOf<"Operation">["outcome"];
   readonly durationMs: number | undefined;
   readonly isCached: boolean;
   readonly platform: string;

@@ -8,7 +8,7 @@ import type { QueryClient } from "../../../query-client.ts";
 import { nameOf } from "../../resolve-source.ts";
 import type { EventsPageRequest } from "../events-page.ts";
 import type { Page } from "../list.ts";
-import { type StateRead, type StateRow, stateJson } from "../state.ts";
+import { type StateItem, type StateRead, stateJson } from "../state.ts";
 import { errorLines } from "./error-lines.ts";
 import type { FactStep, Facts, Failure, Found, Named } from "./facts.ts";
 
@@ -75,7 +75,7 @@ function commandOf({ unit }: Side, events: readonly EventJson[]): Found | undefi
 }
 
 /** rkt's manifests by the id of their pod. Only a state's rows have them. */
-function podManifests(rows: readonly StateRow[]): ReadonlyMap<string, unknown> {
+function podManifests(rows: readonly StateItem[]): ReadonlyMap<string, unknown> {
   return new Map(
     rows.flatMap(({ collection, key, bytes }) => {
       if (collection !== "rkt.pods") return [];

@@ -9,13 +9,13 @@ import { firstOfJob } from "./first-event.ts";
 import { jobEventSubjects, sessionSubjects } from "./job-progress.ts";
 
 /** A stretch of the log, both ends included. */
-export type Span = { readonly first: Offset; readonly last: Offset };
+export type LogSpan = { readonly first: Offset; readonly last: Offset };
 
 export type JobPast = {
   readonly log: LogReader;
   readonly source: SourceName;
   /** The job's spans, in order; see `jobSpans`. */
-  readonly spans: readonly Span[];
+  readonly spans: readonly LogSpan[];
   /** Sequence up to which events are past. */
   readonly untilOffset: Offset;
 };
@@ -32,7 +32,7 @@ export async function jobSpans(
   deps: ScopeDeps,
   { job, source, untilOffset }: { readonly job: string; readonly source: SourceName; readonly untilOffset: Offset },
   context: CallContext,
-): Promise<readonly Span[]> {
+): Promise<readonly LogSpan[]> {
   const { log, positions } = deps;
   const { rows } = await readCollection(
     deps,
@@ -51,7 +51,7 @@ export async function jobSpans(
 }
 
 /** Joins neighbouring spans, with what is between them, until there are at most `most`. */
-export function fewer(spans: readonly Span[], most: number): readonly Span[] {
+export function fewer(spans: readonly LogSpan[], most: number): readonly LogSpan[] {
   const together = Math.ceil(spans.length / most);
   return spans.flatMap(({ first, last }, index) => {
     if (index % together !== 0) return [];

@@ -4,13 +4,13 @@ import { isCut, messageOf, textOf } from "@tapedeck/tap/rkt/text-lines";
 import { isKeyTail, maskContinued, tailOf } from "../../../secrets/continued-text.ts";
 import { Tails } from "../../../secrets/pieces.ts";
 import { text as printed } from "../../facts.ts";
-import type { WatchOptions } from "../../inventory/observing.ts";
+import type { WatcherOptions } from "../../inventory/observing.ts";
 
 export const responseType = "v1alpha.GetLogsResponse";
 const response = messageType(responseType);
 
 /** Masks a response of one line, already masked alone, after the tail of the line before it. The time is left as it is. */
-export const maskAfter: NonNullable<WatchOptions["maskAfter"]> = (type, bytes, tail) => {
+export const maskAfter: NonNullable<WatcherOptions["maskAfter"]> = (type, bytes, tail) => {
   let redacted = 0;
   if (type !== responseType) return { bytes, redacted };
   const mapped = mapStringFields(response, bytes, (text) => {
@@ -33,7 +33,7 @@ export type MaskedLine = {
   readonly others: () => readonly string[];
 };
 
-export type LineMasks = Pick<WatchOptions, "mask" | "maskAfter">;
+export type LineMasks = Pick<WatcherOptions, "mask" | "maskAfter">;
 
 /** Keys that have begun in the stream of everything in a pod, and for how many more lines they may continue. */
 type Mixed = { readonly tail: string; readonly open: number; readonly left: number };

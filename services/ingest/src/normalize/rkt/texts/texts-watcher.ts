@@ -9,17 +9,15 @@ import { firstLine, name, summary, unreadable } from "../../facts.ts";
 import { describedInParts } from "../../inventory/description.ts";
 import { DescriptionDue } from "../../inventory/description-due.ts";
 import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
-import type { ObservationOutcome, Observed, Watcher, WatchOptions, YieldPoint } from "../../inventory/observing.ts";
+import type { ObservationOutcome, Observed, Outcomes, Watcher, WatcherOptions } from "../../inventory/observing.ts";
 import { yieldPoint } from "../../inventory/observing.ts";
 import { MaskedLines, responseType } from "./masked-lines.ts";
 import { type GivenLine, TextMemory } from "./text-memory.ts";
 
-export type TextsOptions = Pick<WatchOptions, "mask" | "maskAfter"> & {
+export type TextsOptions = Pick<WatcherOptions, "mask" | "maskAfter"> & {
   /** Lines after which all that is known of the logs is described. Default 10,000. */
   readonly describeEvery?: number;
 };
-
-type Outcomes = Generator<ObservationOutcome | YieldPoint, void>;
 
 const channel = "logs";
 /** A description does not hold a secret of several lines, so it waits for the end of one: for so many lines at most. */

@@ -2,15 +2,13 @@ import type { Observation_Failed, Observation_One } from "@tapedeck/proto/tapede
 import { Job } from "@tapedeck/proto/vagrant/vagrant";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { message as errorText } from "../../facts.ts";
-import type { ObservationOutcome, Observed, YieldPoint } from "../../inventory/observing.ts";
+import type { Observed, Outcomes, YieldPoint } from "../../inventory/observing.ts";
 import { yieldPoint } from "../../inventory/observing.ts";
 import { isFinished, wasReported } from "./job-facts.ts";
 import { type JobReports, stageOf } from "./job-reports.ts";
 import { type JobEntry, jobsIn } from "./job-wire.ts";
 import type { JobsMemory } from "./jobs-memory.ts";
 import { staleJobs } from "./stale-jobs.ts";
-
-type Outcomes = Generator<ObservationOutcome | YieldPoint, void>;
 
 const listType = "hashicorp.vagrant.ListJobsResponse";
 const notFound = 5;

@@ -6,7 +6,7 @@ import { shaOf } from "../../../record/frames/original.ts";
 import type { Fact } from "../../fact.ts";
 import { unreadable } from "../../facts.ts";
 import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
-import type { ObservationOutcome, WatchOptions } from "../../inventory/observing.ts";
+import type { ObservationOutcome, WatcherOptions } from "../../inventory/observing.ts";
 import { jobDetail, unknownJob } from "./job-detail.ts";
 import { isFinished, isOver, jobFacts, lostFacts, reportedAfter, wasReported } from "./job-facts.ts";
 import { type CommandRun, messageType, type Stage } from "./job-output.ts";
@@ -23,12 +23,12 @@ const longestId = 200;
  */
 export class JobReports {
   readonly #memory: JobsMemory;
-  readonly #mask: WatchOptions["mask"];
+  readonly #mask: WatcherOptions["mask"];
   readonly #repeated = new RepeatedReports();
   /** Jobs that could not be read, as answered last: by id, or by digest where no job can have such an id. */
   readonly #broken = new Map<string, Buffer>();
 
-  constructor(memory: JobsMemory, mask: WatchOptions["mask"]) {
+  constructor(memory: JobsMemory, mask: WatcherOptions["mask"]) {
     this.#memory = memory;
     this.#mask = mask;
   }

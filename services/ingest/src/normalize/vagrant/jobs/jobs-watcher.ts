@@ -3,7 +3,7 @@ import type { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { DescriptionDue } from "../../inventory/description-due.ts";
-import type { ObservationOutcome, Observed, Watcher, WatchOptions, YieldPoint } from "../../inventory/observing.ts";
+import type { ObservationOutcome, Observed, Watcher, WatcherOptions, YieldPoint } from "../../inventory/observing.ts";
 import { JobLists } from "./job-lists.ts";
 import { JobReports } from "./job-reports.ts";
 import { JobStreams } from "./job-streams.ts";
@@ -29,7 +29,7 @@ export class JobsWatcher implements Watcher<Observed> {
   readonly #due: DescriptionDue;
 
   constructor(
-    { mask, maskAfter, textTtl }: WatchOptions,
+    { mask, maskAfter, textTtl }: WatcherOptions,
     { describeEvery = 10_000, windowSize = serverWindow }: JobsOptions = {},
   ) {
     this.#memory = new JobsMemory({ mask, maskAfter, windowSize });

@@ -1,14 +1,14 @@
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { maskContinued } from "../../../secrets/continued-text.ts";
 import { Tails } from "../../../secrets/pieces.ts";
-import type { WatchOptions } from "../../inventory/observing.ts";
+import type { WatcherOptions } from "../../inventory/observing.ts";
 import { types } from "../mask.ts";
 
 export const eventType = "hashicorp.vagrant.GetJobStreamResponse.Terminal.Event";
 const printed = /^(?:raw\.data|line\.msg)$/;
 
 /** Masks an event of the output, already masked alone, after the tail of the event before it. */
-export const maskAfter: NonNullable<WatchOptions["maskAfter"]> = (type, bytes, tail) => {
+export const maskAfter: NonNullable<WatcherOptions["maskAfter"]> = (type, bytes, tail) => {
   const described = types.getMessage(type);
   let redacted = 0;
   if (type !== eventType || described === undefined) return { bytes, redacted };
@@ -28,7 +28,7 @@ export type MaskedEvent = {
   readonly alone?: Uint8Array;
 };
 
-export type OutputMasks = Pick<WatchOptions, "mask" | "maskAfter">;
+export type OutputMasks = Pick<WatcherOptions, "mask" | "maskAfter">;
 
 /**
  * Masks the events of a job's output, with secrets that are cut by the end of a piece. A piece is masked after those

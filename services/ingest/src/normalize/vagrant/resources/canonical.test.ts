@@ -1,6 +1,6 @@
 import { Box, Project, Target } from "@tapedeck/proto/vagrant/vagrant";
 import { describe, expect, it } from "vitest";
-import { changedFields, type Fields, identified } from "./canonical.ts";
+import { type CanonicalFields, changedFields, identified } from "./canonical.ts";
 
 const target = Target.fromPartial.bind(Target);
 const project = Project.fromPartial.bind(Project);
@@ -65,7 +65,7 @@ describe("changedFields", () => {
       changed: ["58", "99"],
     },
   ])("compares $what", ({ before, now, changed }) => {
-    const fields = (message: object): Fields => ({ ...message });
+    const fields = (message: object): CanonicalFields => ({ ...message });
     expect(changedFields(fields(before), fields(now)).toSorted()).toEqual(changed.toSorted());
     expect(changedFields(fields(now), fields(before)).toSorted()).toEqual(changed.toSorted());
     expect(changedFields(fields(now), fields(now))).toEqual([]);

@@ -5,14 +5,14 @@ import { isDeepStrictEqual } from "node:util";
  * its number. A missing value and a default one are alike; lists keep their order, maps have none; what is packed in an
  * Any is compared by its bytes.
  */
-export function changedFields(before: Fields, now: Fields): readonly string[] {
+export function changedFields(before: CanonicalFields, now: CanonicalFields): readonly string[] {
   const [was, is] = [withUnknown(before), withUnknown(now)];
   const names = new Set([...Object.keys(is), ...Object.keys(was)]);
   return [...names].filter((name) => !isDeepStrictEqual(canonical(was[name]), canonical(is[name])));
 }
 
 /** A message as ts-proto decodes it. */
-export type Fields = Readonly<Record<string, unknown>> & {
+export type CanonicalFields = Readonly<Record<string, unknown>> & {
   /** Keyed by tag (number and wire type). */
   readonly _unknownFields?: Readonly<Record<number, readonly Uint8Array[]>> | undefined;
 };
@@ -22,7 +22,7 @@ export function identified(ref: { readonly resource_id: string } | undefined): u
   return ref === undefined || ref.resource_id === "" ? ref : { resource_id: ref.resource_id };
 }
 
-function withUnknown({ _unknownFields = {}, ...fields }: Fields): Readonly<Record<string, unknown>> {
+function withUnknown({ _unknownFields = {}, ...fields }: CanonicalFields): Readonly<Record<string, unknown>> {
   const unknown: Record<string, unknown[]> = {};
   for (const [tag, values] of Object.entries(_unknownFields)) {
     const number = String(Number(tag) >>> 3);

@@ -3,7 +3,7 @@ import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary } from "../../facts.ts";
 import { changedFields } from "./canonical.ts";
-import { isResourceKind, type Resource } from "./resource-kinds.ts";
+import { isResourceKind, type ResourceEntry } from "./resource-kinds.ts";
 
 export type Circumstances = {
   /** The last observation of this kind before the one that shows it. */
@@ -16,12 +16,12 @@ export type Circumstances = {
 const mostFields = 50;
 
 /** `replaces`: the resource_id that the target of this project and name had before. */
-export function addedFact({ detail }: Resource, replaces: string | undefined, circumstances: Circumstances): Fact {
+export function addedFact({ detail }: ResourceEntry, replaces: string | undefined, circumstances: Circumstances): Fact {
   return resourceFact("added", "was added", { ...detail, replaces: replaces ?? "" }, circumstances);
 }
 
 /** Undefined if nothing relevant changed. */
-export function changedFact(before: Resource, now: Resource, circumstances: Circumstances): Fact | undefined {
+export function changedFact(before: ResourceEntry, now: ResourceEntry, circumstances: Circumstances): Fact | undefined {
   const changed = changedFields(before.fields, now.fields).slice(0, mostFields).map(name);
   if (changed.length === 0) return undefined;
   const { state } = now.detail;
@@ -30,7 +30,7 @@ export function changedFact(before: Resource, now: Resource, circumstances: Circ
   return resourceFact("changed", what, { ...now.detail, changed, last_state }, circumstances);
 }
 
-export function removedFact({ detail }: Resource, circumstances: Circumstances): Fact {
+export function removedFact({ detail }: ResourceEntry, circumstances: Circumstances): Fact {
   // The end of a command deletes targets that are in one of these.
   const scrubbed = detail.state === "NOT_CREATED" || detail.state === "DESTROYED";
   return resourceFact("removed", "was removed", { ...detail, scrubbed }, circumstances);

@@ -1,7 +1,7 @@
 import { VagrantResourceDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { Basis, Box, Operation_PhysicalState, Project, Runner, Target } from "@tapedeck/proto/vagrant/vagrant";
 import { name } from "../../facts.ts";
-import { type Fields, identified } from "./canonical.ts";
+import { type CanonicalFields, identified } from "./canonical.ts";
 
 export const resourceKinds = ["target", "project", "basis", "box", "runner"] as const;
 
@@ -9,10 +9,10 @@ export const resourceKinds = ["target", "project", "basis", "box", "runner"] as 
 export type ResourceKind = (typeof resourceKinds)[number];
 
 /** A decoded entry. */
-export type Resource = {
+export type ResourceEntry = {
   readonly detail: VagrantResourceDetail;
   /** The fields whose changes are reported. */
-  readonly fields: Fields;
+  readonly fields: CanonicalFields;
 };
 
 export type ResourceKindRules = {
@@ -23,7 +23,7 @@ export type ResourceKindRules = {
   readonly read: (bytes: Uint8Array) => DecodedResource;
 };
 
-type DecodedResource = { readonly about: Partial<VagrantResourceDetail>; readonly fields: Fields };
+type DecodedResource = { readonly about: Partial<VagrantResourceDetail>; readonly fields: CanonicalFields };
 
 const kinds: Readonly<Record<ResourceKind, ResourceKindRules>> = {
   target: { plural: "targets", messageType: "hashicorp.vagrant.Target", read: readTarget },
@@ -46,7 +46,7 @@ export function messageTypeOf(kind: ResourceKind): string {
 }
 
 /** Throws for bytes that can't be read. */
-export function decodeResource(kind: ResourceKind, id: string, bytes: Uint8Array): Resource {
+export function decodeResource(kind: ResourceKind, id: string, bytes: Uint8Array): ResourceEntry {
   const { about, fields } = kinds[kind].read(bytes);
   const { name: called = "", parent_id = "", parent_name = "" } = about;
   const { provider = "", version = "", directory = "" } = about;

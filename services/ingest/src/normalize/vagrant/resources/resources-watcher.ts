@@ -7,7 +7,14 @@ import { message } from "../../facts.ts";
 import { DescriptionDue } from "../../inventory/description-due.ts";
 import { Inventory } from "../../inventory/inventory.ts";
 import type { FrameOutcome } from "../../inventory/inventory-rules.ts";
-import type { ObservationOutcome, Observed, Watcher, WatchOptions, YieldPoint } from "../../inventory/observing.ts";
+import type {
+  ObservationOutcome,
+  Observed,
+  Outcomes,
+  Watcher,
+  WatcherOptions,
+  YieldPoint,
+} from "../../inventory/observing.ts";
 import {
   type AcceptedResource,
   describedResources,
@@ -17,8 +24,6 @@ import {
 import { ReplacedTargets } from "./replaced-targets.ts";
 import { messageTypeOf, pluralOf, type ResourceKind, resourceKinds } from "./resource-kinds.ts";
 import { ResourceRules, type RunningCommand } from "./resource-rules.ts";
-
-type Outcomes = Generator<ObservationOutcome | YieldPoint, void>;
 
 /** The known resources of one kind. */
 type KindInventory = {
@@ -39,7 +44,7 @@ export class ResourcesWatcher implements Watcher<Observed> {
   readonly #due: DescriptionDue;
 
   constructor(
-    { mask, frameBytes }: WatchOptions,
+    { mask, frameBytes }: WatcherOptions,
     runningCommand: RunningCommand,
     { describeAfter = 1_000 }: { readonly describeAfter?: number } = {},
   ) {

@@ -2,7 +2,7 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type Observation, Resources } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Basis, Box, Operation_PhysicalState, Project, Runner, Target } from "@tapedeck/proto/vagrant/vagrant";
 import { msOfTimestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import { type ObservationOutcome, outcomesOf, type WatchOptions } from "../../inventory/observing.ts";
+import { type ObservationOutcome, outcomesOf, type WatcherOptions } from "../../inventory/observing.ts";
 import { type ComparedOutcome, compared } from "../../inventory/testing/outcome-fields.ts";
 import type { ResourceKind } from "../resources/resource-kinds.ts";
 import { ResourcesWatcher } from "../resources/resources-watcher.ts";
@@ -75,7 +75,7 @@ export type ResourcePlay = {
 export type PlayOptions = {
   readonly describeAfter?: number;
   readonly runningCommand?: (project: string) => string | undefined;
-  readonly mask?: WatchOptions["mask"];
+  readonly mask?: WatcherOptions["mask"];
   readonly frameBytes?: number;
 };
 
