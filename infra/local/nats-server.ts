@@ -6,6 +6,7 @@ import { commandLineOf, type Exit, logSince, logSize, spawnServer, stopForeign, 
 
 export { type FindNatsServer, findNatsServer } from "./nats-binary.ts";
 
+/** How a nats-server is started. */
 export type StartNatsServer = {
   /** A path, or a name on PATH; see findNatsServer. */
   readonly binary: string;
@@ -30,6 +31,7 @@ export type StartNatsServer = {
 /** An account of this name with one user. */
 export type NatsAccount = { readonly name: string; readonly user: string; readonly password: string };
 
+/** A running nats-server. Disposing it stops the process. */
 export type NatsServer = AsyncDisposable & {
   /** Includes user and password if there are any. */
   readonly url: string;

@@ -18,6 +18,7 @@ import {
   untilReady,
 } from "./server-process.ts";
 
+/** How a Postgres is started. */
 export type StartPostgres = {
   readonly dataDir: string;
   readonly host?: string;
@@ -37,6 +38,7 @@ export type StartPostgres = {
   readonly fetch?: { readonly folder: string; readonly log: (line: string) => void };
 };
 
+/** A running Postgres. Disposing it stops the process. */
 export type Postgres = AsyncDisposable & {
   readonly port: number;
   readonly pid: number;

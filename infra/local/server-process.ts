@@ -5,8 +5,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import { run } from "./run.ts";
 import { watchOver } from "./watchdog.ts";
 
+/** How a process ended: with a code, or by a signal. */
 export type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
+/** The process of a server that was started. */
 export type ServerProcess = {
   readonly pid: number;
   /** Resolves when the process is gone, whatever ended it. Never rejects. */
@@ -16,6 +18,7 @@ export type ServerProcess = {
   kill(signal?: NodeJS.Signals): Promise<Exit>;
 };
 
+/** The program of a server, and its arguments. */
 export type ServerCommand = {
   readonly command: string;
   readonly args: readonly string[];
@@ -123,6 +126,7 @@ export const logSince = async (logFile: string, from: number): Promise<string> =
   return (await readFile(logFile)).subarray(from).toString();
 };
 
+/** The size of a log file in bytes; 0 if there is none. */
 export const logSize = async (logFile: string): Promise<number> =>
   existsSync(logFile) ? (await stat(logFile)).size : 0;
 

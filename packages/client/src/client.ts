@@ -22,6 +22,7 @@ import type {
 import { type Stats, statsOf } from "./stats.ts";
 import { type LinkPool, type SubscriptionOptions, subscription } from "./subscription.ts";
 
+/** How to reach a Tapedeck server, and how long to try. */
 export type ConnectOptions = {
   /** The gateway's HTTP address, such as "http://127.0.0.1:7052". */
   readonly url: string;
@@ -76,6 +77,7 @@ export type Client = Disposable & {
   close(): void;
 };
 
+/** Which events to read, and from where. `state` is for subscriptions only. */
 export type EventsOptions<Pattern extends string = string> = Omit<SubscriptionOptions<Pattern>, "state">;
 
 /** Times to wait. */

@@ -5,6 +5,7 @@
 const turnMs = 5_000;
 const tapMs = 35_000;
 
+/** How long each process on the way of a control call waits for the next one. */
 export const controlTimeouts = {
   /** Ingest waits this long until the call is sent to the tap: calls run one after the other, and are recorded first. */
   turnMs,

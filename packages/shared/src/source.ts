@@ -1,6 +1,7 @@
 /** One recorded upstream, "workspace/developer/project/upstream", each part 1–64 of `a-z 0-9 _ -`. */
 export type SourceName = string & { readonly __brand: "SourceName" };
 
+/** The parts of a source's name. */
 export type SourceParts = {
   readonly workspace: string;
   readonly developer: string;
@@ -27,6 +28,7 @@ export function isNamePart(text: string): boolean {
   return part.test(text);
 }
 
+/** Joins the parts: "workspace/developer/project/upstream". */
 export function sourceName(parts: SourceParts): SourceName {
   const { workspace, developer, project, upstream } = parts;
   for (const [name, value] of Object.entries({ workspace, developer, project, upstream })) {
@@ -41,6 +43,7 @@ export function parseSourceName(text: string): SourceName | undefined {
   return parts.length === 4 && parts.every((p) => part.test(p)) ? (text as SourceName) : undefined;
 }
 
+/** Splits a source's name into its parts. */
 export function sourceParts(source: SourceName): SourceParts {
   const [workspace = "", developer = "", project = "", upstream = ""] = source.split("/");
   return { workspace, developer, project, upstream };

@@ -3,6 +3,7 @@ import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapede
 /** An item without its index, which the spill assigns. */
 export type TapItem = Omit<Item, "index" | "$unknown">;
 
+/** What a tap gets: its upstream's address, and where its items go. */
 export type TapOptions = {
   /** "127.0.0.1:50051". */
   readonly address: string;
@@ -25,6 +26,7 @@ export type TapMemory = {
   readonly save: (remembered: Remembered) => void;
 };
 
+/** What a tap remembers of its upstream between two runs. */
 export type Remembered = {
   /** "127.0.0.1:50051": the rest is about the process that listened there. */
   readonly address: string;
@@ -54,6 +56,7 @@ export type UpstreamTap = {
   readonly run: (options: TapOptions) => RunningTap;
 };
 
+/** A tap that runs until it is stopped. */
 export type RunningTap = {
   readonly done: Promise<void>;
   /** Makes a control call on the current connection. Code 14 without one. */

@@ -24,6 +24,7 @@ export type Endpoint = {
   readonly open?: "viewer" | undefined;
 };
 
+/** The gateway's settings, as they were read at the start. */
 export type GatewayConfig = {
   readonly grpc: { readonly host: string; readonly port: number };
   readonly http: { readonly host: string; readonly port: number };
@@ -92,6 +93,7 @@ export function readConfig(sources: SettingsSources): GatewayConfig {
   return config;
 }
 
+/** Reads the gateway's settings. */
 export function gatewaySettings(read: SettingsReader): GatewayConfig {
   const callers = callerSettings(read);
   const settings = {

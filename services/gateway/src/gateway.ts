@@ -18,6 +18,7 @@ import { type LogLink, linkLog } from "./log-link.ts";
 import { gatewayMetrics } from "./metrics.ts";
 import { apisOf, failureOf, openShards, readinessOfAll } from "./shards/shards.ts";
 
+/** A running gateway. Disposing it closes its listeners. */
 export type Gateway = AsyncDisposable & {
   /** "host:port" by what listens there: `grpc`, `http`, and the endpoints as "<source> grpc" and "<source> http". */
   readonly addresses: Readonly<Record<string, string>>;

@@ -14,6 +14,7 @@ import { type UpstreamName, upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
 import type { RecordingTimes } from "./record/recorder-options.ts";
 
+/** The settings of ingest, as they were read at the start. */
 export type IngestConfig = {
   readonly workspace: string;
   readonly grpc: { readonly host: string; readonly port: number };
@@ -37,6 +38,7 @@ export type IngestConfig = {
   readonly times?: RecordingTimes;
 };
 
+/** Where taps in ingest spill, and how much. */
 export type SpillBounds = { readonly dir: string; readonly memoryBytes: number; readonly diskBytes: number };
 
 /** An upstream that this ingest taps itself. */
@@ -236,6 +238,7 @@ export function readConfig(sources: SettingsSources): IngestConfig {
   return config;
 }
 
+/** Reads the settings of ingest. */
 export function ingestSettings(read: SettingsReader): IngestConfig {
   const config = {
     workspace: workspaceSetting(read),

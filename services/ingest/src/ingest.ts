@@ -14,6 +14,7 @@ import { startPushServer } from "./record/push-server.ts";
 import type { SessionRecorderListener } from "./record/pushed-session.ts";
 import { Recorder } from "./record/recorder.ts";
 
+/** The tap of a configured source. */
 export type TapStatus = {
   readonly source: SourceName;
   readonly tap: string;
@@ -25,6 +26,7 @@ export type TapStatus = {
   readonly waiting?: number;
 };
 
+/** A running ingest. Disposing it ends its taps and its recorders. */
 export type Ingest = AsyncDisposable & {
   readonly addresses: Readonly<Record<"grpc" | "health", string>>;
   readonly status: () => readonly TapStatus[];

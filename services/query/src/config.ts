@@ -10,6 +10,7 @@ import { servicesCertificate } from "@tapedeck/shared/service/tls/settings";
 import { type ReaderLimits, readerLimits } from "./db/access/limits.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 
+/** The settings of query, as they were read at the start. */
 export type QueryConfig = {
   readonly grpc: { readonly host: string; readonly port: number };
   readonly connectionLimits: ConnectionLimits;
@@ -41,6 +42,7 @@ export function readConfig(sources: SettingsSources): QueryConfig {
   return config;
 }
 
+/** Reads the settings of query. */
 export function querySettings(read: SettingsReader): QueryConfig {
   const config = {
     grpc: {

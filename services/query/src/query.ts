@@ -20,6 +20,7 @@ import { QueryReadiness } from "./readiness.ts";
 import { folds } from "./views/folds.ts";
 import { views } from "./views/views.ts";
 
+/** A running query. Disposing it ends projecting and closes its pools. */
 export type Query = AsyncDisposable & {
   /** gRPC, "host:port". */
   readonly address: string;

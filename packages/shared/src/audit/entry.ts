@@ -21,6 +21,7 @@ export const auditActions = [
   "sql-role.dropped",
 ] as const;
 
+/** An action that the audit log records. */
 export type AuditAction = (typeof auditActions)[number];
 
 /** The longest text of an entry; what is longer is cut. */
@@ -41,6 +42,7 @@ export const auditEntry = z.object({
   about: z.record(z.string(), z.union([z.string(), z.number(), z.array(z.string())])),
 });
 
+/** An entry of the audit log: an action, its time and its object, and who did it. */
 export type AuditEntry = Readonly<z.infer<typeof auditEntry>>;
 
 /** Makes an entry of now. Texts are bounded, because callers have written some of them. */

@@ -9,14 +9,17 @@ import type { NatsConnection } from "nats";
 import { replicasOfLog, replicateAsLog } from "../log/cluster/replicas.ts";
 import { type AuditEntry, auditEntry } from "./entry.ts";
 
+/** The stream of the audit log. It is not the log of events. */
 export const auditStream = "TAPEDECK_AUDIT";
 const subjectPrefix = "tapedeck-audit.";
 
 /** When entries go: at this age, or when all of them together are larger. */
 export type AuditBounds = { readonly maxAgeMs: number; readonly maxBytes: number };
 
+/** The bounds of the audit log without settings of an operator: 400 days and 256 MiB. */
 export const usualBounds: AuditBounds = { maxAgeMs: 400 * 86_400_000, maxBytes: 256 * 1024 * 1024 };
 
+/** Which entries of the audit log are read. */
 export type AuditPeriod = {
   /** Undefined: of all workspaces, and what concerns none. */
   readonly workspace?: string | undefined;

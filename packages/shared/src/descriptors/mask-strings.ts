@@ -8,6 +8,7 @@ import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf
  */
 export type StringMapper = (text: string, path: string) => string | undefined;
 
+/** A message after a visit of its strings. */
 export type MappedStrings = {
   /** The very input if nothing changed, else a copy. */
   readonly bytes: Uint8Array;

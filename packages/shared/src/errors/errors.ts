@@ -19,10 +19,13 @@ const table = {
   internal: { grpc: 13, http: 500 },
 } as const;
 
+/** The code of an error, the same on every transport. */
 export type ErrorCode = keyof typeof table;
 
+/** All codes, in the order of the table. */
 export const errorCodes = Object.keys(table) as readonly ErrorCode[];
 
+/** What an error carries beside its code and its message. */
 export type ErrorDetails = {
   /** The field of the request that is wrong. */
   readonly field?: string;
@@ -33,6 +36,7 @@ export type ErrorDetails = {
   readonly choices?: readonly string[];
 };
 
+/** `retryAfter`: seconds after which the call may succeed. */
 export type TapedeckErrorOptions = ErrorOptions & { readonly retryAfter?: number };
 
 /** An error that a client may see: what was wrong and how to fix it. */
@@ -56,14 +60,17 @@ export function invalidArgument(message: string, field = "", options: TapedeckEr
   return new TapedeckError("invalid_argument", message, field === "" ? {} : { field }, options);
 }
 
+/** Whether a text is a code that this version knows. */
 export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(table, text);
 }
 
+/** The gRPC status of an error. */
 export function grpcStatusOf(code: ErrorCode): number {
   return table[code].grpc;
 }
 
+/** The HTTP status of an error. */
 export function httpStatusOf(code: ErrorCode): number {
   return table[code].http;
 }

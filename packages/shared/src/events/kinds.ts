@@ -110,14 +110,17 @@ export const kinds = [
   "mirror.received",
 ] as const;
 
+/** The type of an event: `noun.verb`. */
 export type Kind = (typeof kinds)[number];
 
 const known: ReadonlySet<string> = new Set(kinds);
 
+/** Whether this version knows the kind. A newer one may have recorded others. */
 export function isKind(text: string): text is Kind {
   return known.has(text);
 }
 
+/** The noun of a kind: "build" of `build.succeeded`. */
 export function kindNoun(kind: string): string {
   return kind.slice(0, kind.indexOf("."));
 }

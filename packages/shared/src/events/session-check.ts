@@ -56,6 +56,7 @@ export function sessionProblem(session: string, now = Date.now()): string | unde
   return decodeTime(session) > now + clockMs ? `session ${session} begins in the future` : undefined;
 }
 
+/** Begins to check the events of a session that was recorded elsewhere, in their order. */
 export function sessionCheck(expected: ForeignSession): SessionCheck {
   return new InOrderCheck(expected);
 }

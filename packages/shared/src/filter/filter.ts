@@ -10,6 +10,7 @@ import { namePart } from "../source.ts";
  */
 export type Filter = { readonly [Field in FilterField]?: readonly string[] };
 
+/** The fields of a filter that hold lists of texts. */
 export const filterFields = [
   "developers",
   "projects",
@@ -21,6 +22,7 @@ export const filterFields = [
   "outcomes",
 ] as const;
 
+/** The name of a list in a filter. */
 export type FilterField = (typeof filterFields)[number];
 
 /** More values than this in one field are refused. */
@@ -45,6 +47,7 @@ export function parseFilter(input: unknown): Filter {
   return filter;
 }
 
+/** Whether an event passes a filter. */
 export function matches(filter: Filter, event: Event): boolean {
   const [, developer = "", project = "", upstream = ""] = event.source.split("/");
   return (

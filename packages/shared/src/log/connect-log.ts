@@ -8,6 +8,7 @@ import { type Log, LogUnusableError, openLog } from "./jetstream.ts";
 /** Disposing closes the connection too. */
 export type ConnectedLog = Log & { readonly nats: NatsConnection };
 
+/** How the log is reached. */
 export type LogConnectorOptions = {
   /** Name of the connection. */
   readonly service: string;
@@ -68,6 +69,7 @@ function closeOnAbort(nats: NatsConnection, signal: AbortSignal | undefined): Di
   return { [Symbol.dispose]: () => signal?.removeEventListener("abort", close) };
 }
 
+/** How the log is reached, again and again until the signal aborts. */
 export type ConnectLogOptions<T> = LogConnectorOptions & {
   readonly signal: AbortSignal;
   /** Logged once, at the first failure. */

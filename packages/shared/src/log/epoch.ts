@@ -6,6 +6,8 @@ export const epochKey = "tapedeck-epoch";
 
 /** Key of the log's format, likewise; missing in format 1, whose messages held one event each. */
 export const formatKey = "tapedeck-format";
+
+/** The format of the log's messages. A log of another format is refused. */
 export const logFormat = "2";
 
 /** JSON of FormerEpoch[], oldest first; missing on a log that was never restored. */
@@ -28,6 +30,7 @@ export function refusalOfFormat({ config }: Pick<StreamInfo, "config">): string 
     : `the log has format ${format}, of a later version, and this one reads format ${logFormat}: use that version.`;
 }
 
+/** The epochs that the stream had before it was restored, as it has them in its metadata. */
 export function formerEpochsOf({ config }: Pick<StreamInfo, "config">): readonly FormerEpoch[] {
   const text = config.metadata?.[formerEpochsKey];
   return text === undefined ? [] : (JSON.parse(text) as readonly FormerEpoch[]);

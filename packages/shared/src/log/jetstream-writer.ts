@@ -13,6 +13,7 @@ import {
 import { indexesPerMessage, type Sequence } from "./offset.ts";
 import { isText, sourceFilter } from "./subjects.ts";
 
+/** The most bytes of one message of the log. */
 export const largestMessageBytes = Math.floor(7.9 * 1024 * 1024);
 
 /** Room for subject and headers beside the events in the server's max_payload. */
@@ -55,6 +56,7 @@ export class LogRefusedError extends Error {
 /** Insufficient resources; insufficient storage resources; resource limits exceeded for the account. */
 const fullCodes: readonly number[] = [10023, 10047, 10002];
 
+/** The writing side of the log on JetStream. */
 export function jetstreamWriter({ nc, jsm, streamName, timeoutMs }: Deps): LogWriter {
   return {
     async lastOf(source) {

@@ -14,6 +14,7 @@ export class LogUnusableError extends Error {
   override readonly name = "LogUnusableError";
 }
 
+/** How the log is opened. */
 export type OpenLogOptions = {
   /** Create the stream if it is missing. Default true. */
   readonly create?: boolean;
@@ -33,6 +34,7 @@ export type OpenLogOptions = {
   readonly warn?: (message: string, fields?: Readonly<Record<string, unknown>>) => void;
 };
 
+/** The open log: its reader, its writer and its maintenance. */
 export type Log = AsyncDisposable & {
   readonly epoch: string;
   readonly writer: LogWriter;

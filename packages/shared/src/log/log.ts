@@ -172,6 +172,7 @@ export type LogReader = {
   followBatches(from: ReadFrom, options: FollowOptions): HeldBatches;
 };
 
+/** Events that are not decoded yet, batch by batch. */
 export type HeldBatches = AsyncGenerator<readonly HeldEvent[], void>;
 
 /** The last events of many sources at once. */
@@ -183,6 +184,7 @@ export type LogSurvey = {
   lastOfEach(subjects: readonly string[], signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
 };
 
+/** Where a follower begins, and which events it gets. */
 export type FollowOptions = {
   readonly signal: AbortSignal;
   readonly caughtUp?: (offset: Offset) => void;

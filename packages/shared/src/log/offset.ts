@@ -11,6 +11,8 @@ export type Offset = number & { readonly [unit]: "offset" };
 
 /** A message holds at most so many events. With it, the largest sequence makes the largest safe integer. */
 export const indexesPerMessage = 1_024;
+
+/** The largest sequence of which every offset is an exact number. */
 export const largestSequence: Sequence = 2 ** 43 - 1;
 
 /** Before every event. */
@@ -19,14 +21,17 @@ export const logStart = 0 as Offset;
 /** After every event. */
 export const beyondAll = (2 ** 53 - 1) as Offset;
 
+/** The offset of an event by its message and its index in the message. */
 export function offsetOf(sequence: Sequence, index = 0): Offset {
   return (sequence * indexesPerMessage + index) as Offset;
 }
 
+/** The sequence of the message that holds the event. */
 export function sequenceOf(offset: Offset): Sequence {
   return Math.floor(offset / indexesPerMessage);
 }
 
+/** The event's index in its message, from 0. */
 export function indexOf(offset: Offset): number {
   return offset % indexesPerMessage;
 }
@@ -69,10 +74,12 @@ export function firstMessageAfter(offset: Offset): Sequence {
   return isWhole ? sequenceOf(offset) + 1 : sequenceOf(offset);
 }
 
+/** The later one of two offsets. */
 export function laterOf(one: Offset, other: Offset): Offset {
   return one > other ? one : other;
 }
 
+/** The earlier one of two offsets. */
 export function earlierOf(one: Offset, other: Offset): Offset {
   return one < other ? one : other;
 }

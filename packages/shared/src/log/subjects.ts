@@ -3,6 +3,7 @@ import { recordedNouns } from "../events/upcast.ts";
 import { type SourceName, sourceParts } from "../source.ts";
 import { withoutCovered } from "./subject-match.ts";
 
+/** The stream of the log, unless a setting names another one. */
 export const streamName = "TAPEDECK";
 
 const root = "tapedeck.v2";
@@ -43,6 +44,7 @@ export function mayShare(subject: string, other: string): boolean {
   return subject === other || (isFrames(subject) && isFrames(other) && placeOf(subject) === placeOf(other));
 }
 
+/** Whether a message holds text, which may expire. */
 export function isText(messageSubject: string): boolean {
   return isFrames(messageSubject) && messageSubject.endsWith(".text");
 }
@@ -101,6 +103,7 @@ export function workspaceFilter(workspace: string): string {
   return `${root}.${workspace}.>`;
 }
 
+/** The subjects of all events of the log. */
 export const everySubject = `${root}.>`;
 
 /** Where control calls for a source are requested (core NATS request, not in the stream). */
@@ -121,6 +124,7 @@ export function adoptSubject(source: SourceName): string {
   return `tapedeck.adopt.${workspace}.${developer}.${project}.${upstream}`;
 }
 
+/** The subjects of all observed states. */
 export const everyObservedSubject = `${observedRoot}.>`;
 
 /** The source of an event's or a message's subject. */
@@ -137,7 +141,9 @@ export function endSubject(source: SourceName): string {
   return `${endsRoot}.source.${workspace}.${developer}.${project}.${upstream}`;
 }
 
+/** The stream that knows how far sources and tables have come, outside the log. */
 export const endsStream = "TAPEDECK_ENDS";
+/** The first tokens of its subjects. */
 export const endsRoot = "tapedeck.ends";
 
 /** How far query's tables have come. */

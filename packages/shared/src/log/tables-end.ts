@@ -7,6 +7,7 @@ import { tablesEndSubject } from "./subjects.ts";
 /** How far the tables have come: everything up to this message was in the log. */
 export type TablesEnd = { readonly epoch: string; readonly seq: Sequence };
 
+/** How far query's tables have come, as query reports it. */
 export const tablesEndSchema = z.object({ epoch: z.string(), seq: z.number() });
 
 /** A request that query answers; it is not stored. */

@@ -14,6 +14,7 @@ export type ConnectionLimits = {
   readonly arrivalMs: number;
 };
 
+/** Reads the settings that bound the connections of a gRPC listener. */
 export function connectionLimits(read: SettingsReader): ConnectionLimits {
   return {
     connections: read.integer("limits.grpc.connections", 10_000, {
@@ -30,8 +31,10 @@ export function connectionLimits(read: SettingsReader): ConnectionLimits {
   };
 }
 
+/** Where a gRPC server listens, and with which certificate. */
 export type GrpcAddress = { readonly host: string; readonly port: number; readonly credentials: ServerCredentials };
 
+/** A gRPC server that listens. Disposing it closes the port. */
 export type GrpcListener = AsyncDisposable & { readonly port: number };
 
 /**

@@ -8,6 +8,7 @@ import type { SettingsReader } from "./settings.ts";
 /** Returns or throws why the service can't serve now; undefined if it can. */
 export type ReadinessCheck = () => string | undefined | Promise<string | undefined>;
 
+/** Whether a service can serve; `checks` has "ok" or a reason by name. */
 export type Readiness = { readonly ready: boolean; readonly checks: Readonly<Record<string, string>> };
 
 /** Asks every check; "ok" or the reason, by name. */
@@ -52,6 +53,7 @@ export type HealthAddress = {
   readonly hosts?: readonly string[];
 };
 
+/** Reads where the health server of a service listens. */
 export function healthSettings(read: SettingsReader, service: "ingest" | "query", port: number): HealthAddress {
   return {
     host: read.string(`${service}.health.host`, "127.0.0.1", {
@@ -64,6 +66,7 @@ export function healthSettings(read: SettingsReader, service: "ingest" | "query"
   };
 }
 
+/** The server of `/healthz`, `/readyz` and `/metrics`. */
 export type HealthServer = AsyncDisposable & { readonly address: string; readonly port: number };
 
 /**

@@ -5,6 +5,7 @@ import type { Logger } from "./logger.ts";
 import { SettingsError } from "./settings.ts";
 import { tellSystemd } from "./systemd.ts";
 
+/** A running service, as its main function runs it. */
 export type Service = AsyncDisposable & {
   readonly addresses?: Readonly<Record<string, string>>;
   /** Rejects when the service can't continue and won't recover; the message is one sentence for people. */

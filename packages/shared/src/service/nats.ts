@@ -2,6 +2,7 @@ import { connect, createInbox, type NatsConnection } from "nats";
 import type { Logger } from "./logger.ts";
 import type { SettingsReader } from "./settings.ts";
 
+/** How NATS is reached. */
 export type NatsSettings = {
   /** One server, or several of a cluster with commas between. */
   readonly url: string;

@@ -9,6 +9,7 @@ const noticeMs = 15_000;
 /** For the path from the gateway to ingest, and for what the log has of the source. */
 const slackMs = 1_000;
 
+/** The times after which a recorder that is cut off counts as gone, in ms. */
 export const recorderTimeouts = { lostWithinMs, noticeMs, slackMs } as const;
 
 /** When a silent peer is pinged, and when it counts as gone. Milliseconds. */

@@ -32,6 +32,7 @@ export function loadSettingsFile(path: string): SettingsFile {
   return parseSettings(path, text);
 }
 
+/** Reads the text of a tapedeck.yaml. `path` is for messages. */
 export function parseSettings(path: string, text: string): SettingsFile {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -50,6 +51,7 @@ export function parseSettings(path: string, text: string): SettingsFile {
   return { path, values: values as Record<string, unknown> };
 }
 
+/** Where settings come from. The environment takes precedence over the file. */
 export type SettingsSources = { readonly env: NodeJS.ProcessEnv; readonly file?: SettingsFile | undefined };
 
 /** The environment, and the file that TAPEDECK_CONFIG names, if any. */
@@ -197,10 +199,12 @@ export class SettingsReader {
   }
 }
 
+/** A reader of settings, which collects all problems before it throws. */
 export function settingsReader(sources: SettingsSources): SettingsReader {
   return new SettingsReader(sources);
 }
 
+/** The environment variable of a setting: `TAPEDECK_…`. */
 export function envName(key: string): string {
   return `TAPEDECK_${key
     .replace(/([a-z])([A-Z])/g, "$1_$2")

@@ -15,14 +15,18 @@ export type RawMethod = {
 
 /** The streams of Skaffold, by the names of Tapedeck's channels. */
 export const channels = ["v1", "v2", "logs"] as const;
+/** The name of a stream of Skaffold. */
 export type SkaffoldChannel = (typeof channels)[number];
 
 /** The two APIs of a Skaffold process; each has its own log, state and control calls. */
 export const apis = ["v1", "v2"] as const;
+/** One of the two APIs of a Skaffold process. */
 export type ApiVersion = (typeof apis)[number];
 
+/** The methods of both APIs, with messages as bytes. */
 export const services = { v1: rawService(SkaffoldServiceService), v2: rawService(SkaffoldV2ServiceService) };
 
+/** The method that streams a channel. */
 export const streamMethods: Readonly<Record<SkaffoldChannel, RawMethod>> = {
   v1: services.v1.events,
   v2: services.v2.events,

@@ -6,6 +6,7 @@ export type Semaphore = {
   readonly running: number;
 };
 
+/** A semaphore that lets `atOnce` callers proceed at a time. */
 export function semaphore(atOnce: number): Semaphore {
   const line = new Set<() => void>();
   let running = 0;

@@ -1,15 +1,18 @@
 /** Seconds since 1970 and nanoseconds, as protobuf's Timestamp. */
 export type Timestamp = { readonly seconds: bigint; readonly nanos: number };
 
+/** A protobuf timestamp of milliseconds since 1970. */
 export function timestampOfMs(ms: number): Timestamp {
   const seconds = Math.floor(ms / 1_000);
   return { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1_000) * 1_000) * 1_000 };
 }
 
+/** The time by this machine's clock, in whole milliseconds. */
 export function timestampNow(): Timestamp {
   return timestampOfMs(Date.now());
 }
 
+/** Milliseconds since 1970, with a fraction. */
 export function msOfTimestamp({ seconds, nanos }: Timestamp): number {
   return Number(seconds) * 1_000 + nanos / 1_000_000;
 }
@@ -19,10 +22,12 @@ export function msBetween(from: Timestamp, to: Timestamp): number {
   return Number(to.seconds - from.seconds) * 1_000 + (to.nanos - from.nanos) / 1_000_000;
 }
 
+/** Orders timestamps: negative if `a` is earlier. */
 export function compareTimestamps(a: Timestamp, b: Timestamp): number {
   return a.seconds === b.seconds ? a.nanos - b.nanos : a.seconds < b.seconds ? -1 : 1;
 }
 
+/** A text that is the same for the same moment; empty without one. */
 export function timestampKey(moment: Timestamp | undefined): string {
   return moment === undefined ? "" : `${moment.seconds}.${moment.nanos}`;
 }

@@ -5,6 +5,7 @@ import { delay } from "../sync/delay.ts";
 import { openTokenStore, type TokenSnapshot, type TokenStore } from "./store.ts";
 import { haveSameRights, isExpired, type TokenRecord, tokenHash, tokenLength, tokenPrefix } from "./token.ts";
 
+/** A token that the store has, as it is known here. */
 export type KnownToken = {
   readonly record: TokenRecord;
   /** Aborts, with a TapedeckError as its reason, when the token expires or is revoked. */
@@ -21,6 +22,7 @@ export type KnownTokens = AsyncDisposable & {
   find(text: string): Promise<KnownToken>;
 };
 
+/** Where tokens are stored, and how they are read. */
 export type KnownTokensOptions = {
   /** The connection to NATS; throws while there is none. */
   readonly connection: () => { readonly connection: NatsConnection; readonly broken: AbortSignal };

@@ -39,8 +39,10 @@ export type TokenStore = {
 /** The bucket's contents by hash; null: revoked. */
 export type TokenBackup = Readonly<Record<string, TokenRecord | null>>;
 
+/** The tokens of a backup, by the SHA-256 of each. */
 export const tokenBackup = z.record(z.string().regex(/^[0-9a-f]{64}$/), tokenRecord.nullable());
 
+/** The stored tokens in the form of a backup. */
 export function backupOf({ entries }: Pick<TokenSnapshot, "entries">): TokenBackup {
   return Object.fromEntries([...entries].map(([hash, { record }]) => [hash, record ?? null]));
 }
@@ -54,6 +56,7 @@ export type TokenSnapshot = {
   readonly entries: ReadonlyMap<string, TokenEntry>;
 };
 
+/** A record of the store; undefined: the token was removed. */
 export type TokenEntry = { readonly seq: number; readonly record: TokenRecord | undefined };
 
 /** Creates the bucket if it is missing. Rejects when NATS can't be asked. The connection stays the caller's. */

@@ -37,10 +37,13 @@ export const tokenRecord = z.object({
   expiresAt: z.iso.datetime(),
 });
 
+/** What the store has of a token. It has neither the token nor a part of it. */
 export type TokenRecord = Readonly<z.infer<typeof tokenRecord>>;
 
+/** What a new token is to permit, and for how long. */
 export type TokenRequest = Omit<TokenRecord, "id" | "createdAt" | "expiresAt"> & { readonly lifetimeMs: number };
 
+/** A new token with its record. */
 export type MadeToken = {
   /** Shown once, to the person who requested it. */
   readonly text: string;
@@ -50,7 +53,10 @@ export type MadeToken = {
 
 /** `tdk_` and 32 random bytes in base64url. */
 const shape = /^tdk_[A-Za-z0-9_-]{43}$/;
+
+/** Every token begins with this. */
 export const tokenPrefix = "tdk_";
+/** The number of characters of a token. */
 export const tokenLength = 47;
 
 /** The longest lifetime of a token: ten years. */
@@ -125,6 +131,7 @@ export function tokenHash(text: string): string | undefined {
   return shape.test(text) ? sha256(text) : undefined;
 }
 
+/** Whether the token's time is over. */
 export function isExpired({ expiresAt }: TokenRecord, now = Date.now()): boolean {
   return Date.parse(expiresAt) <= now;
 }

@@ -7,6 +7,7 @@ export type Mailbox<T> = AsyncIterable<T> & {
   readonly close: () => void;
 };
 
+/** An empty mailbox. */
 export function mailbox<T>(): Mailbox<T> {
   const waiting: { readonly value: T; readonly taken: () => void }[] = [];
   const changed = new Notifier();

@@ -14,6 +14,7 @@ import type { RecorderLink } from "./link.ts";
 import { type Mailbox, mailbox } from "./mailbox.ts";
 import { inPieces } from "./pieces.ts";
 
+/** What is pushed, to which recorder, and what is called meanwhile. */
 export type PushOptions = {
   readonly link: RecorderLink;
   readonly spill: Spill;
@@ -36,6 +37,7 @@ export type PushOptions = {
 /** The part of pino's logger that is needed. */
 export type PushLog = Readonly<Record<"info" | "warn", (fields: object, message: string) => void>>;
 
+/** A push that runs until it is stopped or refused. */
 export type RunningPush = {
   /** Resolves when pushing has stopped, for whatever reason; never rejects. */
   readonly done: Promise<void>;

@@ -19,6 +19,7 @@ export type Doubts = {
   reset(): void;
 };
 
+/** The pods of the last list about which a request for the single pod decides. */
 export class PodDoubts implements Doubts {
   #listed: readonly Pod[] | undefined;
   /** Pods that exist and are not listed: only their names show as long as their files can't be read. */
@@ -57,6 +58,7 @@ export class PodDoubts implements Doubts {
   }
 }
 
+/** The images of the last list about which a request for the single image decides. */
 export class ImageDoubts implements Doubts {
   #listed: readonly string[] = [];
 

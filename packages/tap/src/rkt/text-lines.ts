@@ -74,6 +74,7 @@ export function timestampOfNanos(nanos: bigint): Timestamp {
   return { seconds: (nanos - rest) / nanosInSecond, nanos: Number(rest) };
 }
 
+/** Nanoseconds since 1970. */
 export function nanosOfTimestamp({ seconds, nanos }: Timestamp): bigint {
   return seconds * nanosInSecond + BigInt(nanos);
 }

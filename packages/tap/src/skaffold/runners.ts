@@ -25,6 +25,7 @@ export type V2Memory = {
   readonly loopJustStarted: boolean;
 };
 
+/** Before the first event of v2. */
 export const startOfV2: V2Memory = { runner: 0, loop: 0, runId: "", loopJustStarted: false };
 
 type V2EventType = NonNullable<V2Event["event_type"]>;
@@ -49,6 +50,7 @@ function rememberRunner(memory: V2Memory, { metadata }: MetaEvent): V2Memory {
     : { ...memory, runner: memory.runner + 1, loop: 0, runId: runID };
 }
 
+/** Whether the event starts a dev loop. */
 export function startsLoop({ task, status }: TaskEvent): boolean {
   return task === "DevLoop" && status === "InProgress";
 }

@@ -5,6 +5,7 @@ import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 
 /** LogEntry.event, and those of its types that are distinguished here. */
 const eventField = 2;
+/** The event types that are distinguished here, by their fields in v1's Event. */
 export const eventTypes = { metaEvent: 1, devLoopEvent: 9 } as const;
 
 /** Whether the event of a v1 frame has one of these types. Reads two tags of most frames, where decoding would read all. */

@@ -20,10 +20,12 @@ type TapFile = ProcessIdentity & {
 const tapFile = "tap.json";
 const segmentName = /^\d{20}\.spill$/;
 
+/** The file of the segment that begins with this index. */
 export function segmentPath(dir: string, first: bigint): string {
   return join(dir, `${first.toString().padStart(20, "0")}.spill`);
 }
 
+/** Whose items a spill holds, and for which Tapedeck. */
 export type SpillOwner = {
   readonly hello: TapIdentity;
   /** The name of the Tapedeck that the items are for; undefined for this machine's own. */
@@ -52,6 +54,7 @@ export function leaveSpillFolder(dir: string): void {
   noteOwner(join(dir, tapFile), false);
 }
 
+/** A spill on disk, as it was left. */
 export type FoundSpill = SpillOwner & { readonly segments: readonly Segment[] };
 
 /** The contents of a spill's folder; undefined if it has no tap file. */
@@ -63,10 +66,12 @@ export async function readSpillFolder(dir: string): Promise<FoundSpill | undefin
   return { ...ownerIn(file), segments: found.filter((segment) => segment !== undefined) };
 }
 
+/** Removes the folder with everything in it. */
 export function removeSpillFolder(dir: string): void {
   rmSync(dir, { recursive: true, force: true });
 }
 
+/** A spill whose process is gone. */
 export type OrphanedSpill = SpillOwner & { readonly dir: string };
 
 /** The spills below `root` whose taps are gone, in the order in which they began. */

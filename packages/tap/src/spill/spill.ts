@@ -8,6 +8,7 @@ import { readSegment, type Segment, type SegmentPosition } from "./segment.ts";
 import { SpillDisk } from "./spill-disk.ts";
 import { readSpillFolder, type TapIdentity } from "./spill-folder.ts";
 
+/** Where a spill is, and how large it may become. */
 export type SpillOptions = {
   /** The tap's own folder, made when an item has to go to disk. Continues an existing spill. */
   readonly dir: string;
@@ -23,6 +24,7 @@ export type SpillOptions = {
   readonly segmentBytes?: number;
 };
 
+/** What a spill holds at the moment. */
 export type SpillState = {
   /** The index of the first item that is still kept, or of the next item. */
   readonly firstIndex: bigint;

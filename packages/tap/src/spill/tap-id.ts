@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { ulid } from "ulid";
 import { claim, inherit } from "./ownership.ts";
 
+/** The id of a tap. Disposing it forgets the id. */
 export type TapId = Disposable & { readonly tap: string };
 
 type IdFile = { readonly tap: string; readonly pid: number };

@@ -24,6 +24,7 @@ const boxRef = (resource_id: string) => ({ resource_id, name: "", version: "", p
 /** The field that holds a target, project, basis or box in its answer. */
 const inField1 = (answer: Buffer) => fieldsOf(answer, 1).at(-1);
 
+/** The methods that list each kind of resource, and get one of it. */
 export const resourceMethods: readonly ResourceMethods[] = [
   {
     kind: "target",

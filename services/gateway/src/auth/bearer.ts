@@ -23,6 +23,7 @@ export function bearerOf({ authorization, protocols = [] }: Credentials): string
   return offered.slice(bearerProtocol.length);
 }
 
+/** The error for a caller whose credentials are missing or wrong. */
 export function unauthenticated(message: string): TapedeckError {
   return new TapedeckError("unauthenticated", message);
 }

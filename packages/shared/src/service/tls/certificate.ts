@@ -11,6 +11,7 @@ export type TlsFiles = {
   readonly setting: "tls" | "services.tls";
 };
 
+/** A certificate and its private key in PEM. */
 export type Tls = { readonly cert: Buffer; readonly key: Buffer };
 
 /** The certificate of listeners. Its files are read again when they change, so it can be renewed without a restart. */
@@ -20,6 +21,7 @@ export type Certificate = Disposable & {
   readonly renewed: (listener: (tls: Tls) => void) => void;
 };
 
+/** How a certificate is read, and read again when its files change. */
 export type CertificateOptions = {
   /** Reports a renewal, and files that can't be used: the certificate before stays in use until they can. */
   readonly say: (message: string) => void;

@@ -10,6 +10,7 @@ import { FiledConnection } from "./filed-connection.ts";
 import { FiledProcesses } from "./filed-processes.ts";
 import { HeardFrames } from "./heard-frames.ts";
 
+/** What completes a recording from the event log file. */
 export type CompletingOptions = {
   /** Takes an item at once. Gives undefined if the item was dropped. */
   readonly append: (item: TapItem) => bigint | undefined;

@@ -16,6 +16,7 @@ export type ImportedFrame = {
 /** A line that was skipped; `line` counts from 1. */
 export type ImportProblem = { readonly file: string; readonly line: number; readonly problem: string };
 
+/** The lines of an event log file. */
 export type EventLogLines = { readonly file: string; readonly lines: AsyncIterable<string> | Iterable<string> };
 
 /**

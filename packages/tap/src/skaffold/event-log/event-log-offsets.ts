@@ -2,12 +2,17 @@ import { statSync } from "node:fs";
 
 /** The files of Skaffold's event log: F has v1, F.v2 has v2. */
 const suffixes = { v1: "", v2: ".v2" } as const;
+
+/** A channel that has an event log file. */
 export type LoggedChannel = keyof typeof suffixes;
+
+/** The channels that have event log files. */
 export const loggedChannels = ["v1", "v2"] as const;
 
 /** An offset in each of the two files, in bytes. */
 export type EventLogOffsets = Readonly<Record<LoggedChannel, number>>;
 
+/** The file of a channel: v2 has a file of its own beside the one that is named. */
 export function fileOf(path: string, channel: LoggedChannel): string {
   return `${path}${suffixes[channel]}`;
 }

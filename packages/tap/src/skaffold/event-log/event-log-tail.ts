@@ -23,6 +23,7 @@ type FrameInFile = {
 /** No message of Skaffold makes a longer line. */
 const mostLineBytes = 256 * 1024 * 1024;
 
+/** The part of the file that is read. */
 export type EventLogRange = {
   /** Default: the beginning. */
   readonly from?: EventLogOffsets | undefined;

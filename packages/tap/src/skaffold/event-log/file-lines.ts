@@ -12,6 +12,7 @@ export class FileLineError extends Error {
   }
 }
 
+/** A line with its number, as text and as its bytes. */
 export type FileLine = { readonly number: number; readonly text: string; readonly bytes: Uint8Array };
 
 /**

@@ -24,6 +24,7 @@ export type EventLogNote = ProcessIdentity & {
   readonly to: string;
 };
 
+/** The suffix of the note that a command leaves about its event log file. */
 export const noteSuffix = ".events.json";
 
 export type OwnEventLogOptions = Pick<EventLogNote, "isOneProcess" | "address" | "hello" | "to"> & {
@@ -106,6 +107,7 @@ export function writeNote(path: string, note: EventLogNote): void {
   renameSync(`${path}.new`, path);
 }
 
+/** Removes the note, and the file if Tapedeck chose it. */
 export function removeEventLog(notePath: string, { file, isOurs }: Pick<EventLogNote, "file" | "isOurs">): void {
   if (isOurs) for (const one of filesOf(file)) rmSync(one, { force: true });
   rmSync(notePath, { force: true });

@@ -8,8 +8,10 @@ type Named = {
   readonly http: { readonly verb: "GET" | "POST" | "PUT"; readonly path: string };
 };
 
+/** A method that answers the state. */
 export type StateMethod = Named & { readonly kind: "state" };
 
+/** A method that streams a channel. */
 export type StreamMethod = Named & {
   readonly kind: "stream";
   readonly channel: "v1" | "v2" | "logs";
@@ -17,6 +19,7 @@ export type StreamMethod = Named & {
   readonly bidirectional: boolean;
 };
 
+/** A method that changes the running Skaffold. */
 export type ControlMethod = Named & {
   readonly kind: "control";
   readonly action: "execute" | "auto" | "handle";
@@ -73,6 +76,7 @@ function methodsOf(api: "v1" | "v2"): SkaffoldMethod[] {
   ];
 }
 
+/** The methods of both APIs that the gateway serves. */
 export const skaffoldMethods: readonly SkaffoldMethod[] = [
   ...methodsOf("v1"),
   {
@@ -97,4 +101,5 @@ export const skaffoldMethods: readonly SkaffoldMethod[] = [
 /** Message types by channel, as the upstream sends them. */
 export const channelMessageTypes = { v1: "proto.LogEntry", v2: "proto.v2.Event", logs: "proto.v2.Event" } as const;
 
+/** The message that is the state, by API. */
 export const stateMessageTypes = { v1: "proto.State", v2: "proto.v2.State" } as const;

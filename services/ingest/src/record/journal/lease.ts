@@ -5,6 +5,7 @@ import { ulid } from "ulid";
 import { HeldLease } from "./held-lease.ts";
 import { LeaseBucket, type Leased, type Owner } from "./lease-bucket.ts";
 
+/** How long a lease holds, and how often it is renewed. */
 export type LeaseTimes = {
   /** After this time without a renewal the source is free. Whole seconds. */
   readonly ttlMs: number;
@@ -22,6 +23,7 @@ export type Lease = AsyncDisposable & {
   readonly lost: AbortSignal;
 };
 
+/** The leases of sources. */
 export type Leases = AsyncDisposable & {
   /**
    * Takes a source for a tap, or gives undefined when another tap has it. The same tap takes it over at once, from a dead

@@ -1,5 +1,6 @@
 /** What Skaffold does in a loop, one after the other; a check runs inside its deploy, and builds run beside each other. */
 export const phases = ["sync", "build", "test", "render", "deploy", "check"] as const;
+/** A phase of a loop. */
 export type LoopPhase = (typeof phases)[number];
 
 /** An operation of a loop, in nanoseconds since the loop began. */
