@@ -55,15 +55,17 @@ beforeAll(async () => {
   const bob = cleanup.use(await recorded("04-deploy-failure-then-recovery"));
   const alice = cleanup.use(await recorded("10-status-check-port-forward-sync-app-logs"));
   const old = cleanup.use(await recorded("20-old-v1.39.18"));
+  const oldest = cleanup.use(await recorded("21-old-v0.40.0"));
   const skaffold = [
     { developer: "bob", address: bob.address },
     { developer: "alice", address: alice.address },
     { developer: "olga", address: old.address },
+    { developer: "vera", address: oldest.address },
   ];
   stack = cleanup.use(await startStack({ skaffold }));
   await stack.connected();
-  await Promise.all([bob.play(), alice.play(), old.play()]);
-  await stack.drained(bob, alice, old);
+  await Promise.all([bob.play(), alice.play(), old.play(), oldest.play()]);
+  await stack.drained(bob, alice, old, oldest);
 });
 afterAll(() => cleanup.disposeAsync());
 
@@ -119,6 +121,29 @@ describe("a source alone", () => {
     expect(left.failure?.phase).toBe("check");
     expect(differences[0]?.text).toBe(
       'deployment/web: failed: error: deployment "api" exceeded its progress deadline; ready in loop 4',
+    );
+  });
+
+  it("without loops, is its newest failed step beside the last good one of the same artifact", async () => {
+    const { left, right, differences } = await compare("left=vera/shop");
+    expect(left).toMatchObject({ unit: "session", loop: 0, failure: { phase: "build", subject: "api" } });
+    expect(right).toMatchObject({ unit: "session", session: left.session, failure: null });
+    const builds: readonly Item[] = (await get(`operations?kind=build&subject=api&source=vera/shop`)).body.items;
+    // The newest build was good again.
+    expect(builds.map(({ outcome, endPosition }) => [outcome, endPosition])).toEqual([
+      ["succeeded", expect.any(String)],
+      ["failed", left.position],
+      ["succeeded", expect.any(String)],
+    ]);
+    // That of the round before, in which only web was built.
+    const deploys: readonly Item[] = (await get("operations?kind=deploy&source=vera/shop")).body.items;
+    expect(deploys.map(({ endPosition }) => endPosition)).toEqual([
+      expect.any(String),
+      right?.position,
+      expect.any(String),
+    ]);
+    expect(differences[0]?.text).toBe(
+      `build api failed: build artifact: building custom artifact: exit status 3; it succeeded in ${right?.session}@${right?.position}`,
     );
   });
 

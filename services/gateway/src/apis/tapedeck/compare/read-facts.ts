@@ -106,7 +106,7 @@ function outcomeOf(operation: Operation | undefined): Facts["outcome"] {
   return (operation?.outcome || null) as Facts["outcome"];
 }
 
-/** The steps of the loop; of a session without loops, its newest operations. */
+/** The steps of the loop; of a session without loops, the newest of each. */
 async function readSteps({
   deps,
   context: { workspace },
@@ -120,7 +120,8 @@ async function readSteps({
     ...ofLoop,
     limit: most.steps,
   });
-  return items.filter(({ kind }) => kind !== "loop").toReversed();
+  const steps = items.filter(({ kind }) => kind !== "loop").toReversed();
+  return unit === undefined ? [...new Map(steps.map((step) => [stepKey(step), step])).values()] : steps;
 }
 
 type History = ReadonlyMap<string, readonly number[]>;

@@ -24,6 +24,9 @@ type Wanted = "newest" | "failed";
 
 const unitKinds = ["loop", "command"];
 
+/** The steps of Skaffold where it reports no loops: `skaffold build` and `run`, and before v1. */
+const stepKinds = ["build", "test", "render", "deploy", "check", "verify", "exec", "sync"];
+
 /**
  * The loop, command or session that a name means.
  * @throws TapedeckError unknown_source, ambiguous_source, unknown_session, not_found (no such loop), before_first and the
@@ -39,19 +42,45 @@ export async function resolveSide(deps: SideDeps, context: Context, name: SideNa
   const over = ["succeeded", "failed", "canceled", "unknown"];
   const failed = wanted === "failed" ? await newest(deps, { ...asked, outcomes: ["failed"] }) : undefined;
   const unit = failed ?? (await newest(deps, { ...asked, outcomes: over })) ?? (await newest(deps, asked));
-  if (unit === undefined) return { session, unit, position: await positionOf(deps, context, session, name.at) };
+  if (unit === undefined) {
+    const step = wanted === "failed" ? await newestFailedStep(deps, context, session, name.at) : undefined;
+    const position = step?.end_position ?? (await positionOf(deps, context, session, name.at));
+    return { session, unit, position };
+  }
   return ofUnit(deps, context, unit, session);
 }
 
-/** The newest good loop of the side's source before the side's own; of commands, one of the same name. */
-export async function lastGood(deps: SideDeps, context: Context, { session, unit }: Side): Promise<Side | undefined> {
-  if (unit === undefined) return undefined;
+/**
+ * The newest good loop of the side's source before the side's own; of commands, one of the same name. Without loops, the
+ * newest session in which a step like the one that failed succeeded before, as of its last good step.
+ */
+export async function lastGood(deps: SideDeps, context: Context, side: Side): Promise<Side | undefined> {
+  const { session, unit } = side;
+  if (unit === undefined) return lastGoodStep(deps, context, side);
   const good = await newest(deps, {
     ...base(context),
     ...{ sources: [session.source], kinds: [unit.kind], outcomes: ["succeeded"], at: unit.start_position, limit: 1 },
     ...(unit.kind === "command" && { subjects: [unit.subject] }),
   });
   return good && ofUnit(deps, context, good, session);
+}
+
+async function lastGoodStep(deps: SideDeps, context: Context, { session, position }: Side): Promise<Side | undefined> {
+  const failed = await newestFailedStep(deps, context, session, position);
+  if (failed === undefined) return undefined;
+  const succeeded = { ...base(context), outcomes: ["succeeded"], at: failed.start_position, limit: 1 };
+  const like = { kinds: [failed.kind], ...(failed.subject !== "" && { subjects: [failed.subject] }) };
+  const good = await newest(deps, { ...succeeded, ...like, sources: [session.source] });
+  if (good === undefined) return undefined;
+  // What was built and deployed after it belongs to what was good then.
+  const last = (await newest(deps, { ...succeeded, kinds: stepKinds, sessions: [good.session] })) ?? good;
+  const of = good.session === session.session ? session : await sessionOf(deps, context, good.session);
+  return { session: of, unit: undefined, position: last.end_position };
+}
+
+function newestFailedStep(deps: SideDeps, context: Context, { session }: Session, at = "") {
+  const asked = { ...base(context), sessions: [session], kinds: stepKinds, outcomes: ["failed"], limit: 1 };
+  return newest(deps, { ...asked, at });
 }
 
 async function namedLoop(
