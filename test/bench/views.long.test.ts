@@ -14,7 +14,8 @@ const most = (size / 12) * 2;
 const fewest: Readonly<Record<string, number>> = {
   "time_to_green, red now": 200,
   "loops, newest failed": 1_000,
-  failures: 300,
+  failures: 4_000,
+  "failures by branch": 8_000,
   time_to_green: 800,
 };
 
@@ -51,10 +52,12 @@ type Plan = {
   readonly Plans?: readonly Plan[];
 };
 
+const large = new Set(["operations", "finished_loops", "vagrant_jobs", "rkt_pods", "rkt_apps"]);
+
 /** The tables that a plan reads, with the number of rows read, and whether it reads all of a large one. */
 function scans(plan: Plan): readonly { readonly relation: string; readonly rows: number; readonly isWhole: boolean }[] {
   const relation = plan["Relation Name"];
   const rows = ((plan["Actual Rows"] ?? 0) + (plan["Rows Removed by Filter"] ?? 0)) * (plan["Actual Loops"] ?? 0);
-  const isWhole = plan["Node Type"] === "Seq Scan" && ["operations", "finished_loops"].includes(relation ?? "");
+  const isWhole = plan["Node Type"] === "Seq Scan" && large.has(relation ?? "");
   return [...(relation === undefined ? [] : [{ relation, rows, isWhole }]), ...(plan.Plans ?? []).flatMap(scans)];
 }

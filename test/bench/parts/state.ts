@@ -8,7 +8,10 @@ import type * as grpcStream from "../workers/grpc-stream.ts";
 
 const getState = "/proto.SkaffoldService/GetState";
 
-/** Queries the state of a session with as many events as the given size: now, and at random positions. */
+/**
+ * Queries the state of a session with as many events as the given size: now, and at random positions. Then compares its newest
+ * loop with the last good one, and with one at a random position.
+ */
 export async function state(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));
@@ -34,6 +37,18 @@ export async function state(bench: Bench): Promise<void> {
   await times.measure({ name: "GetState at a random position, gRPC", ask: overGrpc(heads), ...past });
   const paths = positions.map((at) => path({ at }));
   await times.measure({ name: "GetState at a random position, HTTP", ask: times.http(paths), ...past });
+  const compare = (left: string, right?: string) =>
+    `/api/v1/compare?${new URLSearchParams({ left, ...(right !== undefined && { right }) })}`;
+  const { right } = await times.body<{ right: object | null }>(compare(source));
+  if (right === null) throw new Error("there is nothing to compare with");
+  const compared = { count: bench.scaled(30, 3), atMost: 1_000 };
+  await times.measure({
+    name: "Compare with the last good loop, HTTP",
+    ask: times.http([compare(source)]),
+    ...compared,
+  });
+  const pairs = positions.map((at) => compare(source, `${source}@${at}`));
+  await times.measure({ name: "Compare with a random position, HTTP", ask: times.http(pairs), ...compared });
   times.report("state");
 }
 
