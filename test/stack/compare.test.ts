@@ -147,6 +147,11 @@ describe("a source alone", () => {
     );
   });
 
+  it("without loops, has failed only as far as its newest steps did", async () => {
+    const { left } = await compare("left=vera/shop&right=vera/shop");
+    expect(left).toMatchObject({ unit: "session", failure: null });
+  });
+
   it("has nothing beside it where nothing was good before", async () => {
     const [first] = (await loops("source=bob/shop")).toReversed();
     const { right, differences } = await compare(`left=${first && nameOf(first)}`);

@@ -47,7 +47,9 @@ export async function state(bench: Bench): Promise<void> {
     ask: times.http([compare(source)]),
     ...compared,
   });
-  const pairs = positions.map((at) => compare(source, `${source}@${at}`));
+  // The source has a session from some events on.
+  const later = positions.map((_, index) => positionAt(0.5 + spreadOver(index) / 2));
+  const pairs = later.map((at) => compare(source, `${source}@${at}`));
   await times.measure({ name: "Compare with a random position, HTTP", ask: times.http(pairs), ...compared });
   times.report("state");
 }

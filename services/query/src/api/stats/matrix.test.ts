@@ -230,7 +230,7 @@ describe("builds of more than 50,000", () => {
     [["source"], "UTC", true],
     [["label.branch"], "UTC", true],
     ...times.map(([group, zone]) => [group, zone, true] as const),
-  ])("by %j in %s: counts are equal, percentiles exact: %$", async (group, zone, isExact) => {
+  ])("by %j in %s: counts are equal, percentiles exact: %j", async (group, zone, isExact) => {
     const api = await byApi("builds", { workspace: "large", group: [...group], zone });
     const views = await bySql(kind, "large", group, zone, "");
     if (isExact) return expect(rounded(api)).toEqual(rounded(views));
