@@ -143,7 +143,10 @@ export function barOf(row: Row, loop: Loop, now: number): Bar {
   const length = lengthOf(loop, now);
   const scale = Math.max(length, (usual ?? 0) * 1.25, 1);
   const percent = (ms: number) => Math.min(100, Math.max(0, (ms / scale) * 100));
-  const steps: readonly Step[] = loop.steps.length > 0 ? loop.steps : [loop];
+  const failure = firstFailure(loop.steps);
+  // The cause is drawn over what ran beside it.
+  const steps = [...loop.steps.filter((step) => step !== failure), failure ?? []].flat();
+  if (steps.length === 0) steps.push(loop);
   const pieces = steps.map((step) => {
     return { step, left: percent(step.startedAt - loop.startedAt), width: percent(lengthOf(step, now)) };
   });

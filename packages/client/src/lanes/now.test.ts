@@ -250,6 +250,24 @@ it("a bar is to scale of the usual time, and of its own when it is late", () => 
   expect(barOf(row, loop, at(14))).toMatchObject({ usual: 50, pieces: [{ left: 0, width: 100 }] });
 });
 
+it("a bar names the step that failed first, not one that ran beside it", () => {
+  const start = (subject: string) => inLoop(1, "build.started", 1, { subject });
+  const fails = (from: number, subject: string) => inLoop(from, "build.failed", 1, { subject, ...failed("no") });
+  const row = folded([
+    started,
+    inLoop(1, "loop.started", 1),
+    start("web"),
+    start("api"),
+    fails(3, "web"),
+    fails(4, "api"),
+  ]);
+  const bar = barOf(row, row.loops[0] ?? expect.fail(), at(5));
+  expect(bar.pieces.map(({ step, label }) => [step.subject, label])).toEqual([
+    ["api", ""],
+    ["web", "build web"],
+  ]);
+});
+
 describe("a row that changes its group", () => {
   const idle: Now = new Map([[source, folded([started, ...good(1, 1)])]]);
   const running: Now = new Map([[source, folded([started, ...good(1, 1), inLoop(9, "loop.started", 2)])]]);

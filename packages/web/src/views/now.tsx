@@ -1,8 +1,10 @@
 import { effect, signal } from "@preact/signals";
+import { failedLoop } from "@tapedeck/client/lanes/headline";
 import { type Group, groups, type Now, type PlacedStep, placed, type Row, settleMs } from "@tapedeck/client/lanes/now";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { now, nowProblem, search } from "../data/shown.ts";
 import { tick } from "../data/tapedeck.ts";
+import { glideFrom, topsOf } from "../parts/moves.ts";
 import { CopyButton, Loading, Problem } from "../parts/small.tsx";
 import { navigate } from "../router.ts";
 import { NowRow } from "./now-row.tsx";
@@ -17,8 +19,8 @@ export function NowView({ source }: { readonly source: string | undefined }) {
   useEffect(() => {
     document.title = "Now · Tapedeck";
   }, []);
-  usePlaces();
   const list = useRef<HTMLDivElement>(null);
+  usePlaces(list);
   useRowKeys(list);
 
   if (nowProblem.value !== undefined && now.value === undefined) return <Problem text={nowProblem.value} />;
@@ -40,10 +42,16 @@ export function NowView({ source }: { readonly source: string | undefined }) {
 }
 
 /** Before what comes is drawn. Rows that wait to move do so without an event, too. */
-function usePlaces(): void {
+function usePlaces(list: { readonly current: HTMLDivElement | null }): void {
+  const before = useRef<ReadonlyMap<string, number>>(new Map());
+  const placeAll = (rows: Now | undefined) =>
+    place(rows, () => {
+      before.current = topsOf(list.current);
+    });
+  useLayoutEffect(() => glideFrom(before.current, list.current), [places.value]);
   useLayoutEffect(() => {
-    const stop = effect(() => place(now.value));
-    const timer = setInterval(() => place(now.peek()), settleMs / 4);
+    const stop = effect(() => placeAll(now.value));
+    const timer = setInterval(() => placeAll(now.peek()), settleMs / 4);
     return () => {
       stop();
       clearInterval(timer);
@@ -54,12 +62,15 @@ function usePlaces(): void {
   }, []);
 }
 
-function place(rows: Now | undefined): void {
+/** `moving` is called before anything moves. */
+function place(rows: Now | undefined, moving: () => void): void {
   if (rows === undefined) return;
   const before = places.peek();
   const after = placed(before, rows, { now: tick.peek(), held: held.peek() });
   // Nothing is drawn when only the times of wishes have changed.
-  if (differs(before, after)) places.value = after;
+  if (!differs(before, after)) return;
+  moving();
+  places.value = after;
 }
 
 function differs(before: ReadonlyMap<string, PlacedStep>, after: ReadonlyMap<string, PlacedStep>): boolean {
@@ -89,7 +100,7 @@ function GroupOfRows({ group, chosen }: { readonly group: Group; readonly chosen
       </h2>
       <ul>
         {rows.map((row) => (
-          <li key={row.source}>
+          <li key={row.source} data-source={row.source}>
             <NowRow
               row={row}
               group={group}
@@ -107,13 +118,13 @@ function GroupOfRows({ group, chosen }: { readonly group: Group; readonly chosen
 
 function matches(row: Row, wanted: string): boolean {
   if (wanted === "") return true;
-  const last = row.loops.at(-1);
+  // What the row shows: its current loop, and the failure that is not repaired yet.
+  const loops = [row.loops.at(-1), failedLoop(row)].filter((loop) => loop !== undefined);
   const texts = [
     row.name,
     row.upstream,
     ...Object.values(row.labels),
-    last?.error ?? "",
-    ...(last?.steps ?? []).map(({ subject }) => subject),
+    ...loops.flatMap((loop) => [loop, ...loop.steps]).flatMap(({ subject, error }) => [subject, error]),
   ];
   return texts.some((text) => text.toLowerCase().includes(wanted));
 }
