@@ -69,7 +69,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await page.getByRole("link", { name: "Health", exact: true }).click();
     await page.getByLabel("Filter by source, artifact or error").fill("nobody");
     await page.getByLabel("Filter by source, artifact or error").press("Enter");
-    await page.getByRole("heading", { name: "The page of what happens now" }).waitFor({ state: "attached" });
+    await page.getByRole("heading", { name: "What happens now" }).waitFor({ state: "attached" });
     expect([await page.locator(".row").count(), problems]).toEqual([0, []]);
   });
 
