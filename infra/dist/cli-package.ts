@@ -4,7 +4,7 @@ import { type Bundled, bundle } from "./bundle.ts";
 import { type NpmPackage, writePackage } from "./npm-package.ts";
 import { root } from "./places.ts";
 import { chronoFrom, embeddedDescriptors, partsOfServer, programEntry, programs } from "./source-plugins.ts";
-import { thirdPartyOf } from "./third-party.ts";
+import { type ThirdParty, thirdPartyOf } from "./third-party.ts";
 
 const sources = join(root, "packages/cli/src");
 
@@ -42,12 +42,18 @@ tapedeck tail
   });
 }
 
+export type CliScript = {
+  readonly file: string;
+  /** Packages of others whose code is in it. */
+  readonly bundled: readonly ThirdParty[];
+};
+
 /** One file for all, as a script: what becomes an executable. */
-export async function buildCliScript(folder: string): Promise<string> {
+export async function buildCliScript(folder: string): Promise<CliScript> {
   const plugins = [embeddedDescriptors(), partsOfServer(), chronoFrom('require("chrono-node/en")')];
   const input = { tapedeck: join(import.meta.dirname, "programs", "executable.ts") };
-  await bundle({ folder, input, installation: "executable", plugins, format: "cjs" });
-  return join(folder, "tapedeck.cjs");
+  const { modules } = await bundle({ folder, input, installation: "executable", plugins, format: "cjs" });
+  return { file: join(folder, "tapedeck.cjs"), bundled: thirdPartyOf(modules) };
 }
 
 /** @throws Error if the bundle has what only a server needs, or packages that would have to be installed */

@@ -5,6 +5,7 @@ import { promisify } from "node:util";
 import { npmPackages } from "@tapedeck/infra/names";
 import { version } from "@tapedeck/shared/version";
 import { root } from "./places.ts";
+import { type Bom, npmBom } from "./sbom.ts";
 
 const run = promisify(execFile);
 const infra = join(root, "infra");
@@ -18,14 +19,17 @@ export type DebianPackage = {
   readonly file: string;
 };
 
-/** Builds a Debian package of both npm packages, with the units of systemd. Needs npm and dpkg-deb. */
-export async function buildDebianPackage({ folder, archives, file }: DebianPackage): Promise<void> {
+/**
+ * Builds a Debian package of both npm packages, with the units of systemd. Needs npm and dpkg-deb.
+ * @returns the bill of materials of what npm has installed in it
+ */
+export async function buildDebianPackage({ folder, archives, file }: DebianPackage): Promise<Bom> {
   const at = async (path: string) => {
     await mkdir(join(folder, path), { recursive: true });
     return join(folder, path);
   };
   const library = await at("usr/lib/tapedeck");
-  await installInto(library, archives);
+  const installed = await installInto(library, archives);
   const bin = await at("usr/bin");
   const modules = "../lib/tapedeck/node_modules";
   await symlink(`${modules}/${npmPackages.cli}/dist/tapedeck.js`, join(bin, "tapedeck"));
@@ -45,15 +49,20 @@ export async function buildDebianPackage({ folder, archives, file }: DebianPacka
   for (const name of ["postinst", "prerm", "postrm"])
     await copy(join(infra, "debian", name), join(control, name), 0o755);
   await run("dpkg-deb", ["--root-owner-group", "-Zxz", "-z2", "--build", folder, file]);
+  return installed;
 }
 
 /** Installs as npm does, without the scripts and notes that npm leaves behind. */
-async function installInto(folder: string, archives: readonly string[]): Promise<void> {
+async function installInto(folder: string, archives: readonly string[]): Promise<Bom> {
   const flags = ["--prefix", folder, "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"];
+  // npm sbom wants to know of what.
+  await writeFile(join(folder, "package.json"), JSON.stringify({ name: "tapedeck-debian", version }));
   await run("npm", ["install", ...flags, ...archives], { cwd: folder });
+  const installed = await npmBom(folder);
   for (const left of ["package.json", "package-lock.json", "node_modules/.package-lock.json"]) {
     await rm(join(folder, left), { force: true });
   }
+  return installed;
 }
 
 async function copyUnits(to: string): Promise<void> {

@@ -17,7 +17,16 @@ import { buildExecutable } from "./executable.ts";
 import { writeFormula } from "./homebrew-formula.ts";
 import { type NpmPackage, pack } from "./npm-package.ts";
 import { root } from "./places.ts";
-import { checkoutBom, writeBom } from "./sbom.ts";
+import {
+  bomOf,
+  joined,
+  type Materials,
+  materialsOfExecutable,
+  materialsOfPackage,
+  npmBom,
+  restricted,
+  type Subject,
+} from "./sbom.ts";
 import { buildServerPackage } from "./server-package.ts";
 
 const { values } = parseArgs({
@@ -25,6 +34,7 @@ const { values } = parseArgs({
 });
 const to = resolve(values.to);
 const stage = join(to, "stage");
+const tapedeck: Subject = { name: "tapedeck", purl: `pkg:generic/tapedeck@${version}` };
 const isWanted = (part: string) => values.only === undefined || values.only.includes(part);
 
 // The built files are readable for everyone, whoever builds them.
@@ -41,27 +51,38 @@ const packages = [
   await timed("bundled the servers", () => buildServerPackage(join(stage, "server"))),
 ];
 const archives = await timed("packed both", () => packAll(packages));
-await timed("wrote what they consist of", async () => {
-  const all = await checkoutBom();
-  for (const one of packages) await writeBom(join(to, `${baseName(one)}.cdx.json`), all, one);
-});
+const all = await timed("asked npm what they consist of", () => npmBom());
+for (const one of packages) {
+  const { name } = one;
+  const purl = `pkg:npm/${name.replace("@", "%40")}@${version}`;
+  await writeBom(baseName(one), { name, purl }, await materialsOfPackage(all, one));
+}
 await writeFormula(join(to, "tapedeck.rb"), archives);
 
 const script = await timed("bundled the executable", () => buildCliScript(join(stage, "script")));
 for (const architecture of ["x64", "arm64"] as const) {
   if (!isWanted(architecture)) continue;
-  const file = join(to, `tapedeck-${version}-linux-${architecture}`);
-  await timed(`built the executable for ${architecture}`, () =>
-    buildExecutable({ script, architecture, folder: join(stage, architecture), file }),
-  );
+  const name = `tapedeck-${version}-linux-${architecture}`;
+  const made = { script: script.file, architecture, folder: join(stage, architecture), file: join(to, name) };
+  await timed(`built the executable for ${architecture}`, () => buildExecutable(made));
+  await writeBom(name, tapedeck, materialsOfExecutable(all, script.bundled));
 }
 
 if (!existsSync("/usr/bin/dpkg-deb")) console.log("no Debian package: there is no dpkg-deb here");
 else if (isWanted("debian")) {
-  const file = join(to, `tapedeck_${version}_all.deb`);
-  await timed("built the Debian package", () => buildDebianPackage({ folder: join(stage, "debian"), archives, file }));
+  const name = `tapedeck_${version}_all`;
+  const made = { folder: join(stage, "debian"), archives, file: join(to, `${name}.deb`) };
+  const installed = await timed("built the Debian package", () => buildDebianPackage(made));
+  const bundled = packages.flatMap((one) => one.bundled);
+  await writeBom(name, tapedeck, joined(installed, restricted(all, bundled)));
 }
 await writeSums();
+
+/** A bill of materials, beside what it is of. */
+async function writeBom(base: string, subject: Subject, materials: Materials): Promise<void> {
+  const text = JSON.stringify(bomOf(subject, materials, all), null, 2);
+  await writeFile(join(to, `${base}.cdx.json`), `${text}\n`);
+}
 
 /** Nothing is there, or what an earlier run has left, also one that was interrupted. */
 async function isOurs(folder: string): Promise<boolean> {
