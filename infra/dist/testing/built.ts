@@ -12,7 +12,7 @@ export type Built = AsyncDisposable & {
 };
 
 /** What `npm run dist` makes, in a folder of its own: beside the npm packages this part, `npm` for nothing. */
-export async function built(part: "x64" | "debian" | "npm"): Promise<Built> {
+export async function built(part: "x64" | "arm64" | "debian" | "npm"): Promise<Built> {
   const folder = await mkdtemp(join(tmpdir(), "tapedeck-dist-"));
   const main = join(import.meta.dirname, "..", "main.ts");
   await promisify(execFile)(process.execPath, [main, "--to", folder, "--only", part]);
