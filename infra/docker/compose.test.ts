@@ -1,10 +1,12 @@
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, inject, it } from "vitest";
 import { parse } from "yaml";
 import { root } from "../dist/places.ts";
+import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { lacking, systemPath } from "./testing/on-machine.ts";
 
 type Service = {
@@ -17,9 +19,13 @@ type Service = {
 
 const infra = (name: string) => join(root, "infra", name);
 const read = (name: string) => readFileSync(infra(name), "utf8");
-const services = (parse(read("compose.yaml"), { merge: true }) as { readonly services: Record<string, Service> })
-  .services;
+const servicesOf = (name: string) =>
+  (parse(read(name), { merge: true }) as { readonly services: Readonly<Record<string, Service>> }).services;
+const services = servicesOf("compose.yaml");
 const ours = ["ingest", "query", "gateway", "cli"];
+
+const makeCertificates = (folder: string) =>
+  promisify(execFile)("sh", [infra("docker/make-certificates.sh"), folder], { env: { PATH: systemPath } });
 
 describe("compose.yaml", () => {
   it("runs our services from one image that can't be written", () => {
@@ -35,7 +41,8 @@ describe("compose.yaml", () => {
 
   it("uses settings that exist", () => {
     const page = readFileSync(join(root, "docs", "settings.md"), "utf8");
-    const used = ours.flatMap((name) => Object.keys(services[name]?.environment ?? {}));
+    const both = [services, servicesOf("compose.tls.yaml")];
+    const used = both.flatMap((all) => ours.flatMap((name) => Object.keys(all[name]?.environment ?? {})));
     for (const variable of used) expect(page).toContain(`\`${variable}\``);
   });
 
@@ -49,37 +56,91 @@ describe("compose.yaml", () => {
         .map((line) => line.split("=")),
     );
     expect(new Set(Object.keys(made))).toEqual(needed.add("TAPEDECK_POSTGRES_PASSWORD"));
+    expect(new Set(Object.values(made)).size).toBe(needed.size);
     for (const value of Object.values(made)) expect(value).toMatch(/^t[0-9a-f]{48}$/);
   });
 
+  it("gives each service a user of NATS of its own, and NATS the passwords of all", () => {
+    for (const name of ours) {
+      const password = `\${TAPEDECK_NATS_${name.toUpperCase()}_PASSWORD}`;
+      expect(services[name]?.environment).toMatchObject({
+        TAPEDECK_NATS_USER: name,
+        TAPEDECK_NATS_PASSWORD: password,
+      });
+    }
+    const users = read("nats/tapedeck-users.conf");
+    expect(Object.keys(services.nats?.environment ?? {})).toEqual(
+      [...users.matchAll(/^ +password: \$(\w+)$/gm)].map(([, variable]) => variable),
+    );
+  });
+
   it("gives NATS a configuration that it understands, and that syncs every message", async () => {
-    const file = infra("docker/nats.conf");
+    const folder = await temporaryFolder();
     expect(read("docker/nats.conf")).toMatch(/^ {2}sync_interval: always$/m);
-    const env = { ...process.env, TAPEDECK_NATS_PASSWORD: "x" };
-    const { stderr } = await promisify(execFile)(inject("natsServer"), ["-c", file, "-t"], { env });
-    expect(stderr).toContain("is valid");
+    await makeCertificates(folder);
+    for (const file of ["docker/nats.conf", "docker/nats-tls.conf", "nats/tapedeck-users.conf"]) {
+      writeFileSync(join(folder, basename(file)), read(file).replaceAll("/run/tls", folder));
+    }
+    const passwords = ours.map((name) => [`TAPEDECK_NATS_${name.toUpperCase()}_PASSWORD`, "x"]);
+    const env = { ...process.env, ...Object.fromEntries(passwords) };
+    for (const file of ["nats.conf", "nats-tls.conf"]) {
+      const words = ["-c", join(folder, file), "-t"];
+      const { stderr } = await promisify(execFile)(inject("natsServer"), words, { env });
+      expect(stderr).toContain("is valid");
+    }
+  });
+
+  it("has a script that makes a certificate for all servers, of an authority whose key is nowhere", async () => {
+    const folder = await temporaryFolder();
+    await makeCertificates(folder);
+    expect(readdirSync(folder).toSorted()).toEqual(["ca.crt", "tls.crt", "tls.key"]);
+    const [authority, certificate] = ["ca.crt", "tls.crt"].map(
+      (name) => new X509Certificate(readFileSync(join(folder, name))),
+    );
+    if (authority === undefined || certificate === undefined) throw new Error("no certificates");
+    expect([certificate.verify(authority.publicKey), certificate.checkIssued(authority)]).toEqual([true, true]);
+    for (const name of ["nats", "postgres", "ingest", "query"]) expect(certificate.checkHost(name)).toBe(name);
+    const key = createPrivateKey(readFileSync(join(folder, "tls.key")));
+    expect([certificate.checkPrivateKey(key), authority.checkPrivateKey(key)]).toEqual([true, false]);
+  });
+
+  it("with compose.tls.yaml, lets nothing talk to another without TLS", () => {
+    const withTls = servicesOf("compose.tls.yaml");
+    const env = (name: string) => withTls[name]?.environment ?? {};
+    for (const name of ours) expect([name, env(name).TAPEDECK_NATS_URL]).toEqual([name, "tls://nats:4222"]);
+    for (const name of ["query", "cli"])
+      expect(env(name).TAPEDECK_POSTGRES_URL).toMatch(/\?sslmode=verify-full&sslrootcert=/);
+    for (const name of ["ingest", "query"]) expect(env(name)).toHaveProperty("TAPEDECK_SERVICES_TLS_CERT");
+    expect(env("gateway")).toHaveProperty("TAPEDECK_SERVICES_TLS_CA");
   });
 
   const why = lacking(["docker-compose"], { asRoot: false });
-  it.skipIf(why !== undefined)(`is understood by Compose, alone and for a team${why ? ` (${why})` : ""}`, async () => {
-    const secrets = Object.fromEntries(
-      ["SERVICES_KEY", "NATS_PASSWORD", "POSTGRES_PASSWORD", "GRAFANA_PASSWORD"].map((name) => [
-        `TAPEDECK_${name}`,
-        "x",
-      ]),
-    );
-    const env = { PATH: systemPath, ...secrets, TAPEDECK_HOST: "deck.example", TAPEDECK_TLS: "/etc/tls" };
-    const config = async (...files: readonly string[]) => {
-      const words = [...files.flatMap((file) => ["--file", infra(file)]), "--profile", "metrics", "--profile", "cli"];
-      const { stdout } = await promisify(execFile)("docker-compose", [...words, "config", "--format", "json"], { env });
-      return JSON.parse(stdout).services;
-    };
-    expect(Object.keys(await config("compose.yaml"))).toEqual(expect.arrayContaining(Object.keys(services)));
-    const { gateway } = await config("compose.yaml", "compose.team.yaml");
-    expect(gateway.environment).toMatchObject({ TAPEDECK_AUTH: "tokens", TAPEDECK_INSECURE: "false" });
-    expect(gateway.ports).toEqual([
-      expect.not.objectContaining({ host_ip: expect.anything() }),
-      expect.not.objectContaining({ host_ip: expect.anything() }),
-    ]);
-  });
+  it.skipIf(why !== undefined)(
+    `is understood by Compose, alone, and with TLS for a team${why ? ` (${why})` : ""}`,
+    async () => {
+      const secrets = Object.fromEntries(
+        [...read("docker/make-env.sh").matchAll(/\b[A-Z]+(_[A-Z]+)+\b/g)].map(([name]) => [`TAPEDECK_${name}`, "x"]),
+      );
+      const tls = { TAPEDECK_TLS: "/etc/tls", TAPEDECK_SERVICES_TLS: "/etc/services-tls" };
+      const env = { PATH: systemPath, ...secrets, ...tls, TAPEDECK_HOST: "deck.example" };
+      const config = async (...files: readonly string[]) => {
+        const words = [...files.flatMap((file) => ["--file", infra(file)]), "--profile", "metrics", "--profile", "cli"];
+        const { stdout } = await promisify(execFile)("docker-compose", [...words, "config", "--format", "json"], {
+          env,
+        });
+        return JSON.parse(stdout).services;
+      };
+      expect(Object.keys(await config("compose.yaml"))).toEqual(expect.arrayContaining(Object.keys(services)));
+      const { gateway, ingest, nats } = await config("compose.yaml", "compose.tls.yaml", "compose.team.yaml");
+      expect(ingest.environment).toMatchObject({ TAPEDECK_NATS_USER: "ingest", TAPEDECK_NATS_URL: "tls://nats:4222" });
+      expect(nats.volumes.map(({ target }: { readonly target: string }) => target)).toEqual(
+        expect.arrayContaining(["/data", "/etc/nats/nats.conf", "/etc/nats/nats-tls.conf", "/run/tls"]),
+      );
+      expect(gateway.environment).toMatchObject({ TAPEDECK_AUTH: "tokens", TAPEDECK_INSECURE: "false" });
+      expect(gateway.ports).toEqual([
+        expect.not.objectContaining({ host_ip: expect.anything() }),
+        expect.not.objectContaining({ host_ip: expect.anything() }),
+      ]);
+    },
+  );
 });

@@ -1,8 +1,8 @@
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { chown, mkdir, mkdtemp, readFile, rename, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { testAuthority } from "@tapedeck/shared/testing/certificates";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
-import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { version } from "@tapedeck/shared/version";
@@ -12,7 +12,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { root } from "../dist/places.ts";
 import { built } from "../dist/testing/built.ts";
 import { makeBaseImages } from "./testing/base-images.ts";
-import { startContainer } from "./testing/container.ts";
+import { type NatsUser, startComposeNats } from "./testing/compose-nats.ts";
+import { type StartContainer, startContainer } from "./testing/container.ts";
 import { startFake } from "./testing/fake-skaffold.ts";
 import { ImageStore } from "./testing/image-store.ts";
 import { lacking, onMachine } from "./testing/on-machine.ts";
@@ -45,8 +46,11 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
   }, 1_200_000);
   afterAll(() => rm(folder, { recursive: true, force: true }));
 
-  const run = (words: readonly string[], env: Readonly<Record<string, string>> = {}, entrypoint?: readonly string[]) =>
-    startContainer({ bundle: at("bundle"), words, env, ...(entrypoint && { entrypoint }) });
+  const run = (
+    words: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+    more: Pick<StartContainer, "entrypoint" | "mounted"> = {},
+  ) => startContainer({ bundle: at("bundle"), words, env, ...more });
 
   const toEnd = async (container: Promise<RunningCli>) => {
     const running = await container;
@@ -72,7 +76,7 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
   it("runs as a user that may change nothing", async () => {
     const script =
       "id -u; id -g; touch /x /opt/tapedeck/x /usr/local/bin/node 2>&1; touch /tmp/x /var/lib/tapedeck/spill/x";
-    const { code, stdout } = await toEnd(run([script], {}, ["sh", "-c"]));
+    const { code, stdout } = await toEnd(run([script], {}, { entrypoint: ["sh", "-c"] }));
     expect([code, stdout.split("\n").slice(0, 2)]).toEqual([0, ["10001", "10001"]]);
     expect(stdout.match(/Read-only file system|Permission denied/g)).toHaveLength(3);
     expect(stdout).toContain("touch: cannot touch '/x': Read-only file system");
@@ -86,10 +90,29 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
     expect((await toEnd(run(["check"], { TAPEDECK_GATEWAY_HTTP_PORT: `${await ownPort()}` }))).code).toBe(1);
   });
 
-  it("records a Skaffold, and serves it again", async () => {
+  /** The files of compose.tls.yaml's folder, readable by the image's user, for this machine's own names. */
+  const servicesTls = async () => {
+    const mounted = at("services-tls");
+    await mkdir(mounted);
+    const authority = await testAuthority(mounted, "authority");
+    const certificate = await authority.issue(mounted, "services");
+    await rename(authority.certFile, join(mounted, "ca.crt"));
+    await chown(certificate.keyFile, 10_001, 10_001);
+    const inside = (file: string) => join("/run/services-tls", basename(file));
+    return {
+      ...{ mounted, certificate },
+      trusting: { TAPEDECK_NATS_CA: inside("ca.crt"), TAPEDECK_SERVICES_TLS_CA: inside("ca.crt") },
+      listening: {
+        TAPEDECK_SERVICES_TLS_CERT: inside(certificate.certFile),
+        TAPEDECK_SERVICES_TLS_KEY: inside(certificate.keyFile),
+      },
+    };
+  };
+
+  it("records a Skaffold with a user of NATS for each service and TLS between all, and serves it again", async () => {
     await using stack = new AsyncDisposableStack();
-    const password = "a password for this test";
-    const nats = stack.use(await startTestNats({ syncAlways: true, user: "tapedeck", password }));
+    const { mounted, certificate, trusting, listening } = await servicesTls();
+    const nats = stack.use(await startComposeNats(certificate));
     const database = stack.use(await freshDatabase());
     const fake = stack.use(await startFake(recordingFolder("12-skaffold-build-one-shot")));
     const ports = {
@@ -103,9 +126,8 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
     for (const name of Object.keys(ports) as (keyof typeof ports)[]) ports[name] = await ownPort();
     const env = {
       ...Object.fromEntries(Object.entries(ports).map(([name, port]) => [`TAPEDECK_${name}_PORT`, `${port}`])),
-      TAPEDECK_NATS_URL: `nats://127.0.0.1:${nats.port}`,
-      TAPEDECK_NATS_USER: "tapedeck",
-      TAPEDECK_NATS_PASSWORD: password,
+      TAPEDECK_NATS_URL: nats.url,
+      ...trusting,
       TAPEDECK_NATS_SYNC_ALWAYS: "true",
       TAPEDECK_SERVICES_KEY: "a key for this test",
       TAPEDECK_POSTGRES_URL: database.url,
@@ -113,13 +135,22 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
       TAPEDECK_INGEST_ADDRESS: `127.0.0.1:${ports.INGEST_GRPC}`,
       TAPEDECK_SOURCES: JSON.stringify([{ developer: "alice", project: "shop", address: `127.0.0.1:${fake.port}` }]),
     };
-    const services = ["ingest", "query", "gateway"];
-    const running = await Promise.all(services.map(async (service) => stack.use(await run([service], env))));
+    const services = ["ingest", "query", "gateway"] as const;
+    const envOf = (user: NatsUser) => ({
+      ...{ ...env, ...nats.loginOf(user) },
+      ...(user === "ingest" || user === "query" ? listening : {}),
+    });
+    const running = await Promise.all(
+      services.map(async (service) => stack.use(await run([service], envOf(service), { mounted }))),
+    );
     const said = () => running.map((one) => one.stderr()).join("\n");
     for (const service of services) {
-      await until(async () => (await toEnd(run(["check", "--ready", service], env))).code === 0, {
-        ...{ message: `${service} to be ready`, deadlineMs: 120_000 },
-      }).catch((cause) => {
+      await until(
+        async () => (await toEnd(run(["check", "--ready", service], envOf(service), { mounted }))).code === 0,
+        {
+          ...{ message: `${service} to be ready`, deadlineMs: 120_000 },
+        },
+      ).catch((cause) => {
         throw new Error(said(), { cause });
       });
     }
@@ -134,8 +165,9 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
     const shown = await toEnd(run(tail, { TAPEDECK_URL: url, TAPEDECK_GRPC_PORT: `${ports.GATEWAY_GRPC}` }));
     expect([shown.code, shown.stdout]).toEqual([0, expect.stringContaining("build.succeeded")]);
     const token = ["token", "create", "--data", "/tmp", "--name", "first", "--role", "admin", "--quiet"];
-    const made = await toEnd(run(token, { ...env, TAPEDECK_URL: url }));
+    const made = await toEnd(run(token, { ...envOf("cli"), TAPEDECK_URL: url }, { mounted }));
     expect([made.code, made.stdout]).toEqual([0, expect.stringMatching(/^tdk_/)]);
+    expect(await nats.logged()).not.toContain("Violation");
     // `docker stop` and a pod's end.
     for (const { child } of running) child.kill("SIGTERM");
     expect(await Promise.all(running.map(({ ended }) => ended))).toEqual([0, 0, 0]);

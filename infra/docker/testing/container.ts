@@ -28,13 +28,21 @@ export type StartContainer = {
   readonly env?: Readonly<Record<string, string>>;
   /** Replaces the image's entrypoint. */
   readonly entrypoint?: readonly string[];
+  /** A folder that it sees as /run/services-tls, as in compose.tls.yaml, and can't write. */
+  readonly mounted?: string;
 };
 
 /**
  * Runs an unpacked image with runc, as its configuration says: as its user, without capabilities, on a root file system
  * that can't be written, but for /tmp and a spill of its own. The network is the machine's.
  */
-export async function startContainer({ bundle, words, env = {}, entrypoint }: StartContainer): Promise<RunningCli> {
+export async function startContainer({
+  bundle,
+  words,
+  env = {},
+  entrypoint,
+  mounted,
+}: StartContainer): Promise<RunningCli> {
   const folder = await mkdtemp(join(bundle, "container-"));
   const spill = join(folder, "spill");
   await mkdir(spill, { mode: 0o700 });
@@ -55,6 +63,9 @@ export async function startContainer({ bundle, words, env = {}, entrypoint }: St
       ...config.mounts.filter(({ type }) => type !== "cgroup"),
       { destination: "/tmp", type: "tmpfs", source: "tmpfs", options: ["nosuid", "nodev", "mode=1777"] },
       { destination: "/var/lib/tapedeck/spill", type: "none", source: spill, options: ["rbind", "rw"] },
+      ...(mounted === undefined
+        ? []
+        : [{ destination: "/run/services-tls", type: "none", source: mounted, options: ["rbind", "ro"] }]),
     ],
     // Without bounds of what it may take: they are not what is tested.
     linux: {
