@@ -20,6 +20,7 @@ import {
   ingress,
   least,
   refused,
+  servicesTls,
   sets,
   tls,
 } from "./testing/value-sets.ts";
@@ -80,9 +81,9 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
       const objects = await chart.render(values);
       const text = objects.find(({ kind }) => kind === "ConfigMap")?.data["tapedeck.yaml"] ?? "";
       const file = parseSettings("tapedeck.yaml", text);
-      const pods = objects.filter(({ spec }) => spec?.template !== undefined);
+      const pods = objects.filter(({ spec }) => spec?.template?.spec.containers[0].args !== undefined);
       for (const pod of pods) {
-        const [service = ""] = podOf(pod).spec.containers[0].args;
+        const [service = ""] = podOf(pod).spec.containers[0].args ?? [];
         const env = Object.entries(envOf(pod)).map(([name, value]) => [
           name,
           typeof value === "string" ? value : "secret",
@@ -128,6 +129,7 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
       postgres: { cloudNativePG: { ...cloudNativePG, ...label("cluster") } },
       serviceMonitors: { enabled: true },
       ...each("serviceAccount", "configMap"),
+      cli: each("deployment", "networkPolicy"),
       ingest: each(...shared, "statefulSet"),
       query: each(...shared, "deployment"),
       gateway: {
@@ -138,7 +140,7 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
       ingress: { ...ingress, ...each("http", "grpc") },
       httpRoute: { ...httpRoute, ...label("httpRoute") },
     });
-    expect(objects).toHaveLength(22);
+    expect(objects).toHaveLength(24);
     for (const { metadata } of objects) {
       expect(metadata.labels).toMatchObject({ merged: expect.any(String), "patched/by": metadata.labels.merged });
     }
@@ -167,7 +169,7 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
       ({ spec }) => spec?.template !== undefined,
     );
     expect(pods.map((pod) => podOf(pod).spec.containers[0].args)).toEqual(
-      expect.arrayContaining([["ingest"], ["query"], ["gateway"]]),
+      expect.arrayContaining([["ingest"], ["query"], ["gateway"], undefined]),
     );
     for (const pod of pods) {
       const { containers, securityContext, automountServiceAccountToken } = podOf(pod).spec;
@@ -185,10 +187,61 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
     const env = envOf(await one(values, "Deployment", "-query"));
     expect(env).toMatchObject({
       TAPEDECK_POSTGRES_URL: { secretKeyRef: { name: "tables-app", key: "uri" } },
-      TAPEDECK_NATS_PASSWORD: { secretKeyRef: { name: "tapedeck-nats", key: "password" } },
+      TAPEDECK_NATS_PASSWORD: { secretKeyRef: { name: "tapedeck-nats", key: "query" } },
       TAPEDECK_SERVICES_KEY: { secretKeyRef: { name: "tapedeck-services", key: "key" } },
     });
     expect((await chart.render(values)).filter(({ kind }) => kind === "Secret")).toEqual([]);
+  });
+
+  const pods = { ingest: "StatefulSet", query: "Deployment", gateway: "Deployment", cli: "Deployment" };
+  const eachPod = async (values: Values) =>
+    Promise.all(Object.entries(pods).map(async ([name, kind]) => [name, await one(values, kind, `-${name}`)] as const));
+
+  it("gives each service a user of NATS of its own, and a person another one", async () => {
+    for (const [name, pod] of await eachPod(least)) {
+      expect(envOf(pod)).toMatchObject({
+        TAPEDECK_NATS_USER: name,
+        TAPEDECK_NATS_PASSWORD: { secretKeyRef: { name: "tapedeck-nats", key: name } },
+      });
+    }
+    const oneUser = { enabled: true, name: "deck", passwordSecret: { name: "deck-nats", key: "password" } };
+    for (const [, pod] of await eachPod({ ...least, log: { ...least.log, oneUser } })) {
+      expect(envOf(pod)).toMatchObject({
+        TAPEDECK_NATS_USER: "deck",
+        TAPEDECK_NATS_PASSWORD: { secretKeyRef: { name: "deck-nats", key: "password" } },
+      });
+    }
+  });
+
+  it("has the gateway ask query and ingest with TLS, and gives it none of their keys", async () => {
+    const values = { ...least, services: servicesTls };
+    const listening = { TAPEDECK_SERVICES_TLS_CERT: "/run/services-tls/tls.crt" };
+    const ca = "/run/services-tls/ca.crt";
+    const wanted: Readonly<Record<string, object>> = {
+      ingest: listening,
+      query: listening,
+      gateway: { TAPEDECK_SERVICES_TLS_CA: ca },
+      cli: {},
+    };
+    for (const [name, pod] of await eachPod(values)) expect(envOf(pod)).toMatchObject(wanted[name] ?? {});
+    const volumesOf = async (name: string, kind: string) => podOf(await one(values, kind, name)).spec.volumes;
+    expect(await volumesOf("-gateway", "Deployment")).toContainEqual({
+      name: "services-tls",
+      secret: { secretName: "services-tls", items: [{ key: "ca.crt", path: "ca.crt" }] },
+    });
+    expect(await volumesOf("-cli", "Deployment")).not.toContainEqual(expect.objectContaining({ name: "services-tls" }));
+    for (const name of ["-query", "-ingest"]) {
+      expect((await one(values, "Service", name)).spec?.ports?.[0]).toMatchObject({ appProtocol: "https" });
+    }
+  });
+
+  it("asks NATS' own chart with TLS where that has it", async () => {
+    const secured = { ...cluster.config, nats: { tls: { enabled: true, secretName: "nats-tls" } } };
+    const log = { replicas: 3, caSecret: { name: "nats-tls", key: "ca.crt" } };
+    const values = { image, nats: { enabled: true, config: secured }, log, postgres: least.postgres };
+    const { TAPEDECK_NATS_URL: url, TAPEDECK_NATS_CA: ca } = envOf(await one(values, "StatefulSet", "-ingest"));
+    const nodes = [0, 1, 2].map((node) => `tls://demo-nats-${node}.demo-nats-headless:4222`);
+    expect([url, ca]).toEqual([nodes.join(","), "/run/nats-ca/ca.crt"]);
   });
 
   it("names all nodes of NATS, and how many keep the log", async () => {

@@ -25,11 +25,13 @@ export type KubernetesObject = {
 type PodSpec = {
   readonly containers: readonly [
     {
-      readonly args: readonly string[];
+      /** Of a service: its name. */
+      readonly args?: readonly string[];
       readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: object }[];
       readonly securityContext: object;
     },
   ];
+  readonly volumes: readonly { readonly name: string }[];
   readonly securityContext: { readonly runAsNonRoot: boolean };
   readonly automountServiceAccountToken: boolean;
 };

@@ -10,6 +10,11 @@ export const tls = { secretName: "deck-tls" };
 export const ingress = { enabled: true, className: "nginx", host: "deck.example", tlsSecretName: "deck-tls" };
 export const httpRoute = { enabled: true, host: "deck.example", parentRefs: [{ name: "edge", sectionName: "https" }] };
 export const cloudNativePG = { cluster: "tables", create: true };
+export const servicesTls = { tls: { secretName: "services-tls" } };
+/** Who logs in to an existing NATS that has no users of ours: one, or with an empty name of the secret nobody. */
+const oneUser = (name: string) => ({ enabled: true, name: "deck", passwordSecret: { name, key: "password" } });
+/** A user of NATS, and where its password is. */
+const login = (name: string, key: string) => ({ name, passwordSecret: { name: "tapedeck-nats", key } });
 export const cluster = { enabled: true, config: { cluster: { enabled: true, replicas: 3 } } };
 
 /** Sets of values, and how many objects of which kinds beside those that are always there. */
@@ -20,18 +25,53 @@ export const sets: Readonly<Record<string, readonly [values: Values, more?: Read
       ...least,
       log: {
         replicas: 3,
-        passwordSecret: { name: "", key: "password" },
+        oneUser: oneUser(""),
+        caSecret: { name: "nats-ca", key: "ca.crt" },
         existing: {
           url: "tls://a.example:4222,tls://b.example:4222,tls://c.example:4222",
           nodes: 3,
           syncAlways: true,
-          caSecret: { name: "nats-ca", key: "ca.crt" },
         },
       },
     },
   ],
   "NATS' own chart": [{ image, nats: { enabled: true }, postgres: least.postgres }],
   "NATS' own chart, three nodes": [{ image, nats: cluster, log: { replicas: 3 }, postgres: least.postgres }],
+  "NATS' own chart, with TLS": [
+    {
+      image,
+      nats: { enabled: true, config: { nats: { tls: { enabled: true, secretName: "nats-tls" } } } },
+      log: { caSecret: { name: "nats-tls", key: "ca.crt" } },
+      postgres: least.postgres,
+    },
+  ],
+  "one user for all, as somebody says": [{ ...least, log: { existing, oneUser: oneUser("deck-nats") } }],
+  "TLS between all": [
+    {
+      ...least,
+      services: { tls: { secretName: "services-tls", ca: { name: "authority", key: "ca.pem" } } },
+      log: {
+        existing: { ...existing, url: "tls://nats.messaging.svc:4222" },
+        caSecret: { name: "nats-ca", key: "ca.crt" },
+      },
+      postgres: { urlSecret: { name: "tables" }, caSecret: { name: "postgres-ca", key: "ca.crt" } },
+      gateway: { tls },
+      settings: {
+        shards: [
+          {
+            name: "two",
+            nats: { url: "tls://nats.example.com:4222" },
+            query: "query.example.com:7053",
+            ingest: "ingest.example.com:7054",
+          },
+        ],
+      },
+    },
+  ],
+  "no pod for the command line": [
+    { ...least, cli: { enabled: false } },
+    { Deployment: -1, NetworkPolicy: -1 },
+  ],
   "a Cluster of CloudNativePG that exists": [{ ...least, postgres: { cloudNativePG: { cluster: "tables" } } }],
   "a Cluster of CloudNativePG that is made": [{ ...least, postgres: { cloudNativePG } }, { Cluster: 1 }],
   "as many gateways as connections need": [
@@ -62,7 +102,7 @@ export const sets: Readonly<Record<string, readonly [values: Values, more?: Read
         ["ingest", "query", "gateway"].map((name) => [name, { podDisruptionBudget: { enabled: false } }]),
       ),
     },
-    { NetworkPolicy: -3, PodDisruptionBudget: -3 },
+    { NetworkPolicy: -4, PodDisruptionBudget: -3 },
   ],
   "sources, two ingests, settings, a storage class and secrets for images": [
     {
@@ -82,9 +122,18 @@ export const sets: Readonly<Record<string, readonly [values: Values, more?: Read
 
 /** The objects that are always there, by kind. */
 export const always = {
-  ...{ ServiceAccount: 1, ConfigMap: 1, StatefulSet: 1, Deployment: 2, Service: 3 },
-  ...{ PodDisruptionBudget: 3, NetworkPolicy: 3 },
+  ...{ ServiceAccount: 1, ConfigMap: 1, StatefulSet: 1, Deployment: 3, Service: 3 },
+  ...{ PodDisruptionBudget: 3, NetworkPolicy: 4 },
 };
+
+/** A shard in another namespace of the cluster, but for this. */
+const shard = (more: Values) => ({
+  name: "two",
+  nats: { url: "nats://nats.two.svc:4222" },
+  query: "deck-query.two.svc:7053",
+  ingest: "deck-ingest.two.svc:7054",
+  ...more,
+});
 
 /** Values that are refused, and what the refusal says. */
 export const refused: Readonly<Record<string, readonly [values: Values, why: RegExp]>> = {
@@ -132,6 +181,50 @@ export const refused: Readonly<Record<string, readonly [values: Values, why: Reg
     { ...least, log: { existing: { ...existing, url: "nats://nats.example.com:4222" } } },
     /nats\.example\.com is beyond the cluster/,
   ],
+  "one password for two services": [
+    { ...least, log: { existing, users: { query: login("query", "ingest") } } },
+    /log\.users: two of them are one user, or have one password/,
+  ],
+  "one user for two services": [
+    { ...least, log: { existing, users: { query: login("ingest", "query") } } },
+    /log\.users: two of them are one user, or have one password/,
+  ],
+  "a service without a user": [
+    { ...least, log: { existing, users: { query: login("", "query") } } },
+    /log\.users\.query: name and passwordSecret\.name are missing/,
+  ],
+  "one user on NATS' own chart": [
+    { image, postgres: least.postgres, nats: { enabled: true }, log: { oneUser: oneUser("deck-nats") } },
+    /log\.oneUser: the NATS of this chart has a user for each service/,
+  ],
+  "another user than NATS' own chart has": [
+    { image, postgres: least.postgres, nats: { enabled: true }, log: { users: { query: login("reader", "query") } } },
+    /log\.users\.query\.name: the NATS of this chart calls this user query/,
+  ],
+  "another password than NATS' own chart has": [
+    { image, postgres: least.postgres, nats: { enabled: true }, log: { users: { query: login("query", "reader") } } },
+    /TAPEDECK_NATS_QUERY_PASSWORD name different secrets/,
+  ],
+  "NATS' own chart with TLS of somebody unknown": [
+    {
+      image,
+      postgres: least.postgres,
+      nats: { enabled: true, config: { nats: { tls: { enabled: true, secretName: "nats-tls" } } } },
+    },
+    /log\.caSecret/,
+  ],
+  "a shard's NATS beyond the cluster without TLS": [
+    {
+      ...least,
+      services: servicesTls,
+      settings: { shards: [shard({ nats: { url: "nats://nats.example.com:4222" } })] },
+    },
+    /nats\.example\.com of two is beyond the cluster/,
+  ],
+  "a shard's query beyond the cluster without TLS": [
+    { ...least, settings: { shards: [shard({ query: "query.example.com:7053" })] } },
+    /query\.example\.com of two is beyond the cluster/,
+  ],
   "no Postgres": [{ image, log: { existing } }, /postgres\.urlSecret\.name or/],
   "two Postgres": [
     { ...least, postgres: { urlSecret: { name: "tables" }, cloudNativePG: { cluster: "tables" } } },
@@ -166,7 +259,7 @@ export const refused: Readonly<Record<string, readonly [values: Values, why: Reg
     /settings\.oidc\.clientSecret: a ConfigMap would hold it/,
   ],
   "a shard's password in the settings": [
-    { ...least, settings: { shards: [{ name: "two", nats: { url: "tls://two.example.com", password: "p" } }] } },
+    { ...least, settings: { shards: [shard({ nats: { url: "tls://two.example.com", password: "p" } })] } },
     /settings\.shards: a ConfigMap would hold the password of two/,
   ],
   "a value that is no value": [{ ...least, querry: {} }, /Additional property querry/],

@@ -51,14 +51,15 @@ metadata:
 {{- if .Values.nats.enabled -}}
   {{- $name := include "nats.fullname" .Subcharts.nats -}}
   {{- $cluster := .Values.nats.config.cluster -}}
+  {{- $scheme := ternary "tls" "nats" (dig "nats" "tls" "enabled" false .Values.nats.config) -}}
   {{- if $cluster.enabled -}}
     {{- $servers := list -}}
     {{- range $i := until (int $cluster.replicas) -}}
-      {{- $servers = append $servers (printf "nats://%s-%d.%s-headless:4222" $name $i $name) -}}
+      {{- $servers = append $servers (printf "%s://%s-%d.%s-headless:4222" $scheme $name $i $name) -}}
     {{- end -}}
     {{- join "," $servers -}}
   {{- else -}}
-    nats://{{ $name }}:4222
+    {{ $scheme }}://{{ $name }}:4222
   {{- end -}}
 {{- else -}}
 {{- .Values.log.existing.url -}}
@@ -77,4 +78,14 @@ key: uri
 {{- else -}}
 {{- toYaml .Values.postgres.urlSecret -}}
 {{- end -}}
+{{- end -}}
+
+{{- /* Whether an address or URL of one host is within the cluster: "true" or nothing. */ -}}
+{{- define "tapedeck.isInside" -}}
+{{- if regexMatch "^([^.]+|.+\\.svc(\\.cluster\\.local)?)$" (include "tapedeck.hostOf" .) -}}true{{- end -}}
+{{- end -}}
+
+{{- /* The host of an address, or of a URL that may have a password. */ -}}
+{{- define "tapedeck.hostOf" -}}
+{{- regexReplaceAll "^[a-z]+://([^@/]*@)?" (trim .) "" | regexFind "^[^:/]*" -}}
 {{- end -}}

@@ -7,9 +7,12 @@
       key: {{ .secret.key }}
 {{- end -}}
 
-{{- /* Variables of all services. They take precedence over the settings file. */ -}}
+{{- /*
+Variables of all services: dict "ctx" $ "component" "query". They take precedence over the settings file.
+*/ -}}
 {{- define "tapedeck.commonEnv" -}}
-{{- $existing := .Values.log.existing -}}
+{{- $log := .ctx.Values.log -}}
+{{- $login := ternary $log.oneUser (get $log.users .component) $log.oneUser.enabled -}}
 - name: POD_IP
   valueFrom:
     fieldRef:
@@ -17,28 +20,86 @@
 - name: TAPEDECK_CONFIG
   value: /etc/tapedeck/tapedeck.yaml
 - name: TAPEDECK_NATS_URL
-  value: {{ include "tapedeck.natsUrl" . | quote }}
+  value: {{ include "tapedeck.natsUrl" .ctx | quote }}
 - name: TAPEDECK_NATS_SYNC_ALWAYS
   value: "true"
-{{- if gt (int .Values.log.replicas) 1 }}
+{{- if gt (int $log.replicas) 1 }}
 - name: TAPEDECK_NATS_REPLICAS
-  value: {{ .Values.log.replicas | toString | quote }}
+  value: {{ $log.replicas | toString | quote }}
 {{- end }}
-{{- if .Values.log.passwordSecret.name }}
+{{- if $login.passwordSecret.name }}
 - name: TAPEDECK_NATS_USER
-  value: {{ .Values.log.user | quote }}
-{{ include "tapedeck.secretEnv" (dict "name" "TAPEDECK_NATS_PASSWORD" "secret" .Values.log.passwordSecret) }}
+  value: {{ $login.name | quote }}
+{{ include "tapedeck.secretEnv" (dict "name" "TAPEDECK_NATS_PASSWORD" "secret" $login.passwordSecret) }}
 {{- end }}
-{{ include "tapedeck.secretEnv" (dict "name" "TAPEDECK_SERVICES_KEY" "secret" .Values.servicesKeySecret) }}
-{{- if $existing.caSecret.name }}
-- name: NODE_EXTRA_CA_CERTS
-  value: /run/nats-ca/{{ $existing.caSecret.key }}
+{{- if $log.caSecret.name }}
+- name: TAPEDECK_NATS_CA
+  value: /run/nats-ca/{{ $log.caSecret.key }}
 {{- end }}
+{{ include "tapedeck.secretEnv" (dict "name" "TAPEDECK_SERVICES_KEY" "secret" .ctx.Values.servicesKeySecret) }}
+{{- end -}}
+
+{{- /* What query and the command line need for Postgres. */ -}}
+{{- define "tapedeck.postgresEnv" -}}
+{{ include "tapedeck.secretEnv" (dict "name" "TAPEDECK_POSTGRES_URL" "secret" (include "tapedeck.postgresSecret" . | fromYaml)) }}
+{{- end -}}
+
+{{- define "tapedeck.postgresMount" -}}
+{{- if .Values.postgres.caSecret.name -}}
+- name: postgres-ca
+  mountPath: /run/postgres-ca
+  readOnly: true
+{{- end -}}
+{{- end -}}
+
+{{- define "tapedeck.postgresVolume" -}}
+{{- with .Values.postgres.caSecret -}}
+{{- if .name -}}
+- name: postgres-ca
+  secret:
+    secretName: {{ .name }}
+    items:
+      - key: {{ .key }}
+        path: ca.crt
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* The certificate of query's and ingest's gRPC: what they listen with, and where it is. */ -}}
+{{- define "tapedeck.listenerTlsEnv" -}}
+{{- if .Values.services.tls.secretName }}
+- name: TAPEDECK_SERVICES_TLS_CERT
+  value: /run/services-tls/tls.crt
+- name: TAPEDECK_SERVICES_TLS_KEY
+  value: /run/services-tls/tls.key
+{{- end }}
+{{- end -}}
+
+{{- define "tapedeck.servicesTlsMount" -}}
+{{- if .Values.services.tls.secretName -}}
+- name: services-tls
+  mountPath: /run/services-tls
+  readOnly: true
+{{- end -}}
+{{- end -}}
+
+{{- define "tapedeck.listenerTlsVolume" -}}
+{{- with .Values.services.tls.secretName -}}
+- name: services-tls
+  secret:
+    secretName: {{ . }}
+{{- end -}}
+{{- end -}}
+
+{{- /* How the gateway's calls of query and ingest go over the wire. */ -}}
+{{- define "tapedeck.servicesProtocol" -}}
+{{ ternary "https" "kubernetes.io/h2c" (ne .Values.services.tls.secretName "") }}
 {{- end -}}
 
 {{- /*
 The pod of a service: dict "ctx" $ "component" "query" "about" (the component's values) "env" "ports" "volumes" "mounts" (as
-YAML), "health" (port, and scheme if it is not HTTP) and "patience" (seconds to stop in).
+YAML), "health" (port, and scheme if it is not HTTP) and "patience" (seconds to stop in). With "command" it runs that, and has
+neither ports nor health.
 */ -}}
 {{- define "tapedeck.podTemplate" -}}
 metadata:
@@ -79,11 +140,17 @@ spec:
     - name: {{ .component }}
       image: {{ include "tapedeck.image" .ctx }}
       imagePullPolicy: {{ .ctx.Values.image.pullPolicy }}
+      {{- with .command }}
+      command:
+        {{- toYaml . | nindent 8 }}
+      {{- else }}
       args:
         - {{ .component }}
+      {{- end }}
       env:
-        {{- include "tapedeck.commonEnv" .ctx | nindent 8 }}
+        {{- include "tapedeck.commonEnv" . | nindent 8 }}
         {{- .env | nindent 8 }}
+      {{- if .health }}
       ports:
         {{- .ports | nindent 8 }}
       startupProbe:
@@ -98,6 +165,7 @@ spec:
         {{- include "tapedeck.probe" (dict "health" .health "path" "/readyz") | nindent 8 }}
         periodSeconds: 5
         failureThreshold: 2
+      {{- end }}
       {{- with .about.resources }}
       resources:
         {{- toYaml . | nindent 8 }}
@@ -114,12 +182,12 @@ spec:
         - name: settings
           mountPath: /etc/tapedeck
           readOnly: true
-        {{- if .ctx.Values.log.existing.caSecret.name }}
+        {{- if .ctx.Values.log.caSecret.name }}
         - name: nats-ca
           mountPath: /run/nats-ca
           readOnly: true
         {{- end }}
-        {{- with .mounts }}
+        {{- with trim .mounts }}
         {{- . | nindent 8 }}
         {{- end }}
   volumes:
@@ -128,14 +196,14 @@ spec:
     - name: settings
       configMap:
         name: {{ include "tapedeck.fullname" .ctx }}
-    {{- with .ctx.Values.log.existing.caSecret }}
+    {{- with .ctx.Values.log.caSecret }}
     {{- if .name }}
     - name: nats-ca
       secret:
         secretName: {{ .name }}
     {{- end }}
     {{- end }}
-    {{- with .volumes }}
+    {{- with trim .volumes }}
     {{- . | nindent 4 }}
     {{- end }}
 {{- end -}}

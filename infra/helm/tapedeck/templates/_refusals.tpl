@@ -29,9 +29,21 @@
   {{- if not (dig "fileStore" "pvc" "enabled" true $config.jetstream) -}}
     {{- $why = append $why "nats.config.jetstream.fileStore.pvc.enabled: the log would be gone with its pod. Set it to true." -}}
   {{- end -}}
-  {{- $password := dig "env" "TAPEDECK_NATS_PASSWORD" "valueFrom" "secretKeyRef" (dict "name" "" "key" "") ($v.nats.container | default dict) -}}
-  {{- if ne (toJson (pick $password "name" "key")) (toJson (pick $v.log.passwordSecret "name" "key")) -}}
-    {{- $why = append $why "log.passwordSecret and nats.container.env.TAPEDECK_NATS_PASSWORD name different secrets: give the same one." -}}
+  {{- if $v.log.oneUser.enabled -}}
+    {{- $why = append $why "log.oneUser: the NATS of this chart has a user for each service. Leave it." -}}
+  {{- end -}}
+  {{- range $user, $login := $v.log.users -}}
+    {{- if ne $login.name $user -}}
+      {{- $why = append $why (printf "log.users.%s.name: the NATS of this chart calls this user %s." $user $user) -}}
+    {{- end -}}
+    {{- $variable := printf "TAPEDECK_NATS_%s_PASSWORD" (upper $user) -}}
+    {{- $password := dig "env" $variable "valueFrom" "secretKeyRef" (dict "name" "" "key" "") ($v.nats.container | default dict) -}}
+    {{- if ne (toJson (pick $password "name" "key")) (toJson (pick $login.passwordSecret "name" "key")) -}}
+      {{- $why = append $why (printf "log.users.%s.passwordSecret and nats.container.env.%s name different secrets: give the same one." $user $variable) -}}
+    {{- end -}}
+  {{- end -}}
+  {{- if and (dig "nats" "tls" "enabled" false $config) (not $v.log.caSecret.name) -}}
+    {{- $why = append $why "nats.config.nats.tls: the services must know who signed that certificate. Name the secret in log.caSecret." -}}
   {{- end -}}
 {{- else if not $existing.url -}}
   {{- $why = append $why "log.existing.url or nats.enabled: the log needs a NATS. Give one of them." -}}
@@ -40,11 +52,23 @@
     {{- $why = append $why "log.existing.syncAlways: without jetstream { sync_interval: always } in that NATS' configuration a power cut loses events that were acknowledged. Set it there, and then this to true." -}}
   {{- end -}}
   {{- range $url := splitList "," $existing.url -}}
-    {{- $host := regexReplaceAll "^[a-z]+://([^@/]*@)?" (trim $url) "" | regexFind "^[^:/]*" -}}
-    {{- $isInside := regexMatch "^([^.]+|.+\\.svc(\\.cluster\\.local)?)$" $host -}}
-    {{- if not (or $isInside (hasPrefix "tls://" (trim $url))) -}}
-      {{- $why = append $why (printf "log.existing.url: %s is beyond the cluster, and passwords and events would go there without TLS. Use tls://…" $host) -}}
+    {{- if not (or (include "tapedeck.isInside" $url) (hasPrefix "tls://" (trim $url))) -}}
+      {{- $why = append $why (printf "log.existing.url: %s is beyond the cluster, and passwords and events would go there without TLS. Use tls://…" (include "tapedeck.hostOf" $url)) -}}
     {{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- if not $v.log.oneUser.enabled -}}
+  {{- $names := list -}}
+  {{- $secrets := list -}}
+  {{- range $user, $login := $v.log.users -}}
+    {{- if not (and $login.name $login.passwordSecret.name) -}}
+      {{- $why = append $why (printf "log.users.%s: name and passwordSecret.name are missing." $user) -}}
+    {{- end -}}
+    {{- $names = append $names $login.name -}}
+    {{- $secrets = append $secrets (toJson (pick $login.passwordSecret "name" "key")) -}}
+  {{- end -}}
+  {{- if or (ne (len (uniq $names)) (len $names)) (ne (len (uniq $secrets)) (len $secrets)) -}}
+    {{- $why = append $why "log.users: two of them are one user, or have one password, so that whoever has the gateway could delete the log. Give each its own (infra/nats/tapedeck-users.conf), or say log.oneUser.enabled." -}}
   {{- end -}}
 {{- end -}}
 {{- $replicas := int $v.log.replicas -}}
@@ -108,6 +132,17 @@
   {{- $why = append $why "settings.oidc.clientSecret: a ConfigMap would hold it. Give the gateway TAPEDECK_OIDC_CLIENT_SECRET from a secret, by gateway.deployment.patch." -}}
 {{- end -}}
 {{- range $v.settings.shards -}}
+  {{- $shard := .name -}}
+  {{- range $url := splitList "," ((.nats | default dict).url | default "") -}}
+    {{- if not (or (include "tapedeck.isInside" $url) (hasPrefix "tls://" (trim $url))) -}}
+      {{- $why = append $why (printf "settings.shards: %s of %v is beyond the cluster, and passwords and events would go there without TLS. Use tls://…" (include "tapedeck.hostOf" $url) $shard) -}}
+    {{- end -}}
+  {{- end -}}
+  {{- range $address := list (.query | default "") (.ingest | default "") -}}
+    {{- if not (or (include "tapedeck.isInside" $address) $v.services.tls.secretName) -}}
+      {{- $why = append $why (printf "settings.shards: %s of %v is beyond the cluster, and events would go there without TLS. Set services.tls.secretName, and TLS there too." (include "tapedeck.hostOf" $address) $shard) -}}
+    {{- end -}}
+  {{- end -}}
   {{- if (.nats | default dict).password -}}
     {{- $why = append $why (printf "settings.shards: a ConfigMap would hold the password of %v. Give the gateway all of TAPEDECK_SHARDS from a secret, by gateway.deployment.patch." .name) -}}
   {{- end -}}
