@@ -1,0 +1,109 @@
+import { copyFile, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { npmPackages } from "@tapedeck/infra/names";
+import { until } from "@tapedeck/shared/testing/until";
+import { version } from "@tapedeck/shared/version";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { lacking } from "../docker/testing/on-machine.ts";
+import { type BootedDebian, bootDebian, bootTools } from "./testing/booted-debian.ts";
+import { built } from "./testing/built.ts";
+
+const why = lacking([...bootTools, "dpkg-deb"]);
+const services = ["tapedeck-ingest", "tapedeck-query", "tapedeck-gateway"];
+const units = ["tapedeck-nats", ...services].join(" ");
+const dist = `/usr/lib/tapedeck/node_modules/${npmPackages.server}/dist`;
+
+/** A Debian that boots with systemd, with Debian's own Node, nats-server and Postgres. */
+describe.skipIf(why !== undefined)(
+  `the Debian package on a booted Debian${why === undefined ? "" : ` (${why})`}`,
+  { timeout: 600_000 },
+  () => {
+    const cleanup = new AsyncDisposableStack();
+    let debian: BootedDebian;
+
+    beforeAll(async () => {
+      const folder = await mkdtemp(join(tmpdir(), "tapedeck-boot-"));
+      cleanup.defer(() => rm(folder, { recursive: true, force: true }));
+      await using made = await built("debian");
+      const packages = ["nodejs", "nats-server", "postgresql"];
+      debian = cleanup.use(await bootDebian(folder, packages));
+      await copyFile(join(made.folder, `tapedeck_${version}_all.deb`), join(debian.root, "root/tapedeck.deb"));
+    }, 1_200_000);
+    afterAll(() => cleanup.disposeAsync());
+
+    const show = (unit: string, property: string) =>
+      debian.run(`systemctl show --value --property ${property} ${unit}`).then((text) => text.trim());
+    const allActive = () =>
+      until(async () => !/^(?!active$)/m.test((await debian.run(`systemctl is-active ${units} || true`)).trim()), {
+        ...{ message: "all units to be active", deadlineMs: 120_000 },
+      });
+
+    it("starts all units once it is installed, and systemd waits for what they report", async () => {
+      const began = performance.now();
+      await debian.run("DEBIAN_FRONTEND=noninteractive apt-get install --yes /root/tapedeck.deb");
+      await allActive();
+      console.log(`installed and started in ${((performance.now() - began) / 1_000).toFixed(0)} s`);
+      for (const unit of services) {
+        expect([unit, await show(unit, "Type"), await show(unit, "StatusText")]).toEqual([unit, "notify", "ready"]);
+      }
+      expect(await debian.run(`systemctl is-enabled ${units} tapedeck.target`)).toBe("enabled\n".repeat(5));
+      await until(() => debian.run("tapedeck-server check --ready").catch(() => undefined), {
+        message: "the services to be ready",
+      });
+      expect(await debian.run("tapedeck --version")).toBe(`${version}\n`);
+    });
+
+    it("records a Skaffold in Debian's NATS and Postgres", async () => {
+      const recording = `${dist}/recordings/skaffold/01-dev-success-3-artifacts-5-iterations`;
+      const inBackground = (unit: string, command: string) =>
+        debian.run(`systemd-run --quiet --collect --unit ${unit} --working-directory /root ${command}`);
+      await inBackground("stand-in", `node ${dist}/fakes-skaffold.js --recording ${recording} --speed max`);
+      const port = await until(
+        async () => /"port":(\d+)/.exec(await debian.run("journalctl --unit stand-in --output cat"))?.[1],
+        { message: "the stand-in Skaffold" },
+      );
+      const what = `--upstream skaffold --address 127.0.0.1:${port} --developer alice --project shop`;
+      await inBackground("recorder", `tapedeck record ${what}`);
+      await until(
+        async () => (await debian.run("tapedeck tail --after start --no-follow --json")).includes("build.succeeded"),
+        { message: "a build to be recorded" },
+      );
+      const query = "select count(*) > 0 from tapedeck.build_times";
+      await until(
+        async () =>
+          (await debian.run(`cd / && runuser -u postgres -- psql -d tapedeck -Atc '${query}'`)).trim() === "t",
+        { message: "a build to be in the tables" },
+      );
+    });
+
+    it("has systemd start a service again that hangs", async () => {
+      const restarts = async () => Promise.all(services.map((unit) => show(unit, "NRestarts")));
+      const dropIns = services.map((unit) => `/run/systemd/system/${unit}.service.d`);
+      await debian.run(
+        dropIns
+          .map((folder) => `mkdir -p ${folder}; printf '[Service]\\nWatchdogSec=10\\n' > ${folder}/zz-test.conf`)
+          .join("\n"),
+      );
+      await debian.run(`systemctl daemon-reload; systemctl restart ${services.join(" ")}`);
+      expect(await restarts()).toEqual(["0", "0", "0"]);
+      for (const unit of services) await debian.run(`kill -STOP ${await show(unit, "MainPID")}`);
+      await until(async () => (await restarts()).every((count) => count !== "0"), {
+        ...{ message: "systemd to start them again", deadlineMs: 120_000 },
+      });
+      await allActive();
+      for (const unit of services) {
+        expect(await debian.run(`journalctl --unit ${unit} --output cat`)).toContain("Failed with result 'watchdog'");
+      }
+      const tail = await debian.run("tapedeck tail --after start --no-follow --json");
+      expect(tail).toContain("build.succeeded");
+    });
+
+    it("goes with all of its units when it is purged, and leaves the database", async () => {
+      await debian.run("DEBIAN_FRONTEND=noninteractive apt-get purge --yes tapedeck");
+      expect(await debian.run("systemctl list-units --all --plain --no-legend 'tapedeck*'")).toBe("");
+      expect(await debian.run("ls -d /etc/tapedeck /var/lib/tapedeck* /var/lib/private/tapedeck* || true")).toBe("");
+      expect(await debian.run("cd / && runuser -u postgres -- psql -Atl")).toContain("tapedeck|");
+    });
+  },
+);
