@@ -51,7 +51,7 @@ test("an executable consists of a Node and of what its script contains", () => {
   expect(components.map((one) => one["bom-ref"])).toEqual([`node@${process.versions.node}`, "b@2.0.0"]);
 });
 
-test("what two parts have in common is there once", () => {
+test("a component of two parts is there once", () => {
   const [one, other] = [restricted(all, [{ name: "a", version: "1.0.0" }]), all];
   expect(joined(one, other).components).toHaveLength(all.components.length);
   expect(joined(one, other).dependencies).toEqual(all.dependencies);

@@ -17,7 +17,7 @@ const noPlistutil = lacking(["plistutil"], { asRoot: false });
 it.skipIf(noPlistutil !== undefined)(
   `the agent is a property list that runs tapedeck up${noPlistutil === undefined ? "" : ` (${noPlistutil})`}`,
   async () => {
-    // Only from and to its binary form does plistutil look at what it reads.
+    // plistutil checks what it reads only on the way to its binary form.
     const binary = join(await temporaryFolder(), "agent.bin");
     await onMachine("plistutil", ["--infile", agent, "--format", "bin", "--outfile", binary]);
     const list = await onMachine("plistutil", ["--infile", binary, "--format", "xml"]);

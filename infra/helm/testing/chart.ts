@@ -25,7 +25,7 @@ export type KubernetesObject = {
 type PodSpec = {
   readonly containers: readonly [
     {
-      /** Of a service: its name. */
+      /** The name of the service. A pod without one has no service. */
       readonly args?: readonly string[];
       readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: object }[];
       readonly securityContext: object;

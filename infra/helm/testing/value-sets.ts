@@ -11,7 +11,7 @@ export const ingress = { enabled: true, className: "nginx", host: "deck.example"
 export const httpRoute = { enabled: true, host: "deck.example", parentRefs: [{ name: "edge", sectionName: "https" }] };
 export const cloudNativePG = { cluster: "tables", create: true };
 export const servicesTls = { tls: { secretName: "services-tls" } };
-/** Who logs in to an existing NATS that has no users of ours: one, or with an empty name of the secret nobody. */
+/** The login to an existing NATS that has none of our users: with an empty name of the secret there is none. */
 const oneUser = (name: string) => ({ enabled: true, name: "deck", passwordSecret: { name, key: "password" } });
 /** A user of NATS, and where its password is. */
 const login = (name: string, key: string) => ({ name, passwordSecret: { name: "tapedeck-nats", key } });
