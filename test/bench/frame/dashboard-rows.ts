@@ -29,13 +29,13 @@ const columns = `
   ended_at, ended_ns, duration_ms, outcome, error_code, error, cache_hit, injected, platform, iteration, start_position,
   end_position`;
 const at = "lateral (select timestamptz '2025-11-20Z' + n * (interval '365 days' / $3::int) as at) t";
-/** Of every fiftieth number. */
+/** Every fiftieth number, with its moment. */
 const fiftieth = `(select n from generate_series($1::int, $2::int) n where n % 50 = 0) numbers, ${at}`;
 
 /**
- * The rows of the numbers $1 to $2 of $3 in all: a year of developers in seven projects. Of ten Skaffold operations one is a
- * loop; to fifty there are one command of Vagrant and one pod of rkt with two apps. Positions are negative: no event of the
- * log has them.
+ * The rows of the numbers $1 to $2 of $3 in all: a year of developers in seven projects. One Skaffold operation in ten is a
+ * loop. Every fifty have one command of Vagrant and one pod of rkt with two apps beside them. Positions are negative: no event
+ * of the log has them.
  */
 export const batches: readonly string[] = [
   `insert into tapedeck.operations (${columns})

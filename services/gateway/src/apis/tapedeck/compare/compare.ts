@@ -88,7 +88,7 @@ function peopleName(side: Side, other: Side | undefined): string {
   const isSameRunner = other === undefined || other.unit?.runner === unit?.runner;
   if (unit !== undefined && isSameSession)
     return isSameRunner || unit.kind !== "loop" ? what : `${what} of runner ${unit.runner}`;
-  // As the request may name it.
+  // A request may name a side by the same text.
   const isTwice = unit === undefined && other !== undefined && isSameSession;
   const ofSession = isTwice ? `${session.session}@${side.position}` : `session ${session.session}`;
   return what === "" ? ofSession : `${what} of ${ofSession}`;
