@@ -17,7 +17,7 @@ declare module "vitest" {
   }
 }
 
-/** Connection string of a Postgres to test with instead of npm's, such as one of another version: a superuser's. */
+/** Connection string of a Postgres to test with instead of npm's, such as one of another version: a superuser's, on an empty server, because templates of an earlier run would stay. */
 const givenPostgres = process.env.TAPEDECK_TEST_POSTGRES;
 
 /**

@@ -11,6 +11,7 @@ import { projectUntil } from "../testing/run-projection.ts";
 import { stage } from "../testing/stage.ts";
 import { contents } from "../testing/tables.ts";
 import { openDatabase } from "./database.ts";
+import { refusalOfPostgres } from "./migrate.ts";
 import { migrations } from "./migrations/index.ts";
 
 it("a database from before rkt answers at once, and is rebuilt from the log", async () => {
@@ -44,4 +45,12 @@ it("a database from before rkt answers at once, and is rebuilt from the log", as
   const isRebuilt = async () => expect(await contents(on.databaseUrl)).toEqual(expected) ?? true;
   await until(isRebuilt, { message: "the tables to be rebuilt" });
   expect((await readCheckpoint(old.db))?.projection).not.toBe(projection);
+});
+
+it.each([
+  [150_018, "the database is of Postgres 15, and Tapedeck needs 16 or newer."],
+  [160_000, undefined],
+  [180_004, undefined],
+])("a Postgres of version %i is refused where it is too old", (version, reason) => {
+  expect(refusalOfPostgres(version)?.message).toBe(reason);
 });

@@ -18,12 +18,31 @@ export class NewerSchemaError extends Error {
   }
 }
 
+/** The first major version of Postgres that understands all migrations: before, a subquery in FROM needs an alias. */
+const leastPostgres = 16;
+
+/** The server's Postgres is too old; the database may be moved to another one. */
+export class OldPostgresError extends Error {
+  override readonly name = "OldPostgresError";
+}
+
+/** Why a Postgres can't have the tables; `versionNumber` is its `server_version_num`. */
+export function refusalOfPostgres(versionNumber: number): OldPostgresError | undefined {
+  const major = Math.floor(versionNumber / 10_000);
+  if (major >= leastPostgres) return undefined;
+  return new OldPostgresError(`the database is of Postgres ${major}, and Tapedeck needs ${leastPostgres} or newer.`);
+}
+
 /**
  * Creates the schema of this database handle or brings it up to date. Concurrent calls wait for each other.
- * @throws NewerSchemaError before anything is changed
+ * @throws OldPostgresError or NewerSchemaError before anything is changed
  */
 export async function migrate(database: Database): Promise<void> {
   const { db, schema } = database;
+  const { rows } = await sql<{ version: number }>`
+    select current_setting('server_version_num')::int as version`.execute(db);
+  const refusal = refusalOfPostgres(rows[0]?.version ?? 0);
+  if (refusal !== undefined) throw refusal;
   const newer = (await executed(db, schema)).find((name) => !(name in migrations));
   if (newer !== undefined) throw new NewerSchemaError(newer);
   const migrator = new Migrator({

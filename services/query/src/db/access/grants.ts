@@ -71,17 +71,15 @@ type Relation = {
 async function grant({ db, schema }: Database, roles: readonly string[]): Promise<void> {
   if (roles.length === 0) return;
   await db.transaction().execute(async (tx) => {
-    const isOld = await isBeforeInvokerViews(tx);
     for (const role of roles) await grantAccess(tx, schema, role);
     for (const relation of await relations(tx, schema, roles)) {
       const table = sql.table(`${schema}.${relation.name}`);
       const kind = readable[relation.name];
-      // In an older Postgres a view shows whatever its owner sees.
-      const wanted = kind === undefined ? [] : roles.filter((role) => role === analyst || kind !== "view" || !isOld);
+      const wanted = kind === undefined ? [] : roles;
       for (const role of relation.readers.filter((name) => !wanted.includes(name))) {
         await sql`revoke all on ${table} from ${sql.id(role)}`.execute(tx);
       }
-      if (kind === "view" && !relation.isInvoker && !isOld) {
+      if (kind === "view" && !relation.isInvoker) {
         await sql`alter view ${table} set (security_invoker = true)`.execute(tx);
       }
       if (kind === "workspace" || kind === "source") await restrictRows(tx, schema, relation, roles);
@@ -127,13 +125,6 @@ async function restrictRows(
     await sql`create policy ${sql.id(role)} on ${table} for select to ${sql.id(role)} ${using}`.execute(tx);
   }
   if (!isRowSecure) await sql`alter table ${table} enable row level security`.execute(tx);
-}
-
-/** Views with the rights of their reader came with Postgres 15. */
-async function isBeforeInvokerViews(db: Kysely<Schema>): Promise<boolean> {
-  const { rows } = await sql<{ version: number }>`
-    select current_setting('server_version_num')::int as version`.execute(db);
-  return (rows[0]?.version ?? 0) < 150_000;
 }
 
 async function relations(db: Kysely<Schema>, schema: string, roles: readonly string[]): Promise<readonly Relation[]> {
