@@ -18,9 +18,13 @@ export async function frontends(): Promise<Frontends> {
 
 export type Balanced = Readonly<Record<"gateway" | "query" | "ingest", readonly ServiceProcess[]>>;
 
-/** HAProxy with the configuration that docs/cluster.md recommends. */
-export async function startBalancer(folder: string, at: Frontends, services: Balanced): Promise<AsyncDisposable> {
-  const env: Record<string, string> = {};
+/** HAProxy with the configuration that docs/cluster.md recommends. `scheme`: that of the gateways. */
+export async function startBalancer(
+  folder: string,
+  { at, scheme }: { readonly at: Frontends; readonly scheme: "http" | "https" },
+  services: Balanced,
+): Promise<AsyncDisposable> {
+  const env: Record<string, string> = scheme === "https" ? { TAPEDECK_GATEWAY_TLS: "yes" } : {};
   for (const [name, address] of Object.entries(at)) env[`TAPEDECK_BIND_${name.toUpperCase()}`] = address;
   for (const [service, processes] of Object.entries(services)) {
     for (const [index, { addresses }] of processes.entries()) {
@@ -37,6 +41,8 @@ export async function startBalancer(folder: string, at: Frontends, services: Bal
   }).catch((cause: unknown) => {
     throw new Error("the cluster's test needs haproxy (Debian: apt-get install haproxy)", { cause });
   });
-  await until(async () => (await fetch(`http://${at.http}/healthz`)).ok, { message: "HAProxy to reach a gateway" });
+  await until(async () => (await fetch(`${scheme}://${at.http}/healthz`)).ok, {
+    message: "HAProxy to reach a gateway",
+  });
   return { [Symbol.asyncDispose]: () => server.stop() };
 }

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
 import { silentLogger } from "@tapedeck/shared/service/logger";
+import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import {
   type Checkout,
@@ -13,6 +14,7 @@ import {
 import { type Frontends, frontends, startBalancer } from "./balancer.ts";
 import { NatsCluster } from "./nats-cluster.ts";
 import { PostgresPair } from "./postgres-pair.ts";
+import { type Secured, secured, securedEnv } from "./secured.ts";
 import type { VersionBefore } from "./version-before.ts";
 
 /** An upstream, dialled by the ingest that holds its lease. */
@@ -29,6 +31,7 @@ type Parts = {
   readonly balancer: Frontends;
   readonly log: ConnectedLog;
   readonly before: VersionBefore | undefined;
+  readonly by: Secured | undefined;
   readonly owned: AsyncDisposableStack;
 };
 
@@ -44,27 +47,37 @@ export class Cluster implements AsyncDisposable {
   readonly balancer: Frontends;
   /** The test's own connection. */
   readonly log: ConnectedLog;
+  /** The balancer's address for clients, such as "https://127.0.0.1:7052". */
+  readonly origin: string;
+  /** PEM file of the authority to trust, if the cluster has TLS. */
+  readonly caFile: string | undefined;
   readonly #before: VersionBefore | undefined;
   readonly #owned: AsyncDisposableStack;
 
-  private constructor({ nats, postgres, services, balancer, log, before, owned }: Parts) {
+  private constructor({ nats, postgres, services, balancer, log, before, by, owned }: Parts) {
     this.nats = nats;
     this.postgres = postgres;
     this.services = services;
     this.balancer = balancer;
     this.log = log;
+    this.origin = `${schemeOf(by)}://${balancer.http}`;
+    this.caFile = by?.caFile;
     this.#before = before;
     this.#owned = owned;
   }
 
-  /** If `before` is given, its services are of that version, until they are upgraded. */
+  /**
+   * With users of NATS, and TLS on every connection. If `before` is given, its services are of that version until they
+   * are upgraded, and without both, which earlier versions did not have.
+   */
   static async start(sources: readonly ClusterSource[], before?: VersionBefore): Promise<Cluster> {
     await using stack = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), "tapedeck-cluster-"));
     stack.defer(() => rm(folder, { recursive: true, force: true }));
     await chmod(folder, 0o711); // started by root, Postgres runs as another user
-    const nats = stack.use(await NatsCluster.start(folder));
-    const postgres = stack.use(await PostgresPair.start(folder));
+    const by = before === undefined ? await secured(folder) : undefined;
+    const nats = stack.use(await NatsCluster.start(folder, by));
+    const postgres = stack.use(await PostgresPair.start(folder, by));
     const balancer = await frontends();
     const env = {
       TAPEDECK_NATS_URL: nats.url,
@@ -74,34 +87,38 @@ export class Cluster implements AsyncDisposable {
       TAPEDECK_SERVICES_KEY: "test-key",
       TAPEDECK_SOURCES: JSON.stringify(sources.map((source) => ({ ...source, standby: true, redact: "off" }))),
       TAPEDECK_QUERY_TEXT_ROWS: "true",
-      TAPEDECK_QUERY_ADDRESS: balancer.query,
-      TAPEDECK_INGEST_ADDRESS: balancer.ingest,
+      // The name in the certificates.
+      TAPEDECK_QUERY_ADDRESS: balancer.query.replace("127.0.0.1", "localhost"),
+      TAPEDECK_INGEST_ADDRESS: balancer.ingest.replace("127.0.0.1", "localhost"),
     };
     const start = (name: ServiceName) =>
       Promise.all(
         Array.from({ length: counts[name] }, async (_, index) => {
           const spill = { TAPEDECK_INGEST_SPILL_DIR: join(folder, `spill-${index + 1}`) };
           const first = before && checkoutOf(before, nats, postgres.primaryUrl);
-          return stack.use(await startServiceProcess(name, { ...env, ...spill }, [], first));
+          return stack.use(
+            await startServiceProcess(name, { ...env, ...spill, ...(by && securedEnv(name, by)) }, [], first),
+          );
         }),
       );
     const services = { ingest: await start("ingest"), query: await start("query"), gateway: await start("gateway") };
-    stack.use(await startBalancer(folder, balancer, services));
-    const log = stack.use(await openLog(nats.url));
-    const cluster = new Cluster({ nats, postgres, services, balancer, log, before, owned: stack.move() });
+    stack.use(await startBalancer(folder, { at: balancer, scheme: schemeOf(by) }, services));
+    const log = stack.use(await openLog({ url: nats.url, ...by?.testLogin }));
+    const cluster = new Cluster({ nats, postgres, services, balancer, log, before, by, owned: stack.move() });
     await cluster.ready();
     return cluster;
   }
 
   /** Resolves when every service reports ready and every node of NATS is up to date. */
   async ready(): Promise<void> {
+    const scheme = new URL(this.origin).protocol;
     const health = [
-      ...this.services.gateway.map(({ addresses }) => addresses.http),
-      ...[...this.services.query, ...this.services.ingest].map(({ addresses }) => addresses.health),
+      ...this.services.gateway.map(({ addresses }) => `${scheme}//${addresses.http}`),
+      ...[...this.services.query, ...this.services.ingest].map(({ addresses }) => `http://${addresses.health}`),
     ];
     for (const address of health) {
       const isReady = async () => {
-        const answer = await fetch(`http://${address}/readyz`);
+        const answer = await fetch(`${address}/readyz`);
         if (!answer.ok) throw new Error(await answer.text());
         return true;
       };
@@ -140,9 +157,11 @@ function checkoutOf({ folder }: VersionBefore, nats: NatsCluster, database: stri
   return { folder, env: { TAPEDECK_NATS_URL: nats.url.split(",")[0] ?? "", TAPEDECK_POSTGRES_URL: database } };
 }
 
-async function openLog(url: string): Promise<ConnectedLog> {
+const schemeOf = (by: Secured | undefined) => (by === undefined ? "http" : "https");
+
+async function openLog(settings: NatsSettings): Promise<ConnectedLog> {
   const log = await connectLog({
-    ...{ service: "test", settings: { url, syncAlways: true }, logger: silentLogger },
+    ...{ service: "test", settings: { ...settings, syncAlways: true }, logger: silentLogger },
     ...{ signal: new AbortController().signal, awayMessage: "the log is away" },
     prepare: async (opened) => opened,
   });

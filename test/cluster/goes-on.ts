@@ -39,21 +39,23 @@ export async function goesOnThrough(faults: readonly Fault[], before?: VersionBe
   const pushed = cleanup.use(await Load.start("carol"));
   const loads = [...dialled, pushed];
   const upstreams = dialled.map(({ developer, fake }) => ({ developer, project: "shop", address: fake.address }));
+  const started = Date.now();
   const cluster = cleanup.use(await Cluster.start(upstreams, before));
-  const { log, balancer } = cluster;
+  console.log(`the cluster is ready after ${((Date.now() - started) / 1_000).toFixed(1)} s`);
+  const { log, origin } = cluster;
   cleanup.use(await pushes(cluster, pushed));
 
   const everything: Filter = { developers: loads.map(({ developer }) => developer) };
   const loops: Filter = { ...everything, kinds: ["build.*", "loop.*", "session.*"] };
-  const socket = cleanup.use(socketSubscriber(balancer.http, everything));
+  const socket = cleanup.use(socketSubscriber(origin, everything));
   const parameters = Object.entries({ developer: loops.developers ?? [], kind: loops.kinds ?? [] });
   const pairs = parameters.flatMap(([name, values]) => values.map((value) => [name, value] as const));
-  const sse = cleanup.use(sseSubscriber(balancer.http, pairs));
+  const sse = cleanup.use(sseSubscriber(origin, pairs));
   const playing = loads.map(({ fake }) => fake.play());
   await getOn(cluster, loads);
   const probers = [
-    cleanup.use(new Prober("state", `http://${balancer.http}/api/v1/state?source=alice/shop`)),
-    cleanup.use(new Prober("events", `http://${balancer.http}/api/v1/events?last=1`)),
+    cleanup.use(new Prober("state", `${origin}/api/v1/state?source=alice/shop`)),
+    cleanup.use(new Prober("events", `${origin}/api/v1/events?last=1`)),
   ];
 
   const spans: Span[] = [];
@@ -85,13 +87,14 @@ export async function goesOnThrough(faults: readonly Fault[], before?: VersionBe
 }
 
 /** A laptop's `tapedeck record`, which pushes through HAProxy. */
-async function pushes({ balancer }: Cluster, { developer, fake }: Load): Promise<AsyncDisposable> {
+async function pushes({ balancer, origin, caFile }: Cluster, { developer, fake }: Load): Promise<AsyncDisposable> {
   const cwd = await mkdtemp(join(inject("serversFolder"), "push-"));
   const source = ["--developer", developer, "--project", "shop", "--redact", "off"];
   const cli = startCli(["record", "--upstream", "skaffold", "--address", fake.address, ...source], {
     cwd,
     env: {
-      TAPEDECK_URL: `http://${balancer.http}`,
+      TAPEDECK_URL: origin,
+      ...(caFile !== undefined && { TAPEDECK_CA: caFile }),
       TAPEDECK_GRPC_PORT: balancer.grpc.split(":")[1],
       TAPEDECK_SPILL: join(cwd, "spill"),
     },

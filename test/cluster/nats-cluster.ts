@@ -7,6 +7,8 @@ import { until } from "@tapedeck/shared/testing/until";
 import { connect, type NatsConnection } from "nats";
 import { inject } from "vitest";
 import { type FaultyNetwork, faultyNetwork } from "../faults/faulty-network.ts";
+import { usersFile } from "../operations/nats-users.ts";
+import type { Secured } from "./secured.ts";
 
 /** The streams that all nodes replicate. */
 const streams = ["TAPEDECK", "TAPEDECK_ENDS", "KV_TAPEDECK_OWNERS"];
@@ -30,21 +32,23 @@ type Route = { readonly from: string; readonly to: string; readonly network: Fau
 export class NatsCluster implements AsyncDisposable {
   readonly #nodes: readonly NatsNode[];
   readonly #routes: readonly Route[];
+  readonly #secured: Secured | undefined;
   readonly #running = new Map<string, ServerProcess>();
 
-  private constructor(nodes: readonly NatsNode[], routes: readonly Route[]) {
+  private constructor(nodes: readonly NatsNode[], routes: readonly Route[], from: Secured | undefined) {
     this.#nodes = nodes;
     this.#routes = routes;
+    this.#secured = from;
   }
 
-  /** Resolves when the nodes have elected a leader of JetStream. */
-  static async start(folder: string): Promise<NatsCluster> {
+  /** Resolves when the nodes have elected a leader of JetStream. Without `by` it has neither users nor TLS. */
+  static async start(folder: string, by?: Secured): Promise<NatsCluster> {
     const nodes = await Promise.all(["nats-1", "nats-2", "nats-3"].map((name) => makeNode(name, join(folder, name))));
     const pairs = nodes.flatMap((from) => nodes.filter((to) => to !== from).map((to) => ({ from, to })));
     const route = async ({ from, to }: (typeof pairs)[number]) => {
       return { from: from.name, to: to.name, network: await faultyNetwork(to.routePort) };
     };
-    const cluster = new NatsCluster(nodes, await Promise.all(pairs.map(route)));
+    const cluster = new NatsCluster(nodes, await Promise.all(pairs.map(route)), by);
     await Promise.all(nodes.map((node) => cluster.#launch(node)));
     await cluster.#asked(async (nats) => (await jetstreamManager(nats)).getAccountInfo(), "JetStream to have a leader");
     return cluster;
@@ -56,7 +60,8 @@ export class NatsCluster implements AsyncDisposable {
 
   /** The value for `nats.url`. */
   get url(): string {
-    return this.#nodes.map(({ forClients }) => `nats://127.0.0.1:${forClients.port}`).join(",");
+    const scheme = this.#secured === undefined ? "nats" : "tls";
+    return this.#nodes.map(({ forClients }) => `${scheme}://127.0.0.1:${forClients.port}`).join(",");
   }
 
   /** The node that leads the log now. */
@@ -140,18 +145,28 @@ export class NatsCluster implements AsyncDisposable {
   async #launch(node: NatsNode): Promise<void> {
     const file = join(node.folder, "nats-server.conf");
     await writeFile(file, this.#configOf(node));
+    if (this.#secured !== undefined) await writeFile(join(node.folder, usersFile), this.#secured.natsUsers);
     const server = await spawnServer({
-      ...{ command: inject("natsServer"), args: ["-c", file], mark: file },
+      ...{ command: inject("natsServer"), args: ["-c", file], mark: file, env: this.#secured?.natsEnv ?? {} },
       ...{ logFile: join(node.folder, "nats-server.log"), stopSignal: "SIGTERM" },
     });
     this.#running.set(node.name, server);
-    await until(async () => (await connect({ servers: direct(node), reconnect: false })).close().then(() => true), {
+    await until(async () => (await this.#connect(node)).close().then(() => true), {
       message: `${node.name} to accept connections`,
     });
   }
 
+  /** As the test's own user. */
+  #connect(node: NatsNode): Promise<NatsConnection> {
+    const by = this.#secured?.testLogin;
+    const options = { servers: direct(node), reconnect: false, timeout: 2_000 };
+    if (by === undefined) return connect(options);
+    return connect({ ...options, user: by.user, pass: by.password, tls: { caFile: by.ca } });
+  }
+
   #configOf({ name, port, routePort, folder, forClients }: NatsNode): string {
     const routes = this.#routes.filter(({ from }) => from === name);
+    const [ofClients, ofRoutes] = this.#secured === undefined ? ["", ""] : tlsOf(this.#secured);
     return `server_name: ${name}
 listen: "127.0.0.1:${port}"
 client_advertise: "127.0.0.1:${forClients.port}"
@@ -163,7 +178,9 @@ cluster {
   # The others know their own way here; what they hear from third nodes leads nowhere.
   advertise: "127.0.0.1:1"
   routes: [${routes.map(({ network }) => `"nats://127.0.0.1:${network.port}"`).join(", ")}]
+  ${ofRoutes}
 }
+${ofClients}
 `;
   }
 
@@ -172,7 +189,7 @@ cluster {
     let turn = 0;
     const once = async () => {
       const node = nodes[turn++ % nodes.length] as NatsNode;
-      const nats = await connect({ servers: direct(node), reconnect: false, timeout: 2_000 });
+      const nats = await this.#connect(node);
       try {
         return await ask(nats);
       } finally {
@@ -181,6 +198,15 @@ cluster {
     };
     return until(once, { message, deadlineMs: 300_000 });
   }
+}
+
+/** For clients, and between the nodes, which also check each other's certificate. */
+function tlsOf({ caFile, certificate: { certFile, keyFile } }: Secured): readonly [string, string] {
+  const shown = `cert_file: ${JSON.stringify(certFile)}, key_file: ${JSON.stringify(keyFile)}`;
+  return [
+    `tls { ${shown} }\ninclude ${usersFile}`,
+    `tls { ${shown}, ca_file: ${JSON.stringify(caFile)}, verify: true, timeout: 10 }`,
+  ];
 }
 
 async function makeNode(name: string, folder: string): Promise<NatsNode> {

@@ -6,6 +6,8 @@ import { type Postgres, startPostgres } from "@tapedeck/infra/local/postgres";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { Client } from "pg";
+import { certify } from "../operations/encrypted-servers.ts";
+import type { Secured } from "./secured.ts";
 
 const run = promisify(execFile);
 
@@ -15,35 +17,40 @@ type Side = { readonly dataDir: string; readonly port: number };
 export class PostgresPair implements AsyncDisposable {
   readonly #sides: readonly [Side, Side];
   readonly #running = new Map<Side, Postgres>();
+  readonly #secured: Secured | undefined;
   #primary: Side;
 
-  private constructor(sides: readonly [Side, Side]) {
+  private constructor(sides: readonly [Side, Side], by: Secured | undefined) {
     this.#sides = sides;
+    this.#secured = by;
     this.#primary = sides[0];
   }
 
-  static async start(folder: string): Promise<PostgresPair> {
+  /** With `by` its certificate is checked by everybody, the replica included. */
+  static async start(folder: string, by?: Secured): Promise<PostgresPair> {
     const side = async (name: string) => ({ dataDir: join(folder, name), port: await ownPort() });
-    const pair = new PostgresPair([await side("postgres-1"), await side("postgres-2")]);
-    await pair.#launch(pair.#primary);
-    await pair.#running.get(pair.#primary)?.ensureDatabase("tapedeck");
+    const pair = new PostgresPair([await side("postgres-1"), await side("postgres-2")], by);
+    const { dataDir } = pair.#primary;
+    const server = await pair.#launch(pair.#primary);
+    await server.ensureDatabase("tapedeck");
+    if (by !== undefined) await certify(server, dataDir, by.certificate);
     await pair.startReplica();
     return pair;
   }
 
   /** The value for `postgres.url`. */
   get url(): string {
-    return urlOf(this.#sides.map(({ port }) => `127.0.0.1:${port}`).join(","));
+    return this.#urlOf(...this.#sides);
   }
 
   get primaryUrl(): string {
-    return urlOf(`127.0.0.1:${this.#primary.port}`);
+    return this.#urlOf(this.#primary);
   }
 
   /** Makes an empty database on the primary; returns its URL. */
   async makeDatabase(name: string): Promise<string> {
     await this.#running.get(this.#primary)?.ensureDatabase(name);
-    return this.primaryUrl.replace(/[^/]*$/, name);
+    return this.#urlOf(this.#primary).replace("/tapedeck", `/${name}`);
   }
 
   /** Kills the primary with SIGKILL, then promotes the replica; resolves when it takes writes. */
@@ -57,7 +64,7 @@ export class PostgresPair implements AsyncDisposable {
   /** Makes the other side a copy of the primary again; it then follows the primary. */
   async startReplica(): Promise<void> {
     const replica = this.#replica;
-    await copy(this.#primary, replica, this.primaryUrl);
+    await copy(this.#primary, replica, { url: this.primaryUrl, by: this.#secured });
     await this.#launch(replica);
     await until(
       async () =>
@@ -82,13 +89,25 @@ export class PostgresPair implements AsyncDisposable {
     return this.#sides[0] === this.#primary ? this.#sides[1] : this.#sides[0];
   }
 
-  async #launch(side: Side): Promise<void> {
-    this.#running.set(side, await until(() => startPostgres(side), { message: "Postgres to start" }));
+  #urlOf(...sides: readonly Side[]): string {
+    const hosts = sides.map(({ port }) => `localhost:${port}`).join(",");
+    const tls = this.#secured && `?sslmode=verify-full&sslrootcert=${this.#secured.caFile}`;
+    return `postgres://postgres@${hosts}/tapedeck${tls ?? ""}`;
+  }
+
+  async #launch(side: Side): Promise<Postgres> {
+    const server = await until(() => startPostgres(side), { message: "Postgres to start" });
+    this.#running.set(side, server);
+    return server;
   }
 }
 
 /** Works like pg_basebackup, which is not among the programs that npm installs. */
-async function copy(from: Side, to: Side, url: string): Promise<void> {
+async function copy(
+  from: Side,
+  to: Side,
+  { url, by }: { readonly url: string; readonly by: Secured | undefined },
+): Promise<void> {
   await rm(to.dataDir, { recursive: true, force: true });
   const client = new Client(url);
   await client.connect();
@@ -101,7 +120,7 @@ async function copy(from: Side, to: Side, url: string): Promise<void> {
     const { rows } = await client.query<{ labelfile: string }>("select labelfile from pg_backup_stop(false)");
     for (const left of ["postmaster.pid", "postmaster.opts"]) await rm(join(to.dataDir, left), { force: true });
     const owner = await stat(to.dataDir);
-    const source = `host=127.0.0.1 port=${from.port} user=postgres application_name=replica`;
+    const source = `host=localhost port=${from.port} user=postgres application_name=replica${by ? ` sslmode=verify-full sslrootcert=${by.caFile} sslcertmode=disable` : ""}`;
     await appendFile(join(to.dataDir, "postgresql.auto.conf"), `primary_conninfo = '${source}'\n`);
     for (const [name, text] of Object.entries({ backup_label: rows[0]?.labelfile ?? "", "standby.signal": "" })) {
       await writeFile(join(to.dataDir, name), text);
@@ -111,8 +130,6 @@ async function copy(from: Side, to: Side, url: string): Promise<void> {
     await client.end();
   }
 }
-
-const urlOf = (hosts: string) => `postgres://postgres@${hosts}/tapedeck`;
 
 async function asked(url: string, question: string): Promise<readonly unknown[]> {
   const client = new Client(url);

@@ -40,6 +40,9 @@ export async function sawTheLog(log: LogReader, { seen }: Subscriber<ReceivedEve
 /** Retries as a client would: at once, but not in a tight loop while nothing listens. */
 const againMs = 25;
 
+/** `at`: "host:port", or an origin such as "https://host:port". */
+const originOf = (at: string) => (at.includes("://") ? at : `http://${at}`);
+
 /** Opens one connection after the other until it is disposed of; `connect` resolves when its connection has ended. */
 function keepUp<T>(seen: T[], connect: (signal: AbortSignal) => Promise<void>): Subscriber<T> {
   const over = new AbortController();
@@ -67,7 +70,7 @@ export function socketSubscriber(http: string, filter: Readonly<Record<string, r
   const seen: ReceivedEvent[] = [];
   let after = "start";
   return keepUp(seen, async (signal) => {
-    const socket = new WebSocket(`ws://${http}/api/v1/ws`, "tapedeck.v1.json");
+    const socket = new WebSocket(`${originOf(http)}/api/v1/ws`, "tapedeck.v1.json");
     const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
     socket.on("error", () => {});
     socket.on("open", () => socket.send(JSON.stringify({ type: "subscribe", id: "a", after, filter })));
@@ -97,7 +100,7 @@ export function sseSubscriber(http: string, parameters: readonly (readonly [stri
       ...parameters.map(([name, value]): [string, string] => [name, value]),
       ["after", after],
     ]);
-    const source = new EventSource(`http://${http}/api/v1/stream?${query}`);
+    const source = new EventSource(`${originOf(http)}/api/v1/stream?${query}`);
     await new Promise<void>((resolve) => {
       source.onmessage = ({ data, lastEventId }) => {
         const { event } = JSON.parse(data as string) as ReceivedEvent;

@@ -8,18 +8,26 @@ import { type ConfiguredNats, startConfiguredNats } from "./configured-nats.ts";
 export const natsUsers = ["ingest", "query", "gateway", "cli"] as const;
 export type NatsUser = (typeof natsUsers)[number];
 
-const usersFile = "tapedeck-users.conf";
+export const usersFile = "tapedeck-users.conf";
 
 const passwordOf = (user: NatsUser) => `${user}-password`;
 
+/** The users that Tapedeck ships, in the syntax of nats-server's configuration. */
+export function readUsers(): Promise<string> {
+  return readFile(join(import.meta.dirname, "../../infra/nats", usersFile), "utf8");
+}
+
+/** The environment from which the server reads their passwords. */
+export const passwordsEnv: Readonly<Record<string, string>> = Object.fromEntries(
+  natsUsers.map((user) => [`TAPEDECK_NATS_${user.toUpperCase()}_PASSWORD`, passwordOf(user)]),
+);
+
 /** Starts a nats-server with the users that Tapedeck ships. */
 export async function startNatsWithUsers(more = ""): Promise<ConfiguredNats> {
-  const text = await readFile(join(import.meta.dirname, "../../infra/nats", usersFile), "utf8");
-  const passwords = natsUsers.map((user) => [`TAPEDECK_NATS_${user.toUpperCase()}_PASSWORD`, passwordOf(user)]);
   return startConfiguredNats({
     configuration: `include ${usersFile}\n${more}`,
-    env: Object.fromEntries(passwords),
-    files: { [usersFile]: text },
+    env: passwordsEnv,
+    files: { [usersFile]: await readUsers() },
   });
 }
 
