@@ -156,7 +156,7 @@ export class NatsCluster implements AsyncDisposable {
     });
   }
 
-  /** As the test's own user. */
+  /** Connects as the test's own user. */
   #connect(node: NatsNode): Promise<NatsConnection> {
     const by = this.#secured?.testLogin;
     const options = { servers: direct(node), reconnect: false, timeout: 2_000 };
