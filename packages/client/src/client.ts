@@ -2,12 +2,12 @@ import type { Backoff } from "./backoff.ts";
 import type { CompareOptions, Comparison } from "./comparison.ts";
 import type { WebSocketClass } from "./connection.ts";
 import type { TapedeckEvent } from "./event.ts";
-import { momentText } from "./filter.ts";
+import { type Filter, momentText } from "./filter.ts";
 import { httpAt } from "./http.ts";
 import { iterable } from "./iterable.ts";
 import type { KindsLike } from "./kinds.ts";
 import { Link, type Seat, type Subscriber } from "./link.ts";
-import { type ListAsked, list } from "./lists.ts";
+import { type ListAsked, list, type NewestAsked, newestEvents } from "./lists.ts";
 import type { Message } from "./message.ts";
 import type {
   Operation,
@@ -71,6 +71,13 @@ export type Client = Disposable & {
   sources(options?: SourcesOptions): AsyncIterable<Source>;
   sessions(options?: SessionsOptions): AsyncIterable<Session>;
   operations(options?: OperationsOptions): AsyncIterable<Operation>;
+  /**
+   * The newest events that match, in their order; at most 1,000. They are found by an index, however long the log is.
+   * Throws as `state` does.
+   */
+  newest<const Pattern extends string = "*">(
+    options: Filter<Pattern> & { readonly last: number; readonly signal?: AbortSignal },
+  ): Promise<readonly TapedeckEvent<KindsLike<Pattern>>[]>;
   /** How long developers wait, what fails, how long until it is good again: in groups, once asked. */
   readonly stats: Stats;
   /** Ends all iterations. */
@@ -154,6 +161,8 @@ export function patientClient(
     sources: (options: SourcesOptions = {}) => listing<Source>("sources", options),
     sessions: (options: SessionsOptions = {}) => listing<Session>("sessions", options),
     operations: (options: OperationsOptions = {}) => listing<Operation>("operations", options),
+    newest: ({ signal, ...asked }: NewestAsked & { readonly signal?: AbortSignal }) =>
+      newestEvents(http, asked, signal),
     stats: statsOf(http),
     close,
     [Symbol.dispose]: close,

@@ -1,4 +1,5 @@
-import { type Moment, momentText } from "./filter.ts";
+import type { TapedeckEvent } from "./event.ts";
+import { type Filter, filterOf, type Moment, momentText } from "./filter.ts";
 import type { Http, Parameters } from "./http.ts";
 import type { OperationsOptions, SessionsOptions, SourcesOptions } from "./resources.ts";
 
@@ -24,6 +25,19 @@ export async function* list<Item>(
   } catch (error) {
     if (!signal.aborted) throw error;
   }
+}
+
+export type NewestAsked = Filter & { readonly last: number };
+
+/** The newest events that match, in their order. Throws as `Http` does. */
+export async function newestEvents(
+  { get }: Http,
+  asked: NewestAsked,
+  signal: AbortSignal | undefined,
+): Promise<readonly TapedeckEvent[]> {
+  const { last, ...filter } = asked;
+  const parameters = { ...parametersOf(filterOf(filter) as ListAsked), last: String(last) };
+  return ((await get("/api/v1/events", parameters, signal)) as Page<TapedeckEvent>).items;
 }
 
 /** Fields of a filter are plural, parameters of a URL singular. */

@@ -1,10 +1,9 @@
 import type { Client } from "../client.ts";
 import type { SourceFilter } from "../filter.ts";
-import type { TapedeckEvent } from "../index.ts";
 import { isOver, keptLoops, type Now, nowOf } from "./now.ts";
 
 /** About so many of each are read at the beginning. */
-const most = { sources: 1_000, loops: 2_000, steps: 2_000, apps: 1_000, ports: 2_000 } as const;
+const most = { sources: 1_000, loops: 2_000, steps: 2_000, apps: 1_000, ports: 1_000 } as const;
 /** The most and the least of a source. The newest show whether it fails, however many sources there are. */
 const perSource = { loops: { most: keptLoops, least: 4 }, steps: { most: 100, least: 8 } } as const;
 const loopKinds = ["loop", "command"] as const;
@@ -41,19 +40,10 @@ export async function readLanes(
     firstOf(client.sessions({ sessions: part, at, pageSize: 1_000, signal })),
   );
   const running = sessions.flatMap((head) => (isOver(head) ? [] : [head.session]));
-  const ports = await inParts(running, (part) => portsOf(client, part, at, signal));
+  const ports = await inParts(running, (part) =>
+    client.newest({ sessions: part, kinds: ["port.forwarded"], last: most.ports, signal }),
+  );
   return { now: nowOf({ sources, sessions, operations: [...loops, ...steps, ...apps], ports }), after: at };
-}
-
-/** The ports that sessions have forwarded until then. */
-async function portsOf(
-  client: Client,
-  sessions: readonly string[],
-  until: string,
-  signal: AbortSignal,
-): Promise<readonly TapedeckEvent<"port.forwarded">[]> {
-  const kinds = ["port.forwarded"] as const;
-  return firstOf(client.events({ sessions, kinds, after: "start", until, signal, onGap: () => {} }), most.ports);
 }
 
 /** Asks for many values, as many at once as a filter takes. */
