@@ -295,6 +295,23 @@ describe("lists and states", () => {
     for await (const session of tapedeck.sessions(labelled)) expect(session).toBeUndefined();
   });
 
+  it("have the operations of one loop of a session", async () => {
+    using tapedeck = impatientClient({ url: harness.url });
+    const writer = harness.writer("lou");
+    await writer.builds(2);
+    writer.session.loopEnded("succeeded");
+    writer.session.loopStarted();
+    await writer.builds(4);
+    await harness.seeded.stack.caughtUp();
+    const all = await Array.fromAsync(tapedeck.operations({ developers: ["lou"] }));
+    const { session, runner, loop } = all[0] ?? expect.fail();
+    const own = await Array.fromAsync(tapedeck.operations({ sessions: [session], runner, loop }));
+    expect(own).toEqual(all.filter((one) => one.loop === loop));
+    expect([own.length > 0, own.length < all.length]).toEqual([true, true]);
+    expect(await Array.fromAsync(tapedeck.operations({ sessions: [session], runner: runner + 1 }))).toEqual([]);
+    await expect(Array.fromAsync(tapedeck.operations({ runner }))).rejects.toMatchObject({ field: "session" });
+  });
+
   it("have the fields that their types declare", async () => {
     using tapedeck = impatientClient({ url: harness.url });
     const writer = harness.writer("ria");
@@ -305,6 +322,7 @@ describe("lists and states", () => {
       ...{ source: true, workspace: true, developer: true, project: true, upstream: true, status: true },
       ...{ currentSession: true, lastEventAt: true, lastPosition: true, firstPosition: true },
       ...{ developerName: true, projectName: true, address: true, gaps: true, notHeardSince: true },
+      lagMs: true,
     };
     const session: Record<keyof Session, true> = {
       ...{ session: true, source: true, labels: true, startedAt: true, endedAt: true, endReason: true },

@@ -50,6 +50,7 @@ describe("the JSON of the API's resources", () => {
       address: "127.0.0.1:50051",
       gaps: 0,
       notHeardSince: null,
+      lagMs: expect.stringMatching(/^-?\d+$/),
     });
   });
 

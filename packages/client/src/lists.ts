@@ -41,10 +41,23 @@ export async function newestEvents(
 }
 
 /** Fields of a filter are plural, parameters of a URL singular. */
-function parametersOf({ signal: _, at, from, to, labels, pageSize, perSource, ...filter }: ListAsked): Parameters {
+function parametersOf({
+  signal: _,
+  at,
+  from,
+  to,
+  labels,
+  pageSize,
+  perSource,
+  runner,
+  loop,
+  ...filter
+}: ListAsked): Parameters {
   return {
     ...Object.fromEntries(Object.entries(filter).map(([field, values]) => [field.slice(0, -1), values])),
     label: labels && Object.entries(labels).map(([label, value]) => `${label}=${value}`),
+    runner: numberText(runner),
+    loop: numberText(loop),
     at: textOf(at),
     from: textOf(from),
     to: textOf(to),

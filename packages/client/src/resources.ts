@@ -36,6 +36,10 @@ export type OperationsOptions = ListOptions &
     readonly outcomes?: readonly Outcome[];
     /** Only the newest so many of each source, of those that match; at most 1,000. */
     readonly perSource?: number;
+    /** Of one session: those of this runner. */
+    readonly runner?: number;
+    /** The loop with this number of the runner, and what ran in it. */
+    readonly loop?: number;
   };
 
 /** One recorded upstream. */
@@ -58,6 +62,8 @@ export type Source = {
   readonly gaps: number;
   /** Set while the source is lost: time of the last contact. */
   readonly notHeardSince: string | null;
+  /** Milliseconds from when the newest event happened until the log had it, as a string; output does not count. */
+  readonly lagMs: string | null;
 };
 
 /** One lifetime of the upstream behind a source. */

@@ -14,7 +14,11 @@ import { notProjected, reachAt, reachMinimum } from "./reach.ts";
 import { sourceAt } from "./source-at.ts";
 import { currentSession } from "./state/current-session.ts";
 
-type Row = SourceRow & { readonly current_session: string | null; readonly gaps: number };
+type Row = SourceRow & {
+  readonly current_session: string | null;
+  readonly gaps: number;
+  readonly lag_ms: number | null;
+};
 
 /** Newest first. */
 export async function listSources(deps: ApiDeps, request: ListRequest): Promise<ListSourcesResponse> {
@@ -48,6 +52,7 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
         address: row.address,
         gaps: row.gaps,
         not_heard_since: timestampOf(row.status === "lost" ? row.not_heard_since : null, 0),
+        lag_ms: row.lag_ms === null ? undefined : BigInt(row.lag_ms),
       })),
       next_page: listed.next_page,
       position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
@@ -57,8 +62,10 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
 
 function now(conditions: readonly (SqlCondition | undefined)[], limit: number, checkpoint: Offset) {
   return sql<Row>`
-    select t.*, ${currentSession(sql`t.source`, checkpoint)} as current_session, (t.gaps + coalesce(lost.gaps, 0))::int as gaps
+    select t.*, ${currentSession(sql`t.source`, checkpoint)} as current_session, (t.gaps + coalesce(lost.gaps, 0))::int as gaps,
+      ${lagMs} as lag_ms
     from sources t
+    left join lateral (${lastEvent(checkpoint)}) as last on true
     left join lateral (select sum(gaps) as gaps from sessions where source = t.source) as lost on true
     where ${allOf(conditions)}
     order by t.first_position desc limit ${limit + 1}`;
@@ -72,16 +79,24 @@ function then(conditions: readonly (SqlCondition | undefined)[], limit: number, 
   return sql<Row>`
     select t.*, ${currentSession(sql`t.source`, at)} as current_session,
       greatest(0, coalesce(lost.gaps, 0))::int as gaps, stood.status, stood.not_heard_since,
-      last.position as last_position, last.occurred_at as last_event_at, last.occurred_ns as last_event_ns
+      last.position as last_position, last.occurred_at as last_event_at, last.occurred_ns as last_event_ns,
+      ${lagMs} as lag_ms
     from sources t
     left join lateral (
       select ${openGaps} as gaps from events where source = t.source and channel = 'tapedeck'
         and position <= ${at}) as lost on true
     left join lateral (${sourceAt(sql`t.source`, at)}) as stood on true
-    left join lateral (
-      select position, coalesce(occurred_at, observed_at, recorded_at) as occurred_at, occurred_ns from events
-      where source = t.source and position <= ${at}
-      order by position desc limit 1) as last on true
+    left join lateral (${lastEvent(at)}) as last on true
     where ${allOf([...conditions, sql`t.first_position <= ${at}`])}
     order by t.first_position desc limit ${limit + 1}`;
 }
+
+/** The newest event of source `t` that has a row. */
+function lastEvent(at: Offset): SqlCondition {
+  return sql`
+    select position, coalesce(occurred_at, observed_at, recorded_at) as occurred_at, occurred_ns, recorded_at from events
+    where source = t.source and position <= ${at}
+    order by position desc limit 1`;
+}
+
+const lagMs = sql`(extract(epoch from last.recorded_at - last.occurred_at) * 1000)::bigint`;

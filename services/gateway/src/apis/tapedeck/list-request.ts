@@ -18,6 +18,9 @@ export type ListAsked = {
   readonly kinds?: readonly string[];
   /** For sessions: all must match. */
   readonly labels?: Readonly<Record<string, string>>;
+  /** For operations: those of one runner or loop of the one session that is asked for. */
+  readonly runner?: number;
+  readonly loop?: number;
   /** Sessions and operations started in [from, to). */
   readonly from?: Timestamp;
   readonly to?: Timestamp;
@@ -73,7 +76,10 @@ export function operationKind(kind: string, field: string): string {
   throw invalidArgument(`kind "${kind}" is not one of ${operationKinds.join(", ")}`, field);
 }
 
-/** What query is asked for. */
+/**
+ * What query is asked for.
+ * @throws TapedeckError invalid_argument for a runner or loop that is not of one session
+ */
 export function listRequest(list: ListName, context: ListContext, asked: ListAsked): ListRequest {
   const { workspace } = context;
   const has = (field: FilterField) => (listFields[list] as readonly FilterField[]).includes(field);
@@ -89,6 +95,7 @@ export function listRequest(list: ListName, context: ListContext, asked: ListAsk
     at = context.at ?? "",
   } = asked;
   const { sources, sessions } = placed(filter, context);
+  const ofLoop = numbersOf(asked, sessions);
   return {
     workspace,
     developers: [...(filter.developers ?? [])],
@@ -107,7 +114,20 @@ export function listRequest(list: ListName, context: ListContext, asked: ListAsk
     page,
     at,
     min_position: context.minPosition ?? "",
+    ...ofLoop,
   };
+}
+
+/** Each session numbers its runners, and each runner its loops. */
+function numbersOf(
+  { runner, loop }: ListAsked,
+  sessions: readonly string[] = [],
+): Pick<ListRequest, "runner" | "loop"> {
+  if (loop !== undefined && runner === undefined)
+    throw invalidArgument("a loop is one of a runner: name that, too", "runner");
+  if (runner !== undefined && sessions.length !== 1)
+    throw invalidArgument("a runner is one of a session: name that one session, too", "session");
+  return { ...(runner !== undefined && { runner }), ...(loop !== undefined && { loop }) };
 }
 
 /** A filter with the source and session of the call's context, unless the filter has its own. */

@@ -35,3 +35,29 @@ it("operations of one subject that run at the same time are distinguished by the
   const page = await lists.operations({ workspace: "acme" }, { kind: ["command"] });
   expect(page.items).toMatchObject([{ instance: "J1" }, { instance: "J2" }]);
 });
+
+it("operations of a loop are asked of its runner in one session", async () => {
+  const asked: unknown[] = [];
+  const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
+  const lists = listsApi({
+    ...{ listSources: nothing, listSessions: nothing, buildStats: nothing, stats: nothing },
+    listOperations: async ({ sessions, runner, loop }) => {
+      asked.push({ sessions, runner, loop });
+      return nothing();
+    },
+  });
+  const inWorkspace = { workspace: "acme" };
+  await lists.operations(inWorkspace, { session: ["01A"], runner: 0, loop: 14 });
+  await lists.operations({ ...inWorkspace, session: "01B" }, { runner: 2 });
+  expect(asked).toEqual([
+    { sessions: ["01A"], runner: 0, loop: 14 },
+    { sessions: ["01B"], runner: 2 },
+  ]);
+  await expect(lists.operations(inWorkspace, { session: ["01A"], loop: 1 })).rejects.toMatchObject({
+    details: { field: "runner" },
+  });
+  for (const session of [[], ["01A", "01B"]])
+    await expect(lists.operations(inWorkspace, { session, runner: 1 })).rejects.toMatchObject({
+      details: { field: "session" },
+    });
+});

@@ -35,9 +35,11 @@ export function listsApi(query: Lister & Pick<QueryClient, "buildStats" | "stats
       });
       return page(items.map(sessionJson), next_page, position);
     },
-    async operations(context, { kind = [], ...asked }) {
+    async operations(context, { kind = [], runner, loop, ...asked }) {
       const { items, next_page, position } = await lists.operations(context, {
         kinds: kind,
+        ...(runner !== undefined && { runner }),
+        ...(loop !== undefined && { loop }),
         filter: filterOf(asked),
         ...(asked.per_source !== undefined && { perSource: asked.per_source }),
         ...between(asked),
@@ -78,6 +80,7 @@ function sourceJson(source: Source): AnswerOf<"Source"> {
     address: source.address,
     gaps: source.gaps,
     notHeardSince: timeJson(source.not_heard_since),
+    lagMs: source.lag_ms === undefined ? null : String(source.lag_ms),
   };
 }
 

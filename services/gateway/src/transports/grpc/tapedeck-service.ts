@@ -55,10 +55,11 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
       ),
       listOperations: handlers.unary(
         answering(methods.listOperations, async (request, context) => {
-          const { per_source } = request;
+          const { per_source, runner, loop } = request;
           if (per_source > largestPage)
             throw invalidArgument(`per_source ${per_source} is more than ${largestPage}`, "per_source");
-          const asked = { ...askedOf("operations", request), ...timesOf(request), perSource: per_source };
+          const ofLoop = { ...(runner !== undefined && { runner }), ...(loop !== undefined && { loop }) };
+          const asked = { ...askedOf("operations", request), ...timesOf(request), perSource: per_source, ...ofLoop };
           return listAnswer(await lists.operations(context, asked));
         }),
       ),

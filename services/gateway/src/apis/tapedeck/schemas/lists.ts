@@ -23,6 +23,11 @@ export const source = z
     address: text("Address of the upstream, as it was dialled last.", "127.0.0.1:50051"),
     gaps: count("How often events may be missing."),
     notHeardSince: time("For a lost source: when its upstream was last heard of; otherwise null.").nullable(),
+    lagMs: count64("Milliseconds")
+      .nullable()
+      .describe(
+        "From when its newest event happened until the log had it: milliseconds (64 bits, so as text). Output does not count. Null without an event.",
+      ),
   })
   .describe("One recorded upstream.");
 
