@@ -55,12 +55,30 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     const found = row.hour ?? row.day ?? row.week;
     return found instanceof Date ? `${found.toISOString().slice(0, 19)}Z` : String(found).slice(0, 10);
   };
+  /** Returns the rows of a panel's table: their names, and the numbers in them. */
+  const rowsOf = (table: Locator, name: "artifact" | "side" | "phase" | "command") =>
+    table
+      .locator(`tr[data-${name}]`)
+      .evaluateAll(
+        (rows, key) =>
+          rows.map((row) => [
+            row.dataset[key],
+            ...[...row.querySelectorAll("td[data-value]")].map(({ dataset }) =>
+              dataset.value === "" ? null : Number(dataset.value),
+            ),
+          ]),
+        name,
+      );
   const whole = (value: unknown) => (value === null ? null : Math.round(Number(value)));
 
   it.each([
     ["by day", {}],
     ["by week, of one developer", { group: "week", developer: "bob" }],
-    ["by hour, of one project", { from: "2026-11-24", to: "2026-11-26", group: "hour", project: "site" }],
+    ["by day, of one branch, side by side", { label: "branch=main", by: "developer" }],
+    [
+      "by hour, of one project",
+      { from: "2026-11-24", to: "2026-11-26", group: "hour", project: "site", by: "project" },
+    ],
   ])("show the numbers of their SQL: %s", async (_, more) => {
     await using opened = await openPage(browser, base + path(more));
     const { page, problems } = opened;
@@ -93,19 +111,37 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
       ["slow", ["p50_ms", "p90_ms", "builds"]],
       ["flaky", ["flakes", "builds"]],
     ] as const) {
-      const shown = await panel(page, name)
-        .locator("tr[data-artifact]")
-        .evaluateAll((rows) =>
-          rows.map((row) => [
-            row.dataset.artifact,
-            ...[...row.querySelectorAll("td[data-value]")].map(({ dataset }) => Number(dataset.value)),
-          ]),
-        );
+      const shown = await rowsOf(panel(page, name), "artifact");
       const expected = (await by(name)).map((row) => [
         `${row.project}/${row.artifact}`,
         ...columns.map((column) => whole(row[column])),
       ]);
       expect(shown).toEqual(expected);
+    }
+    if ("by" in more) {
+      const columns = ["p50_ms", "p90_ms", "loops", "failed"] as const;
+      const phases = ["build", "deploy", "check", "other"];
+      const expected = (await by("sides")).map((row) => [
+        row[more.by],
+        ...columns.map((column) => whole(row[column])),
+        ...["overtaken", ...phases].map((column) => Number(row[column])),
+      ]);
+      expect(expected.length).toBeGreaterThan(0);
+      expect(await rowsOf(panel(page, "sides"), "side")).toEqual(expected);
+    }
+    const waits = (await by("waits")).map((row) => [row.phase, Number(row.ms), Number(row.share)]);
+    expect(waits.length).toBeGreaterThan(1);
+    expect(await rowsOf(panel(page, "waits"), "phase")).toEqual(waits);
+    // The commands are Vagrant's, of one developer on one project.
+    const hasCommands = !("developer" in more || "project" in more || "label" in more);
+    expect(await panel(page, "commands").count()).toBe(hasCommands ? 1 : 0);
+    if (hasCommands) {
+      const expected = (await by("commands")).map((row) => [
+        `${row.command} ${row.machine ?? ""}`,
+        ...["p50_ms", "p90_ms", "runs", "failed"].map((column) => whole(row[column])),
+      ]);
+      expect(expected.length).toBeGreaterThan(1);
+      expect(await rowsOf(panel(page, "commands"), "command")).toEqual(expected);
     }
     expect(problems).toEqual([]);
   });

@@ -1,6 +1,6 @@
 import type { Client, GreenFigures, LoopFigures, StatsOptions, StatsRow } from "@tapedeck/client";
 import { type Bin, binsBetween, binsOf } from "../model/trends/bins.ts";
-import type { Choice, Pick } from "../model/trends/choice.ts";
+import type { Choice, Pick, TrendsSide } from "../model/trends/choice.ts";
 import {
   byBin,
   type Causes,
@@ -11,6 +11,7 @@ import {
   mostCauses,
   nameOf,
   restKey,
+  type Series,
   type SlowArtifact,
   seriesOf,
   slowest,
@@ -27,6 +28,10 @@ export type Trends = {
   /** These can be chosen. */
   readonly developers: readonly string[];
   readonly projects: readonly string[];
+  /** "branch=main" */
+  readonly labels: readonly string[];
+  /** Those who stand side by side, whoever waits longest first; undefined: nobody does. */
+  readonly sides: Answered<readonly SideFigures[]> | undefined;
   readonly loops: Answered<OverTime<LoopFigures>>;
   readonly green: Answered<OverTime<GreenFigures>>;
   readonly causes: Answered<Causes>;
@@ -35,10 +40,13 @@ export type Trends = {
   readonly commands: Answered<readonly StatsRow<"commands">[]>;
 };
 
+/** A developer or a project beside others. */
+export type SideFigures = LoopFigures & { readonly name: string; readonly series: Series };
+
 const mostArtifacts = 8;
 const mostSources = 1_000;
 
-type Range = Chosen<StatsOptions, "zone" | "from" | "to" | "developers" | "projects" | "signal">;
+type Range = Chosen<StatsOptions, "zone" | "from" | "to" | "developers" | "projects" | "labels" | "signal">;
 type Chosen<Whole, Key extends keyof Whole> = { readonly [Name in Key]?: NonNullable<Whole[Name]> };
 
 /** Each chart by itself: one whose numbers are refused leaves the others as they are. */
@@ -48,15 +56,19 @@ export async function readTrends(choice: Choice, signal: AbortSignal): Promise<T
   const range = rangeOf(choice, bins, signal);
   const own = <Value>(asked: Promise<Value>, nothing: Value) => answered(asked, nothing, signal);
   const noTime = { all: undefined, bins: [] };
-  const [{ value: sources }, loops, green, causes, slow, flaky, commands] = await Promise.all([
-    own(firstOf(client.sources({ signal }), mostSources), []),
-    own(readLoops(client, choice, range, bins), noTime),
-    own(readGreen(client, choice, range, bins), noTime),
-    own(readCauses(client, choice, range, bins), { top: [], rest: undefined, count: 0 }),
-    own(readSlow(client, choice, range, bins), []),
-    own(readFlaky(client, choice, range, bins), []),
-    own(readCommands(client, range), []),
-  ]);
+  const [{ value: sources }, { value: labels }, sides, loops, green, causes, slow, flaky, commands] = await Promise.all(
+    [
+      own(firstOf(client.sources({ signal }), mostSources), []),
+      own(readBranches(client, range), []),
+      choice.by && own(readSides(client, choice, choice.by, range, bins), []),
+      own(readLoops(client, choice, range, bins), noTime),
+      own(readGreen(client, choice, range, bins), noTime),
+      own(readCauses(client, choice, range, bins), { top: [], rest: undefined, count: 0 }),
+      own(readSlow(client, choice, range, bins), []),
+      own(readFlaky(client, choice, range, bins), []),
+      own(readCommands(client, range), []),
+    ],
+  );
   const names = (part: "developer" | "project") => [...new Set(sources.map((source) => source[part]))].toSorted();
   return {
     // Without tokens there is one workspace, that of the sources.
@@ -64,13 +76,34 @@ export async function readTrends(choice: Choice, signal: AbortSignal): Promise<T
     bins,
     developers: names("developer"),
     projects: names("project"),
-    ...{ loops, green, causes, slow, flaky, commands },
+    ...{ labels, sides, loops, green, causes, slow, flaky, commands },
   };
 }
 
 async function readLoops({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
   const [all, ofBins] = await Promise.all([stats.loops(range), stats.loops({ ...range, group: [group] })]);
   return { all: all.items[0], bins: byBin(ofBins.items, bins, group) };
+}
+
+/** The branches on which there were loops, whatever branch is chosen. */
+async function readBranches({ stats }: Client, { labels: _, ...range }: Range): Promise<readonly string[]> {
+  const { items } = await stats.loops({ ...range, group: ["label.branch"] });
+  const branches = items.flatMap(({ labels }) => labels?.branch || []);
+  return branches.map((branch) => `branch=${branch}`).toSorted();
+}
+
+async function readSides({ stats }: Client, { group }: Choice, by: TrendsSide, range: Range, bins: readonly Bin[]) {
+  const [all, ofBins] = await Promise.all([
+    stats.loops({ ...range, group: [by] }),
+    stats.loops({ ...range, group: [by, group] }),
+  ]);
+  const wait = ({ readyP50Ms }: LoopFigures) => readyP50Ms ?? -1;
+  return all.items
+    .toSorted((a, b) => wait(b) - wait(a) || ((a[by] ?? "") < (b[by] ?? "") ? -1 : 1))
+    .map((row): SideFigures => {
+      const own = ofBins.items.filter((one) => one[by] === row[by]);
+      return { ...row, name: row[by] ?? "", series: seriesOf(byBin(own, bins, group), ({ readyP50Ms }) => readyP50Ms) };
+    });
 }
 
 async function readGreen({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
@@ -88,10 +121,14 @@ async function readCommands({ stats }: Client, range: Range) {
   return items.toSorted((a, b) => (b.p90Ms ?? 0) - (a.p90Ms ?? 0));
 }
 
-function rangeOf({ zone, developers, projects }: Choice, bins: readonly Bin[], signal: AbortSignal): Range {
+function rangeOf({ zone, developers, projects, labels }: Choice, bins: readonly Bin[], signal: AbortSignal): Range {
   const [first, last] = [bins.at(0), bins.at(-1)];
+  const named = labels.map((label) => {
+    const at = label.indexOf("=");
+    return [label.slice(0, at), label.slice(at + 1)];
+  });
   return {
-    ...{ zone, developers, projects, signal },
+    ...{ zone, developers, projects, labels: Object.fromEntries(named), signal },
     ...{ from: new Date(first?.from ?? 0), to: new Date(last?.to ?? 0) },
   };
 }

@@ -21,6 +21,10 @@ export type Pick = {
   readonly of?: string;
 };
 
+/** What can stand side by side. */
+export const sides = ["developer", "project"] as const;
+export type TrendsSide = (typeof sides)[number];
+
 export type Choice = {
   /** Days up to today; or the days from and to, both inclusive. */
   readonly range: TrendsRange | { readonly from: string; readonly to: string };
@@ -28,7 +32,13 @@ export type Choice = {
   readonly zone: string;
   readonly developers: readonly string[];
   readonly projects: readonly string[];
+  /** "name=value"; all of them must match. */
+  readonly labels: readonly string[];
+  /** Whose numbers stand side by side; undefined: those of all together. */
+  readonly by?: TrendsSide;
   readonly pick?: Pick;
+  /** The panels whose SQL is open. */
+  readonly sql: readonly string[];
 };
 
 const aDay = /^20\d{2}-\d{2}-\d{2}$/;
@@ -63,14 +73,23 @@ export function choiceOf(search: string): Choice {
   // A source is known by its developer and project: the loops of Trends are Skaffold's.
   const sources = query.getAll("source").map((source) => source.split("/").slice(0, 2));
   const pick = pickOf(query);
+  const by = sides.find((name) => name === text("by"));
   return {
     range,
     group: asked === "hour" && daysOf(range) > mostDaysByHour ? "day" : asked,
     zone: text("zone") === "" ? ownZone : zoneNamed(text("zone")),
     developers: unique([...query.getAll("developer"), ...sources.map(([developer = ""]) => developer)]),
     projects: unique([...query.getAll("project"), ...sources.map(([, project = ""]) => project)]),
+    labels: unique(query.getAll("label").filter(isLabel)),
+    ...(by && { by }),
+    sql: unique(query.getAll("sql")),
     ...(pick && { pick }),
   };
+}
+
+/** Whether it is a label's name with a value. */
+export function isLabel(label: string): boolean {
+  return /^[^=]+=/.test(label);
 }
 
 function rangeOf(name: string, from: string, to: string): Choice["range"] {
@@ -98,7 +117,7 @@ function unique(names: readonly string[]): readonly string[] {
 }
 
 /** The path that shows a choice to any reader, in any time zone. */
-export function trendsPath({ range, group, zone, developers, projects, pick }: Choice): string {
+export function trendsPath({ range, group, zone, developers, projects, labels, by, pick, sql }: Choice): string {
   const query = new URLSearchParams();
   if (typeof range === "string") query.set("range", range);
   else for (const [name, day] of Object.entries(range)) query.set(name, day);
@@ -106,11 +125,14 @@ export function trendsPath({ range, group, zone, developers, projects, pick }: C
   query.set("zone", zone);
   for (const developer of developers) query.append("developer", developer);
   for (const project of projects) query.append("project", project);
+  for (const label of labels) query.append("label", label);
+  if (by !== undefined) query.set("by", by);
   if (pick !== undefined) {
     query.set("pick", pick.chart);
     if (pick.since !== undefined) query.set("since", pick.since);
     if (pick.until !== undefined && pick.until !== pick.since) query.set("until", pick.until);
     if (pick.of !== undefined) query.set("of", pick.of);
   }
+  for (const panel of sql) query.append("sql", panel);
   return `/trends?${String(query).replaceAll("%2F", "/").replaceAll("%3A", ":")}`;
 }

@@ -1,4 +1,4 @@
-import type { StatsRow } from "@tapedeck/client";
+import type { LoopFigures, LoopPhase, StatsRow } from "@tapedeck/client";
 import type { Bin } from "./bins.ts";
 import type { TrendsGroup } from "./choice.ts";
 
@@ -119,8 +119,39 @@ export function sum(numbers: readonly number[]): number {
   return numbers.reduce((all, one) => all + one, 0);
 }
 
-/** "12 %", "0.4 %" */
+/** "12 %", "0.4 %", "< 0.1 %" */
 export function shareText(share: number): string {
   const percent = share * 100;
+  if (percent > 0 && percent < 0.05) return "< 0.1 %";
   return `${percent > 0 && percent < 1 ? percent.toFixed(1) : Math.round(percent)} %`;
+}
+
+type Phased = Pick<LoopFigures, "phases">;
+
+/** A phase that loops waited for. */
+export type WaitedFor = {
+  readonly phase: LoopPhase;
+  readonly ms: number;
+  /** Of all that they waited, 0 to 1. */
+  readonly share: number;
+  /** The share by bins, for a sparkline. */
+  readonly series: Series;
+};
+
+/** What loops waited for, longest first; phases that took no time are left out. */
+export function waitedFor(all: Phased | undefined, bins: readonly (Phased | undefined)[]) {
+  return phasesIn(all === undefined ? [] : [all])
+    .map((phase): WaitedFor => {
+      const { waitedMs = "0", share = 0 } = all?.phases[phase] ?? {};
+      return { phase, ms: Number(waitedMs), share, series: seriesOf(bins, ({ phases }) => phases[phase].share) };
+    })
+    .toSorted((a, b) => b.ms - a.ms || (a.phase < b.phase ? -1 : 1));
+}
+
+/** The order in which they run. */
+export const phases: readonly LoopPhase[] = ["sync", "build", "test", "render", "deploy", "check", "other"];
+
+/** The phases that any of them waited for. */
+export function phasesIn(all: readonly Phased[]): readonly LoopPhase[] {
+  return phases.filter((phase) => all.some((row) => row.phases[phase].waitedMs !== "0"));
 }

@@ -1,13 +1,14 @@
 import type { Bin } from "./bins.ts";
 import type { Choice, TrendsGroup } from "./choice.ts";
+import { phases } from "./figures.ts";
 
 /** The rows that a chart counts, for SQL: the same rows as the API's, in the same groups. */
-export type Asked = Pick<Choice, "group" | "zone" | "developers" | "projects"> & {
+export type Asked = Pick<Choice, "group" | "zone" | "developers" | "projects" | "labels" | "by"> & {
   readonly workspace: string;
   readonly bins: readonly Bin[];
 };
 
-export type Query = "wait" | "overtaken" | "green" | "failures" | "slow" | "flaky" | "commands";
+export type Query = "sides" | "waits" | "wait" | "overtaken" | "green" | "failures" | "slow" | "flaky" | "commands";
 
 /** The query that gives a chart's numbers, to run with any of Tapedeck's logins for SQL. */
 export function sqlOf(query: Query, asked: Asked): string {
@@ -15,6 +16,21 @@ export function sqlOf(query: Query, asked: Asked): string {
 }
 
 const queries: Readonly<Record<Query, (asked: Asked) => string>> = {
+  sides: (
+    asked,
+  ) => `select ${asked.by ?? "developer"}, count(*) as loops, count(*) filter (where outcome = 'failed') as failed,
+  percentile_cont(0.5) within group (order by ready_ms) as p50_ms,
+  percentile_cont(0.9) within group (order by ready_ms) as p90_ms,
+  avg(overtaken::int)::float8 as overtaken,
+  ${phases.map((phase) => `sum(${phase}_ms)::float8 / nullif(sum(duration_ms), 0) as ${phase}`).join(",\n  ")}
+from tapedeck.loop_times
+where ${where("started_at", asked)}
+group by 1 order by 4 desc nulls last, 1;`,
+  waits: (asked) => `select phase, sum(ms)::bigint as ms, sum(ms)::float8 / nullif(sum(sum(ms)) over (), 0) as share
+from tapedeck.loop_times cross join lateral (values
+  ${phases.map((phase) => `('${phase}', ${phase}_ms)`).join(", ")}) as waits (phase, ms)
+where ${where("started_at", asked)}
+group by 1 having sum(ms) > 0 order by 2 desc, 1;`,
   wait: (asked) => `select ${binned("started_at", asked)}, count(*) as loops,
   percentile_cont(0.5) within group (order by ready_ms) as p50_ms,
   percentile_cont(0.9) within group (order by ready_ms) as p90_ms,
@@ -75,7 +91,7 @@ function binned(column: string, { group, zone }: Asked): string {
 }
 
 function where(column: string, asked: Asked, of = ""): string {
-  const { workspace, bins, developers, projects } = asked;
+  const { workspace, bins, developers, projects, labels } = asked;
   const [first, last] = [bins.at(0), bins.at(-1)];
   const among = (name: string, values: readonly string[]) =>
     values.length === 0 ? [] : [`${of}${name} in (${values.map(literal).join(", ")})`];
@@ -85,6 +101,10 @@ function where(column: string, asked: Asked, of = ""): string {
     `${of}${column} < ${literal(new Date(last?.to ?? 0).toISOString())}`,
     ...among("developer", developers),
     ...among("project", projects),
+    ...labels.map((label) => {
+      const at = label.indexOf("=");
+      return `${of}labels ->> ${literal(label.slice(0, at))} = ${literal(label.slice(at + 1))}`;
+    }),
   ].join("\n  and ");
 }
 

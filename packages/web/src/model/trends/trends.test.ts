@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { linesUpTo, namedBins } from "../../parts/chart-axes.ts";
 import { binsBetween, binsOf } from "./bins.ts";
 import { type Choice, choiceOf, trendsPath } from "./choice.ts";
-import { causesOf, causeText } from "./figures.ts";
+import { causesOf, causeText, shareText, waitedFor } from "./figures.ts";
 import { sqlOf } from "./sql.ts";
 
 const now = Date.UTC(2026, 10, 20, 9, 40);
@@ -19,15 +19,19 @@ it.each([
   ["zone=Europe/Atlantis", { zone: "UTC" }],
   ["source=alice/shop/skaffold&developer=bob", { developers: ["bob", "alice"], projects: ["shop"] }],
   ["pick=wait&since=2026-11-01", { pick: { chart: "wait", since: "2026-11-01", until: "2026-11-01" } }],
+  ["by=project&label=branch=main&label=nonsense", { by: "project", labels: ["branch=main"] }],
+  ["by=nobody&sql=wait&sql=slow", { labels: [], sql: ["wait", "slow"] }],
   ["pick=failures&of=build/X", { pick: { chart: "failures", of: "build/X" } }],
 ])("%s chooses %j", (query, expected) => {
   expect(choice(query)).toMatchObject(expected);
 });
 
 it("a choice's path leads back to it, in any time zone", () => {
-  const query = "from=2026-11-01&to=2026-11-09&group=week&zone=Asia/Tokyo&developer=a%26b&developer=c&project=p";
+  const query =
+    "from=2026-11-01&to=2026-11-09&group=week&zone=Asia/Tokyo&developer=a%26b&developer=c&project=p&label=a%3Db%3Dc&by=developer&sql=wait";
   const chosen = choiceOf(`${query}&pick=slow&since=2026-11-02&until=2026-11-09&of=shop/web`);
   expect(choiceOf(trendsPath(chosen).split("?")[1] ?? "")).toEqual(chosen);
+  expect(chosen).toMatchObject({ labels: ["a=b=c"], by: "developer", sql: ["wait"] });
   expect(chosen).toMatchObject({ zone: "Asia/Tokyo", developers: ["a&b", "c"] });
 });
 
@@ -97,10 +101,16 @@ it.each([
 });
 
 it("SQL quotes what a URL may hold", () => {
-  const asked = { ...choice("developer=o'neil&range=7d"), workspace: "a'b", bins: binsOf(choice("range=7d"), now) };
+  const asked = {
+    ...choice("developer=o'neil&range=7d&label=it's=a=b"),
+    workspace: "a'b",
+    bins: binsOf(choice("range=7d"), now),
+  };
   const text = sqlOf("wait", asked);
   expect(text).toContain("workspace = 'a''b'");
   expect(text).toContain("developer in ('o''neil')");
+  expect(text).toContain("labels ->> 'it''s' = 'a=b'");
+  expect(sqlOf("flaky", asked)).toContain("b.labels ->> 'it''s' = 'a=b'");
 });
 
 it("SQL finds a build's next one where no loops are reported, too", () => {
@@ -117,4 +127,22 @@ it("axes have three or four round lines, and names that do not touch", () => {
   expect(lines(0.18, "share")).toEqual([0, 0.1, 0.2]);
   expect(namedBins(30, 400, 64)).toEqual([4, 9, 14, 19, 24, 29]);
   expect(namedBins(1, 400, 64)).toEqual([0]);
+});
+
+it("shares have the digits that tell them apart", () => {
+  expect([0, 0.000_1, 0.004, 0.12, 1].map(shareText)).toEqual(["0 %", "< 0.1 %", "0.4 %", "12 %", "100 %"]);
+});
+
+it("what loops waited for is longest first, without what took no time, and by bins", () => {
+  const figures = (build: number, check: number) => {
+    const none = { waitedMs: "0", share: 0 };
+    const of = (ms: number) => ({ waitedMs: String(ms), share: ms / (build + check) });
+    const rest = { sync: none, test: none, render: none, deploy: none, other: none };
+    return { phases: { ...rest, build: of(build), check: of(check) } };
+  };
+  expect(waitedFor(figures(100, 300), [figures(50, 50), undefined])).toEqual([
+    { phase: "check", ms: 300, share: 0.75, series: [0.5, null] },
+    { phase: "build", ms: 100, share: 0.25, series: [0.5, null] },
+  ]);
+  expect(waitedFor(undefined, [])).toEqual([]);
 });

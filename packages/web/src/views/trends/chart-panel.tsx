@@ -5,7 +5,7 @@ import type { Choice } from "../../model/trends/choice.ts";
 import { Chart, type Drawn } from "../../parts/chart.tsx";
 import type { Unit } from "../../parts/chart-axes.ts";
 import { useColours } from "../../parts/colours.ts";
-import { Panel } from "./panel.tsx";
+import { Panel, type PanelSql } from "./panel.tsx";
 
 /** A row of the legend: what it is in all of the range, and in a bin. */
 export type Figure = {
@@ -23,7 +23,7 @@ export type ChartPanelProps = {
   readonly name: "wait" | "green" | "overtaken";
   readonly title: string;
   readonly definition: string;
-  readonly sql: string;
+  readonly sql: PanelSql;
   readonly problem: string | undefined;
   readonly nothing: string;
   readonly choice: Choice;

@@ -1,9 +1,12 @@
+import { useId, useState } from "preact/hooks";
 import {
   type Choice,
   groupFor,
   groups,
   isDay,
+  isLabel,
   ranges,
+  sides,
   type TrendsRange,
   trendsPath,
 } from "../../model/trends/choice.ts";
@@ -16,13 +19,16 @@ export type ChoiceBarProps = {
   readonly days: { readonly from: string; readonly to: string };
   readonly developers: readonly string[];
   readonly projects: readonly string[];
+  /** These can be chosen, and others can be typed. */
+  readonly labels: readonly string[];
 };
 
 /** The choice of what is shown: links and fields that change the URL. */
-export function ChoiceBar({ choice, days, developers, projects }: ChoiceBarProps) {
-  const { range, group, zone } = choice;
+export function ChoiceBar({ choice, days, developers, projects, labels }: ChoiceBarProps) {
+  const { range, group, zone, by } = choice;
   // The former selection belongs to the former numbers.
   const { pick: _, ...unpicked } = choice;
+  const { by: _by, ...together } = unpicked;
   const path = (change: Partial<Choice>) => trendsPath({ ...unpicked, ...change });
   return (
     <search class="choice" aria-label="What is shown">
@@ -57,6 +63,17 @@ export function ChoiceBar({ choice, days, developers, projects }: ChoiceBarProps
         chosen={choice.projects}
         choose={(names) => navigate(path({ projects: names }))}
       />
+      <Labels all={labels} chosen={choice.labels} choose={(names) => navigate(path({ labels: names }))} />
+      <nav aria-label="Side by side">
+        <a href={trendsPath(together)} aria-current={by === undefined ? "true" : undefined}>
+          together
+        </a>
+        {sides.map((name) => (
+          <a key={name} href={path({ by: name })} aria-current={by === name ? "true" : undefined}>
+            by {name}
+          </a>
+        ))}
+      </nav>
       <select
         aria-label="Time zone"
         value={zone}
@@ -127,5 +144,50 @@ function Names({ label, all, chosen, choose }: NamesProps) {
         </option>
       ))}
     </select>
+  );
+}
+
+type LabelsProps = Pick<NamesProps, "all" | "chosen" | "choose">;
+
+/** Those that must match, each with a button that drops it, and a field for one more. */
+function Labels({ all, chosen, choose }: LabelsProps) {
+  const id = useId();
+  const [typed, setTyped] = useState("");
+  const add = (text: string) => {
+    setTyped(text);
+    const label = text.trim();
+    if (!isLabel(label) || chosen.includes(label)) return;
+    setTyped("");
+    choose([...chosen, label]);
+  };
+  return (
+    <span class="labels-chosen">
+      {chosen.map((label) => (
+        <button
+          key={label}
+          type="button"
+          title={`Show loops with any ${label.split("=")[0]}`}
+          aria-label={`Drop label ${label}`}
+          onClick={() => choose(chosen.filter((one) => one !== label))}
+        >
+          {label} ×
+        </button>
+      ))}
+      <input
+        aria-label="Label"
+        placeholder="label=value"
+        list={id}
+        value={typed}
+        onInput={({ currentTarget: { value } }) => setTyped(value)}
+        onChange={({ currentTarget: { value } }) => add(value)}
+      />
+      <datalist id={id}>
+        {all
+          .filter((label) => !chosen.includes(label))
+          .map((label) => (
+            <option key={label} value={label} />
+          ))}
+      </datalist>
+    </span>
   );
 }

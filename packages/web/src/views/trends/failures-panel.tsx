@@ -7,13 +7,13 @@ import { Chart } from "../../parts/chart.tsx";
 import { between } from "../../parts/chart-axes.ts";
 import { useColours } from "../../parts/colours.ts";
 import { BinTable, pickedBins } from "./chart-panel.tsx";
-import { Panel } from "./panel.tsx";
+import { Panel, type PanelSql } from "./panel.tsx";
 
 export type FailuresPanelProps = {
   readonly answered: Answered<Causes>;
   readonly choice: Choice;
   readonly bins: readonly Bin[];
-  readonly sql: string;
+  readonly sql: PanelSql;
   readonly pick: (bins: readonly [number, number] | undefined, of: string | undefined) => void;
 };
 

@@ -1,13 +1,16 @@
 import type { ComponentChildren } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useId } from "preact/hooks";
 import { CopyButton, Sign } from "../../parts/small.tsx";
+
+/** The query that gives a panel's numbers. */
+export type PanelSql = { readonly text: string; readonly isOpen: boolean; readonly toggle: () => void };
 
 export type PanelProps = {
   readonly name: string;
   readonly title: string;
   /** The definition of the count, in a sentence. */
   readonly definition: string;
-  readonly sql: string;
+  readonly sql: PanelSql;
   /** Why its numbers could not be read; they are not shown then. */
   readonly problem: string | undefined;
   readonly children: ComponentChildren;
@@ -15,7 +18,6 @@ export type PanelProps = {
 
 /** One of the small multiples: what it shows, what that means, and the query that gives the same. */
 export function Panel({ name, title, definition, sql, problem, children }: PanelProps) {
-  const [showsSql, setShowsSql] = useState(false);
   const id = useId();
   return (
     <section class="trend" aria-label={title} data-chart={name}>
@@ -24,10 +26,10 @@ export function Panel({ name, title, definition, sql, problem, children }: Panel
         <button
           type="button"
           class="quiet"
-          aria-expanded={showsSql}
+          aria-expanded={sql.isOpen}
           aria-controls={id}
           aria-label={`SQL of ${title}`}
-          onClick={() => setShowsSql(!showsSql)}
+          onClick={sql.toggle}
         >
           SQL
         </button>
@@ -41,10 +43,10 @@ export function Panel({ name, title, definition, sql, problem, children }: Panel
             <Sign of="failed" label="" /> Its numbers could not be read. {problem}
           </p>
         )}
-        <div id={id} class="sql" hidden={!showsSql}>
+        <div id={id} class="sql" hidden={!sql.isOpen}>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
-          <pre tabIndex={0}>{sql}</pre>
-          <CopyButton text={() => sql}>Copy SQL</CopyButton>
+          <pre tabIndex={0}>{sql.text}</pre>
+          <CopyButton text={() => sql.text}>Copy SQL</CopyButton>
         </div>
       </div>
     </section>

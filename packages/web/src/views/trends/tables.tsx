@@ -2,12 +2,13 @@ import type { StatsRow } from "@tapedeck/client";
 import { durationText, plural } from "@tapedeck/client/lanes/format";
 import type { Answered } from "../../data/reading.ts";
 import type { Pick } from "../../model/trends/choice.ts";
-import { type FlakyArtifact, nameOf, type Series, type SlowArtifact, shareText } from "../../model/trends/figures.ts";
-import { Panel } from "./panel.tsx";
+import { type FlakyArtifact, nameOf, type SlowArtifact, shareText } from "../../model/trends/figures.ts";
+import { Panel, type PanelSql } from "./panel.tsx";
+import { Sparkline } from "./sparkline.tsx";
 
 type ArtifactProps<Artifact> = {
   readonly answered: Answered<readonly Artifact[]>;
-  readonly sql: string;
+  readonly sql: PanelSql;
   readonly picked: Pick | undefined;
   readonly pick: (of: string) => void;
 };
@@ -137,26 +138,7 @@ function ArtifactName({ one, isPicked, pick }: NameProps) {
   );
 }
 
-const [sparkWidth, sparkHeight] = [96, 20];
-
-/** How something went, without an axis; what it went to is in the table's other columns. */
-function Sparkline({ values }: { readonly values: Series }) {
-  const most = Math.max(1, ...values.map((value) => value ?? 0));
-  const points = values.flatMap((value, index) => {
-    if (value === null) return [];
-    const x = values.length === 1 ? sparkWidth / 2 : 2 + (index / (values.length - 1)) * (sparkWidth - 4);
-    return [[x, sparkHeight - 2 - (value / most) * (sparkHeight - 4)] as const];
-  });
-  const last = points.at(-1);
-  return (
-    <svg class="spark" width={sparkWidth} height={sparkHeight} aria-hidden="true">
-      <polyline points={points.map((point) => point.join(",")).join(" ")} fill="none" stroke="currentColor" />
-      {last !== undefined && <circle cx={last[0]} cy={last[1]} r="2" fill="currentColor" />}
-    </svg>
-  );
-}
-
-type CommandsProps = { readonly answered: Answered<readonly StatsRow<"commands">[]>; readonly sql: string };
+type CommandsProps = { readonly answered: Answered<readonly StatsRow<"commands">[]>; readonly sql: PanelSql };
 
 export function CommandsPanel({ answered, sql }: CommandsProps) {
   const { value: commands, problem } = answered;
@@ -189,13 +171,21 @@ export function CommandsPanel({ answered, sql }: CommandsProps) {
         </thead>
         <tbody>
           {commands.map((row) => (
-            <tr key={`${row.command} ${row.machine}`}>
+            <tr key={`${row.command} ${row.machine}`} data-command={`${row.command} ${row.machine}`}>
               <th scope="row">{row.command}</th>
               <td>{row.machine || "–"}</td>
-              <td class="number">{row.p50Ms === null ? "–" : durationText(row.p50Ms)}</td>
-              <td class="number">{row.p90Ms === null ? "–" : durationText(row.p90Ms)}</td>
-              <td class="number">{row.runs}</td>
-              <td class={`number ${row.failed === "0" ? "" : "bad"}`}>{row.failed}</td>
+              <td class="number" data-value={row.p50Ms ?? ""}>
+                {row.p50Ms === null ? "–" : durationText(row.p50Ms)}
+              </td>
+              <td class="number" data-value={row.p90Ms ?? ""}>
+                {row.p90Ms === null ? "–" : durationText(row.p90Ms)}
+              </td>
+              <td class="number" data-value={row.runs}>
+                {row.runs}
+              </td>
+              <td class={`number ${row.failed === "0" ? "" : "bad"}`} data-value={row.failed}>
+                {row.failed}
+              </td>
             </tr>
           ))}
         </tbody>

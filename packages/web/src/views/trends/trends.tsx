@@ -15,7 +15,10 @@ import { ChartPanel, type Figure } from "./chart-panel.tsx";
 import { ChoiceBar } from "./choice-bar.tsx";
 import { FailuresPanel } from "./failures-panel.tsx";
 import { LoopsBehind } from "./loops-behind.tsx";
+import type { PanelSql } from "./panel.tsx";
+import { SidesPanel } from "./sides-panel.tsx";
 import { CommandsPanel, FlakyPanel, SlowPanel } from "./tables.tsx";
+import { WaitsPanel } from "./waits-panel.tsx";
 
 /** This view answers who waits for what, and since when. `query` is the URL's, which contains all choices. */
 export function TrendsView({ query }: { readonly query: string }) {
@@ -23,7 +26,7 @@ export function TrendsView({ query }: { readonly query: string }) {
   const [shown, setShown] = useState<{ readonly trends: Trends; readonly choice: string }>();
   const [problem, setProblem] = useState<string>();
   const { pick, ...unpicked } = choice;
-  const asked = trendsPath(unpicked);
+  const asked = trendsPath({ ...unpicked, sql: [] });
   useReading(
     [asked],
     async (signal) => {
@@ -41,7 +44,12 @@ export function TrendsView({ query }: { readonly query: string }) {
   if (problem !== undefined) return <Problem text={problem} />;
   if (shown === undefined) return <Loading what="the trends" />;
   const isOld = shown.choice !== asked;
-  return <Shown trends={shown.trends} choice={isOld ? { ...choiceOf(shown.choice.split("?")[1] ?? "") } : choice} />;
+  return (
+    <Shown
+      trends={shown.trends}
+      choice={isOld ? { ...choiceOf(shown.choice.split("?")[1] ?? ""), sql: choice.sql } : choice}
+    />
+  );
 }
 
 type ShownProps = { readonly trends: Trends; readonly choice: Choice };
@@ -54,24 +62,34 @@ function Shown({ trends, choice }: ShownProps) {
   const count = Number(loops.value.all?.loops ?? 0);
   const isKnown = [loops, causes, commands].every(({ problem }) => problem === undefined);
   const hasNothing = isKnown && count === 0 && causes.value.count === 0 && commands.value.length === 0;
-  const sql = (query: Query) => sqlOf(query, { ...choice, workspace: trends.workspace, bins });
+  const sql = (query: Query): PanelSql => ({
+    text: sqlOf(query, { ...choice, workspace: trends.workspace, bins }),
+    isOpen: choice.sql.includes(query),
+    toggle: () => navigate(trendsPath({ ...choice, sql: toggled(choice.sql, query) }), { replace: true }),
+  });
   const go = (pick: Pick) => navigate(trendsPath({ ...choice, pick }));
   const pickBins = (chart: Pick["chart"]) => (from: number, to: number) => go({ chart, ...binNames(trends, from, to) });
   return (
     <div class="trends">
       <header class="title">
         <h1>Trends</h1>
-        {loops.problem === undefined && <p class="quiet-text">{plural(count, "loop")} in this time</p>}
+        {loops.problem === undefined && trends.developers.length > 0 && (
+          <p class="quiet-text">{plural(count, "loop")} in this time</p>
+        )}
         {!hasNothing && choice.pick === undefined && (
           <p class="hint quiet-text">Click a bar or drag over a chart to see the loops behind it.</p>
         )}
       </header>
-      <ChoiceBar choice={choice} days={days} developers={trends.developers} projects={trends.projects} />
+      {/* Before anything is recorded, there is nothing to choose from. */}
+      {(!hasNothing || trends.developers.length > 0) && <ChoiceBar choice={choice} days={days} {...trends} />}
       {hasNothing ? (
         <Nothing trends={trends} choice={choice} />
       ) : (
         <>
           <div class="multiples">
+            {trends.sides !== undefined && choice.by !== undefined && (
+              <SidesPanel answered={trends.sides} by={choice.by} choice={choice} sql={sql("sides")} />
+            )}
             <LoopPanels trends={trends} choice={choice} sql={sql} pickBins={pickBins} />
             <FailuresPanel
               answered={causes}
@@ -97,8 +115,12 @@ function Shown({ trends, choice }: ShownProps) {
   );
 }
 
+function toggled(names: readonly string[], name: string): readonly string[] {
+  return names.includes(name) ? names.filter((one) => one !== name) : [...names, name];
+}
+
 type TablePanelsProps = ShownProps & {
-  readonly sql: (query: Query) => string;
+  readonly sql: (query: Query) => PanelSql;
   readonly go: (pick: Pick) => void;
 };
 
@@ -130,7 +152,7 @@ function binNames({ bins }: Trends, first: number, last: number): Partial<Pick> 
 }
 
 type LoopPanelsProps = ShownProps & {
-  readonly sql: (query: Query) => string;
+  readonly sql: (query: Query) => PanelSql;
   readonly pickBins: (chart: Pick["chart"]) => (first: number, last: number) => void;
 };
 
@@ -152,6 +174,7 @@ function LoopPanels({ trends, choice, sql, pickBins }: LoopPanelsProps) {
         problem={loops.problem}
         pick={pickBins("wait")}
       />
+      <WaitsPanel answered={loops} sql={sql("waits")} />
       <ChartPanel
         {...{ ...common, name: "green", title: "Time to green", sql: sql("green"), shape: "lines", unit: "duration" }}
         definition="From a source's first failed loop to its next good one, by when it failed."
@@ -235,7 +258,7 @@ function Nothing({ trends, choice }: ShownProps) {
       </div>
     );
   }
-  const isFiltered = choice.developers.length + choice.projects.length > 0;
+  const isFiltered = choice.developers.length + choice.projects.length + choice.labels.length > 0;
   return (
     <div class="empty">
       <h2>No loop ended in this time</h2>
@@ -244,7 +267,10 @@ function Nothing({ trends, choice }: ShownProps) {
         {isFiltered && (
           <>
             {" "}
-            or <a href={trendsPath({ ...unpicked, developers: [], projects: [] })}>all developers and projects</a>
+            or{" "}
+            <a href={trendsPath({ ...unpicked, developers: [], projects: [], labels: [] })}>
+              everything that is recorded
+            </a>
           </>
         )}
       </p>

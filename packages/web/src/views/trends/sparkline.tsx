@@ -1,0 +1,20 @@
+import type { Series } from "../../model/trends/figures.ts";
+
+const [sparkWidth, sparkHeight] = [96, 20];
+
+/** How something went, without an axis; what it went to is in the table's other columns. */
+export function Sparkline({ values }: { readonly values: Series }) {
+  const most = Math.max(1, ...values.map((value) => value ?? 0));
+  const points = values.flatMap((value, index) => {
+    if (value === null) return [];
+    const x = values.length === 1 ? sparkWidth / 2 : 2 + (index / (values.length - 1)) * (sparkWidth - 4);
+    return [[x, sparkHeight - 2 - (value / most) * (sparkHeight - 4)] as const];
+  });
+  const last = points.at(-1);
+  return (
+    <svg class="spark" width={sparkWidth} height={sparkHeight} aria-hidden="true">
+      <polyline points={points.map((point) => point.join(",")).join(" ")} fill="none" stroke="currentColor" />
+      {last !== undefined && <circle cx={last[0]} cy={last[1]} r="2" fill="currentColor" />}
+    </svg>
+  );
+}
