@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
+import { durationText } from "@tapedeck/client/lanes/format";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import type { Browser } from "playwright-core";
@@ -154,8 +155,27 @@ it.skipIf(browserProgram === undefined)("Health says how the log grew, and what 
     .getByText(/^\d.*B, \d+ messages$/)
     .waitFor();
   await figure("waits to be recorded").getByText("nothing", { exact: true }).waitFor();
-  waits = [{ source: "default/alice/shop/skaffold", items: "1500", bytes: "3072", dropped: "2" }];
-  await figure("waits to be recorded").getByText("1500 items, 3.0 KiB; 2 frames had no room !").waitFor();
+  waits = [
+    { source: "default/alice/shop/skaffold", items: "1500", bytes: "3072", dropped: "2" },
+    { source: "default/bob/shop/skaffold", items: "4", bytes: "1024", dropped: "0" },
+  ];
+  await figure("waits to be recorded").getByText("1504 items, 4.0 KiB; 2 frames had no room !").waitFor();
+  // Each source has its own, in words on the page.
+  const line = page.locator("tr", { has: page.getByRole("link", { name: "alice/shop" }) });
+  await line.getByText("1500 items, 3.0 KiB; 2 frames had no room !").waitFor();
+  const lag = line.locator('[data-name="recorded after"]');
+  const sources = async () => JSON.parse((await stack.httpCall("GET", "/api/v1/sources")).body).items;
+  // The page asks every few seconds.
+  await expect
+    .poll(async () => durationText(Math.max(0, (await sources())[0].lagMs)) === (await lag.textContent()), {
+      timeout: 20_000,
+    })
+    .toBe(true);
+  for (const width of [390, 1440]) {
+    await page.setViewportSize({ width, height: 844 });
+    const cells = await line.locator("td").evaluateAll((all) => all.map((cell) => cell.getBoundingClientRect().right));
+    expect(Math.max(...cells)).toBeLessThanOrEqual(width);
+  }
   expect([await faultsOf(page), problems]).toEqual([[], []]);
   await screenshot(page, "health-waits");
 });
@@ -167,6 +187,8 @@ it("loads at most 120 KB of compressed script first, and Trends with its charts 
   const all = readdirSync(join(dist, "assets")).filter((name) => name.endsWith(".js"));
   const index = readFileSync(join(dist, "index.html"), "utf8");
   const first = all.filter((name) => index.includes(`/assets/${name}`));
+  const kilobytes = (names: readonly string[]) => Math.round(sizeOf(names) / 102.4) / 10;
+  console.log(`scripts, compressed: ${kilobytes(first)} KB at first, ${kilobytes(all)} KB with Trends`);
   expect(first.length).toBeGreaterThan(0);
   expect(sizeOf(first)).toBeLessThan(120 * 1_024);
   expect(first.filter((name) => name.startsWith("trends"))).toEqual([]);

@@ -74,7 +74,7 @@ export function HealthView() {
     <div class="health">
       <h1>
         <Sign of={readiness.ready ? "succeeded" : "failed"} label="" />{" "}
-        {readiness.ready ? "Recording" : "Not everything works"}
+        {readiness.ready ? (health.sources.length === 0 ? "Ready to record" : "Recording") : "Not everything works"}
       </h1>
       {warnings.map((text) => (
         <p key={text} class="notice">
@@ -82,7 +82,7 @@ export function HealthView() {
         </p>
       ))}
       <Checks health={health} />
-      <Sources sources={health.sources} />
+      <Sources sources={health.sources} waiting={health.status?.waiting ?? []} />
       {health.tokens !== undefined && <Tokens tokens={health.tokens} />}
       <p class="quiet-text">
         Figures for monitoring are at <code>/metrics</code>, the reasons of a check that fails at <code>/readyz</code>.
@@ -125,7 +125,9 @@ function Checks({ health }: { readonly health: Health }) {
   );
 }
 
-function Sources({ sources }: { readonly sources: readonly Source[] }) {
+type SourcesProps = { readonly sources: readonly Source[]; readonly waiting: readonly Waiting[] };
+
+function Sources({ sources, waiting }: SourcesProps) {
   return (
     <>
       <h2 class="part">Sources</h2>
@@ -135,13 +137,17 @@ function Sources({ sources }: { readonly sources: readonly Source[] }) {
         </p>
       )}
       <div class="scrolls" hidden={sources.length === 0}>
-        <table class="list">
+        <table class="list stacks">
           <thead>
             <tr>
               <th scope="col">source</th>
               <th scope="col">tool</th>
               <th scope="col">status</th>
               <th scope="col">last event</th>
+              <th scope="col" class="number">
+                recorded after
+              </th>
+              <th scope="col">waits to be recorded</th>
               <th scope="col" class="number">
                 gaps
               </th>
@@ -150,7 +156,11 @@ function Sources({ sources }: { readonly sources: readonly Source[] }) {
           </thead>
           <tbody>
             {sources.map((source) => (
-              <SourceLine key={source.source} source={source} />
+              <SourceLine
+                key={source.source}
+                source={source}
+                waits={waiting.find((one) => one.source === source.source)}
+              />
             ))}
           </tbody>
         </table>
@@ -159,7 +169,8 @@ function Sources({ sources }: { readonly sources: readonly Source[] }) {
   );
 }
 
-function SourceLine({ source }: { readonly source: Source }) {
+/** `waits`: what its tap has not recorded yet; undefined: its tap is away, or not known. */
+function SourceLine({ source, waits }: { readonly source: Source; readonly waits: Waiting | undefined }) {
   const last = millis(source.lastEventAt);
   const since = millis(source.notHeardSince);
   const isLost = source.status === "lost";
@@ -168,16 +179,38 @@ function SourceLine({ source }: { readonly source: Source }) {
       <th scope="row">
         <a href={sourcePath(`${sourceText(source.source)}/${source.upstream}`)}>{sourceText(source.source)}</a>
       </th>
-      <td>{source.upstream}</td>
-      <td class={isLost ? "lost" : source.status === "recording" ? "good" : ""}>
+      <td data-name="tool">{source.upstream}</td>
+      <td data-name="status" class={isLost ? "lost" : source.status === "recording" ? "good" : ""}>
         {isLost ? "? lost" : source.status === "recording" ? "✓ recording" : `· ${source.status}`}
         {since !== undefined && ` (last heard ${agoText(tick.value - since)})`}
       </td>
-      <td>{last === undefined ? "–" : <Ago at={last} />}</td>
-      <td class={`number ${source.gaps > 0 ? "warning" : ""}`}>{source.gaps}</td>
-      <td class="mono">{source.address}</td>
+      <td data-name="last event">{last === undefined ? "–" : <Ago at={last} />}</td>
+      <td data-name="recorded after" class="number">
+        {source.lagMs === null ? "–" : durationText(Math.max(0, Number(source.lagMs)))}
+      </td>
+      <td data-name="waits to be recorded" class={isMuch(waits) ? "warning" : ""}>
+        {waits === undefined ? "–" : waitsText(waits)}
+        {isMuch(waits) && " !"}
+      </td>
+      <td data-name="gaps" class={`number ${source.gaps > 0 ? "warning" : ""}`}>
+        {source.gaps}
+      </td>
+      <td data-name="address" class="mono">
+        {source.address || "–"}
+      </td>
     </tr>
   );
+}
+
+type Waits = Pick<Waiting, "items" | "bytes" | "dropped">;
+
+function waitsText({ items, bytes, dropped }: Waits): string {
+  const kept = items === "0" ? "nothing" : `${plural(Number(items), "item")}, ${bytesText(Number(bytes))}`;
+  return dropped === "0" ? kept : `${kept}; ${plural(Number(dropped), "frame")} had no room`;
+}
+
+function isMuch(waits: Waits | undefined): boolean {
+  return waits !== undefined && (Number(waits.items) > fewMessages || waits.dropped !== "0");
 }
 
 /** A few messages are always on their way. */
@@ -216,20 +249,16 @@ function amountText({ bytes, messages }: Amount): string {
   return `${bytesText(Number(bytes))}, ${plural(Number(messages), "message")}`;
 }
 
-/** The events that wait while the log is away; a few items are always on their way. */
+/** The events that wait while the log is away, of all sources; a few items are always on their way. */
 function WaitingFigure({ waiting }: { readonly waiting: readonly Waiting[] }) {
-  const sum = (name: "items" | "bytes" | "dropped") => waiting.reduce((all, one) => all + Number(one[name]), 0);
-  const isMuch = sum("items") > fewMessages || sum("dropped") > 0;
-  const where = waiting
-    .filter(({ items }) => Number(items) > 0)
-    .map(({ source, items, bytes }) => `${sourceText(source)}: ${items} (${bytesText(Number(bytes))})`);
+  const sum = (name: keyof Waits) => String(waiting.reduce((all, one) => all + Number(one[name]), 0));
+  const all = { items: sum("items"), bytes: sum("bytes"), dropped: sum("dropped") };
   return (
     <div>
       <dt>waits to be recorded</dt>
-      <dd class={isMuch ? "warning" : ""} title={where.join("\n")}>
-        {sum("items") === 0 ? "nothing" : `${plural(sum("items"), "item")}, ${bytesText(sum("bytes"))}`}
-        {sum("dropped") > 0 && `; ${plural(sum("dropped"), "frame")} had no room`}
-        {isMuch && " !"}
+      <dd class={isMuch(all) ? "warning" : ""}>
+        {waitsText(all)}
+        {isMuch(all) && " !"}
       </dd>
     </div>
   );
