@@ -97,11 +97,17 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     await page.getByRole("heading", { name: /deploy: unable to recognize "STDIN": no matches for kind/ }).waitFor();
     await page.locator(".log .error", { hasText: /no matches for kind "Deploymint"/ }).waitFor();
     await page.getByLabel("What differs from the last good loop").locator("ol, p").first().waitFor();
+    const changed = page.getByLabel("What changed in state");
+    await changed.getByRole("rowheader", { name: "deploy phases" }).waitFor();
+    expect(await changed.getByText("is that of an earlier one").count()).toBe(0);
     // Items that are not in the file are not links.
     expect(await page.getByRole("link", { name: "bob/shop" }).count()).toBe(0);
     for (const link of await page.getByRole("link").all()) expect(await link.getAttribute("href")).toMatch(/^#\//);
     await page.goBack();
     await page.getByRole("heading", { name: "bob/shop · session" }).waitFor();
+    await page.getByRole("button", { name: "Show its output" }).click();
+    await page.locator(".log pre .error", { hasText: "Deploymint" }).waitFor();
+    await expect.poll(() => page.url()).toMatch(/#\/sessions\/\w+\?.*step=/);
     expect([problems, asked]).toEqual([[], []]);
   });
 

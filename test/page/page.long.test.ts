@@ -78,7 +78,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
       const words = status.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase();
       expect(shown).toMatch(new RegExp(`${name}\\S ${words}`));
     }
-    expect(page.url()).toContain(`?at=${position}`);
+    await expect.poll(() => new URL(page.url()).searchParams.get("at")).toBe(position);
     const before = await page.getByLabel("Moment of the session").inputValue();
     await page.locator("body").press("ArrowRight");
     await expect.poll(() => page.getByLabel("Moment of the session").inputValue()).toBe(`${Number(before) + 1}`);
@@ -108,7 +108,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
       await using opened = await openPage(browser, base + path, { ...options, reducedMotion: "reduce" });
       const { page, problems } = opened;
       await page.locator("main > *").waitFor();
-      await page.getByText(/^Reading /).waitFor({ state: "detached" });
+      await expect.poll(() => page.getByText(/^Reading /).count(), { timeout: 30_000 }).toBe(0);
       expect([name, await faultsOf(page)]).toEqual([name, []]);
       const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
       expect([name, overflow, problems]).toEqual([name, 0, []]);

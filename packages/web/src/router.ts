@@ -1,15 +1,18 @@
 import { signal } from "@preact/signals";
-import { type Route, routeOf } from "./model/route.ts";
+import { changedPath, type Route, routeOf } from "./model/route.ts";
 
 /** A page in a file has its paths behind "#", and only some of the views. */
 type InFile = { readonly home: string; readonly has: (route: Route) => boolean };
 
 let inFile: InFile | undefined;
 
-export const route = signal<Route>(routeOf(location));
+/** The path that is shown. Of one that changes often, as a slider's, the address bar has the last one a little later. */
+let pathShown = location.pathname + location.search;
 
-function routeHere(): Route {
-  return inFile === undefined ? routeOf(location) : routeIn(location.hash.slice(1) || inFile.home);
+export const route = signal<Route>(routeIn(pathShown));
+
+function pathHere(): string {
+  return inFile === undefined ? location.pathname + location.search : location.hash.slice(1) || inFile.home;
 }
 
 function routeIn(path: string): Route {
@@ -23,25 +26,72 @@ export function to(path: string): string | undefined {
 }
 
 /** Shows what a path of this page names. `replace`: without an entry in the history, as for a slider that moves. */
-export function navigate(path: string, { replace = false }: { readonly replace?: boolean } = {}): void {
-  const address = to(path);
+export function navigate(wanted: string, { replace = false }: { readonly replace?: boolean } = {}): void {
+  const address = to(wanted);
   if (address === undefined) return;
-  if (replace) history.replaceState(undefined, "", address);
-  else history.pushState(undefined, "", address);
+  if (replace) {
+    pathShown = wanted;
+    writeSoon();
+  } else {
+    writeNow();
+    pathShown = wanted;
+    history.pushState(undefined, "", address);
+  }
   show({ keepsPlace: replace });
+}
+
+type Changes = Parameters<typeof changedPath>[1];
+
+/** The path that is shown, with other parameters. */
+export function pathWith(changes: Changes): string {
+  return changedPath(pathShown, changes);
+}
+
+/** Changes parameters of the path that is shown: it always has all that a visitor chose. */
+export function choose(changes: Changes): void {
+  const changed = pathWith(changes);
+  if (changed !== pathShown) navigate(changed, { replace: true });
+}
+
+/** Browsers ignore or refuse an address that changes more often than some 20 times a second. */
+const writeMs = 100;
+let writing: ReturnType<typeof setTimeout> | undefined;
+
+function writeSoon(): void {
+  writing ??= setTimeout(writeNow, writeMs);
+}
+
+function writeNow(): void {
+  if (writing === undefined) return;
+  clearTimeout(writing);
+  writing = undefined;
+  history.replaceState(undefined, "", to(pathShown));
+}
+
+/** The address of what is shown, to copy. */
+export function addressHere(): string {
+  writeNow();
+  return location.href;
 }
 
 function show({ keepsPlace = false } = {}): void {
   const before = route.value;
-  route.value = routeHere();
+  route.value = routeIn(pathShown);
   if (!keepsPlace && before.view !== route.value.view) window.scrollTo(0, 0);
+}
+
+/** The visitor has gone back or forth. */
+function showHere(options?: Parameters<typeof show>[0]): void {
+  clearTimeout(writing);
+  writing = undefined;
+  pathShown = pathHere();
+  show(options);
 }
 
 /** Links to views do not load the page again. */
 export function followLinks(): void {
-  addEventListener("popstate", () => {
-    route.value = routeHere();
-  });
+  // The browser puts the page back to where it was.
+  addEventListener("popstate", () => showHere({ keepsPlace: true }));
   document.addEventListener("click", (click) => {
     const link = click.target instanceof Element ? click.target.closest("a") : undefined;
     if (!link || click.defaultPrevented || click.button !== 0 || click.metaKey || click.ctrlKey || click.shiftKey)
@@ -56,6 +106,7 @@ export function followLinks(): void {
 /** A browser follows links behind "#" by itself. */
 export function followLinksInFile(pages: InFile): void {
   inFile = pages;
-  addEventListener("hashchange", () => show());
-  route.value = routeHere();
+  addEventListener("hashchange", () => showHere());
+  pathShown = pathHere();
+  route.value = routeIn(pathShown);
 }

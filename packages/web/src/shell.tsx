@@ -33,11 +33,11 @@ function View() {
   const shown = route.value;
   switch (shown.view) {
     case "now":
-      return <NowView source={shown.source} />;
+      return <NowView source={shown.source} filter={shown.filter} />;
     case "session":
-      return <SessionView key={shown.session} session={shown.session} at={shown.at} />;
+      return <SessionView key={shown.session} session={shown.session} chosen={shown} />;
     case "loop":
-      return <LoopView key={JSON.stringify(shown.loop)} name={shown.loop} />;
+      return <LoopView key={JSON.stringify(shown.loop)} name={shown.loop} output={shown.output} />;
     case "compare":
       return <CompareView left={shown.left} right={shown.right} />;
     case "trends":

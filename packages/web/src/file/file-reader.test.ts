@@ -11,8 +11,8 @@ const data: SessionData = {
   events,
   olderEvents: 0,
   operations: [
-    { kind: "loop", outcome: "failed", startedAt: "2026-11-23T09:10:00Z" },
-    { kind: "build", outcome: "failed", startedAt: "2026-11-23T09:00:00Z" },
+    { kind: "loop", outcome: "failed", startedAt: "2026-11-23T09:10:00Z", startPosition: "p3", runner: 1, loop: 2 },
+    { kind: "build", outcome: "failed", startedAt: "2026-11-23T09:00:00Z", startPosition: "p1", runner: 1, loop: 1 },
   ] as Operation[],
   moments: [
     { position: "p0", state: 0 },
@@ -32,11 +32,13 @@ it("gives events as a gateway does: after a position, up to one, of some kinds",
   expect(await positions({ after: "now" })).toEqual([]);
 });
 
-it("gives operations by kind, outcome and time", async () => {
+it("gives operations by kind, outcome, time, loop and as of a position", async () => {
   const found = async (asked: Parameters<typeof reader.operations>[0]) =>
     (await Array.fromAsync(reader.operations(asked))).map(({ kind }) => kind);
   expect(await found({})).toEqual(["loop", "build"]);
   expect(await found({ kinds: ["loop"] })).toEqual(["loop"]);
+  expect([await found({ runner: 1, loop: 2 }), await found({ runner: 2 })]).toEqual([["loop"], []]);
+  expect([await found({ at: "p2" }), await found({ at: "p3" })]).toEqual([["build"], ["loop", "build"]]);
   expect(await found({ from: "2026-11-23T09:00:00Z", to: new Date("2026-11-23T09:10:00Z") })).toEqual(["build"]);
 });
 

@@ -49,11 +49,15 @@ function positionIn(moment: EventsOptions["after"]): string | undefined {
 }
 
 function isAsked(
-  { kind, outcome, startedAt }: SessionData["operations"][number],
-  { kinds, outcomes, from, to }: OperationsOptions,
+  { kind, outcome, startedAt, startPosition, ...own }: SessionData["operations"][number],
+  { kinds, outcomes, from, to, at, runner, loop }: OperationsOptions,
 ): boolean {
   const began = Date.parse(startedAt ?? "");
+  const until = positionIn(at);
   return (
+    (runner === undefined || own.runner === runner) &&
+    (loop === undefined || own.loop === loop) &&
+    (until === undefined || startPosition <= until) &&
     (kinds === undefined || kinds.some((one) => one === kind)) &&
     (outcomes === undefined || outcomes.some((one) => one === outcome)) &&
     (from === undefined || began >= new Date(from).getTime()) &&

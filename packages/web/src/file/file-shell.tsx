@@ -35,9 +35,9 @@ export function FileShell({ data }: { readonly data: SessionData }) {
 
 function View({ session }: { readonly session: string }) {
   const shown = route.value;
-  if (shown.view === "session" && shown.session === session) return <SessionView session={session} at={shown.at} />;
+  if (shown.view === "session" && shown.session === session) return <SessionView session={session} chosen={shown} />;
   if (shown.view === "loop" && shown.loop.session === session)
-    return <LoopView key={JSON.stringify(shown.loop)} name={shown.loop} />;
+    return <LoopView key={JSON.stringify(shown.loop)} name={shown.loop} output={shown.output} />;
   return (
     <div class="empty">
       <h1>This is not in the file</h1>

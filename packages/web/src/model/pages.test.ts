@@ -2,7 +2,7 @@ import { ageText, bytesText, durationText, fullTimeText, plainText, stampText } 
 import { event, failed, inLoop } from "@tapedeck/client/lanes/testing/events";
 import { expect, it } from "vitest";
 import { eventCount } from "./event-rows.ts";
-import { comparePath, exactSide, loopPath, routeOf, sessionPath } from "./route.ts";
+import { changedPath, comparePath, exactSide, loopPath, routeOf, sessionPath } from "./route.ts";
 import { emptySession, endOf, foldSession, indexAt, matching, pauseAfter } from "./session.ts";
 import { stateSections } from "./state-sections.ts";
 
@@ -11,8 +11,21 @@ const routed = (path: string) => routeOf(new URL(path, "http://tapedeck"));
 it.each([
   ["/", { view: "now" }],
   ["/?source=alice/shop", { view: "now", source: "alice/shop" }],
-  ["/loops/01ABC.1.14", { view: "loop", loop: { session: "01ABC", runner: 1, loop: 14 } }],
-  ["/sessions/01ABC?at=1-x", { view: "session", session: "01ABC", at: "1-x" }],
+  ["/?filter=web", { view: "now", filter: "web" }],
+  ["/loops/01ABC.1.14", { view: "loop", loop: { session: "01ABC", runner: 1, loop: 14 }, output: {} }],
+  [
+    "/loops/01ABC.1.14?step=1-x&find=a+b&wrap=off",
+    {
+      view: "loop",
+      loop: { session: "01ABC", runner: 1, loop: 14 },
+      output: { step: "1-x", find: "a b", wrap: "off" },
+    },
+  ],
+  ["/sessions/01ABC?at=1-x", { view: "session", session: "01ABC", at: "1-x", output: {} }],
+  [
+    "/sessions/01ABC?filter=kind:*&speed=50&step=2-x",
+    { view: "session", session: "01ABC", filter: "kind:*", speed: "50", output: { step: "2-x" } },
+  ],
   ["/compare?left=alice/shop&right=01ABC.1.2", { view: "compare", left: "alice/shop", right: "01ABC.1.2" }],
   ["/compare", { view: "compare" }],
   ["/health", { view: "health" }],
@@ -29,6 +42,14 @@ it("a view's path leads back to it", () => {
   const sides = { left: "a&b/c@2026-01-31T12:00:00Z", right: "01ABC.1.2" };
   expect(routed(comparePath(sides.left, sides.right))).toMatchObject(sides);
   expect(routed(comparePath(undefined, "bob/shop"))).toEqual({ view: "compare", right: "bob/shop" });
+});
+
+it("a path has what is changed in it, keeps the rest, and drops what is empty", () => {
+  expect(changedPath("/sessions/01A?at=1-x&filter=a", { at: "2-x", filter: "", speed: "50" })).toBe(
+    "/sessions/01A?at=2-x&speed=50",
+  );
+  expect(changedPath("/?source=bob/shop", { filter: "kind:a&b" })).toBe("/?source=bob/shop&filter=kind:a%26b");
+  expect(changedPath("/?filter=x", { filter: undefined })).toBe("/");
 });
 
 it.each([

@@ -1,13 +1,33 @@
 /** The view that a URL names. Every view has one that reproduces it. */
 export type Route =
-  | { readonly view: "now"; readonly source?: string }
-  | { readonly view: "session"; readonly session: string; readonly at?: string }
-  | { readonly view: "loop"; readonly loop: LoopName }
+  /** `filter`: which rows are shown. */
+  | { readonly view: "now"; readonly source?: string; readonly filter?: string }
+  | ({ readonly view: "session"; readonly session: string } & SessionChoices)
+  | { readonly view: "loop"; readonly loop: LoopName; readonly output: OutputChoices }
   | { readonly view: "compare"; readonly left?: string; readonly right?: string }
   /** `query`: all that was chosen there. */
   | { readonly view: "trends"; readonly query: string }
   | { readonly view: "health" }
   | { readonly view: "missing"; readonly path: string };
+
+export type SessionChoices = {
+  /** A position; without it, the newest one. */
+  readonly at?: string;
+  /** Which events are listed. */
+  readonly filter?: string;
+  /** How many times as fast it plays. */
+  readonly speed?: string;
+  readonly output: OutputChoices;
+};
+
+/** Which output is shown, and how. */
+export type OutputChoices = {
+  /** The position at which the step began. */
+  readonly step?: string;
+  /** Only lines with this text. */
+  readonly find?: string;
+  readonly wrap?: string;
+};
 
 export type LoopName = { readonly session: string; readonly runner: number; readonly loop: number };
 
@@ -16,17 +36,32 @@ export function routeOf({ pathname, search }: { readonly pathname: string; reado
   const [first = "", second = "", ...rest] = pathname.split("/").filter((part) => part !== "");
   const missing = { view: "missing", path: pathname } as const;
   if (rest.length > 0) return missing;
-  if (first === "") return { view: "now", ...optional("source", query.get("source")) };
+  const given = <Name extends string>(name: Name) => optional(name, query.get(name));
+  if (first === "") return { view: "now", ...given("source"), ...given("filter") };
   if (first === "compare" && second === "") {
-    return { view: "compare", ...optional("left", query.get("left")), ...optional("right", query.get("right")) };
+    return { view: "compare", ...given("left"), ...given("right") };
   }
   if (first === "trends" && second === "") return { view: "trends", query: search };
   if (first === "health" && second === "") return { view: "health" };
+  const output = { ...given("step"), ...given("find"), ...given("wrap") };
   if (first === "sessions" && second !== "") {
-    return { view: "session", session: decodeURIComponent(second), ...optional("at", query.get("at")) };
+    const chosen = { ...given("at"), ...given("filter"), ...given("speed"), output };
+    return { view: "session", session: decodeURIComponent(second), ...chosen };
   }
   const loop = first === "loops" ? loopNamed(second) : undefined;
-  return loop === undefined ? missing : { view: "loop", loop };
+  return loop === undefined ? missing : { view: "loop", loop, output };
+}
+
+/** A path of which some parameters are others; undefined leaves one out. */
+export function changedPath(path: string, changes: Readonly<Record<string, string | undefined>>): string {
+  const [place = "", search = ""] = path.split("?");
+  const query = new URLSearchParams(search);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === undefined || value === "") query.delete(name);
+    else query.set(name, value);
+  }
+  const text = String(query).replaceAll("%2F", "/").replaceAll("%3A", ":");
+  return text === "" ? place : `${place}?${text}`;
 }
 
 function optional<Name extends string>(name: Name, value: string | null): { readonly [N in Name]?: string } {

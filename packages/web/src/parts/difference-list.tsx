@@ -36,8 +36,9 @@ export function DifferenceList({ differences, names, nothing = "Nothing that dif
 }
 
 function titleOf({ kind, subject, text, left, right }: Difference): string {
-  // The sentence has the text of the failure, which stands below as its value.
-  if (kind === "failure" && (left === null || right === null)) return `${subject} failed`;
+  // The sentence has the texts of the failures, which stand below as values.
+  if (kind === "failure")
+    return left === null || right === null ? `${subject} failed` : "Both failed, in different ways";
   return isNamed.has(kind) ? subject : text;
 }
 

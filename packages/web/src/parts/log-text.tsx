@@ -1,22 +1,32 @@
 import { errorLine, logOf, type LogText as Piece } from "@tapedeck/client/lanes/loop";
 import { type Step, stepText } from "@tapedeck/client/lanes/step";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useLayoutEffect, useRef } from "preact/hooks";
+import type { OutputChoices } from "../model/route.ts";
+import { choose } from "../router.ts";
 import { CopyButton } from "./small.tsx";
 
 export type LogTextProps = {
   readonly log: readonly Piece[];
+  /** Whose output is shown; undefined: that of all. */
   readonly step: Step | undefined;
   readonly steps: readonly Step[];
-  readonly choose: (step: Step) => void;
   readonly error: string;
+  /** What the URL says of it. */
+  readonly choices: OutputChoices;
+  /** Stands behind the other buttons. */
+  readonly children?: ComponentChildren;
 };
+
+/** The value of `step` that names no step. */
+export const allSteps = "all";
 
 const mostLines = 5_000;
 
 /** The output of a step, scrolled to its error. */
-export function LogText({ log, step, steps, choose, error }: LogTextProps) {
-  const [wraps, setWraps] = useState(true);
-  const [wanted, setWanted] = useState("");
+export function LogText({ log, step, steps, error, choices, children }: LogTextProps) {
+  const wraps = choices.wrap !== "off";
+  const wanted = (choices.find ?? "").toLowerCase();
   const marked = useRef<HTMLElement>(null);
   const text = logOf(log, step);
   const lines = text.replace(/\n$/, "").split("\n").slice(-mostLines);
@@ -27,21 +37,27 @@ export function LogText({ log, step, steps, choose, error }: LogTextProps) {
     // The log scrolls, the page does not.
     if (line?.parentElement) line.parentElement.scrollTop = line.offsetTop - 48;
   }, [step, text]);
-  if (log.length === 0) return <p class="quiet-text">No output was recorded in this loop.</p>;
+  if (log.length === 0) return <p class="quiet-text">No output was recorded in this loop. {children}</p>;
   const shown = lines.map((line, index) => ({ line, index })).filter(({ line }) => line.toLowerCase().includes(wanted));
   return (
     <section class="log" aria-label="Output">
       <header>
         <h2 class="part">Output of</h2>
-        <StepSelect step={step} steps={steps} choose={choose} />
+        <StepSelect step={step} steps={steps} />
         <input
           type="search"
           aria-label="Find in the output"
           placeholder="find"
-          onInput={(event) => setWanted(event.currentTarget.value.toLowerCase())}
+          value={choices.find ?? ""}
+          onInput={(event) => choose({ find: event.currentTarget.value })}
         />
         <label>
-          <input type="checkbox" checked={wraps} onChange={(event) => setWraps(event.currentTarget.checked)} /> wrap
+          <input
+            type="checkbox"
+            checked={wraps}
+            onChange={(event) => choose({ wrap: event.currentTarget.checked ? undefined : "off" })}
+          />{" "}
+          wrap
         </label>
         <CopyButton text={() => text}>Copy</CopyButton>
         <button
@@ -52,6 +68,7 @@ export function LogText({ log, step, steps, choose, error }: LogTextProps) {
         >
           Raw
         </button>
+        {children}
       </header>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard */}
       <pre class={wraps ? "wraps" : ""} tabIndex={0}>
@@ -66,15 +83,12 @@ export function LogText({ log, step, steps, choose, error }: LogTextProps) {
   );
 }
 
-function StepSelect({ step, steps, choose }: Pick<LogTextProps, "step" | "steps" | "choose">) {
+function StepSelect({ step, steps }: Pick<LogTextProps, "step" | "steps">) {
   return (
-    <select
-      aria-label="Step"
-      onChange={(event) => {
-        const found = steps.find(({ position }) => position === event.currentTarget.value);
-        if (found !== undefined) choose(found);
-      }}
-    >
+    <select aria-label="Step" onChange={(event) => choose({ step: event.currentTarget.value })}>
+      <option value={allSteps} selected={step === undefined}>
+        all steps
+      </option>
       {steps.map((one) => (
         <option key={one.position} value={one.position} selected={one === step}>
           {stepText(one)}

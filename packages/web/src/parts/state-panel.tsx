@@ -1,7 +1,7 @@
 import { useRef } from "preact/hooks";
 import type { StateRow, StateSection } from "../model/state-sections.ts";
 
-const signs = { good: "✓", bad: "✕", running: "▶", warning: "!", quiet: "·" } as const;
+export const stateSigns = { good: "✓", bad: "✕", running: "▶", warning: "!", quiet: "·" } as const;
 
 export function StateSections({ sections }: { readonly sections: readonly StateSection[] }) {
   // What was there when the panel opened is no change.
@@ -19,7 +19,7 @@ export function StateSections({ sections }: { readonly sections: readonly StateS
               <div key={keyOf(row)} class={first.current?.has(keyOf(row)) ? "" : "changes"}>
                 <dt title={row.name}>{row.name}</dt>
                 <dd class={row.tone}>
-                  <span aria-hidden="true">{signs[row.tone]}</span>{" "}
+                  <span aria-hidden="true">{stateSigns[row.tone]}</span>{" "}
                   {row.link === undefined ? (
                     row.value
                   ) : (

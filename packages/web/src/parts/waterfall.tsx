@@ -51,29 +51,32 @@ export function Waterfall({ steps: given, from, to, now, selected, select }: Wat
           if (step !== undefined) select?.(step);
         }}
       />
-      <table class="hidden">
-        <caption>Steps and how long they took</caption>
-        <thead>
-          <tr>
-            <th scope="col">step</th>
-            <th scope="col">outcome</th>
-            <th scope="col">began after</th>
-            <th scope="col">took</th>
-            <th scope="col">waited for</th>
-          </tr>
-        </thead>
-        <tbody>
-          {steps.map((step) => (
-            <tr key={step.position}>
-              <th scope="row">{stepText(step)}</th>
-              <td>{step.isCached ? "cached" : outcomeWord(shownOutcome(step))}</td>
-              <td>{durationText(step.startedAt - from)}</td>
-              <td>{durationText(lengthOf(step, now))}</td>
-              <td>{waitedText(step, waits)}</td>
+      {/* A table itself is never narrower than its words. */}
+      <div class="hidden">
+        <table>
+          <caption>Steps and how long they took</caption>
+          <thead>
+            <tr>
+              <th scope="col">step</th>
+              <th scope="col">outcome</th>
+              <th scope="col">began after</th>
+              <th scope="col">took</th>
+              <th scope="col">waited for</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {steps.map((step) => (
+              <tr key={step.position}>
+                <th scope="row">{stepText(step)}</th>
+                <td>{step.isCached ? "cached" : outcomeWord(shownOutcome(step))}</td>
+                <td>{durationText(step.startedAt - from)}</td>
+                <td>{durationText(lengthOf(step, now))}</td>
+                <td>{waitedText(step, waits)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
     </div>
   );
 }
@@ -98,11 +101,14 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
   const style = getComputedStyle(canvas);
   const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
   const font = (weight: number) => `${weight} 12px ${style.fontFamily}`;
-  const room = width - nameWidth - 64;
+  const tookOf = (step: Step) => (step.isCached ? "cached" : durationText(lengthOf(step, drawn.now)));
+  context.font = font(400);
+  // The longest bar may reach the end: what it took stands behind it.
+  const widest = Math.max(...steps.map((step) => context.measureText(tookOf(step)).width));
+  const room = width - nameWidth - Math.max(64, widest + 8);
   const length = Math.max(1, drawn.to - drawn.from);
   const x = (time: number) => nameWidth + ((time - drawn.from) / length) * room;
 
-  context.font = font(400);
   context.textBaseline = "middle";
   for (const tick of ticksOf(length, Math.max(2, Math.floor(room / 90)))) {
     context.fillStyle = colour("line");
@@ -134,7 +140,7 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
     }
     context.font = font(400);
     context.fillStyle = colour("quiet");
-    const said = step.isCached ? "cached" : durationText(lengthOf(step, drawn.now));
+    const said = tookOf(step);
     const end = Math.max(3, right - left) + left + 6;
     const hasRoom = end + context.measureText(said).width <= width;
     context.textAlign = hasRoom ? "left" : "right";

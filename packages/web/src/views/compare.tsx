@@ -10,7 +10,7 @@ import "../look/compare.css";
 import { comparePath, exactSide, loopSide } from "../model/route.ts";
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
 import { CopyButton, Moment, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
-import { navigate } from "../router.ts";
+import { addressHere, navigate } from "../router.ts";
 
 type Sides = { readonly left: string | undefined; readonly right: string | undefined };
 
@@ -19,7 +19,7 @@ type Sides = { readonly left: string | undefined; readonly right: string | undef
  * first.
  */
 export function CompareView({ left, right }: Sides) {
-  const [sources, setSources] = useState<readonly Source[]>([]);
+  const [sources, setSources] = useState<readonly Source[]>();
   const [comparison, setComparison] = useState<Comparison>();
   const [problem, setProblem] = useState<string>();
   useEffect(() => {
@@ -47,14 +47,14 @@ export function CompareView({ left, right }: Sides) {
         <Side
           which="left"
           named={left}
-          sources={sources}
+          sources={sources ?? []}
           side={comparison?.left}
           choose={(side) => navigate(comparePath(side, right))}
         />
         <Side
           which="right"
           named={right}
-          sources={sources}
+          sources={sources ?? []}
           side={comparison?.right ?? undefined}
           hasDefault={isOneSource}
           choose={(side) => navigate(comparePath(left, side))}
@@ -65,7 +65,12 @@ export function CompareView({ left, right }: Sides) {
           <Sign of="failed" label="problem" /> {problem}
         </p>
       )}
-      {left === undefined && (
+      {left === undefined && sources?.length === 0 && (
+        <p class="empty">
+          Nothing is recorded yet, so there is nothing to compare. <a href="/">How to record</a>
+        </p>
+      )}
+      {left === undefined && sources?.length !== 0 && (
         <p class="empty">
           Choose a source on the left. Its newest loop is compared with the last good one before it, or with what you
           choose on the right.
@@ -89,7 +94,7 @@ function Title({ left, right }: Sides) {
             Swap sides
           </button>
         )}
-        {left !== undefined && <CopyButton text={() => location.href}>Copy link</CopyButton>}
+        {left !== undefined && <CopyButton text={addressHere}>Copy link</CopyButton>}
       </span>
     </header>
   );

@@ -7,16 +7,27 @@ import { type LoopRecord, readLoop } from "../data/read-loop.ts";
 import { isFile, reader } from "../data/reader.ts";
 import { useReading } from "../data/reading.ts";
 import { tick } from "../data/tapedeck.ts";
-import { comparePath, type LoopName, loopPath, loopSide, sessionPath, sourcePath } from "../model/route.ts";
+import {
+  comparePath,
+  type LoopName,
+  loopPath,
+  loopSide,
+  type OutputChoices,
+  sessionPath,
+  sourcePath,
+} from "../model/route.ts";
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
-import { LogText } from "../parts/log-text.tsx";
+import { allSteps, LogText } from "../parts/log-text.tsx";
 import { CopyButton, Loading, Moment, outcomeWord, Problem, Sign, shownOutcome } from "../parts/small.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
-import { navigate, to } from "../router.ts";
+import { addressHere, choose, navigate, to } from "../router.ts";
 import { LabelList } from "./source-panel.tsx";
+import { StateChanges } from "./state-changes.tsx";
+
+type LoopViewProps = { readonly name: LoopName; readonly output: OutputChoices };
 
 /** One loop as a record that can be shared: what failed first, why, what was waited for, what it printed. */
-export function LoopView({ name }: { readonly name: LoopName }) {
+export function LoopView({ name, output }: LoopViewProps) {
   const [record, setRecord] = useState<LoopRecord | "none">();
   const [problem, setProblem] = useState<string>();
   useReading(
@@ -45,20 +56,19 @@ export function LoopView({ name }: { readonly name: LoopName }) {
         mayPass={false}
       />
     );
-  return <Shown record={record} />;
+  return <Shown record={record} output={output} />;
 }
 
-function Shown({ record }: { readonly record: LoopRecord }) {
-  const { loop, source, labels, log } = record;
+function Shown({ record, output }: Pick<LoopViewProps, "output"> & { readonly record: LoopRecord }) {
+  const { loop, source, labels, log, before, after } = record;
   const failure = firstFailure(loop.steps);
-  const [chosen, setChosen] = useState<Step | undefined>(failure);
-  const { before, after } = neighbours(record);
   const shown = shownOutcome(loop);
   useEffect(() => {
     document.title = `${sourceText(source)} loop ${loop.loop}: ${outcomeWord(shown)} · Tapedeck`;
   }, [source, loop, shown]);
   useLoopKeys(before, after);
-  const step = chosen ?? failure;
+  const chosen = loop.steps.find(({ position }) => position === output.step);
+  const step = output.step === allSteps ? undefined : (chosen ?? failure);
   const error = failure?.error || loop.error;
   const end = loop.endedAt ?? tick.value;
   return (
@@ -84,7 +94,7 @@ function Shown({ record }: { readonly record: LoopRecord }) {
       {shown === "failed" && <Differences loop={loop} />}
       <section aria-label="Waterfall">
         <h2 class="part">
-          Waterfall <span class="quiet-text">underlined: the critical path</span>
+          Waterfall <span class="quiet-text">underlined: what the loop waited for</span>
         </h2>
         {loop.steps.length === 0 ? (
           <p class="quiet-text">Nothing was built, tested or deployed in this loop.</p>
@@ -95,16 +105,17 @@ function Shown({ record }: { readonly record: LoopRecord }) {
             to={Math.max(end, loop.startedAt + 1)}
             now={tick.value}
             selected={step}
-            select={setChosen}
+            select={({ position }) => choose({ step: position })}
           />
         )}
       </section>
-      <LogText log={log} step={step} steps={loop.steps} choose={setChosen} error={error} />
+      <StateChanges source={source} loop={loop} />
+      <LogText log={log} step={step} steps={loop.steps} error={error} choices={output} />
     </div>
   );
 }
 
-type ActionsProps = ReturnType<typeof neighbours> & Pick<LoopRecord, "loop">;
+type ActionsProps = Pick<LoopRecord, "loop" | "before" | "after">;
 
 function Actions({ loop, before, after }: ActionsProps) {
   return (
@@ -120,7 +131,7 @@ function Actions({ loop, before, after }: ActionsProps) {
         </a>
       )}
       <a href={to(sessionPath(loop.session, loop.endPosition ?? loop.position))}>In its session</a>
-      {!isFile() && <CopyButton text={() => location.href}>Copy link</CopyButton>}
+      {!isFile() && <CopyButton text={addressHere}>Copy link</CopyButton>}
     </span>
   );
 }
@@ -164,15 +175,7 @@ function Followed({ loop, failure }: { readonly loop: Loop; readonly failure: St
   return <p class="quiet-text">Then failed, too: {later.map(stepText).join(", ")}</p>;
 }
 
-function neighbours({ loop, siblings }: LoopRecord) {
-  const at = siblings.findIndex(({ position }) => position === loop.position);
-  return {
-    before: siblings[at - 1],
-    after: siblings[at + 1],
-  };
-}
-
-function useLoopKeys(before: Loop | undefined, after: Loop | undefined): void {
+function useLoopKeys(before: LoopName | undefined, after: LoopName | undefined): void {
   useEffect(() => {
     const pressed = ({ key, target }: KeyboardEvent) => {
       if (target instanceof HTMLInputElement) return;
@@ -194,7 +197,7 @@ function Differences({ loop }: { readonly loop: Loop }) {
     setProblem,
   );
   if (problem !== undefined) return <p class="notice">What differs could not be read. {problem}</p>;
-  if (comparison === undefined) return null;
+  if (comparison === undefined) return <p class="quiet-text">Reading what differs from the last good loop …</p>;
   const { left, right } = comparison;
   if (right === null)
     return <p class="quiet-text">No loop before it was good, so there is nothing to compare it with.</p>;

@@ -6,7 +6,7 @@ import { now, nowProblem, search } from "../data/shown.ts";
 import { tick } from "../data/tapedeck.ts";
 import { glideFrom, topsOf } from "../parts/moves.ts";
 import { CopyButton, Loading, Problem } from "../parts/small.tsx";
-import { navigate } from "../router.ts";
+import { choose, navigate } from "../router.ts";
 import { NowRow } from "./now-row.tsx";
 import { SourcePanel } from "./source-panel.tsx";
 
@@ -15,10 +15,17 @@ const held = signal<string | undefined>(undefined);
 
 const titles: Readonly<Record<Group, string>> = { failing: "Failing", running: "Running", idle: "Idle", lost: "Lost" };
 
-export function NowView({ source }: { readonly source: string | undefined }) {
+type NowViewProps = {
+  readonly source: string | undefined;
+  /** As the URL has it. */
+  readonly filter: string | undefined;
+};
+
+export function NowView({ source, filter }: NowViewProps) {
   useEffect(() => {
     document.title = "Now · Tapedeck";
   }, []);
+  useFilter(filter);
   const list = useRef<HTMLDivElement>(null);
   usePlaces(list);
   useRowKeys(list);
@@ -39,6 +46,14 @@ export function NowView({ source }: { readonly source: string | undefined }) {
       {chosen !== undefined && <SourcePanel key={chosen.source} row={chosen} />}
     </div>
   );
+}
+
+/** A URL with a filter fills the search field, and the URL has what is in the field. */
+function useFilter(filter: string | undefined): void {
+  useLayoutEffect(() => {
+    if (filter !== undefined) search.value = filter;
+  }, [filter]);
+  useEffect(() => search.subscribe((text) => choose({ filter: text })), [filter]);
 }
 
 /** Before what comes is drawn. Rows that wait to move do so without an event, too. */

@@ -1,33 +1,30 @@
 import type { Session, State, TapedeckEvent } from "@tapedeck/client";
 import { durationText, fullTimeText, millis, sourceText, stampText } from "@tapedeck/client/lanes/format";
-import { type Loop, lengthOf, stepText, timeOf } from "@tapedeck/client/lanes/step";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { firstFailure } from "@tapedeck/client/lanes/loop";
+import { type Loop, lengthOf, type Step, stepText, timeOf } from "@tapedeck/client/lanes/step";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { historyMs, readHistory } from "../data/read-history.ts";
 import { isFile, reader } from "../data/reader.ts";
 import { firstOf, inFrames, useReading } from "../data/reading.ts";
 import { lostSince, problemOf, serverNow, tick } from "../data/tapedeck.ts";
 import { eventCount } from "../model/event-rows.ts";
-import { loopPath, sessionPath, sourcePath } from "../model/route.ts";
-import {
-  emptySession,
-  endOf,
-  foldSession,
-  indexAt,
-  loopAt,
-  matching,
-  pauseAfter,
-  type SessionRecord,
-} from "../model/session.ts";
+import { outputOf } from "../model/output.ts";
+import { loopPath, type SessionChoices, sourcePath } from "../model/route.ts";
+import { emptySession, endOf, foldSession, indexAt, loopAt, matching, type SessionRecord } from "../model/session.ts";
 import { stateSections } from "../model/state-sections.ts";
 import { EventList } from "../parts/event-list.tsx";
+import { allSteps, LogText } from "../parts/log-text.tsx";
 import { CopyButton, Loading, Moment, outcomeWord, Problem, Sign, shownOutcome } from "../parts/small.tsx";
 import { StateSections } from "../parts/state-panel.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
-import { navigate, to } from "../router.ts";
+import { choose, pathWith, to } from "../router.ts";
+import { Slider } from "./session-slider.tsx";
 import { LabelList } from "./source-panel.tsx";
 
-/** All of a session: its loops, its events, and its state at any of them. `at`: a position; without it, the newest. */
-export function SessionView({ session, at }: { readonly session: string; readonly at: string | undefined }) {
+type SessionViewProps = { readonly session: string; readonly chosen: SessionChoices };
+
+/** All of a session: its loops, its events, and its output and state at any of them. */
+export function SessionView({ session, chosen }: SessionViewProps) {
   const [head, setHead] = useState<Session | "none">();
   const [record, setRecord] = useState<SessionRecord>(emptySession);
   const [problem, setProblem] = useState<string>();
@@ -66,24 +63,26 @@ export function SessionView({ session, at }: { readonly session: string; readonl
   if (head === "none")
     return <Problem text={`There is no session ${session}, or it is no longer kept.`} mayPass={false} />;
   if (head === undefined || record.events.length === 0) return <Loading what="the session" />;
-  return <Shown head={head} record={record} at={at} />;
+  return <Shown head={head} record={record} chosen={chosen} />;
 }
 
-type ShownProps = { readonly head: Session; readonly record: SessionRecord; readonly at: string | undefined };
+type ShownProps = Pick<SessionViewProps, "chosen"> & { readonly head: Session; readonly record: SessionRecord };
 
-function Shown({ head, record, at }: ShownProps) {
+function Shown({ head, record, chosen }: ShownProps) {
   const { events, loops } = record;
+  const { at, speed } = chosen;
   const ended = endOf(head) ?? record.ended;
   const index = at === undefined ? events.length - 1 : indexAt(events, at);
   const event = events[index] as TapedeckEvent;
   const position = event.position;
+  const loop = loopAt(loops, position);
   const go = (wished: number) => {
     const next = events[Math.max(0, Math.min(events.length - 1, wished))];
     if (next === undefined) return;
     const isNewest = next === events.at(-1) && ended === undefined;
-    navigate(sessionPath(head.session, isNewest ? undefined : next.position), { replace: true });
+    const isSameLoop = loopAt(loops, next.position) === loop;
+    choose({ at: isNewest ? undefined : next.position, ...(!isSameLoop && { step: undefined }) });
   };
-  const loop = loopAt(loops, position);
   useEffect(() => {
     document.title = `${sourceText(head.source)}, session · Tapedeck`;
   }, [head.source]);
@@ -92,28 +91,17 @@ function Shown({ head, record, at }: ShownProps) {
     <div class="session">
       <Title head={head} ended={ended} position={position} />
       <LabelList labels={head.labels} />
-      <Slider events={events} loops={loops} index={index} go={go} isLive={isLive} />
+      <Slider events={events} loops={loops} index={index} go={go} isLive={isLive} speed={speed} />
       <div class="columns">
         <LoopList loops={loops} chosen={loop} />
         <div class="middle">
-          {loop !== undefined && (
-            <section aria-label="Waterfall">
-              <h2 class="part">
-                {loop.kind === "loop" ? <a href={to(loopPath(loop))}>loop {loop.loop}</a> : stepText(loop)}{" "}
-                <span class="quiet-text">
-                  {outcomeWord(shownOutcome(loop))}, {durationText(lengthOf(loop, tick.value))}
-                </span>
-              </h2>
-              <Waterfall
-                steps={loop.steps.length > 0 ? loop.steps : [loop]}
-                from={loop.startedAt}
-                to={Math.max(loop.endedAt ?? tick.value, loop.startedAt + 1)}
-                now={tick.value}
-                select={(step) => go(indexAt(events, step.endPosition ?? step.position))}
-              />
-            </section>
-          )}
-          <EventSection record={record} position={position} choose={(chosen) => go(indexAt(events, chosen.position))} />
+          {loop !== undefined && <ChosenLoop loop={loop} record={record} choices={chosen.output} />}
+          <EventSection
+            record={record}
+            position={position}
+            filter={chosen.filter ?? ""}
+            show={(event) => go(indexAt(events, event.position))}
+          />
         </div>
         <StateAt head={head} events={events} position={position} />
       </div>
@@ -121,15 +109,82 @@ function Shown({ head, record, at }: ShownProps) {
   );
 }
 
+type ChosenLoopProps = {
+  readonly loop: Loop;
+  readonly record: SessionRecord;
+  readonly choices: SessionChoices["output"];
+};
+
+/** The waterfall of a loop, and the output of the step that is chosen in it. */
+function ChosenLoop({ loop, record: { events, loops }, choices }: ChosenLoopProps) {
+  const steps = loop.steps.length > 0 ? loop.steps : [loop];
+  const step = steps.find(({ position }) => position === choices.step);
+  const isOpen = step !== undefined || choices.step === allSteps;
+  const select = (wanted: Step) => {
+    const end = wanted.endPosition ?? wanted.position;
+    // A step may outlast its loop: the moment stays in it.
+    choose({ at: loopAt(loops, end) === loop ? end : wanted.position, step: wanted.position });
+  };
+  return (
+    <>
+      <section aria-label="Waterfall">
+        <h2 class="part">
+          {loop.kind === "loop" ? <a href={to(loopPath(loop))}>loop {loop.loop}</a> : stepText(loop)}{" "}
+          <span class="quiet-text">
+            {outcomeWord(shownOutcome(loop))}, {durationText(lengthOf(loop, tick.value))}
+          </span>
+          {!isOpen && (
+            <button
+              type="button"
+              class="quiet more"
+              onClick={() => choose({ step: (firstFailure(steps) ?? { position: allSteps }).position })}
+            >
+              Show its output
+            </button>
+          )}
+        </h2>
+        <Waterfall
+          steps={steps}
+          from={loop.startedAt}
+          to={Math.max(loop.endedAt ?? tick.value, loop.startedAt + 1)}
+          now={tick.value}
+          selected={step}
+          select={select}
+        />
+      </section>
+      {isOpen && <Output loop={loop} events={events} loops={loops} step={step} steps={steps} choices={choices} />}
+    </>
+  );
+}
+
+type OutputProps = Pick<ChosenLoopProps, "loop" | "choices"> &
+  Pick<SessionRecord, "events" | "loops"> & { readonly step: Step | undefined; readonly steps: readonly Step[] };
+
+function Output({ loop, events, loops, step, steps, choices }: OutputProps) {
+  // What a loop prints comes before the next one begins; commands of Vagrant run beside each other.
+  const next = loop.kind === "command" ? undefined : loops.find(({ position }) => position > loop.position);
+  const log = useMemo(() => {
+    const end = next === undefined ? events.length : indexAt(events, next.position);
+    return outputOf(events.slice(indexAt(events, loop.position), end), loop);
+  }, [events, loop.position, next?.position]);
+  return (
+    <LogText log={log} step={step} steps={steps} error={step?.error ?? ""} choices={choices}>
+      <button type="button" class="quiet" onClick={() => choose({ step: undefined, find: undefined })}>
+        Close
+      </button>
+    </LogText>
+  );
+}
+
 type EventSectionProps = {
   readonly record: SessionRecord;
   readonly position: string;
-  readonly choose: (event: Pick<TapedeckEvent, "position">) => void;
+  readonly filter: string;
+  readonly show: (event: Pick<TapedeckEvent, "position">) => void;
 };
 
-function EventSection({ record: { events, rows, since }, position, choose }: EventSectionProps) {
-  const [wanted, setWanted] = useState("");
-  const shownRows = matching(rows, wanted);
+function EventSection({ record: { events, rows, since }, position, filter, show }: EventSectionProps) {
+  const shownRows = useMemo(() => matching(rows, filter), [rows, filter]);
   const shownCount = shownRows === rows ? events.length : eventCount(shownRows);
   return (
     <section aria-label="Events" class="events">
@@ -145,10 +200,11 @@ function EventSection({ record: { events, rows, since }, position, choose }: Eve
           type="search"
           aria-label="Filter events"
           placeholder="kind:build.* outcome:failed words   /"
-          onInput={(input) => setWanted(input.currentTarget.value)}
+          value={filter}
+          onInput={(input) => choose({ filter: input.currentTarget.value })}
         />
       </header>
-      <EventList rows={shownRows} count={shownCount} since={since} at={position} choose={choose} />
+      <EventList rows={shownRows} count={shownCount} since={since} at={position} choose={show} />
     </section>
   );
 }
@@ -172,9 +228,7 @@ function Title({ head, ended, position }: TitleProps) {
       </p>
       {!isFile() && (
         <span class="actions">
-          <CopyButton text={() => location.origin + sessionPath(head.session, position)}>
-            Copy link to this moment
-          </CopyButton>
+          <CopyButton text={() => location.origin + pathWith({ at: position })}>Copy link to this moment</CopyButton>
         </span>
       )}
     </header>
@@ -194,7 +248,7 @@ function LoopList({ loops, chosen }: { readonly loops: readonly Loop[]; readonly
           return (
             <li key={loop.position}>
               <a
-                href={to(sessionPath(loop.session, loop.endPosition ?? loop.position))}
+                href={to(pathWith({ at: loop.endPosition ?? loop.position, step: undefined }))}
                 aria-current={loop === chosen ? "true" : undefined}
               >
                 <Sign of={shown} />
@@ -213,137 +267,6 @@ function LoopList({ loops, chosen }: { readonly loops: readonly Loop[]; readonly
       </ol>
     </nav>
   );
-}
-
-const speeds = [1, 5, 10, 50] as const;
-
-type SliderProps = {
-  readonly events: readonly TapedeckEvent[];
-  readonly loops: readonly Loop[];
-  readonly index: number;
-  readonly go: (to: number) => void;
-  readonly isLive: boolean;
-};
-
-/** From the session's first event to its last; loops and failures are marked. */
-function Slider({ events, loops, index, go, isLive }: SliderProps) {
-  const [isPlaying, setPlaying] = useState(false);
-  const [speed, setSpeed] = useState<number>(10);
-  const last = events.length - 1;
-  usePlay({ events, index, go, isPlaying, speed, stop: () => setPlaying(false) });
-  useSliderKeys({ index, loops, events, go, toggle: () => setPlaying((before) => !before) });
-  const event = events[index];
-  return (
-    <div class="slider">
-      <button
-        type="button"
-        aria-label={isPlaying ? "Pause" : "Play"}
-        title="Space"
-        onClick={() => setPlaying(!isPlaying)}
-      >
-        {isPlaying ? "❚❚" : "▶"}
-      </button>
-      <select aria-label="Speed" value={speed} onChange={(chosen) => setSpeed(Number(chosen.currentTarget.value))}>
-        {speeds.map((times) => (
-          <option key={times} value={times}>
-            {times}×
-          </option>
-        ))}
-      </select>
-      <div class="track">
-        <LoopMarks events={events} loops={loops} />
-        <input
-          type="range"
-          min={0}
-          max={last}
-          value={index}
-          aria-label="Moment of the session"
-          aria-valuetext={event === undefined ? "" : `${stampText(timeOf(event), serverNow())}: ${event.summary}`}
-          onInput={(input) => go(Number(input.currentTarget.value))}
-        />
-      </div>
-      <output title={event && fullTimeText(timeOf(event))}>
-        {event === undefined ? "" : isLive ? "live" : stampText(timeOf(event), serverNow())}
-      </output>
-      {!isLive && (
-        <button type="button" class="quiet" onClick={() => go(last)}>
-          newest
-        </button>
-      )}
-    </div>
-  );
-}
-
-function LoopMarks({ events, loops }: Pick<SliderProps, "events" | "loops">) {
-  const last = events.length - 1;
-  return (
-    <span class="marks" aria-hidden="true">
-      {loops.map((loop) => {
-        const [first, end] = [
-          indexAt(events, loop.position),
-          indexAt(events, loop.endPosition ?? events[last]?.position ?? ""),
-        ];
-        return (
-          <span
-            key={loop.position}
-            class={shownOutcome(loop)}
-            style={{
-              left: `${(first / Math.max(1, last)) * 100}%`,
-              width: `${(Math.max(1, end - first) / Math.max(1, last)) * 100}%`,
-            }}
-          />
-        );
-      })}
-    </span>
-  );
-}
-
-type Play = Pick<SliderProps, "events" | "index" | "go"> & {
-  readonly isPlaying: boolean;
-  readonly speed: number;
-  readonly stop: () => void;
-};
-
-function usePlay({ events, index, go, isPlaying, speed, stop }: Play): void {
-  useEffect(() => {
-    if (!isPlaying) return;
-    if (index >= events.length - 1) return stop();
-    // Several events may fall into one frame.
-    const frameMs = 16;
-    let [next, waitMs] = [index, 0];
-    while (next < events.length - 1 && waitMs < frameMs) waitMs += pauseAfter(events, next++, speed);
-    const timer = setTimeout(() => go(next), waitMs);
-    return () => clearTimeout(timer);
-  }, [isPlaying, index, speed, events.length]);
-}
-
-type SliderKeys = Pick<SliderProps, "events" | "loops" | "index" | "go"> & { readonly toggle: () => void };
-
-function useSliderKeys(keys: SliderKeys): void {
-  const latest = useRef(keys);
-  latest.current = keys;
-  useEffect(() => {
-    const pressed = (event: KeyboardEvent) => {
-      const { events, loops, index, go, toggle } = latest.current;
-      if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return;
-      if (event.target instanceof HTMLButtonElement && event.key === " ") return;
-      const position = events[index]?.position ?? "";
-      const ends = loops.map((loop) => indexAt(events, loop.endPosition ?? loop.position));
-      const actions: Readonly<Record<string, () => void>> = {
-        ArrowLeft: () => go(index - 1),
-        ArrowRight: () => go(index + 1),
-        "[": () => go(ends.findLast((end) => (events[end]?.position ?? "") < position) ?? 0),
-        "]": () => go(ends.find((end) => (events[end]?.position ?? "") > position) ?? events.length - 1),
-        " ": toggle,
-      };
-      const action = actions[event.key];
-      if (action === undefined) return;
-      event.preventDefault();
-      action();
-    };
-    addEventListener("keydown", pressed);
-    return () => removeEventListener("keydown", pressed);
-  }, []);
 }
 
 type StateAtProps = {

@@ -31,6 +31,23 @@ describe("the positions whose state is in a file", () => {
     expect(Math.max(...fewer.slice(1).map((index, nth) => index - (fewer[nth] ?? 0)))).toBeLessThan(30);
   });
 
+  it("are both the start and the end of a loop, or neither, those of failed loops first", () => {
+    const looped = Array.from({ length: 80 }, (_, nth) => [
+      event("loop.started", nth * 4),
+      event("build.started", nth * 4 + 1),
+      event("build.failed", nth * 4 + 2),
+      event(nth % 20 === 10 ? "loop.failed" : "loop.succeeded", nth * 4 + 3),
+    ]).flat() as Parameters<typeof statePositions>[0];
+    const found = at(statePositions(looped, 41));
+    expect(found).toHaveLength(41);
+    const loopsOf = (rest: number) => found.filter((index) => index % 4 === rest).map((index) => Math.floor(index / 4));
+    // The first and the last event are there anyway.
+    const inner = (loops: readonly number[]) => loops.filter((nth) => nth > 0 && nth < 79);
+    expect(inner(loopsOf(0))).toEqual(inner(loopsOf(3)));
+    for (const failed of [10, 30, 50, 70]) expect(loopsOf(0)).toContain(failed);
+    expect(loopsOf(0).length).toBeGreaterThan(15);
+  });
+
   it("are the last event's where there is room for one, and none without events", () => {
     expect(at(statePositions(events, 1))).toEqual([299]);
     expect(statePositions([], 10)).toEqual([]);

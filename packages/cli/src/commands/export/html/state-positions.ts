@@ -3,19 +3,33 @@ import { maySetState } from "@tapedeck/web/file/data";
 
 type Happened = Pick<TapedeckEvent, "position" | "kind">;
 
-/** The most informative events come first: loops, then how steps ended, then the rest. */
-const ranks = [/^loop\./, /\.(succeeded|failed|canceled|exited|ended|finished|described)$/, /./];
+/** What tells most after loops: how steps ended, then the rest. */
+const ranks = [/\.(succeeded|failed|canceled|exited|ended|finished|described)$/, /./];
 
 /**
- * At most so many positions, in order, at which the state may have changed: all of them, or the most informative ones.
- * The positions of the first and the last event are always included.
+ * At most so many positions, in order, at which the state may have changed: all of them, or the most informative ones. The
+ * positions of the first and the last event are always included. Of a loop both its start and its end are, or none: the
+ * page shows what changed between them. Failed loops come first.
  */
 export function statePositions(events: readonly Happened[], most: number): readonly string[] {
   const first = events.at(0);
   const last = events.at(-1);
   if (first === undefined || last === undefined) return [];
   const wanted = new Set<string>([last.position, ...(most > 1 ? [first.position] : [])]);
-  let left = events.filter((event) => maySetState(event) && !wanted.has(event.position));
+  const loops = loopMoments(events);
+  for (const failed of [true, false]) {
+    const moments = loops
+      .filter((loop) => loop.isFailed === failed)
+      .map(({ positions }) => positions.filter((position) => !wanted.has(position)))
+      .filter(({ length }) => length > 0);
+    const longest = Math.max(1, ...moments.map(({ length }) => length));
+    for (const positions of evenly(moments, Math.floor((most - wanted.size) / longest)))
+      for (const position of positions) wanted.add(position);
+  }
+  const ofLoops = new Set(loops.flatMap(({ positions }) => positions));
+  let left = events.filter(
+    (event) => maySetState(event) && !wanted.has(event.position) && !ofLoops.has(event.position),
+  );
   for (const rank of ranks) {
     const ranked = left.filter(({ kind }) => rank.test(kind));
     for (const { position } of evenly(ranked, most - wanted.size)) wanted.add(position);
@@ -24,7 +38,22 @@ export function statePositions(events: readonly Happened[], most: number): reado
   return [...wanted].toSorted();
 }
 
+type LoopMoments = { readonly positions: readonly string[]; readonly isFailed: boolean };
+
+/** Where each loop began and ended; of one whose end was not seen, where it began. */
+function loopMoments(events: readonly Happened[]): readonly LoopMoments[] {
+  const found: LoopMoments[] = [];
+  for (const { kind, position } of events) {
+    if (kind === "loop.started") found.push({ positions: [position], isFailed: false });
+    if (kind !== "loop.succeeded" && kind !== "loop.failed") continue;
+    const open = found.at(-1)?.positions.length === 1 ? found.pop() : undefined;
+    found.push({ positions: [...(open?.positions ?? []), position], isFailed: kind === "loop.failed" });
+  }
+  return found;
+}
+
 function evenly<Item>(items: readonly Item[], most: number): readonly Item[] {
+  if (most <= 0) return [];
   if (items.length <= most) return items;
   return Array.from({ length: most }, (_, index) => items[Math.floor((index * items.length) / most)] as Item);
 }
