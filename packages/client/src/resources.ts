@@ -36,7 +36,7 @@ export type OperationsOptions = ListOptions &
     readonly outcomes?: readonly Outcome[];
     /** Only the newest so many of each source, of those that match; at most 1,000. */
     readonly perSource?: number;
-    /** Of one session: those of this runner. */
+    /** Only those of this runner; `sessions` has to name its session alone. */
     readonly runner?: number;
     /** The loop with this number of the runner, and what ran in it. */
     readonly loop?: number;

@@ -6,7 +6,7 @@ type InFile = { readonly home: string; readonly has: (route: Route) => boolean }
 
 let inFile: InFile | undefined;
 
-/** The path that is shown. Of one that changes often, as a slider's, the address bar has the last one a little later. */
+/** The path that is shown. The address bar follows a little later where it changes often, as under a slider. */
 let pathShown = location.pathname + location.search;
 
 export const route = signal<Route>(routeIn(pathShown));

@@ -7,7 +7,7 @@ const section = (title: string, ...rows: readonly StateRow[]): StateSection => (
 const said = (before: readonly StateSection[], after: readonly StateSection[]) =>
   stateChanges(before, after).map((one) => [one.section, one.name, one.before?.value, one.after?.value]);
 
-it("what has another value, what is new and what is gone has changed; what is equal has not", () => {
+it("rows with another value, new ones and those that are gone have changed; equal ones have not", () => {
   const before = [
     section("Artifacts", row("web", "succeeded"), row("api", "succeeded"), row("old", "succeeded")),
     section("Ports", row("web:80", "localhost:8080")),
@@ -32,7 +32,7 @@ it("rows of one name are compared in their order, and those of another section a
   expect(said([section("Artifacts", row("web", "ok"))], [section("Resources", row("web", "ok"))])).toHaveLength(2);
 });
 
-it("what a loop did not run again is told from what it changed", () => {
+it("rows that a loop did not run again are distinguished from those that it changed", () => {
   const changes = stateChanges(
     [section("Artifacts", row("web", "ok"), row("api", "ok")), section("Ports", row("web:80", "localhost:8080"))],
     [section("Artifacts", row("web", "failed"), row("api", "not started"))],

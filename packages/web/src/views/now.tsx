@@ -17,7 +17,7 @@ const titles: Readonly<Record<Group, string>> = { failing: "Failing", running: "
 
 type NowViewProps = {
   readonly source: string | undefined;
-  /** As the URL has it. */
+  /** The text in the URL. */
   readonly filter: string | undefined;
 };
 

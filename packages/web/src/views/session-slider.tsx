@@ -16,7 +16,7 @@ type SliderProps = {
   readonly index: number;
   readonly go: (to: number) => void;
   readonly isLive: boolean;
-  /** As the URL has it. */
+  /** The text in the URL. */
   readonly speed: string | undefined;
 };
 

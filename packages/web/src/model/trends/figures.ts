@@ -132,7 +132,7 @@ type Phased = Pick<LoopFigures, "phases">;
 export type WaitedFor = {
   readonly phase: LoopPhase;
   readonly ms: number;
-  /** Of all that they waited, 0 to 1. */
+  /** The part of all that they waited, 0 to 1. */
   readonly share: number;
   /** The share by bins, for a sparkline. */
   readonly series: Series;

@@ -129,11 +129,11 @@ it("axes have three or four round lines, and names that do not touch", () => {
   expect(namedBins(1, 400, 64)).toEqual([0]);
 });
 
-it("shares have the digits that tell them apart", () => {
+it("shares have the digits that distinguish them", () => {
   expect([0, 0.000_1, 0.004, 0.12, 1].map(shareText)).toEqual(["0 %", "< 0.1 %", "0.4 %", "12 %", "100 %"]);
 });
 
-it("what loops waited for is longest first, without what took no time, and by bins", () => {
+it("the phases that loops waited for are longest first, without those that took no time, and by bins", () => {
   const figures = (build: number, check: number) => {
     const none = { waitedMs: "0", share: 0 };
     const of = (ms: number) => ({ waitedMs: String(ms), share: ms / (build + check) });

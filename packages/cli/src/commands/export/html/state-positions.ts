@@ -3,12 +3,12 @@ import { maySetState } from "@tapedeck/web/file/data";
 
 type Happened = Pick<TapedeckEvent, "position" | "kind">;
 
-/** What tells most after loops: how steps ended, then the rest. */
+/** The most informative after loops: how steps ended, then the rest. */
 const ranks = [/\.(succeeded|failed|canceled|exited|ended|finished|described)$/, /./];
 
 /**
  * At most so many positions, in order, at which the state may have changed: all of them, or the most informative ones. The
- * positions of the first and the last event are always included. Of a loop both its start and its end are, or none: the
+ * positions of the first and the last event are always included. A loop has both its start and its end, or none: the
  * page shows what changed between them. Failed loops come first.
  */
 export function statePositions(events: readonly Happened[], most: number): readonly string[] {
