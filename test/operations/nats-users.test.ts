@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
+import { MoveMarks } from "@tapedeck/ingest/record/moves/move-marks";
 import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import { migrated } from "@tapedeck/query/testing/migrated";
 import { openLog } from "@tapedeck/shared/log/jetstream";
@@ -78,6 +79,16 @@ describe("every service works whole with its user", () => {
     await until(() => adopted.length > 0, { message: "ingest to be asked" });
   });
 
+  it("ingest may mark a workspace that moves to another shard", async () => {
+    const nc = await connectAs("ingest", nats);
+    await using _ = closing(nc);
+    const marks = new MoveMarks(nc);
+    expect(await marks.closed()).toEqual(new Set());
+    await marks.set("team-z", { state: "leaving", other: "two" }, await marks.of("team-z"));
+    expect(await marks.closed()).toEqual(new Set(["team-z"]));
+    await expect(marks.assertOpen("team-z")).rejects.toMatchObject({ code: "not_ready" });
+  });
+
   it("tokens are made and revoked", async () => {
     const wish = { name: "reader", roles: ["viewer"], expires: "1h" };
     const made = await call("POST", "/api/v1/tokens", JSON.stringify(wish));
@@ -127,6 +138,7 @@ it("a service that starts before ingest waits for the log, which ingest creates"
 const log = eventSubject("default/alice/shop/skaffold" as Stack["source"], "v1", "build.started");
 const api = (what: string, stream = "TAPEDECK") => `$JS.API.STREAM.${what}.${stream}`;
 const tokens = "KV_TAPEDECK_TOKENS";
+const moves = "KV_TAPEDECK_MOVES";
 const otherInboxes = (user: NatsUser) => natsUsers.filter((one) => one !== user).map((one) => `_INBOX.${one}.>`);
 
 /** Rights that no service needs. */
@@ -150,6 +162,9 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
         "tapedeck.adopt.x",
         "tapedeck.ends.tables",
         "tapedeck-audit.default",
+        "$KV.TAPEDECK_SHARDS.x",
+        api("DELETE", moves),
+        api("PURGE", moves),
       ],
     ],
     subscribe: ["tapedeck.observed.>", "tapedeck.tables.end"],
@@ -157,7 +172,7 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
   query: {
     publish: [
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("SNAPSHOT"), api("RESTORE")],
-      ...[api("MSG.GET", tokens), "$KV.TAPEDECK_TOKENS.x", "$KV.TAPEDECK_OWNERS.x"],
+      ...[api("MSG.GET", tokens), "$KV.TAPEDECK_TOKENS.x", "$KV.TAPEDECK_OWNERS.x", "$KV.TAPEDECK_MOVES.x"],
       ...["tapedeck.control.x", "tapedeck.observed.x", "tapedeck.ends.source.x", "tapedeck.condition.ingest"],
     ],
     subscribe: ["tapedeck.control.>", "tapedeck.adopt.>"],
@@ -166,12 +181,20 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
     publish: [
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("RESTORE")],
       ...["$KV.TAPEDECK_OWNERS.x", "tapedeck.adopt.x", "tapedeck.observed.x", "tapedeck.condition.ingest"],
+      ...["$KV.TAPEDECK_MOVES.x", api("MSG.GET", moves)],
       ...["tapedeck.ends.tables", "tapedeck.ends.source.x", "tapedeck.ends.first"],
     ],
     subscribe: ["tapedeck.control.>", "tapedeck.adopt.>", "tapedeck.observed.>"],
   },
   cli: {
-    publish: [log, "$KV.TAPEDECK_OWNERS.x", "tapedeck.control.x", "tapedeck.adopt.x", "tapedeck.ends.tables"],
+    publish: [
+      log,
+      "$KV.TAPEDECK_OWNERS.x",
+      "$KV.TAPEDECK_MOVES.x",
+      "tapedeck.control.x",
+      "tapedeck.adopt.x",
+      "tapedeck.ends.tables",
+    ],
     subscribe: ["tapedeck.control.>", "tapedeck.observed.>"],
   },
 };

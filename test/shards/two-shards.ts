@@ -24,6 +24,8 @@ export type TwoShards = AsyncDisposable & {
   seed(shard: "home" | "two", events: readonly Event[]): Promise<void>;
   /** Starts a further gateway on home with other settings of the shards; returns "host:port" of its HTTP. */
   gateway(shards: readonly (ShardSetting & { readonly name: string })[]): Promise<string>;
+  /** Starts a further gateway on home with the same settings. */
+  furtherGateway(): Promise<{ readonly grpc: string; readonly http: string }>;
 };
 
 const withTokens = { TAPEDECK_AUTH: "tokens", TAPEDECK_LIMITS_REQUESTS_PER_SECOND: "100000" };
@@ -64,6 +66,11 @@ export async function startTwoShards(
     return made.text;
   };
   const owned = cleanup.move();
+  const start = async (shards: readonly (ShardSetting & { readonly name: string })[]) => {
+    const env = { ...gatewayEnv(home.parts), TAPEDECK_WORKSPACE: "default", ...settings(shards) };
+    const { addresses } = owned.use(await startGateway(readConfig({ env }), silentLogger));
+    return { grpc: addresses.grpc ?? "", http: addresses.http ?? "" };
+  };
   return {
     ...{ home, two },
     token: (workspace, ...roles) => create({ workspace, roles: [...roles] }),
@@ -72,11 +79,8 @@ export async function startTwoShards(
       await write(logs[shard], events);
       await (shard === "home" ? home : two).caughtUp();
     },
-    async gateway(shards) {
-      const env = { ...gatewayEnv(home.parts), TAPEDECK_WORKSPACE: "default", ...settings(shards) };
-      const gateway = owned.use(await startGateway(readConfig({ env }), silentLogger));
-      return gateway.addresses.http ?? "";
-    },
+    gateway: async (shards) => (await start(shards)).http,
+    furtherGateway: () => start([{ name: "two", ...setting }]),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

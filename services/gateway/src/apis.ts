@@ -6,6 +6,7 @@ import { type MaintainApi, maintainApi } from "./apis/maintain/maintain-api.ts";
 import { type RecorderRelay, recorderRelay } from "./apis/recorder/relay.ts";
 import type { RktApi } from "./apis/rkt/methods.ts";
 import { rktApi } from "./apis/rkt/rkt-api.ts";
+import { noShards, type ShardApi } from "./apis/shard-api.ts";
 import { type SkaffoldApi, skaffoldApi } from "./apis/skaffold/skaffold-api.ts";
 import { type TapedeckApi, tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
 import type { VagrantApi } from "./apis/vagrant/methods.ts";
@@ -18,7 +19,7 @@ import type { GatewayConfig } from "./config.ts";
 import { controlClient } from "./control-client.ts";
 import type { CallerLimits } from "./limits/limits.ts";
 import type { LogLink } from "./log-link.ts";
-import { maintainClient } from "./maintain-client.ts";
+import type { MaintainClient } from "./maintain-client.ts";
 import type { GatewayMetrics } from "./metrics.ts";
 import { positions } from "./positions.ts";
 import type { QueryClient } from "./query-client.ts";
@@ -32,6 +33,7 @@ export type GatewayApis = {
   readonly tokens: TokenApi;
   readonly maintain: MaintainApi;
   readonly audit: AuditApi;
+  readonly shards: ShardApi;
   readonly relay: RecorderRelay;
 };
 
@@ -42,6 +44,7 @@ export type GatewayApisDeps = {
   readonly channel: ChannelCredentials;
   readonly link: LogLink;
   readonly query: QueryClient;
+  readonly services: MaintainClient;
   readonly limits: CallerLimits;
   readonly metrics: GatewayMetrics;
   readonly auditLog: AuditLog;
@@ -51,13 +54,12 @@ export type GatewayApisDeps = {
 };
 
 export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
-  const { config, channel, link, query, limits, metrics, auditLog, logger, stack } = deps;
+  const { config, channel, link, query, services, limits, metrics, auditLog, logger, stack } = deps;
   const { record: audit } = auditLog;
   const log = (): LogReader => metrics.counted(link.reader());
   const record = { query, log, positions: positions(log) };
   const upstream = { ...record, control: controlClient(link.nats), refused: metrics.refused, audit };
   const { largeAnswers } = limits;
-  const services = stack.use(maintainClient(config, config.servicesKey, channel));
   return {
     skaffold: skaffoldApi(upstream),
     rkt: rktApi({ ...record, largeAnswers }),
@@ -81,6 +83,7 @@ export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
         audit({ action: maintainActions[what], who, workspace, ...(token !== undefined && { by: token }), about });
       },
     }),
+    shards: noShards(),
     relay: stack.use(recorderRelay(config.ingest, config.servicesKey, channel)),
   };
 }

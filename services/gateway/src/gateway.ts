@@ -16,7 +16,7 @@ import { callerLimits } from "./limits/limits.ts";
 import { Listeners } from "./listeners.ts";
 import { type LogLink, linkLog } from "./log-link.ts";
 import { gatewayMetrics } from "./metrics.ts";
-import { apisOf, failureOf, openShards, readinessOfAll } from "./shards/shards.ts";
+import { failureOf, openShards, readinessOfAll, serveShards } from "./shards/shards.ts";
 
 /** A running gateway. Disposing it closes its listeners. */
 export type Gateway = AsyncDisposable & {
@@ -58,12 +58,16 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   const own = authenticator(config, link, logger, stack);
   const people = signInOf(config, own, { audit: new SignInAudit(auditLog.record, logger), logger, times });
   if (people !== undefined) stack.use(people);
-  const authenticate = limitedAuthenticator(people?.authenticate ?? own, limits.refusalsPerMinute);
+  const closing = new AbortController();
+  stack.defer(() => closing.abort());
+  const served = serveShards(shards, { config, logger, auditLog, signal: closing.signal });
+  const limited = limitedAuthenticator(people?.authenticate ?? own, limits.refusalsPerMinute);
+  const authenticate = served.whileInPlace(limited);
   const health = { readiness, warnings: () => shards.flatMap(({ warnings }) => warnings()) };
   const listeners = stack.use(
     new Listeners({
       config,
-      apis: apisOf(shards, config, say),
+      apis: served.apis,
       authenticate,
       onPage: people?.onPage,
       certificate,
@@ -75,8 +79,6 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   );
   const addresses = await listeners.start();
 
-  const closing = new AbortController();
-  stack.defer(() => closing.abort());
   void reportHealth({ listeners, readiness, logger, signal: closing.signal });
   const failed = failureOf(shards, logger);
   await Promise.race([link.opened, failed, delay(startMs, closing.signal)]);

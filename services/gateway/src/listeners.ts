@@ -134,7 +134,7 @@ export class Listeners implements AsyncDisposable {
       apiRoutes(app, apis.tapedeck, httpCaller, { bound: source, watch, limits });
     }
     if (source === undefined) {
-      maintainRoutes(app, apis.maintain, httpCaller, { watch, limits });
+      maintainRoutes(app, apis.maintain, httpCaller, { watch, limits, shards: apis.shards });
       tokenRoutes(app, apis.tokens, httpCaller, { authenticate, watch });
       auditRoutes(app, apis.audit, httpCaller, { watch, limits });
       await openApiPage(app);

@@ -11,6 +11,8 @@ import type { NatsConnection } from "nats";
 export type LogLink = AsyncDisposable & {
   /** @throws TapedeckError not_ready until the log has been reached for the first time */
   readonly reader: () => LogReader;
+  /** The messages themselves. @throws as `reader` */
+  readonly stored: () => ConnectedLog["stored"];
   /**
    * For requests over NATS. @throws TapedeckError not_ready while NATS is unreachable, because requests would be queued
    */
@@ -68,6 +70,11 @@ class BackgroundLogLink implements LogLink {
   readonly reader = (): LogReader => {
     if (this.#log === undefined) throw away();
     return this.#log.reader;
+  };
+
+  readonly stored = (): ConnectedLog["stored"] => {
+    if (this.#log === undefined) throw away();
+    return this.#log.stored;
   };
 
   readonly nats = (): LiveNatsConnection => {

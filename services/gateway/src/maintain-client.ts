@@ -1,5 +1,13 @@
 import { type ChannelCredentials, Client, Metadata } from "@grpc/grpc-js";
-import { type EraseResponse, MaintainService, type WaitingResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
+import {
+  type ArriveRequest,
+  type ArriveResponse,
+  type EraseResponse,
+  MaintainService,
+  type MoveRequest,
+  type MoveResponse,
+  type WaitingResponse,
+} from "@tapedeck/proto/tapedeck/v1/maintain";
 import { QueryService, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 import type { Sequence } from "@tapedeck/shared/log/offset";
@@ -10,6 +18,8 @@ export type MaintainClient = AsyncDisposable & {
     session: { readonly source: string; readonly session: string; readonly afterSeq: Sequence },
     signal: AbortSignal,
   ): AsyncIterable<EraseResponse>;
+  move(request: MoveRequest, signal: AbortSignal): AsyncIterable<MoveResponse>;
+  arrive(request: ArriveRequest, signal: AbortSignal): AsyncIterable<ArriveResponse>;
   rebuild(signal: AbortSignal): AsyncIterable<RebuildResponse>;
   /** The items of configured sources' taps that are not in the log yet, in all workspaces. */
   waiting(signal: AbortSignal): AsyncIterable<WaitingResponse>;
@@ -55,6 +65,8 @@ export function maintainClient({ ingest, query }: Addresses, key: string, channe
   return {
     erase: ({ source, session, afterSeq }, signal) =>
       ask(toIngest, MaintainService.erase, { source, session, after_sequence: BigInt(afterSeq) }, signal),
+    move: (request, signal) => ask(toIngest, MaintainService.move, request, signal),
+    arrive: (request, signal) => ask(toIngest, MaintainService.arrive, request, signal),
     rebuild: (signal) => ask(toQuery, QueryService.rebuild, {}, signal),
     waiting: (signal) => ask(toIngest, MaintainService.waiting, {}, signal),
     async [Symbol.asyncDispose]() {

@@ -7,6 +7,7 @@ import { type LogEnds, openEnds } from "./damage/ends.ts";
 import { assertLogEnd } from "./damage/log-end.ts";
 import { largestFrameBytes } from "./record/frames/original.ts";
 import { openLeases } from "./record/journal/lease.ts";
+import { MoveMarks } from "./record/moves/move-marks.ts";
 import type { Store } from "./record/recorder-options.ts";
 
 /** Bound of the facts beside a frame, and of the headers. */
@@ -16,7 +17,7 @@ const besideFrameBytes = 600 * 1024;
 const tablesMs = 3_000;
 
 export type OpenStore = Store & {
-  readonly log: Omit<Log, keyof AsyncDisposable> & { readonly ends: LogEnds };
+  readonly log: Omit<Log, keyof AsyncDisposable> & { readonly ends: LogEnds; readonly moves: MoveMarks };
 } & AsyncDisposable;
 
 /** Connects to the log and retries until it succeeds. Resolves with undefined when the signal aborts. */
@@ -49,7 +50,13 @@ async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): 
   const owned = stack.move();
   const { reader, writer, stored, epoch } = log;
   return {
-    ...{ nats, log: { reader, writer, stored, epoch, ends }, assertWhole, leases, frameBytes },
+    ...{
+      nats,
+      log: { reader, writer, stored, epoch, ends, moves: new MoveMarks(nats) },
+      assertWhole,
+      leases,
+      frameBytes,
+    },
     async [Symbol.asyncDispose]() {
       await owned.disposeAsync();
       await log[Symbol.asyncDispose]();

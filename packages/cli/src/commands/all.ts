@@ -18,6 +18,7 @@ import { replayCommand } from "./replay/command.ts";
 import { restoreCommand } from "./restore/command.ts";
 import { runCommand } from "./run/command.ts";
 import { sessionsCommand } from "./sessions/command.ts";
+import { shardCommand } from "./shard/command.ts";
 import { sqlRoleCommand } from "./sql-role/command.ts";
 import { stateCommand } from "./state/command.ts";
 import { statsCommand } from "./stats/command.ts";
@@ -56,6 +57,7 @@ export const allCommands = (): readonly Command[] => [
   newEpochCommand(),
   tokenCommand(),
   auditCommand(),
+  shardCommand(),
   sqlRoleCommand(),
   loginCommand(),
   logoutCommand(),

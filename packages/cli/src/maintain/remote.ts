@@ -1,5 +1,6 @@
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import type { ReadableStream } from "node:stream/web";
 import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
@@ -12,6 +13,11 @@ import { httpBase } from "../gateway-address.ts";
 export type RemoteMaintenance = {
   readonly erase: (session: string, signal: AbortSignal) => AsyncIterable<Erasing>;
   readonly rebuild: (signal: AbortSignal) => AsyncIterable<Rebuilding>;
+  readonly shards: () => Promise<readonly ShardLine[]>;
+  readonly move: (
+    wanted: { readonly workspace: string; readonly to: string },
+    signal: AbortSignal,
+  ) => AsyncIterable<Moving>;
   /** The audit log (who did what), the oldest first. Times are RFC 3339. */
   readonly audit: (period: { readonly since?: string; readonly until?: string }) => AsyncIterable<AuditEntry>;
   /** Gives the pieces to `take`, and what stands at the end. */
@@ -20,14 +26,22 @@ export type RemoteMaintenance = {
 
 export type Erasing = { readonly source: string; readonly events: number; readonly removed: number };
 export type Rebuilding = { readonly events: number; readonly done: number };
+export type ShardLine = { readonly name: string; readonly state: string; readonly workspaces: readonly string[] };
+export type Moving = {
+  readonly step: "copying" | "comparing" | "fencing" | "switched" | "removing" | "rebuilding";
+  readonly all: number;
+  readonly done: number;
+};
 export type BackupEnd = { readonly snapshot: Snapshot; readonly tokens: TokenBackup };
 
 /** Uses the HTTP API of the named or chosen gateway (`chosenTapedeck`), with an admin's token if one is needed. */
 export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   const { base, headers } = httpBase(url);
 
-  async function ask(method: string, path: string, signal?: AbortSignal): Promise<Readable> {
-    const response = await fetch(`${base}/api/v1/${path}`, { method, headers, ...(signal && { signal }) }).catch(() => {
+  async function ask(method: string, path: string, signal?: AbortSignal, body?: object): Promise<Readable> {
+    const sent = body && { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
+    const request = { method, headers, ...sent, ...(signal && { signal }) };
+    const response = await fetch(`${base}/api/v1/${path}`, request).catch(() => {
       throw nobodyAnswers(base);
     });
     if (response.ok && response.body !== null) return Readable.fromWeb(response.body as ReadableStream);
@@ -35,8 +49,13 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
     throw new CommandError(error?.message ?? `${base} answered ${response.status}`);
   }
 
-  async function* progress<T>(method: string, path: string, signal?: AbortSignal): AsyncGenerator<T, void> {
-    for await (const line of createInterface({ input: await ask(method, path, signal) })) {
+  async function* progress<T>(
+    method: string,
+    path: string,
+    signal?: AbortSignal,
+    body?: object,
+  ): AsyncGenerator<T, void> {
+    for await (const line of createInterface({ input: await ask(method, path, signal, body) })) {
       const { type, error, ...update } = JSON.parse(line) as { type: string; error?: { message: string } };
       if (type === "complete") return;
       if (error !== undefined) throw new CommandError(error.message);
@@ -48,6 +67,11 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   return {
     erase: (session, signal) => progress<Erasing>("DELETE", `sessions/${encodeURIComponent(session)}`, signal),
     rebuild: (signal) => progress<Rebuilding>("POST", "rebuild", signal),
+    async shards() {
+      const { items } = JSON.parse(await text(await ask("GET", "shards"))) as { items: readonly ShardLine[] };
+      return items;
+    },
+    move: (wanted, signal) => progress<Moving>("POST", "shards/move", signal, wanted),
     audit: (period) => progress<AuditEntry>("GET", `audit?${new URLSearchParams(period)}`),
     async backUp(take, signal) {
       for await (const { letter, content } of framesOf(await ask("GET", "backup", signal))) {

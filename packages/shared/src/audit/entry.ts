@@ -14,6 +14,7 @@ export const auditActions = [
   "session.exported",
   "session.erased",
   "tables.rebuilt",
+  "workspace.moved",
   "log.backed-up",
   "log.restored",
   "log.epoch-renewed",

@@ -19,11 +19,12 @@ export const largestMessageBytes = Math.floor(7.9 * 1024 * 1024);
 /** Room for subject and headers beside the events in the server's max_payload. */
 const headerRoom = 4 * 1024;
 
-const writerHeader = "Tapedeck-Writer";
-const cursorHeader = "Tapedeck-Cursor";
+/** The headers of each message. */
+export const writerHeader = "Tapedeck-Writer";
+export const cursorHeader = "Tapedeck-Cursor";
 
 /** A failed expectation has two codes; on a cluster the second is the usual one. */
-const wrongSequenceCodes: readonly number[] = [10071, 10164];
+export const wrongSequenceCodes: readonly number[] = [10071, 10164];
 
 type Deps = {
   readonly nc: NatsConnection;
@@ -127,6 +128,11 @@ function readMark(header: MsgHdrs, source: SourceName): WriterMark {
 }
 
 /** Undefined if another program wrote the message. */
+export function writerIn(header: MsgHdrs | undefined): string | undefined {
+  return header?.get(writerHeader) || undefined;
+}
+
+/** Likewise. */
 export function cursorIn(header: MsgHdrs | undefined): Cursor | undefined {
   const cursor = header?.get(cursorHeader) ?? "";
   return cursor === "" ? undefined : (JSON.parse(cursor) as Cursor);

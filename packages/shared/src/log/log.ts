@@ -1,5 +1,6 @@
 import type { Event } from "../events/codec.ts";
 import type { SourceName } from "../source.ts";
+import type { MovedFrom } from "./batch.ts";
 import type { FormerEpoch } from "./epoch.ts";
 import type { Offset, Sequence } from "./offset.ts";
 import { mayShare } from "./subjects.ts";
@@ -8,8 +9,10 @@ import { mayShare } from "./subjects.ts";
 export type RecordedEvent = {
   /** With the log's epoch it is the position. */
   readonly offset: Offset;
-  /** The log's own time of its message. */
+  /** When a log stored its message: this log, or the one of the shard that it was moved from. */
   readonly recordedAt: Date;
+  /** When this log stored it, where it was moved here: the time by which this log is searched. Absent: `recordedAt`. */
+  readonly storedAt?: Date;
   /** The event's; its message has a wider one. */
   readonly subject: string;
   readonly event: Event;
@@ -108,12 +111,18 @@ export type LogWriter = {
 /** A message as the log stores it, for checks of the log itself. */
 export type StoredMessage = {
   readonly seq: Sequence;
+  /** The same time as RecordedEvent.recordedAt. */
   readonly recordedAtMs: number;
   readonly subject: string;
   /** Undefined if another program wrote the message. */
+  readonly writer: string | undefined;
   readonly cursor: Cursor | undefined;
   /** The log will drop it after a time. */
   readonly expires: boolean;
+  /** When, by the clock of the log; undefined: never. */
+  readonly expiresAtMs: number | undefined;
+  /** Undefined for a message that was recorded in this log. */
+  readonly moved: MovedFrom | undefined;
   readonly data: Uint8Array;
 };
 

@@ -1,6 +1,7 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
+import { until } from "@tapedeck/shared/testing/until";
 import { connect, type NatsConnection } from "nats";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { ShardMap, type ShardMapOptions } from "./shard-map.ts";
@@ -108,7 +109,32 @@ it("is not ready while home's NATS is away, but for what it knows", async () => 
   await expect(map.of("unknown")).rejects.toMatchObject({ code: "not_ready" });
 });
 
-it("never changes an entry", async () => {
+it("moves an entry, once, and ends the calls of its workspace on every gateway", async () => {
+  const over = new AbortController();
+  const shards = [shard("two", ["moves", "stays"]), shard("three")];
+  const [one, other] = [mapOf(shards).map, mapOf(shards, {}, { pollMs: 5 }).map];
+  for (const workspace of ["moves", "stays"])
+    for (const map of [one, other]) expect(await map.of(workspace)).toBe("two");
+  const [ended, lasting] = [other.stay("moves"), other.stay("stays")];
+  const watching = other.watch(over.signal);
+  await one.change("moves", { from: "two", to: "three" });
+  await one.change("moves", { from: "two", to: "three" });
+  expect(await one.of("moves")).toBe("three");
+  await until(async () => (await other.of("moves")) === "three", { message: "the other gateway to notice" });
+  expect(ended.reason).toMatchObject({ code: "not_ready", message: expect.stringContaining("has moved") });
+  expect([lasting.aborted, other.stay("moves").aborted]).toEqual([false, false]);
+  await expect(one.change("moves", { from: "two", to: "home" })).rejects.toMatchObject({ code: "internal" });
+  expect(await one.all()).toEqual(
+    expect.arrayContaining([
+      ["moves", "three"],
+      ["stays", "two"],
+    ]),
+  );
+  over.abort();
+  await watching;
+});
+
+it("changes no entry by itself", async () => {
   const { map } = mapOf([shard("two", ["kept"])]);
   await map.of("kept");
   await mapOf([shard("two"), shard("three", ["kept"])]).map.of("kept");

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
-import { JetStreamApiError, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { bucketNames, ensureBucket } from "@tapedeck/shared/log/key-value-bucket";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
 import { homeShard, type ShardConfig } from "./settings.ts";
 
@@ -19,15 +20,26 @@ export type ShardMapOptions = {
   /** Whether the shard's log has events of the workspace. Rejects with TapedeckError when that can't be asked. */
   readonly holds: (shard: string, workspace: string) => Promise<boolean>;
   readonly warn: (message: string) => void;
+  readonly pollMs?: number;
 };
+
+export type MapChange = { readonly from: string; readonly to: string };
+
+/** A gateway notices within this time, if home's NATS answers, that another one has moved a workspace. */
+const usualPollMs = 1_000;
 
 /**
  * Where each workspace is: the NATS KV bucket `TAPEDECK_SHARDS` in home, key workspace, value the shard's name. An entry
- * is created once, by the first gateway that needs it, and never changes.
+ * is created by the first gateway that needs it, and changes only when the workspace is moved. What is read is kept, and
+ * read again when the bucket has changed. A gateway that does not know yet does no harm: the old shard refuses what it
+ * would record, by a mark of its own.
  */
 export class ShardMap {
   readonly #options: ShardMapOptions;
   readonly #known = new Map<string, Promise<string>>();
+  readonly #stays = new Map<string, AbortController>();
+  /** The bucket's last sequence when the known entries were read. */
+  #seen: number | undefined;
 
   constructor(options: ShardMapOptions) {
     this.#options = options;
@@ -47,6 +59,86 @@ export class ShardMap {
     return found;
   }
 
+  /** The same, read now. */
+  async read(workspace: string): Promise<string> {
+    const before = this.#known.get(workspace);
+    const found = await this.#find(workspace);
+    if (before !== undefined && (await before.catch(() => found)) !== found) this.#hasMoved(workspace);
+    this.#known.set(workspace, Promise.resolve(found));
+    return found;
+  }
+
+  /** Aborts, with the error for callers as its reason, when the workspace is moved: calls that are open would go on reading the old shard. */
+  stay(workspace: string): AbortSignal {
+    const known = this.#stays.get(workspace) ?? new AbortController();
+    this.#stays.set(workspace, known);
+    return known.signal;
+  }
+
+  /** The entries of workspaces that were called. @throws TapedeckError not_ready */
+  async all(): Promise<readonly (readonly [workspace: string, shard: string])[]> {
+    return orNotReady(async () => {
+      const jsm = await this.#jsm();
+      await ensureBucket(jsm, bucket);
+      const { state } = await jsm.streams.info(stream, { subjects_filter: subjectOf(">") });
+      const names = Object.keys(state.subjects ?? {}).map((subject) => subject.slice(subjectOf("").length));
+      const entries: (readonly [string, string])[] = [];
+      for (const name of names) entries.push([name, (await this.#get(jsm, name)).shard ?? homeShard]);
+      return entries;
+    });
+  }
+
+  /**
+   * Moves the entry, unless it has been moved there already.
+   * @throws TapedeckError not_ready; internal when it is neither
+   */
+  async change(workspace: string, { from, to }: MapChange): Promise<void> {
+    await orNotReady(async () => {
+      const { connection } = this.#options.nats();
+      const { shard, revision } = await this.#get(await this.#jsm(), workspace);
+      if (shard === to) return;
+      if (shard !== from) throw misplaced(`the workspace "${workspace}" was to leave "${from}", but is in "${shard}"`);
+      const expect = { lastSubjectSequence: revision };
+      await jetstream(connection, { timeout: timeoutMs }).publish(subjectOf(workspace), to, { expect });
+    });
+    await this.read(workspace);
+  }
+
+  /** Reads again what is known when another gateway has moved a workspace, until the signal. */
+  async watch(signal: AbortSignal): Promise<void> {
+    const { pollMs = usualPollMs } = this.#options;
+    while (!signal.aborted) {
+      // While home is away nothing changes there either; what is known stays.
+      await this.#readChanges().catch(() => {});
+      await delay(pollMs, signal);
+    }
+  }
+
+  async #readChanges(): Promise<void> {
+    if (this.#known.size === 0) return;
+    const { state } = await (await this.#jsm()).streams.info(stream);
+    if (state.last_seq === this.#seen) return;
+    for (const workspace of this.#known.keys()) await this.read(workspace);
+    this.#seen = state.last_seq;
+  }
+
+  #hasMoved(workspace: string): void {
+    const stay = this.#stays.get(workspace);
+    this.#stays.delete(workspace);
+    const text = `the workspace "${workspace}" has moved to another shard: try again in a moment`;
+    stay?.abort(new TapedeckError("not_ready", text));
+  }
+
+  #jsm(): Promise<JetStreamManager> {
+    return jetstreamManager(this.#options.nats().connection, { timeout: timeoutMs, checkAPI: false });
+  }
+
+  /** From the leader: a replica could not know yet what another gateway has just decided. */
+  async #get(jsm: JetStreamManager, workspace: string) {
+    const message = await jsm.streams.getMessage(stream, { last_by_subj: subjectOf(workspace) });
+    return { shard: message?.string(), revision: message?.seq ?? 0 };
+  }
+
   async #find(workspace: string): Promise<string> {
     if (workspace === this.#options.homeWorkspace) return homeShard;
     const name = await this.#entry(workspace);
@@ -62,29 +154,23 @@ export class ShardMap {
     return name;
   }
 
-  async #entry(workspace: string): Promise<string> {
-    try {
+  #entry(workspace: string): Promise<string> {
+    return orNotReady(async () => {
       const { connection } = this.#options.nats();
-      const jsm = await jetstreamManager(connection, { timeout: timeoutMs, checkAPI: false });
+      const jsm = await this.#jsm();
       await ensureBucket(jsm, bucket);
-      const subject = subjectOf(workspace);
-      // From the leader: a replica could not know yet what another gateway has just decided.
-      const read = async () => (await jsm.streams.getMessage(stream, { last_by_subj: subject }))?.string();
-      const known = await read();
+      const { shard: known } = await this.#get(jsm, workspace);
       if (known !== undefined) return known;
       const chosen = (await this.#holder(workspace)) ?? this.#chosen(workspace);
       try {
         const js = jetstream(connection, { timeout: timeoutMs });
-        await js.publish(subject, chosen, { expect: { lastSubjectSequence: 0 } });
+        await js.publish(subjectOf(workspace), chosen, { expect: { lastSubjectSequence: 0 } });
         return chosen;
       } catch (cause) {
         if (!(cause instanceof JetStreamApiError && wrongSequenceCodes.includes(cause.code))) throw cause;
-        return (await read()) ?? chosen;
+        return (await this.#get(jsm, workspace)).shard ?? chosen;
       }
-    } catch (cause) {
-      if (cause instanceof TapedeckError) throw cause;
-      throw new TapedeckError("not_ready", "the map of the shards can't be read: try again in a moment", {}, { cause });
-    }
+    });
   }
 
   /** Settings may name another shard than the one that a workspace was recorded in before. */
@@ -107,6 +193,15 @@ export class ShardMap {
     const open = this.#options.shards.filter(({ newWorkspaces }) => newWorkspaces);
     const hash = createHash("sha256").update(workspace).digest().readUInt32BE(0);
     return this.#configured(workspace) ?? open[hash % Math.max(1, open.length)]?.name ?? homeShard;
+  }
+}
+
+async function orNotReady<T>(ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (cause) {
+    if (cause instanceof TapedeckError) throw cause;
+    throw new TapedeckError("not_ready", "the map of the shards can't be read: try again in a moment", {}, { cause });
   }
 }
 

@@ -3,6 +3,7 @@ import { type Readiness, readinessOf } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { type GatewayApis, type GatewayApisDeps, gatewayApis } from "../apis.ts";
 import { type LogLink, linkLog } from "../log-link.ts";
+import { type MaintainClient, maintainClient } from "../maintain-client.ts";
 import { type QueryClient, queryClient } from "../query-client.ts";
 import type { ShardConfig } from "./settings.ts";
 
@@ -10,6 +11,8 @@ import type { ShardConfig } from "./settings.ts";
 export type Shard = {
   readonly name: string;
   readonly link: LogLink;
+  readonly query: QueryClient;
+  readonly services: MaintainClient;
   readonly apis: GatewayApis;
   readonly readiness: () => Promise<Readiness>;
   /** The warnings of its recorders. */
@@ -30,11 +33,12 @@ export function openShard({ shard, servicesKey, link: given, ...parts }: OpenSha
   const { name, nats } = shard;
   const link = given ?? stack.use(linkLog(nats, limits.historyReaders, logger));
   const query = stack.use(queryClient(shard.query, servicesKey, limits.queryMs, channel));
-  const apis = gatewayApis({ ...parts, config: { ...shard, servicesKey }, link, query });
+  const services = stack.use(maintainClient(shard, servicesKey, channel));
+  const apis = gatewayApis({ ...parts, config: { ...shard, servicesKey }, link, query, services });
   const conditions = new ReportedConditions();
   link.opened.then(() => conditions.listen(link.nats().connection)).catch(() => {}); // the next gateway tries again
   return {
-    ...{ name, link, apis },
+    ...{ name, link, query, services, apis },
     readiness: readinessOfShard(link, query, conditions),
     warnings: () => conditions.now.warnings,
   };

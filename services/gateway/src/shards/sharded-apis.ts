@@ -1,6 +1,7 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { MaintainApi, RebuildProgress } from "../apis/maintain/maintain-api.ts";
 import type { RecorderRelay } from "../apis/recorder/relay.ts";
+import type { ShardApi } from "../apis/shard-api.ts";
 import type { TapedeckApi } from "../apis/tapedeck/tapedeck-api.ts";
 import type { VagrantApi } from "../apis/vagrant/methods.ts";
 import type { GatewayApis } from "../apis.ts";
@@ -15,7 +16,11 @@ type InWorkspace = Pick<Caller, "workspace">;
  * The APIs over several shards: each call is one of the shard that has its caller's workspace. `all`: home first. What
  * concerns no workspace is home's.
  */
-export function shardedApis(all: readonly [home: GatewayApis, ...GatewayApis[]], to: RouteTo): GatewayApis {
+export function shardedApis(
+  all: readonly [home: GatewayApis, ...GatewayApis[]],
+  to: RouteTo,
+  shards: ShardApi,
+): GatewayApis {
   const [home] = all;
   return {
     skaffold: {
@@ -45,6 +50,7 @@ export function shardedApis(all: readonly [home: GatewayApis, ...GatewayApis[]],
         );
       },
     },
+    shards,
     relay: relayIn(to),
   };
 }

@@ -4,9 +4,12 @@ import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import type { Readiness } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { GatewayApis } from "../apis.ts";
+import type { AuditLog } from "../audit/audit-log.ts";
+import type { Authenticator } from "../auth/authenticator.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { LogLink } from "../log-link.ts";
 import { homeShard } from "./settings.ts";
+import { severalShards } from "./several-shards.ts";
 import { type OpenShard, openShard, type Shard } from "./shard.ts";
 import { ShardMap } from "./shard-map.ts";
 import { shardedApis } from "./sharded-apis.ts";
@@ -26,10 +29,23 @@ export function openShards({ config, link, ...parts }: OpenShards): Shards {
   return [home, ...config.shards.map((shard) => openShard({ ...parts, shard, servicesKey }))];
 }
 
-/** The APIs that the transports serve: home's own, or with several shards those of each caller's workspace. */
-export function apisOf(shards: Shards, config: GatewayConfig, warn: (message: string) => void): GatewayApis {
+/** What the transports serve: home's own APIs, or with several shards those of each caller's workspace. */
+export type Served = {
+  readonly apis: GatewayApis;
+  /** Calls end when their workspace is moved. */
+  readonly whileInPlace: (authenticate: Authenticator) => Authenticator;
+};
+
+export type ServeShards = {
+  readonly config: GatewayConfig;
+  readonly logger: Logger;
+  readonly auditLog: Pick<AuditLog, "record">;
+  readonly signal: AbortSignal;
+};
+
+export function serveShards(shards: Shards, { config, logger, auditLog, signal }: ServeShards): Served {
   const [home, ...others] = shards;
-  if (others.length === 0) return home.apis;
+  if (others.length === 0) return { apis: home.apis, whileInPlace: (authenticate) => authenticate };
   const byName = new Map(shards.map((shard) => [shard.name, shard]));
   const named = (name: string) => {
     const shard = byName.get(name);
@@ -37,14 +53,37 @@ export function apisOf(shards: Shards, config: GatewayConfig, warn: (message: st
     return shard;
   };
   const map = new ShardMap({
-    ...{ shards: config.shards, homeWorkspace: config.workspace, nats: home.link.nats, warn },
+    ...{ shards: config.shards, homeWorkspace: config.workspace, nats: home.link.nats },
+    warn: (message) => logger.warn(message),
     async holds(name, workspace) {
       const { link } = named(name);
       return mayHoldEvents(logStart, await link.reader().lastMatch([workspaceFilter(workspace)]));
     },
   });
   const to = async (workspace: string) => named(await map.of(workspace)).apis;
-  return shardedApis([home.apis, ...others.map(({ apis }) => apis)], to);
+  void map.watch(signal);
+  const moves = severalShards({
+    ...{ shards, map, homeWorkspace: config.workspace },
+    audit(by, workspace, about) {
+      const { who, token } = by;
+      logger.info({ audit: "workspace moved", who, token, workspace, ...about }, "workspace moved");
+      const action = "workspace.moved";
+      auditLog.record({ action, who, workspace, ...(token !== undefined && { by: token }), about });
+    },
+  });
+  return {
+    apis: shardedApis([home.apis, ...others.map(({ apis }) => apis)], to, moves),
+    whileInPlace: (authenticate) => async (credentials) => {
+      const caller = await authenticate(credentials);
+      const stay = map.stay(caller.workspace);
+      const { revoked } = caller;
+      return {
+        ...caller,
+        revoked: revoked === undefined ? stay : AbortSignal.any([stay, revoked]),
+        permitted: revoked,
+      };
+    },
+  };
 }
 
 /** Ready when home is: what another shard lacks is a check of its own, and concerns its workspaces alone. */

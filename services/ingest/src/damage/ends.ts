@@ -41,6 +41,8 @@ export type LogEnds = AsyncDisposable & {
    * can't be reached.
    */
   firstSeq(otherwise: Sequence): Promise<Sequence>;
+  /** These sources are no longer in this log. Rejects as `all`. */
+  forget(isGone: (source: SourceName) => boolean): Promise<void>;
   /** Everything before it may be missing from now on. */
   dropBefore(seq: Sequence): Promise<void>;
 };
@@ -146,6 +148,16 @@ class Ends implements LogEnds {
 
   async dropBefore(seq: Sequence): Promise<void> {
     await this.#sayFirst(seq, {});
+  }
+
+  async forget(isGone: (source: SourceName) => boolean): Promise<void> {
+    const gone = [...(await this.all()).keys()].filter(isGone);
+    for (const source of gone) {
+      this.#known.delete(source);
+      this.#unwritten.delete(source);
+      // Nothing that can be read is no end.
+      await jetstream(this.#nc, { timeout: 2_000 }).publish(endSubject(source), "");
+    }
   }
 
   async #sayFirst(seq: Sequence, expect: Partial<StreamExpectations>): Promise<void> {

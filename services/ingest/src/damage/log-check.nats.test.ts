@@ -41,7 +41,8 @@ async function harness(textTtl?: number) {
   const limit = async (limits: Parameters<typeof jsm.streams.update>[1]) => jsm.streams.update(streamName, limits);
   const check = (more: Partial<LogCheckOptions> = {}) => {
     const signal = AbortSignal.timeout(60_000);
-    return checkLog({ log, ends, dropped: () => droppedBy(nc), rate: 1_000_000, signal, ...more });
+    const moving = async () => new Set<string>();
+    return checkLog({ log, ends, moving, dropped: () => droppedBy(nc), rate: 1_000_000, signal, ...more });
   };
   /** `meanwhile` happens when the first message was read. */
   const checkWhile = (meanwhile: () => Promise<unknown>) =>

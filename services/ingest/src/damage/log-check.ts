@@ -4,7 +4,7 @@ import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { StoredMessage } from "@tapedeck/shared/log/log";
 import { type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
-import type { SourceName } from "@tapedeck/shared/source";
+import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { ownChannel } from "../record/frames/numbering.ts";
 import type { LogEnds } from "./ends.ts";
@@ -13,6 +13,8 @@ import { type Hole, SourceHoles } from "./holes.ts";
 export type LogCheckOptions = {
   readonly log: Pick<Log, "stored" | "reader">;
   readonly ends: Pick<LogEnds, "all" | "firstSeq" | "dropBefore">;
+  /** Workspaces that are only partly here, because they are moved between shards, or no longer. */
+  readonly moving: () => Promise<ReadonlySet<string>>;
   /** The messages that the stream drops by its operator's limits. */
   readonly dropped: () => Promise<Dropped>;
   /** Messages a second, at most. */
@@ -65,8 +67,11 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
   }
   for (const [source, end] of known) holesOf(source).end(end);
   const begin = await firstOnPurpose(options, firstSeq);
+  // Asked at the end: what is gone by now is gone after its mark.
+  const moving = await options.moving();
+  const whole = [...sources].filter(([source]) => !moving.has(sourceParts(source).workspace));
   return {
-    holes: [...sources.values()].flatMap((one) => one.holes(begin)),
+    holes: whole.flatMap(([, one]) => one.holes(begin)),
     reported: new Map([...sources].flatMap(([source, { reported }]) => (reported > 0 ? [[source, reported]] : []))),
     messages,
     lastSeq: done,

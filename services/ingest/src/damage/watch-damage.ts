@@ -23,7 +23,17 @@ export function watchDamage({ store, ingest, rate, signal, ...options }: WatchDa
   const { log, leases, nats } = store;
   const check = async () => {
     await using lease = await leases.take("log-check", ingest);
-    return lease && (await checkLog({ log, ends: log.ends, dropped: () => droppedBy(nats), rate, signal }));
+    return (
+      lease &&
+      (await checkLog({
+        log,
+        ends: log.ends,
+        moving: () => log.moves.closed(),
+        dropped: () => droppedBy(nats),
+        rate,
+        signal,
+      }))
+    );
   };
   return new DamageWatch({ ...options, epoch: log.epoch, check, signal });
 }

@@ -47,7 +47,7 @@ test("a push over a network that swallows everything is found to be over, while 
       workspace: "default",
     },
     ...{
-      recorder,
+      recorder: { ...recorder, release: async () => {}, surveyLostSources: async () => {} },
       store: () => undefined,
       waiting: () => [],
       onInternal: () => {},

@@ -2,9 +2,13 @@ import { timingSafeEqual } from "node:crypto";
 import { once } from "node:events";
 import { type Metadata, Server, type ServerDuplexStream, type ServerWritableStream } from "@grpc/grpc-js";
 import {
+  type ArriveRequest,
+  type ArriveResponse,
   type EraseRequest,
   type EraseResponse,
   MaintainService,
+  type MoveRequest,
+  type MoveResponse,
   type WaitingRequest,
   type WaitingResponse,
 } from "@tapedeck/proto/tapedeck/v1/maintain";
@@ -17,6 +21,8 @@ import type { Certificate } from "@tapedeck/shared/service/tls/certificate";
 import { serverCredentials } from "@tapedeck/shared/service/tls/grpc-credentials";
 import { demoWorkspace, namePart } from "@tapedeck/shared/source";
 import { eraseCall } from "./maintain/erase-call.ts";
+import { arriveCall } from "./moves/arrive.ts";
+import { moveCall } from "./moves/move-call.ts";
 import type { PushContext, Recorder } from "./recorder.ts";
 import type { Store } from "./recorder-options.ts";
 
@@ -30,7 +36,7 @@ export type PushServerOptions = {
   readonly key: string;
   /** The workspace of calls for which the gateway names none. */
   readonly workspace: string;
-  readonly recorder: Pick<Recorder, "push">;
+  readonly recorder: Pick<Recorder, "push" | "release" | "surveyLostSources">;
   /** Undefined while the log is away. */
   readonly store: () => Store | undefined;
   /** The items that the taps of configured sources hold. */
@@ -76,6 +82,12 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
   server.addService(MaintainService, {
     erase: (call: ServerWritableStream<EraseRequest, EraseResponse>) =>
       void answer(call, (request, signal) => eraseCall(request, options.store(), signal)),
+    move: (call: ServerWritableStream<MoveRequest, MoveResponse>) =>
+      void answer(call, (request, signal) =>
+        moveCall(request, { store: options.store(), recorder, onInternal, signal }),
+      ),
+    arrive: (call: ServerWritableStream<ArriveRequest, ArriveResponse>) =>
+      void answer(call, (request, signal) => arriveCall(request, options.store(), signal)),
     waiting: (call: ServerWritableStream<WaitingRequest, WaitingResponse>) => void answer(call, options.waiting),
   });
   server.addService(RecorderService, {

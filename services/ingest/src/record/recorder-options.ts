@@ -1,17 +1,25 @@
+import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { LogSurvey } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
+import type { LogEnds } from "../damage/ends.ts";
 import type { Normalizer } from "../normalize/normalizer.ts";
 import type { ReplayTimes } from "./frames/replay-sorter.ts";
 import type { Leases } from "./journal/lease.ts";
+import type { SourceEnds } from "./journal/load-history.ts";
 import type { SourceJournalOptions } from "./journal/source-journal.ts";
 import type { SessionRecorderListener } from "./pushed-session.ts";
 
 /** The storage for recording, all of it on NATS. */
 export type Store = {
   readonly nats: NatsConnection;
-  readonly log: SourceJournalOptions["log"] & { readonly reader: LogSurvey; readonly epoch: string };
+  readonly log: Omit<SourceJournalOptions["log"], "ends"> & {
+    readonly reader: LogSurvey;
+    readonly epoch: string;
+    readonly ends?: (SourceEnds & Pick<LogEnds, "forget">) | undefined;
+    readonly stored: Log["stored"];
+  };
   /** Rejects with one sentence if the log has lost its end: new events would get positions that were given before. */
   readonly assertWhole: () => Promise<void>;
   readonly leases: Leases;

@@ -18,6 +18,7 @@ import { LostRaceError } from "./journal/settle.ts";
 import { WriterClosedError } from "./journal/writer.ts";
 import { LostSources } from "./lost/lost-sources.ts";
 import { type Examined, examineUnheard, type LastHeard } from "./lost/unheard-source.ts";
+import { WorkspaceMovedError } from "./moves/move-marks.ts";
 import { notReady, sourceTaken } from "./push-errors.ts";
 import { recordPush } from "./record-push.ts";
 import type { RecorderOptions, Store } from "./recorder-options.ts";
@@ -57,6 +58,13 @@ export class Recorder implements AsyncDisposable {
   /** Finds sources that were lost before this process began. */
   surveyLostSources({ log }: Store): Promise<void> {
     return this.#lost.survey(log.reader);
+  }
+
+  /** Ends what is pushed of a workspace. Its taps come back, and are refused where the workspace is no longer here. */
+  async release(workspace: string): Promise<void> {
+    const pushes = [...this.#claims.pushes].filter(([source]) => sourceParts(source).workspace === workspace);
+    for (const [, { stop }] of pushes) stop.abort();
+    await Promise.all(pushes.map(([, { done }]) => done));
   }
 
   /** tapedeck.v1.Recorder/Push. Throws TapedeckError with the codes that recorder.proto names. */
@@ -144,6 +152,8 @@ export class Recorder implements AsyncDisposable {
       return await examineUnheard({ log, source, since, lostAfterMs, life, signal });
     } catch (cause) {
       if (stop.aborted) return undefined;
+      // The shard that it moves to looks after it.
+      if (cause instanceof WorkspaceMovedError) return {};
       throw cause;
     } finally {
       this.#claims.examined(source);

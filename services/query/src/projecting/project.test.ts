@@ -1,4 +1,4 @@
-import { logStart, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
+import { endOf, logStart, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
@@ -6,6 +6,7 @@ import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { stage } from "../testing/stage.ts";
 import type { View } from "../views/view.ts";
+import { applyBatch } from "./apply-batch.ts";
 import { readCheckpoint } from "./checkpoint.ts";
 
 it("applies nothing of a batch whose commit fails, nor of the batches begun behind it", async () => {
@@ -61,4 +62,22 @@ it("rolls a batch back only when all of its views have ended, so that none write
   await expect(projected).rejects.toThrow("this view is wrong");
   expect(hasEnded).toBe(true);
   expect((await sql`select n from marks`.execute(tables.db)).rows).toEqual([]);
+});
+
+it("keeps the time at which this log stored an event that was recorded earlier, in another shard", async () => {
+  await using on = await stage();
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const end = (await on.write(randomEvents(seeded(9), 10))).at(-1) ?? 0;
+  await projectUntil(on.databaseUrl, on.log.reader, end);
+  const before = await readCheckpoint(tables.db);
+  const signal = AbortSignal.timeout(60_000);
+  const [first] = await Array.fromAsync(
+    on.log.reader.history({ afterOffset: logStart, subjects: [] }, endOf(1), signal),
+  );
+  if (before === undefined || first === undefined) throw new Error("nothing was projected");
+  const storedAt = new Date(Date.now() + 60_000);
+  const moved = { ...first, offset: offsetOf(end + 1), recordedAt: new Date(0), storedAt };
+  const start = { ...before, after: endOf(end) };
+  await tables.db.transaction().execute((tx) => applyBatch(tx, [], { events: [moved] }, start));
+  expect(await readCheckpoint(tables.db)).toMatchObject({ recorded_until_ms: storedAt.getTime() });
 });

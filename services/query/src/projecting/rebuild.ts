@@ -1,5 +1,5 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
-import type { Offset } from "@tapedeck/shared/log/offset";
+import { laterOf, type Offset } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import { letReadersIn } from "../db/access/grants.ts";
 import { type Database, liveSchema, openDatabase, type Tx } from "../db/database.ts";
@@ -39,7 +39,7 @@ export async function rebuild(options: Rebuild): Promise<boolean> {
     await prepare(shadow, log, views);
     await letReadersIn(shadow);
     yield* project({
-      ...{ connection, log, views, signal: AbortSignal.any([signal, held]) },
+      ...{ connection, log: readAnew(log, goal), views, signal: AbortSignal.any([signal, held]) },
       ...(options.limits && { limits: options.limits }),
     });
   });
@@ -52,6 +52,24 @@ export async function rebuild(options: Rebuild): Promise<boolean> {
     if (await swap(shadow, applied.position)) return true;
   }
   return false;
+}
+
+/**
+ * Reads what the log has up to its end from the log itself. The memory of a process that follows it may still have
+ * messages that were removed with their workspace.
+ */
+function readAnew(log: LogReader, end: Offset): LogReader {
+  return {
+    ...log,
+    async *follow(from, options) {
+      if (from.afterOffset < end) {
+        yield* log.history(from, end, options.signal);
+        if (options.signal.aborted) return;
+        options.reached?.(end);
+      }
+      yield* log.follow({ ...from, afterOffset: laterOf(from.afterOffset, end) }, options);
+    },
+  };
 }
 
 /** Postgres itself analyzes new tables only after a minute or more, and plans queries badly until then. */

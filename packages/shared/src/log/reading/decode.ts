@@ -1,5 +1,5 @@
 import { decodeEvent } from "../../events/codec.ts";
-import { asBuffer, eventEnds, LabelPlaces } from "../batch.ts";
+import { asBuffer, type BatchLayout, LabelPlaces, layoutOf, type MovedFrom } from "../batch.ts";
 import type { HeldEvent, RecordedEvent } from "../log.ts";
 import { type Offset, offsetOf, type Sequence } from "../offset.ts";
 import { eventSubjectsIn } from "../subjects.ts";
@@ -30,13 +30,15 @@ export function messageReader(warn: Warn): ReadMessage {
   return (message, { at: isWantedAt, of: isWanted } = {}) => {
     const events: HeldEvent[] = [];
     const body = asBuffer(message.data);
-    let ends: readonly number[];
+    let layout: BatchLayout;
     try {
-      ends = eventEnds(body);
+      layout = layoutOf(body);
     } catch (err) {
       report(message, err);
       return events;
     }
+    const { ends, moved } = layout;
+    const times = timesOf(message, moved);
     const byLabels = subjects.of(message.subject);
     const places = new LabelPlaces(body);
     for (let index = 0; 2 * index < ends.length; index++) {
@@ -47,7 +49,7 @@ export function messageReader(warn: Warn): ReadMessage {
         places.find(start, end);
         const subject = byLabels.at(body, places);
         if (isWanted?.(subject) === false) continue;
-        events.push(new EventInMessage(message, offset, subject, body.subarray(start, end), report));
+        events.push(new EventInMessage(message, times, offset, subject, body.subarray(start, end), report));
       } catch (err) {
         report(message, err);
       }
@@ -56,16 +58,25 @@ export function messageReader(warn: Warn): ReadMessage {
   };
 }
 
+/** `storedAtMs`: only of a message that was moved here. */
+type MessageTimes = { readonly recordedAtMs: number; readonly storedAtMs?: number };
+
+function timesOf({ recordedAtMs }: BatchMessage, moved: MovedFrom | undefined): MessageTimes {
+  return moved === undefined ? { recordedAtMs } : { recordedAtMs: moved.recordedAtMs, storedAtMs: recordedAtMs };
+}
+
 class EventInMessage implements HeldEvent {
   readonly offset: Offset;
   readonly subject: string;
   readonly bytes: Uint8Array;
   readonly isShared = false;
   readonly #message: BatchMessage;
+  readonly #times: MessageTimes;
   readonly #report: (message: BatchMessage, err: unknown) => void;
 
   constructor(
     message: BatchMessage,
+    times: MessageTimes,
     offset: Offset,
     subject: string,
     bytes: Uint8Array,
@@ -75,6 +86,7 @@ class EventInMessage implements HeldEvent {
     this.subject = subject;
     this.bytes = bytes;
     this.#message = message;
+    this.#times = times;
     this.#report = report;
   }
 
@@ -82,7 +94,9 @@ class EventInMessage implements HeldEvent {
     const { offset, subject } = this;
     try {
       const event = decodeEvent(this.bytes);
-      return { offset, recordedAt: new Date(this.#message.recordedAtMs), subject, event };
+      const { recordedAtMs, storedAtMs } = this.#times;
+      const recorded = { offset, recordedAt: new Date(recordedAtMs), subject, event };
+      return storedAtMs === undefined ? recorded : { ...recorded, storedAt: new Date(storedAtMs) };
     } catch (err) {
       this.#report(this.#message, err);
       return undefined;

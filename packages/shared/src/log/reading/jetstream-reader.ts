@@ -1,6 +1,7 @@
 import { type Semaphore, semaphore } from "../../sync/semaphore.ts";
+import { layoutOf, type MovedFrom } from "../batch.ts";
 import type { FormerEpoch } from "../epoch.ts";
-import { cursorIn } from "../jetstream-writer.ts";
+import { cursorIn, writerIn } from "../jetstream-writer.ts";
 import { followLog } from "../live/follow.ts";
 import type { RingLimits } from "../live/ring.ts";
 import { Shift } from "../live/shift.ts";
@@ -124,7 +125,20 @@ async function* oneByOne(batches: HeldBatches, signal: AbortSignal): AsyncGenera
 }
 
 function storedOf({ headers, expiresAtMs, seq, recordedAtMs, subject, data }: Delivered): StoredMessage {
-  return { seq, recordedAtMs, subject, data, cursor: cursorIn(headers), expires: expiresAtMs !== undefined };
+  const moved = movedFrom(data);
+  return {
+    ...{ seq, recordedAtMs: moved?.recordedAtMs ?? recordedAtMs, subject, data, moved },
+    ...{ writer: writerIn(headers), cursor: cursorIn(headers), expires: expiresAtMs !== undefined, expiresAtMs },
+  };
+}
+
+/** Undefined also for something else than a batch of events. */
+function movedFrom(data: Uint8Array): MovedFrom | undefined {
+  try {
+    return layoutOf(data).moved;
+  } catch {
+    return undefined;
+  }
 }
 
 async function storedAt({ jsm, streamName }: StreamAccess, seq: Sequence) {

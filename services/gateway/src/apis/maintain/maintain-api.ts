@@ -8,6 +8,7 @@ import type { NatsConnection } from "nats";
 import type { CallContext, Caller } from "../../call-context.ts";
 import type { MaintainClient } from "../../maintain-client.ts";
 import type { QueryClient } from "../../query-client.ts";
+import { assertEverywhere } from "./everywhere.ts";
 import { pieces } from "./pieces.ts";
 
 /** Maintenance by admins. Everything throws TapedeckError. */
@@ -112,13 +113,4 @@ export function maintainApi({ query, services, nats, audit }: MaintainDeps): Mai
       return begin("backUp", parts());
     },
   };
-}
-
-/** An admin of one workspace has no right to the others' data. */
-function assertEverywhere({ roles, everywhere }: Caller): void {
-  if (roles === undefined || everywhere === true) return;
-  throw new TapedeckError(
-    "forbidden",
-    "this concerns all workspaces: it needs an admin's token for all of them, made on the server with `tapedeck token create --role admin --all-workspaces`",
-  );
 }

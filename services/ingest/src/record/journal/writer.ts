@@ -29,6 +29,11 @@ export type WriterOptions = SettleOptions & {
   readonly afterSeq: Sequence;
   /** Called after each message that is known to be in the log. */
   readonly onAcknowledged?: (acknowledged: number, events: number, last: Acknowledged) => void;
+  /**
+   * Called when the source's first message is in the log, before it is reported. No fence could end this writer, because
+   * there was no source yet: so it ends with what this rejects with.
+   */
+  readonly admitFirst?: (signal: AbortSignal) => Promise<void>;
   /** Publishes everything appended in one turn of the event loop together, instead of its first part at once. */
   readonly together?: boolean;
 };
@@ -133,6 +138,7 @@ export class SourceWriter implements AsyncDisposable {
       this.#queue.drop(groups);
       const seq = await settle(this.#options, message, this.#lastSeq, signal);
       if (seq === undefined) return;
+      if (this.#lastSeq === 0) await this.#options.admitFirst?.(signal);
       this.#acknowledge(message, seq);
     }
   }

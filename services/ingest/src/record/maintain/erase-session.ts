@@ -11,6 +11,7 @@ import { ownChannel } from "../frames/numbering.ts";
 import { appendFact } from "../journal/append-fact.ts";
 import { LostRaceError } from "../journal/settle.ts";
 import type { SourceJournalOptions } from "../journal/source-journal.ts";
+import { MoveMarks } from "../moves/move-marks.ts";
 import { sessionErased } from "../own-facts/session-facts.ts";
 
 export type SessionToErase = {
@@ -134,8 +135,8 @@ async function mark({ source, session, ownOrdinals }: SessionToErase, { nats, lo
   const fact = sessionErased(session, ordinals);
   for (;;) {
     try {
-      const { writer, reader } = log;
-      return await appendFact({ log: { writer, reader, ends }, source, session, fact, signal });
+      const { writer, reader, moves = new MoveMarks(nats) } = log;
+      return await appendFact({ log: { writer, reader, ends, moves }, source, session, fact, signal });
     } catch (cause) {
       if (!(cause instanceof LostRaceError)) throw cause;
     }

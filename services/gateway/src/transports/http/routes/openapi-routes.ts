@@ -1,5 +1,6 @@
 import type { ErrorCode } from "@tapedeck/shared/errors/errors";
-import type { z } from "zod";
+import { isNamePart } from "@tapedeck/shared/source";
+import { z } from "zod";
 import type { answers } from "../../../apis/tapedeck/answers.ts";
 import { parameters } from "../../../apis/tapedeck/parameters.ts";
 import { auditParameters } from "../../../audit/audit-api.ts";
@@ -48,6 +49,12 @@ export const answerHeaders = {
   "tapedeck-not-heard-since": "For a lost source: the time since when its upstream has not been heard.",
   link: 'For CloudEvents: the address of the next page, if there is one, with `rel="next"` (RFC 8288).',
 } as const;
+
+export const moveRequest = z.strictObject({
+  workspace: z.string().refine(isNamePart, "expected 1–64 of a-z 0-9 _ -"),
+  /** The name of a shard. */
+  to: z.string(),
+});
 
 export const json = "application/json";
 export const ndjson = "application/x-ndjson";
@@ -294,6 +301,29 @@ export const routes = {
         content: {
           [ndjson]: { lines: "Rebuilding", description: "One line each, the last one `complete` or `error`." },
         },
+      },
+    },
+    errors: always,
+  },
+  shards: {
+    path: "/api/v1/shards",
+    summary: "The shards and their workspaces",
+    description: `Where there are several. ${forAdminsOfAll}`,
+    answers: { 200: { description: "Home first.", content: { [json]: "Shards" } } },
+    errors: always,
+  },
+  moveWorkspace: {
+    method: "post",
+    path: "/api/v1/shards/move",
+    summary: "Move a workspace to another shard",
+    description:
+      "Moves a workspace while it is written to. Repeat an interrupted request to continue. From `fencing` until `switched` " +
+      `taps keep what they observe, and calls that change something are refused with \`not_ready\`. ${forAdminsOfAll}`,
+    body: moveRequest,
+    answers: {
+      200: {
+        description: "The progress, until the workspace is in the new shard and no longer in the old one.",
+        content: { [ndjson]: { lines: "Moving", description: "One line each, the last one `complete` or `error`." } },
       },
     },
     errors: always,

@@ -1,0 +1,90 @@
+import { isDeepStrictEqual } from "node:util";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { decodeEvent } from "@tapedeck/shared/events/codec";
+import { asBuffer, eventsIn, eventsOf, labelsOf, sessionOf } from "@tapedeck/shared/log/batch";
+import type { StoredMessage } from "@tapedeck/shared/log/log";
+
+/**
+ * Compares the messages of a workspace in two logs, part by part, in their order: nothing may be missing or different in
+ * the new one. What expires may be gone from either. What is gone from the old log alone must have been erased there.
+ */
+export class Comparison {
+  readonly #workspace: string;
+  readonly #erased = new Set<string>();
+  /** Sessions of which the new log has more. */
+  readonly #more = new Set<string>();
+
+  constructor(workspace: string) {
+    this.#workspace = workspace;
+  }
+
+  /** Both from the same sequence of the old log on. @throws TapedeckError internal at the first difference */
+  async compare(old: AsyncIterable<StoredMessage>, copies: AsyncIterable<StoredMessage>): Promise<void> {
+    const iterator = copies[Symbol.asyncIterator]();
+    const next = async (): Promise<StoredMessage | undefined> => {
+      const { done, value } = await iterator.next();
+      return done ? undefined : value;
+    };
+    try {
+      let copy = await next();
+      for await (const message of old) {
+        for (; copy !== undefined && sequenceOf(copy) < message.seq; copy = await next()) this.#isMore(copy);
+        const isThere = copy !== undefined && sequenceOf(copy) === message.seq;
+        if (isThere && !isSame(message, copy as StoredMessage)) throw this.#differs(message, "is different");
+        if (!isThere && !message.expires) throw this.#differs(message, "is missing");
+        this.#learn(message);
+        if (isThere) copy = await next();
+      }
+      for (; copy !== undefined; copy = await next()) this.#isMore(copy);
+    } finally {
+      await iterator.return?.();
+    }
+  }
+
+  /** When all parts were compared. @throws TapedeckError internal */
+  assertExplained(): void {
+    const [session] = [...this.#more].filter((one) => !this.#erased.has(one));
+    if (session === undefined) return;
+    throw new TapedeckError(
+      "internal",
+      `the log that "${this.#workspace}" leaves has lost messages of ${session === "" ? "a source" : `session ${session}`} that were copied: it stays closed until its operator has looked at it`,
+    );
+  }
+
+  #isMore({ expires, data }: StoredMessage): void {
+    if (!expires) this.#more.add(sessionIn(data));
+  }
+
+  /** The mark of an erasure stands behind all that it takes. */
+  #learn({ subject, data }: StoredMessage): void {
+    if (!subject.endsWith(".tapedeck.session")) return;
+    for (const event of eventsIn(data)) {
+      if (labelsOf(event).kind !== "session.erased") continue;
+      const mark = decodeEvent(event);
+      this.#erased.add(mark.subject || mark.session);
+    }
+  }
+
+  #differs({ seq }: StoredMessage, what: string): TapedeckError {
+    return new TapedeckError("internal", `message ${seq} of "${this.#workspace}" ${what} in the new shard`);
+  }
+}
+
+function sequenceOf({ moved }: StoredMessage): number {
+  return moved?.sequence ?? Number.POSITIVE_INFINITY;
+}
+
+function sessionIn(data: Uint8Array): string {
+  const [first] = eventsIn(data);
+  return (first && sessionOf(first)) ?? "";
+}
+
+function isSame(one: StoredMessage, other: StoredMessage): boolean {
+  return (
+    one.subject === other.subject &&
+    one.writer === other.writer &&
+    one.recordedAtMs === other.recordedAtMs &&
+    isDeepStrictEqual(one.cursor, other.cursor) &&
+    asBuffer(eventsOf(one.data)).equals(eventsOf(other.data))
+  );
+}

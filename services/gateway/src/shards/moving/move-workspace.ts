@@ -1,0 +1,182 @@
+import { type MoveResponse, MoveStep } from "@tapedeck/proto/tapedeck/v1/maintain";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import { endOf, logStart } from "@tapedeck/shared/log/offset";
+import { parsePosition } from "@tapedeck/shared/log/position";
+import { workspaceFilter } from "@tapedeck/shared/log/subjects";
+import { delay } from "@tapedeck/shared/sync/delay";
+import type { MoveProgress } from "../../apis/shard-api.ts";
+import type { CallContext } from "../../call-context.ts";
+import type { Shard } from "../shard.ts";
+import type { ShardMap } from "../shard-map.ts";
+import { Comparison } from "./compare.ts";
+import { copyMessages } from "./copy.ts";
+
+export type Move = {
+  readonly workspace: string;
+  readonly from: Shard;
+  readonly to: Shard;
+  readonly map: Pick<ShardMap, "change">;
+  readonly context: CallContext;
+};
+
+/** How often it is asked how far the tables of the new shard have come. */
+const askMs = 200;
+
+/**
+ * Moves a workspace from one shard to another while it is written to. It may be broken off at any point, and the same
+ * move then continues it: how far it has come is in the logs, the marks and the map, and each step may be repeated.
+ * @throws TapedeckError
+ */
+export async function* moveWorkspace(move: Move): AsyncGenerator<MoveProgress, void> {
+  const { workspace, from, to, map } = move;
+  const mover = new Mover(move);
+  const arrival = await mover.status(to);
+  const departure = await mover.status(from);
+  // An operator may have opened the old shard again.
+  const isOver = isAt(arrival, "arrived", from) && isAt(departure, "leaving", to);
+  if (!isOver) yield* mover.bringOver(departure, arrival);
+  if (mover.isOver) return;
+  // From here on callers are sent to the new shard. Until here the old one has everything.
+  await map.change(workspace, { from: from.name, to: to.name });
+  yield { step: "switched", all: 1, done: 1 };
+  yield* mover.clearUp();
+}
+
+/** What is left of a move whose map was changed: the old shard still has the workspace, or its tables do. */
+export async function* finishMove(move: Omit<Move, "map">): AsyncGenerator<MoveProgress, void> {
+  yield* new Mover(move).clearUp();
+}
+
+function isAt({ state, other }: MoveResponse, wanted: "arriving" | "arrived" | "leaving", shard: Shard): boolean {
+  return state === wanted && other === shard.name;
+}
+
+class Mover {
+  readonly #move: Omit<Move, "map">;
+
+  constructor(move: Omit<Move, "map">) {
+    this.#move = move;
+  }
+
+  get isOver(): boolean {
+    return this.#move.context.signal.aborted;
+  }
+
+  /** Changes nothing. */
+  status(shard: Shard): Promise<MoveResponse> {
+    return this.#step(shard, MoveStep.MOVE_STEP_UNSPECIFIED);
+  }
+
+  async *bringOver(departure: MoveResponse, arrival: MoveResponse): AsyncGenerator<MoveProgress, void> {
+    const { workspace, from, to } = this.#move;
+    await this.#assertPossible(departure, arrival);
+    const before = await this.#step(to, MoveStep.MOVE_STEP_ARRIVING);
+    const comparison = new Comparison(workspace);
+    // Most of it while it is written to, so that those who write wait for little.
+    yield* this.#copy(Number(before.copied_sequence), departure);
+    yield* this.#compare(comparison, 0, Number(departure.last_sequence));
+    await this.#tablesCaughtUp();
+    if (this.isOver) return;
+    yield { step: "fencing", all: 1, done: 0 };
+    const left = await this.#step(from, MoveStep.MOVE_STEP_LEAVING);
+    const { copied_sequence } = await this.status(to);
+    yield* this.#copy(Number(copied_sequence), left);
+    yield* this.#compare(comparison, Number(departure.last_sequence), Number(left.last_sequence));
+    if (this.isOver) return;
+    comparison.assertExplained();
+    await this.#step(to, MoveStep.MOVE_STEP_ARRIVED);
+    yield { step: "fencing", all: 1, done: 1 };
+  }
+
+  async *clearUp(): AsyncGenerator<MoveProgress, void> {
+    const { from, context } = this.#move;
+    for await (const { messages, removed } of this.#steps(from, MoveStep.MOVE_STEP_GONE)) {
+      if (removed > 0n) yield { step: "removing", all: Number(messages), done: Number(removed) };
+    }
+    if (this.isOver) return;
+    for await (const { events, done } of await from.apis.maintain.rebuild(context)) {
+      yield { step: "rebuilding", all: events, done };
+    }
+  }
+
+  async #assertPossible(departure: MoveResponse, arrival: MoveResponse): Promise<void> {
+    const { workspace, from, to } = this.#move;
+    if (departure.messages === 0n)
+      throw invalidArgument(`there is nothing of the workspace "${workspace}"`, "workspace");
+    if (departure.dropped) {
+      throw invalidArgument(`the log of "${from.name}" drops messages by limits of its stream: take them away first`);
+    }
+    const mayContinue = isAt(arrival, "arriving", from) || isAt(arrival, "arrived", from);
+    if (arrival.messages > 0n && !mayContinue) {
+      throw invalidArgument(`the shard "${to.name}" has events of the workspace "${workspace}" already`, "to");
+    }
+    const { ready, checks } = await to.readiness();
+    if (!ready) {
+      const [check, reason] = Object.entries(checks).find(([, answer]) => answer !== "ok") ?? [];
+      throw new TapedeckError("not_ready", `the shard "${to.name}" is not ready (${check}: ${reason})`);
+    }
+    const payload = ({ link }: Shard) => link.nats().connection.info?.max_payload ?? 0;
+    if (payload(to) < payload(from)) {
+      throw invalidArgument(
+        `max_payload of the nats-server of "${to.name}" is smaller than that of "${from.name}"`,
+        "to",
+      );
+    }
+  }
+
+  async *#copy(after: number, { messages, last_sequence }: MoveResponse): AsyncGenerator<MoveProgress, void> {
+    const { workspace, from, to, context } = this.#move;
+    const { signal } = context;
+    const until = Number(last_sequence);
+    const log = { epoch: from.link.reader().epoch, stored: from.link.stored() };
+    const copying = { workspace, from: log, to: to.services, signal };
+    for await (const reached of copyMessages(copying, after, until)) {
+      // The part of the sequences stands for the part of the messages: other workspaces have some of them.
+      const all = Number(messages);
+      yield { step: "copying", all, done: reached >= until ? all : Math.floor((all * reached) / Math.max(1, until)) };
+    }
+  }
+
+  async *#compare(comparison: Comparison, after: number, until: number): AsyncGenerator<MoveProgress, void> {
+    const { workspace, from, to, context } = this.#move;
+    const subjects = [workspaceFilter(workspace)];
+    const { signal } = context;
+    const { last_sequence } = await this.status(to);
+    const old = from.link.stored()({ first: after + 1, last: until, subjects }, signal);
+    const all = to.link.stored()({ first: 1, last: Number(last_sequence), subjects }, signal);
+    const copies = async function* () {
+      for await (const copy of all) {
+        const sequence = copy.moved?.sequence ?? 0;
+        if (sequence > until) return;
+        if (sequence > after) yield copy;
+      }
+    };
+    await comparison.compare(old, copies());
+    if (!signal.aborted) yield { step: "comparing", all: 1, done: 1 };
+  }
+
+  /** Otherwise lists would be empty for a while after the move. */
+  async #tablesCaughtUp(): Promise<void> {
+    const { to, context } = this.#move;
+    const { last_sequence } = await this.status(to);
+    while (!context.signal.aborted) {
+      const { position } = await to.query.position();
+      if ((parsePosition(position)?.offset ?? logStart) >= endOf(Number(last_sequence))) return;
+      await delay(askMs, context.signal);
+    }
+  }
+
+  async #step(shard: Shard, step: MoveStep): Promise<MoveResponse> {
+    let last: MoveResponse | undefined;
+    for await (const response of this.#steps(shard, step)) last = response;
+    this.#move.context.signal.throwIfAborted();
+    if (last === undefined) throw new TapedeckError("internal", `the ingest of "${shard.name}" does not answer`);
+    return last;
+  }
+
+  #steps(shard: Shard, step: MoveStep): AsyncIterable<MoveResponse> {
+    const { workspace, from, to, context } = this.#move;
+    const other = shard === from ? to : from;
+    return shard.services.move({ workspace, step, other: other.name }, context.signal);
+  }
+}

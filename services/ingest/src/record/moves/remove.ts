@@ -1,0 +1,72 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { eventsIn, sessionOf } from "@tapedeck/shared/log/batch";
+import { logStart, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
+import { streamName, workspaceFilter } from "@tapedeck/shared/log/subjects";
+import { sourceParts } from "@tapedeck/shared/source";
+import type { NatsConnection } from "nats";
+import type { Store } from "../recorder-options.ts";
+
+/** How many messages are removed at a time. */
+const atOnce = 16;
+
+/**
+ * Removes the workspace from the log and forgets how far its sources had come; yields how many messages are gone. One by
+ * one, because the user of ingest may not purge the log.
+ */
+export async function* removeWorkspace(
+  workspace: string,
+  { nats, log }: Store,
+  signal: AbortSignal,
+): AsyncGenerator<number, void> {
+  const { lastOffset } = await log.reader.bounds();
+  const range = { first: 1, last: sequenceOf(lastOffset), subjects: [workspaceFilter(workspace)] };
+  let removed = 0;
+  let chunk: Sequence[] = [];
+  for await (const { seq } of log.stored(range, signal)) {
+    if (chunk.push(seq) < 1_000) continue;
+    await remove(nats, chunk, signal);
+    removed += chunk.length;
+    chunk = [];
+    yield removed;
+  }
+  await remove(nats, chunk, signal);
+  if (signal.aborted) return;
+  await log.ends?.forget((source) => sourceParts(source).workspace === workspace);
+  yield removed + chunk.length;
+}
+
+/**
+ * Removes the sessions that were erased in the other shard while they were copied: their marks came along. Nobody else may
+ * write to the workspace yet.
+ */
+export async function removeErased(workspace: string, { nats, log }: Store, signal: AbortSignal): Promise<void> {
+  const { lastOffset } = await log.reader.bounds();
+  const subjects = [`${workspaceFilter(workspace).slice(0, -1)}*.*.*.tapedeck.session`];
+  const marks = new Map<string, Sequence>();
+  for await (const { event, offset } of log.reader.history({ afterOffset: logStart, subjects }, lastOffset, signal)) {
+    if (event.kind === "session.erased") {
+      marks.set(event.subject || event.session, sequenceOf(offset));
+    }
+  }
+  if (marks.size === 0) return;
+  const range = { first: 1, last: sequenceOf(lastOffset), subjects: [workspaceFilter(workspace)] };
+  const erased: Sequence[] = [];
+  for await (const { seq, data } of log.stored(range, signal)) {
+    const [first] = eventsIn(data);
+    const session = first === undefined ? undefined : sessionOf(first);
+    // What follows the mark was imported anew.
+    if (session && seq < (marks.get(session) ?? 0)) erased.push(seq);
+  }
+  await remove(nats, erased, signal);
+}
+
+async function remove(nats: NatsConnection, sequences: readonly Sequence[], signal: AbortSignal): Promise<void> {
+  const jsm = await jetstreamManager(nats, { checkAPI: false });
+  const left = [...sequences];
+  const next = async () => {
+    for (let seq = left.pop(); seq !== undefined && !signal.aborted; seq = left.pop()) {
+      await jsm.streams.deleteMessage(streamName, seq, true);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, next));
+}
