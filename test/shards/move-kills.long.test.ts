@@ -61,7 +61,6 @@ it("continues wherever a mover was broken off, there and back", { timeout: 480_0
       if (line.step === step && ++seen === nth) over.abort();
     }
     expect([step, nth, seen, lines.at(-1)?.type]).toEqual([step, nth, nth, "progress"]);
-    console.log(new Date().toISOString(), "broken off at", step, nth);
     await moveAll("team-k", to);
     const { length } = tap.said;
     await until(() => tap.said.length > length + 2, { message: `the tap to go on in ${to}` });
