@@ -93,6 +93,9 @@ describe("parameters match their description", () => {
     const query = new URLSearchParams({ [name]: value });
     if (path === "/api/v1/stream") query.set("until", "now");
     if (name === "speed") query.set("after", "now");
+    // A runner is one of a session, and a loop one of a runner.
+    if (name === "runner" || name === "loop") query.set("session", "01M7XB1CJJ74KGYJT57DM4N80H");
+    if (name === "loop") query.set("runner", "1");
     const { status, body } = await get(`${path}?${query}`, type);
     if (status !== 400) return undefined;
     const { field } = JSON.parse(body).error;
@@ -257,7 +260,7 @@ function goodValues({ items, anyOf, ...schema }: ParameterSchema): string[] {
 function badValues({ items, anyOf, ...schema }: ParameterSchema): string[] {
   if (items !== undefined) return badValues(items);
   if (anyOf !== undefined) return ["", "fast", "0", "-1", "1001", "1e3", "Infinity", "0x10"];
-  if (schema.type === "integer") return [0, (schema.maximum ?? 0) + 1, 1.5, ""].map(String);
+  if (schema.type === "integer") return [(schema.minimum ?? 0) - 1, (schema.maximum ?? 0) + 1, 1.5, ""].map(String);
   if (schema.type === "boolean") return ["yes", "1", ""];
   return schema.enum === undefined ? [] : ["fine"];
 }

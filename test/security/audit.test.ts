@@ -129,7 +129,7 @@ describe("the audit log", () => {
     await recorded({ action: "session.erased", by: admin?.record.id, about: { source, session: id, events: 2 } });
     await using shown = startCli(["audit", "--since", "1h"], { cwd, env });
     expect(await shown.ended).toBe(0);
-    expect(shown.stdout()).toMatch(/session\.exported {2}acme {2}admin of acme {2}sessions=01M7\w+\n/);
+    expect(shown.stdout()).toMatch(/session\.exported {3}acme {2}admin of acme {2}sessions=01M7\w+\n/);
     await using json = startCli(["audit", "--json"], { cwd, env });
     await json.ended;
     expect(
