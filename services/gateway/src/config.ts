@@ -84,7 +84,7 @@ const endpoints = z.array(
 export function readConfig(sources: SettingsSources): GatewayConfig {
   const read = settingsReader(sources);
   const config = gatewaySettings(read);
-  if (config.auth === "tokens" && config.servicesKey === "") {
+  if (config.auth !== "none" && config.servicesKey === "") {
     read.problem(
       "services.key: missing; without it everybody on this machine gets past auth: tokens, to query and ingest",
     );
