@@ -54,6 +54,15 @@ describe("the JSON of the API's resources", () => {
     });
   });
 
+  it("how late the log had a source's newest event", async () => {
+    const [source] = await items("sources?developer=alice");
+    const [newest] = await items("events?source=alice/shop&last=1");
+    const late = Date.parse(String(newest?.recordedAt)) - Date.parse(String(newest?.occurredAt));
+    // Either time may have been rounded to a millisecond.
+    expect(Math.abs(Number(source?.lagMs) - late)).toBeLessThanOrEqual(1);
+    expect(late).toBeGreaterThan(1_000);
+  });
+
   it("an ended session and a running one", async () => {
     const [latest, earlier] = await items("sessions?source=alice/shop");
     expect(earlier).toEqual({
