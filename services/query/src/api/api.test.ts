@@ -281,19 +281,31 @@ describe("ListOperations", () => {
 
   it("returns the newest of each source, over pages as in one", async () => {
     const all = await ask.listOperations({ limit: 1_000 });
-    const newest = (kinds: readonly string[], most: number) => {
-      const own = all.items.filter(({ kind }) => kinds.includes(kind));
+    type Asked = { readonly kinds: string[]; readonly sessions?: string[]; readonly subjects?: string[] };
+    const newest = ({ kinds, sessions, subjects }: Asked, most: number) => {
+      const own = all.items.filter(
+        ({ kind, session, subject }) =>
+          kinds.includes(kind) &&
+          (sessions ?? [session]).includes(session) &&
+          (subjects ?? [subject]).includes(subject),
+      );
       return own.filter((one) => own.filter(({ source }) => source === one.source).indexOf(one) < most);
     };
     expect(new Set(all.items.map((one) => one.source)).size).toBeGreaterThan(1);
-    for (const [kinds, most] of [
-      [["build"], 2],
-      [["build", "loop", "pod", "app"], 3],
-      [["loop"], 1],
-    ] as const) {
-      const asked = { kinds: [...kinds], per_source: most };
+    const sessions = [...new Set(all.items.map(({ session }) => session))];
+    const subjects = [...new Set(all.items.map(({ subject }) => subject))].filter((subject) => subject !== "");
+    const requests: readonly (readonly [Asked, number])[] = [
+      [{ kinds: ["build"] }, 2],
+      [{ kinds: ["build", "loop", "pod", "app"] }, 3],
+      [{ kinds: ["loop"] }, 1],
+      // Few candidates, which are all read.
+      [{ kinds: ["build", "loop", "pod", "app"], sessions }, 3],
+      [{ kinds: ["build", "pod", "app"], subjects }, 2],
+    ];
+    for (const [filter, most] of requests) {
+      const asked = { ...filter, per_source: most };
       const { items } = await ask.listOperations(asked);
-      expect(items).toEqual(newest(kinds, most));
+      expect(items).toEqual(newest(filter, most));
       expect(items.length).toBeGreaterThan(0);
       const paged = [];
       for (let page = ""; ; ) {

@@ -64,7 +64,7 @@ export async function newestOperations(
   const isPlain = isNarrow || !(hasFilter || isOfKind);
   const all =
     request.per_source > 0
-      ? ofEachSource(request, filter, inPage)
+      ? ofEachSource(request, filter, isNarrow, inPage)
       : isPlain
         ? plainly(request, filter, isNarrow)
         : byBranch(request, filter, hasFilter, page);
@@ -108,15 +108,23 @@ function byBranch(
 }
 
 /** The newest `per_source` of each source, as far as they are in the page. */
-function ofEachSource(request: ListRequest, { ofSource, own }: Conditions, inPage: Offset): SqlCondition {
+function ofEachSource(request: ListRequest, filter: Conditions, isNarrow: boolean, inPage: Offset): SqlCondition {
   const most = request.per_source;
+  const candidates = isNarrow ? plainly(request, filter, isNarrow) : newestOfBranches(request, filter);
   return sql`
-    ${branches(request, sql`select t.source from sources t where ${ofSource}`)},
-    newest as (
+    select t.* from (
       select t.*, row_number() over (partition by t.source order by t.start_position desc) as nth
-      from branch b cross join lateral (
-        select t.* from operations t where ${inBranch(sql`t.source`, own)} order by t.start_position desc limit ${most}) as t)
-    select t.* from newest t where t.nth <= ${most} and t.start_position <= ${inPage}`;
+      from (${candidates}) as t) as t
+    where t.nth <= ${most} and t.start_position <= ${inPage}`;
+}
+
+/** The newest `per_source` of each source, kind and outcome. */
+function newestOfBranches(request: ListRequest, { ofSource, own }: Conditions): SqlCondition {
+  return sql`
+    ${branches(request, sql`select t.source from sources t where ${ofSource}`)}
+    select t.* from branch b cross join lateral (
+      select t.* from operations t where ${inBranch(sql`t.source`, own)}
+      order by t.start_position desc limit ${request.per_source}) as t`;
 }
 
 /** Every place with every kind of operation that there is, and every outcome: "with recursive …, branch as (…)". */

@@ -66,6 +66,7 @@ const lists: readonly Partial<ListRequest>[] = [
   { kinds: ["loop"], per_source: 20 },
   { kinds: ["build", "loop"], per_source: 5, developers: ["dev3"] },
   { sessions: ["s100"] },
+  { sessions: ["s100"], per_source: 5 },
   { sessions: ["none"] },
   { sessions: ["s100"], runner: 1, loop: 11 },
   { subjects: ["artifact3"] },
