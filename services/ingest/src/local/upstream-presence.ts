@@ -11,11 +11,14 @@ const pollMs = 250;
 /** Knows whether there is an upstream at an address, without touching one that is tapped. */
 export class UpstreamPresence {
   readonly #address: { readonly host: string; readonly port: number };
+  readonly #now: () => number;
   readonly #closed = new Notifier();
   #isConnected = false;
 
-  constructor(address: string) {
+  /** `now`: a clock that never goes back, in milliseconds. */
+  constructor(address: string, now: () => number = () => performance.now()) {
     this.#address = parseAddress(address);
+    this.#now = now;
   }
 
   /** Observes all of the tap's items. */
@@ -33,13 +36,16 @@ export class UpstreamPresence {
 
   /** Resolves when the upstream has not listened for a while and `mayGo` agrees, or with the signal. */
   async went(mayGo: () => boolean, signal: AbortSignal): Promise<void> {
-    let since = performance.now();
+    let since = this.#now();
     while (!signal.aborted) {
-      if (this.#isConnected) await abortable(this.#closed.next(), signal).catch(() => {});
+      if (this.#isConnected) {
+        await abortable(this.#closed.next(), signal).catch(() => {});
+        since = this.#now();
+      }
       await delay(pollMs, signal);
       const isAway = !this.#isConnected && (await probePort(this.#address)) === "refused" && !this.#isConnected;
-      if (!isAway) since = performance.now();
-      if (isAway && performance.now() - since >= absentMs && mayGo()) return;
+      if (!isAway) since = this.#now();
+      if (isAway && this.#now() - since >= absentMs && mayGo()) return;
     }
   }
 }
