@@ -12,6 +12,19 @@ export async function auditHere(
   await store.append(auditEntryOf({ ...entry, workspace, who: `${loginName()} on this machine` }));
 }
 
+/**
+ * Waits for the entry of what is done already. An entry that is impossible is said, on stderr, and is no failure: it must
+ * not keep anybody from the rest, or from a result that is shown once.
+ */
+export async function auditDone(entry: Promise<void>): Promise<void> {
+  try {
+    await entry;
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    process.stderr.write(`tapedeck: this is not in the audit log: ${reason}\n`);
+  }
+}
+
 function loginName(): string {
   try {
     return userInfo().username;

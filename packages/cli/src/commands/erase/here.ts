@@ -1,7 +1,7 @@
 import { eraseSession, findSession } from "@tapedeck/ingest/for-cli/maintain";
 import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../../display/source-name.ts";
-import { auditHere } from "../../maintain/audit-here.ts";
+import { auditDone, auditHere } from "../../maintain/audit-here.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
 import { confirm } from "./confirm.ts";
 import type { EraseOptions } from "./options.ts";
@@ -29,7 +29,7 @@ export async function eraseHere({ session, data, yes, json }: EraseOptions): Pro
   });
   const about = { source: found.source, session, events: removed };
   const [workspace = "-"] = found.source.split("/");
-  if (removed > 0) await auditHere(machine.nats, { action: "session.erased", workspace, about });
+  if (removed > 0) await auditDone(auditHere(machine.nats, { action: "session.erased", workspace, about }));
   if (stop.signal.aborted)
     throw new CommandError(`stopped after ${removed} of ${events} events: run it again to continue.`);
   if (json) process.stdout.write(`${JSON.stringify({ source: found.source, session, events })}\n`);

@@ -2,7 +2,7 @@ import { renewEpoch } from "@tapedeck/shared/log/backup";
 import { endOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { CommandError } from "../../command-error.ts";
-import { auditHere } from "../../maintain/audit-here.ts";
+import { auditDone, auditHere } from "../../maintain/audit-here.ts";
 import { forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
 import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
@@ -15,10 +15,10 @@ export async function startNewEpoch({ data, yes = false }: NewEpochOptions): Pro
   if (!yes) throw new CommandError("positions beyond the log's end become permanently invalid: confirm with --yes.");
   await using machine = await openStoppedMachine(data);
   const { epoch, lastSeq, formerEpochs } = await renewEpoch(machine.nats);
-  await auditHere(machine.nats, { action: "log.epoch-renewed", about: { epoch } });
   const forgotten = await forgetTables(machine.nats, machine.databaseUrl);
   const last = formatPosition({ epoch: formerEpochs.at(-1)?.epoch ?? "", offset: endOf(lastSeq) });
   console.log(`the log continues as epoch ${epoch}; positions up to ${last} remain valid, later ones are refused`);
   console.log("after the next start, session.gap events report what is known to be lost");
   if (forgotten) console.log("the tables are ahead of the log: they are rebuilt at the next start");
+  await auditDone(auditHere(machine.nats, { action: "log.epoch-renewed", about: { epoch } }));
 }

@@ -15,7 +15,7 @@ import { connect, type NatsConnection } from "nats";
 import { expect, inject, it, onTestFinished, vi } from "vitest";
 import { bytesText } from "../../display/durations.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
-import { auditEntries } from "../../testing/audit.ts";
+import { auditEntries, refuseAudit } from "../../testing/audit.ts";
 import { startCli } from "../../testing/cli.ts";
 import { progressPipe, progressTerminal } from "../../testing/progress.ts";
 import { restore } from "./run.ts";
@@ -89,6 +89,41 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   expect(await auditEntries(connection)).toEqual([{ ...restoredAs, about }]);
   const names = (await tokens.list()).map(({ name }) => name);
   expect(names.sort()).toEqual(["kept", "lost"]);
+});
+
+const notAudited = /^tapedeck: this is not in the audit log: .*message size exceeds/m;
+
+it("a restore that can't be in the audit log says so, and is done whole", async () => {
+  await using there = await place();
+  const { connection, cwd, tapedeck } = there;
+  const kept = aToken("kept");
+  {
+    await using log = await openLog(connection);
+    await testWriter(log.writer, source).append(5);
+    await using backup = await newBackup(join(cwd, "kept"));
+    await backup.finish(await backUpLog(connection, backup.take), { [kept.hash]: kept.record });
+    await using ends = await openEnds(connection, { epoch: log.epoch });
+    ends.reached(source, 9, newEvent(source, 9).cursor);
+  }
+  await refuseAudit(connection);
+  const restored = await tapedeck("restore", "kept", "--replace");
+  expect(restored).toMatchObject({ code: 0, err: expect.stringMatching(notAudited) });
+  expect(restored.out).toContain("restored 1 token;");
+  expect(await (await openTokenStore(connection)).list()).toEqual([kept.record]);
+  await using ends = await openEnds(connection, { epoch: (await lastOf(connection)).epoch });
+  expect(await ends.all()).toEqual(new Map());
+});
+
+it("a new epoch that can't be in the audit log says so, and is said", async () => {
+  await using there = await place();
+  const { connection, tapedeck } = there;
+  const { epoch } = await lastOf(connection);
+  await refuseAudit(connection);
+  const renewed = await tapedeck("new-epoch", "--yes");
+  const { epoch: now } = await lastOf(connection);
+  expect(now).not.toBe(epoch);
+  expect(renewed).toMatchObject({ code: 0, err: expect.stringMatching(notAudited) });
+  expect(renewed.out).toContain(`the log continues as epoch ${now}`);
 });
 
 it("a restore shows its progress, in a pipe and on a terminal", async () => {

@@ -4,11 +4,11 @@ import { backUpLog, type Restored, restoreLog, type Snapshot } from "@tapedeck/s
 import { endOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { endsStream, streamName } from "@tapedeck/shared/log/subjects";
-import { openTokenStore } from "@tapedeck/shared/tokens/store";
+import { openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
 import { counted } from "../../display/counted.ts";
-import { auditHere } from "../../maintain/audit-here.ts";
+import { auditDone, auditHere } from "../../maintain/audit-here.ts";
 import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
 import { forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
@@ -36,24 +36,26 @@ export async function restore(
   const { num_replicas = snapshot.config.num_replicas } = kept ?? {};
   const fitting = { ...snapshot, config: { ...snapshot.config, num_replicas } };
   const restored = await restoreLog(nats, fitting, withProgress(pieces(), progressTo));
-  const about = { epoch: restored.epoch, events: snapshot.state.messages, ...(kept?.folder && { kept: kept.folder }) };
-  await auditHere(nats, { action: "log.restored", about });
   await forgetEnds(nats);
   const forgotten = await forgetTables(nats, machine.databaseUrl);
   printResult(snapshot, restored);
   if (kept !== undefined && kept.folder !== undefined) console.log(`the previous log is kept in ${kept.folder}`);
   if (forgotten) console.log("the tables are ahead of the log: they are rebuilt at the next start");
-  if (tokens !== undefined && withTokens) {
-    const { added, stayRevoked } = await (await openTokenStore(nats)).putBack(tokens);
-    if (added > 0) {
-      console.log(
-        `restored ${counted(added, "token")}; a token that was revoked after the backup is valid again if this NATS has no record of that: see \`tapedeck token list\``,
-      );
-    }
-    if (stayRevoked > 0) {
-      const [have, stay] = stayRevoked === 1 ? ["has", "stays"] : ["have", "stay"];
-      console.log(`${counted(stayRevoked, "token")} of the backup ${have} been revoked since, and ${stay} revoked`);
-    }
+  if (tokens !== undefined && withTokens) await restoreTokens(nats, tokens);
+  const about = { epoch: restored.epoch, events: snapshot.state.messages, ...(kept?.folder && { kept: kept.folder }) };
+  await auditDone(auditHere(nats, { action: "log.restored", about }));
+}
+
+async function restoreTokens(nats: NatsConnection, tokens: TokenBackup): Promise<void> {
+  const { added, stayRevoked } = await (await openTokenStore(nats)).putBack(tokens);
+  if (added > 0) {
+    console.log(
+      `restored ${counted(added, "token")}; a token that was revoked after the backup is valid again if this NATS has no record of that: see \`tapedeck token list\``,
+    );
+  }
+  if (stayRevoked > 0) {
+    const [have, stay] = stayRevoked === 1 ? ["has", "stays"] : ["have", "stay"];
+    console.log(`${counted(stayRevoked, "token")} of the backup ${have} been revoked since, and ${stay} revoked`);
   }
 }
 

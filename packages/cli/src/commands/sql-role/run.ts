@@ -9,7 +9,7 @@ import {
 import { namePart } from "@tapedeck/shared/source";
 import { CommandError } from "../../command-error.ts";
 import { table } from "../../display/table.ts";
-import { auditHere } from "../../maintain/audit-here.ts";
+import { auditDone, auditHere } from "../../maintain/audit-here.ts";
 import { dialNats } from "../../maintain/nats-here.ts";
 import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
 import { type DatabaseHere, openDatabaseHere } from "./database-here.ts";
@@ -24,7 +24,7 @@ export async function createSqlRole({ workspace, json, quiet, data }: CreateSqlR
   const { leftOut, ...made } = await refusedAsCommand(() =>
     createLogin(here.database, { workspace: namePart(workspace), limits: here.limits }),
   );
-  await recordLogin(here, "sql-role.created", made);
+  await auditDone(recordLogin(here, "sql-role.created", made));
   const url = here.urlOf(made.login, made.password);
   process.stdout.write(json ? `${JSON.stringify({ ...made, url, leftOut })}\n` : `${url}\n`);
   if (quiet || json) return;
@@ -61,7 +61,7 @@ export async function dropSqlRole(login: string, { json, data }: SqlRoleOptions)
   if (dropped === undefined) {
     throw new CommandError(`there is no workspace login ${login}: see \`tapedeck sql-role list\`.`);
   }
-  await recordLogin(here, "sql-role.dropped", dropped);
+  await auditDone(recordLogin(here, "sql-role.dropped", dropped));
   if (json) process.stdout.write(`${JSON.stringify(dropped)}\n`);
   else console.log(`dropped ${dropped.login} (workspace ${dropped.workspace})`);
 }
@@ -71,26 +71,16 @@ function open(data: string): Promise<DatabaseHere> {
   return openDatabaseHere(data, process.env);
 }
 
-/**
- * Adds it to the audit log, which is in NATS. The login is made or dropped already, in Postgres alone, so an entry that is
- * impossible is said and is no failure.
- */
+/** To the audit log, which is in NATS: a login is in Postgres alone. */
 async function recordLogin(
   { nats }: DatabaseHere,
   action: "sql-role.created" | "sql-role.dropped",
   { login, workspace }: Pick<WorkspaceLogin, "login" | "workspace">,
 ): Promise<void> {
-  if (nats === undefined) {
-    say("tapedeck: this is not in the audit log: the settings name no NATS (nats.url).");
-    return;
-  }
-  try {
-    await using stack = new AsyncDisposableStack();
-    const connection = stack.adopt(await dialNats(nats), (nc) => nc.close());
-    await auditHere(connection, { action, workspace, about: { login } });
-  } catch (cause) {
-    say(`tapedeck: this is not in the audit log: ${cause instanceof Error ? cause.message : String(cause)}`);
-  }
+  if (nats === undefined) throw new CommandError("the settings name no NATS (nats.url).");
+  await using stack = new AsyncDisposableStack();
+  const connection = stack.adopt(await dialNats(nats), (nc) => nc.close());
+  await auditHere(connection, { action, workspace, about: { login } });
 }
 
 async function refusedAsCommand<T>(make: () => Promise<T>): Promise<T> {

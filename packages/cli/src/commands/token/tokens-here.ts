@@ -5,7 +5,7 @@ import { demoWorkspace, namePart } from "@tapedeck/shared/source";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken, type TokenRecord } from "@tapedeck/shared/tokens/token";
 import { CommandError } from "../../command-error.ts";
-import { auditHere } from "../../maintain/audit-here.ts";
+import { auditDone, auditHere } from "../../maintain/audit-here.ts";
 import { dialNats, natsHere } from "../../maintain/nats-here.ts";
 import { settingsHere } from "../../maintain/settings-here.ts";
 import { runningUp } from "../../up/lock.ts";
@@ -32,7 +32,7 @@ export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Prom
   const isAsked = read.string("auth", "none") === "tokens";
   const audited = (action: "token.created" | "token.revoked", { workspace, ...record }: TokenRecord) => {
     const { id, name, roles, expiresAt } = record;
-    return auditHere(connection, { action, workspace, about: { id, name, roles, expiresAt } });
+    return auditDone(auditHere(connection, { action, workspace, about: { id, name, roles, expiresAt } }));
   };
   const owned = stack.move();
   return {

@@ -7,6 +7,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { knownTokens } from "@tapedeck/shared/tokens/known-tokens";
 import type { TokenRecord } from "@tapedeck/shared/tokens/token";
 import { afterAll, beforeAll, expect, inject, it } from "vitest";
+import { refuseAudit } from "../../testing/audit.ts";
 import { startCli } from "../../testing/cli.ts";
 
 const stack = new AsyncDisposableStack();
@@ -67,6 +68,19 @@ it("a token that is made lets its bearer in; it is written once, and listed with
     err: expect.stringContaining("there is no token"),
   });
   expect((await token(["list"])).out).not.toContain(record.id);
+});
+
+it("a token that can't be in the audit log is made and written, and revoked, with a remark", async () => {
+  await using nats = await startTestNats();
+  const connection = stack.adopt(await connectNats("test", { url: nats.url }, silentLogger), (nc) => nc.close());
+  await refuseAudit(connection);
+  const there = { TAPEDECK_NATS_URL: nats.url, TAPEDECK_AUTH: "tokens" };
+  const remark = expect.stringMatching(/^tapedeck: this is not in the audit log: .*message size exceeds/m);
+  const made = await token(["create", "--name", "ops", "--role", "viewer", "--json"], there);
+  expect(made).toMatchObject({ code: 0, err: remark });
+  const { id, token: text } = JSON.parse(made.out) as TokenRecord & { token: string };
+  expect(text).toMatch(/^tdk_/);
+  expect(await token(["revoke", id], there)).toMatchObject({ code: 0, err: remark });
 });
 
 it.each([
