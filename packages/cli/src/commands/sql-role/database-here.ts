@@ -14,8 +14,11 @@ import { ownerUrl } from "../../up/own-servers.ts";
 export type DatabaseHere = AsyncDisposable & {
   readonly database: Database;
   readonly limits: ReaderLimits;
-  /** Where this Tapedeck's audit log is. Undefined where the settings name a Postgres and no NATS. */
-  readonly nats: NatsSettings | undefined;
+  /**
+   * Where this Tapedeck's audit log is. Undefined where the settings name a Postgres and no NATS. Rejects when a setting
+   * of NATS is wrong.
+   */
+  readonly nats: () => Promise<NatsSettings | undefined>;
   /** Where a login reaches the database. */
   readonly urlOf: (login: string, password: string) => string;
 };
@@ -29,7 +32,6 @@ export async function openDatabaseHere(data: string, env: NodeJS.ProcessEnv): Pr
   const read = settingsHere(running, env);
   const limits = readerLimits(read);
   const url = await urlHere(running, read, data);
-  const nats = await natsHere(running, read, data);
   read.assertValid();
   await using stack = new AsyncDisposableStack();
   const database = stack.use(openDatabase({ url, connections: 2 }));
@@ -38,7 +40,12 @@ export async function openDatabaseHere(data: string, env: NodeJS.ProcessEnv): Pr
   return {
     database,
     limits,
-    nats,
+    nats: async () => {
+      const readNats = settingsHere(running, env);
+      const nats = await natsHere(running, readNats, data);
+      readNats.assertValid();
+      return nats;
+    },
     urlOf: (login, password) =>
       url.replace(userPart, `$1${encodeURIComponent(login)}:${encodeURIComponent(password)}@`),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),

@@ -72,11 +72,13 @@ it("logins that are made and dropped are in the audit log, without their passwor
 });
 
 it.each([
-  ["no NATS is named", "", /the settings name no NATS \(nats.url\)/],
-  ["NATS is away", "127.0.0.1:1", /NATS at 127.0.0.1:1 can't be reached/],
-])("a login is made where %s, and it is said that the audit log lacks it", async (_what, at, reason) => {
-  const made = await sqlRole(["create", "--workspace", "acme", "--quiet"], { TAPEDECK_NATS_URL: at });
+  ["no NATS is named", { TAPEDECK_NATS_URL: "" }, /the settings name no NATS \(nats.url\)/],
+  ["NATS is away", { TAPEDECK_NATS_URL: "127.0.0.1:1" }, /NATS at 127.0.0.1:1 can't be reached/],
+  ["a setting of NATS is wrong", { TAPEDECK_NATS_REPLICAS: "many" }, /TAPEDECK_NATS_REPLICAS: "many" is not a whole/],
+])("a login is made where %s, and it is said that the audit log lacks it", async (_what, more, reason) => {
+  const made = await sqlRole(["create", "--workspace", "acme", "--quiet"], more);
   expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^postgres/) });
+  expect(made.err).toMatch(/^tapedeck: this is not in the audit log: /);
   expect(made.err).toMatch(reason);
   expect(await sqlRole(["drop", new URL(made.out).username])).toMatchObject({ code: 0, err: "" });
 });

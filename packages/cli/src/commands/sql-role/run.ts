@@ -73,10 +73,11 @@ function open(data: string): Promise<DatabaseHere> {
 
 /** To the audit log, which is in NATS: a login is in Postgres alone. */
 async function recordLogin(
-  { nats }: DatabaseHere,
+  here: DatabaseHere,
   action: "sql-role.created" | "sql-role.dropped",
   { login, workspace }: Pick<WorkspaceLogin, "login" | "workspace">,
 ): Promise<void> {
+  const nats = await here.nats();
   if (nats === undefined) throw new CommandError("the settings name no NATS (nats.url).");
   await using stack = new AsyncDisposableStack();
   const connection = stack.adopt(await dialNats(nats), (nc) => nc.close());
