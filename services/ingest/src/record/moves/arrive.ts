@@ -1,7 +1,7 @@
 import type { ArriveRequest, ArriveResponse, MovedMessage } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { movedBatch } from "@tapedeck/shared/log/batch";
-import { cursorHeader, writerHeader } from "@tapedeck/shared/log/jetstream-writer";
+import { cursorHeader, writerHeader, wrongSequenceCodes } from "@tapedeck/shared/log/jetstream-writer";
 import type { Sequence } from "@tapedeck/shared/log/offset";
 import { streamName, workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
@@ -12,6 +12,9 @@ import { holdsOwn, type LastCopied, lastCopied } from "./held.ts";
 import { MoveMarks } from "./move-marks.ts";
 
 const timeoutMs = 2_000;
+
+/** A leader that changes refuses for a moment. A full log goes on. */
+const mostRefusals = 5;
 
 /** Room for subject and headers in the server's max_payload. */
 const headerRoom = 4 * 1024;
@@ -51,6 +54,13 @@ type Adding = {
   readonly signal: AbortSignal;
 };
 
+type PubAck = {
+  readonly stream?: string;
+  readonly seq?: Sequence;
+  /** A refusal: the stream's name and sequence 0 come along. */
+  readonly error?: { readonly err_code: number; readonly description: string };
+};
+
 async function add(
   message: MovedMessage,
   before: LastCopied | undefined,
@@ -67,18 +77,23 @@ async function add(
     );
   }
   const waits = backoff(50, 2_000);
+  let refusals = 0;
   while (!signal.aborted) {
     const h = headersOf(message, workspace, before?.seq ?? 0);
     // A refusal, and an answer that does not come, are settled by what is there.
     const ack = await nats
       .request(subject, body, { headers: h, timeout: timeoutMs })
-      .then((answer) => answer.json<{ stream?: string; seq?: Sequence }>())
+      .then((answer) => answer.json<PubAck>())
       .catch(() => undefined);
-    if (ack?.stream === streamName && ack.seq !== undefined) return { seq: ack.seq, moved };
+    if (ack?.error === undefined && ack?.stream === streamName && ack.seq) return { seq: ack.seq, moved };
     const last = await lastCopied(nats, workspace).catch(() => "unknown" as const);
     if (last !== "unknown") {
       if (last?.moved?.epoch === epoch && last.moved.sequence === moved.sequence) return last;
       if ((last?.seq ?? 0) !== (before?.seq ?? 0)) throw overtaken(workspace);
+    }
+    const { error } = ack ?? {};
+    if (error !== undefined && !wrongSequenceCodes.includes(error.err_code) && ++refusals === mostRefusals) {
+      throw notReady(`the new shard's log takes no messages: ${error.description}`);
     }
     await delay(waits.next(), signal);
   }
