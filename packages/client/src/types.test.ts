@@ -3,7 +3,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type * as proto from "@tapedeck/proto/tapedeck/v1/tapedeck";
 import type * as shared from "@tapedeck/shared/errors/errors";
 import type { EventJson } from "@tapedeck/shared/events/json";
-import { kinds as sharedKinds } from "@tapedeck/shared/events/kinds";
+import { type operationKinds, kinds as sharedKinds } from "@tapedeck/shared/events/kinds";
 import { outcomeNames, timeSourceNames } from "@tapedeck/shared/events/names";
 import { type FilterField, filterFields } from "@tapedeck/shared/filter/filter";
 import { describe, expect, expectTypeOf, it } from "vitest";
@@ -25,11 +25,13 @@ import {
   type SameFact,
   type TapedeckEvent,
 } from "./index.ts";
+import type { OperationKind } from "./resources.ts";
 
 // What is written here of the contract is what the others know of it. Types are checked by `tsc`, not by the run.
 
-it("knows the same kinds of events, errors, outcomes and fields of a filter", () => {
+it("knows the same kinds of events and operations, errors, outcomes and fields of a filter", () => {
   expect(kinds).toEqual(sharedKinds);
+  expectTypeOf<OperationKind>().toEqualTypeOf<(typeof operationKinds)[number]>();
   expectTypeOf<KnownErrorCode>().toEqualTypeOf<shared.ErrorCode>();
   expectTypeOf<keyof Filter>().toEqualTypeOf<FilterField>();
   const filter = Object.fromEntries(filterFields.map((field) => [field, ["x"]]));

@@ -124,3 +124,10 @@ export function isKind(text: string): text is Kind {
 export function kindNoun(kind: string): string {
   return kind.slice(0, kind.indexOf("."));
 }
+
+/** The nouns that have a start and an end, which make an operation; "pod" and "app" are runs of pods and apps. */
+export const operationKinds = [
+  ...(["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const),
+  ...(["pod", "app"] as const),
+  ...(["job", "command"] as const),
+] as const;

@@ -6,6 +6,7 @@ import type {
 } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ListRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { operationKinds } from "@tapedeck/shared/events/kinds";
 import { type Filter, type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
@@ -64,15 +65,11 @@ export function listMessages(query: Lister): ListMessages {
   };
 }
 
-/** The kinds of operations that today's upstreams have. */
-export const operationKinds: readonly string[] = [
-  ...["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
-  ...["pod", "app", "job", "command"],
-];
+const kindsKnown: ReadonlySet<string> = new Set(operationKinds);
 
 /** @throws TapedeckError invalid_argument naming the field, when the text is not a kind of operation */
 export function operationKind(kind: string, field: string): string {
-  if (operationKinds.includes(kind)) return kind;
+  if (kindsKnown.has(kind)) return kind;
   throw invalidArgument(`kind "${kind}" is not one of ${operationKinds.join(", ")}`, field);
 }
 

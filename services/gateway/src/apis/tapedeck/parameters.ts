@@ -1,10 +1,10 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { operationKinds } from "@tapedeck/shared/events/kinds";
 import { outcomeNames } from "@tapedeck/shared/events/names";
 import { type FilterField, parseFilter } from "@tapedeck/shared/filter/filter";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
-import { operationKinds } from "./list-request.ts";
 import { after, flag, many, moment, one, position, speed, text, time, until, whole } from "./parameter-schemas.ts";
 
 // The parameters of the HTTP API. These schemas check each request, and the API's description is made of them.

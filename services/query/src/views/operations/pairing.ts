@@ -1,4 +1,5 @@
 import { type Event, Outcome, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
+import { kindNoun, operationKinds } from "@tapedeck/shared/events/kinds";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { OperationRow, OutcomeText } from "../../db/schema.ts";
 import { key } from "../../db/text.ts";
@@ -13,15 +14,10 @@ export type OperationStep =
   | { readonly pairing: Pairing; readonly does: "start" | "once" | "lost" }
   | { readonly pairing: Pairing; readonly does: "end"; readonly outcome: OutcomeText };
 
-/** The kinds that have a start and an end; "pod" and "app" are runs of pods and apps. */
-const kinds = new Set([
-  ...["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync"],
-  ...["pod", "app"],
-  ...["job", "command"],
-]);
+const kinds: ReadonlySet<string> = new Set(operationKinds);
 
 export function stepOf({ event }: RecordedEvent): OperationStep | undefined {
-  const noun = event.kind.slice(0, event.kind.indexOf("."));
+  const noun = kindNoun(event.kind);
   if (!kinds.has(noun) || event.session === "") return undefined;
   const [, verb = ""] = event.kind.split(".");
   const operation = event.operation ?? { kind: noun, subject: event.subject, runner: 0, loop: 0 };
