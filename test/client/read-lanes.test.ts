@@ -19,18 +19,22 @@ function sourceOf(developer: string) {
   const session = own.session(`0${developer.toUpperCase()}`);
   session.started({ branch: "main" });
   session.configured();
-  return { ...own, session };
+  const forwarded = (local_port: number, at?: number) =>
+    own.add(
+      {
+        ...{ kind: "port.forwarded", session: session.session, channel: "v1" },
+        detail: { $case: "port", value: { local_port, resource_name: "web" } },
+      },
+      at,
+    );
+  return { ...own, session, forwarded };
 }
 
 beforeAll(async () => {
   seeded = cleanup.use(await startSeededStack());
   const quiet = sourceOf("quiet");
   quiet.session.loopStarted(1_000);
-  const port = { local_port: 8080, resource_name: "web" };
-  quiet.add(
-    { kind: "port.forwarded", session: "0QUIET", channel: "v1", detail: { $case: "port", value: port } },
-    1_500,
-  );
+  quiet.forwarded(8080, 1_500);
   quiet.session.build("web", "started", 2_000);
   quiet.session.build("web", "failed", 3_000);
   quiet.session.loopEnded("failed", 3_001);
@@ -45,12 +49,13 @@ beforeAll(async () => {
     busy.session.build("web", "succeeded", at + 5);
     busy.session.loopEnded("succeeded", at + 6);
   }
+  for (let count = 0; count < 1_100; count++) busy.forwarded(9_000 + (count % 2));
   for (const { events } of [quiet, once, busy]) await writeTogether(seeded.log, events, 64);
   await seeded.stack.caughtUp();
 });
 afterAll(() => cleanup.disposeAsync());
 
-it("a loop that fails and is quiet is found behind a thousand newer loops, with its error and its ports", async () => {
+it("a loop that fails and is quiet is found behind a thousand newer loops and ports, with its error and its ports", async () => {
   using client = connect({ url: `http://${seeded.stack.http}` });
   const { now } = await readLanes(client, {}, new AbortController().signal);
   const rows = ["quiet", "once", "busy"].map((developer) => now.get(name(developer)) ?? expect.fail(developer));
@@ -63,7 +68,7 @@ it("a loop that fails and is quiet is found behind a thousand newer loops, with 
   expect(rows.map(({ ports, labels }) => [ports.map(({ local }) => local), labels])).toEqual([
     [[8080], { branch: "main" }],
     [[], { branch: "main" }],
-    [[], { branch: "main" }],
+    [[9000, 9001], { branch: "main" }],
   ]);
   expect(rows.map(({ session }) => session)).toEqual(["0QUIET", undefined, "0BUSY"]);
   expect(rows.map(({ loops }) => loops.length)).toEqual([1, 1, keptLoops]);

@@ -48,19 +48,20 @@ export type NowLists = {
   readonly sources: readonly Source[];
   readonly sessions: readonly Session[];
   readonly operations: readonly Operation[];
-  /** All of the sessions that run, in order. */
+  /** The newest of each session that runs, in order. */
   readonly ports: readonly TapedeckEvent<"port.forwarded">[];
 };
 
 export function nowOf({ sources, sessions, operations, ports }: NowLists): Now {
   const heads = new Map(sessions.map((head) => [head.session, head]));
-  const operationsBy = bySource(operations);
+  const operationsBy = groupedBy(operations, ({ source }) => source);
+  const portsBy = groupedBy(ports, (port) => port.session);
   const rows = sources.map((source): [string, Row] => {
     const own = operationsBy.get(source.source) ?? [];
     const newest = heads.get(source.currentSession ?? "");
     // A source's newest session may be over.
     const session = newest !== undefined && isOver(newest) ? undefined : (source.currentSession ?? undefined);
-    const forwarded = ports.filter((port) => port.session === session);
+    const forwarded = portsBy.get(session) ?? [];
     const row = {
       ...emptyRow(source.source),
       name: `${source.developer}/${source.project}`,
@@ -84,12 +85,12 @@ export function isOver({ endedAt, endReason }: Pick<Session, "endedAt" | "endRea
   return endedAt !== null || endReason !== null;
 }
 
-function bySource(operations: readonly Operation[]): ReadonlyMap<string, readonly Operation[]> {
-  const grouped = new Map<string, Operation[]>();
-  for (const operation of operations) {
-    const own = grouped.get(operation.source);
-    if (own === undefined) grouped.set(operation.source, [operation]);
-    else own.push(operation);
+function groupedBy<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): ReadonlyMap<Key, readonly Item[]> {
+  const grouped = new Map<Key, Item[]>();
+  for (const item of items) {
+    const own = grouped.get(keyOf(item));
+    if (own === undefined) grouped.set(keyOf(item), [item]);
+    else own.push(item);
   }
   return grouped;
 }

@@ -6,6 +6,8 @@ import { isOver, keptLoops, type Now, nowOf } from "./now.ts";
 const most = { sources: 1_000, loops: 2_000, steps: 2_000, apps: 1_000, ports: 1_000 } as const;
 /** The most and the least of a source. The newest show whether it fails, however many sources there are. */
 const perSource = { loops: { most: keptLoops, least: 4 }, steps: { most: 100, least: 8 } } as const;
+/** No more of all sources: an older query that does not know `perSource` lists all that it has. */
+const mostOfSources = 10_000;
 const loopKinds = ["loop", "command"] as const;
 const stepKinds = ["build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const;
 
@@ -31,8 +33,8 @@ export async function readLanes(
     Math.max(perSource[what].least, Math.min(perSource[what].most, Math.floor(most[what] / known.length)));
   const [sources, loops, steps, apps] = await Promise.all([
     firstOf(client.sources(asked), most.sources),
-    firstOf(client.operations({ ...asked, kinds: loopKinds, perSource: share("loops") })),
-    firstOf(client.operations({ ...asked, kinds: stepKinds, perSource: share("steps") })),
+    firstOf(client.operations({ ...asked, kinds: loopKinds, perSource: share("loops") }), mostOfSources),
+    firstOf(client.operations({ ...asked, kinds: stepKinds, perSource: share("steps") }), mostOfSources),
     firstOf(client.operations({ ...asked, kinds: ["app"] }), most.apps),
   ]);
   const newest = sources.flatMap(({ currentSession }) => currentSession ?? []);
@@ -40,7 +42,7 @@ export async function readLanes(
     firstOf(client.sessions({ sessions: part, at, pageSize: 1_000, signal })),
   );
   const running = sessions.flatMap((head) => (isOver(head) ? [] : [head.session]));
-  const ports = await inParts(running, (part) =>
+  const ports = await portsOf(running, (part) =>
     client.newest({ sessions: part, kinds: ["port.forwarded"], last: most.ports, signal }),
   );
   return { now: nowOf({ sources, sessions, operations: [...loops, ...steps, ...apps], ports }), after: at };
@@ -52,8 +54,39 @@ async function inParts<Item>(
   ask: (part: readonly string[]) => Promise<readonly Item[]>,
 ): Promise<readonly Item[]> {
   const found: Item[] = [];
-  for (let at = 0; at < values.length; at += mostValues) found.push(...(await ask(values.slice(at, at + mostValues))));
+  for (const part of partsOf(values)) found.push(...(await ask(part)));
   return found;
+}
+
+/** The newest ports of each session. */
+async function portsOf<Port>(
+  sessions: readonly string[],
+  ask: (part: readonly string[]) => Promise<readonly Port[]>,
+): Promise<readonly Port[]> {
+  const found: Port[] = [];
+  const parts = partsOf(sessions);
+  // The parts that are appended below are asked for, too.
+  for (const [asked, part] of parts.entries()) {
+    const ports = await ask(part);
+    const isFull = ports.length >= most.ports && part.length > 1;
+    // A session that forwards again and again may hide the ports of the others.
+    if (isFull && asked < mostHalved) parts.push(...halvesOf(part));
+    else for (const port of ports) found.push(port);
+  }
+  return found;
+}
+
+/** So many answers may be full until no more is asked: thousands of ports in each of hundreds of sessions are too much to read. */
+const mostHalved = 50;
+
+function partsOf(values: readonly string[]): (readonly string[])[] {
+  const starts = Array.from({ length: Math.ceil(values.length / mostValues) }, (_, part) => part * mostValues);
+  return starts.map((start) => values.slice(start, start + mostValues));
+}
+
+function halvesOf(values: readonly string[]): readonly (readonly string[])[] {
+  const middle = Math.ceil(values.length / 2);
+  return [values.slice(0, middle), values.slice(middle)];
 }
 
 /** The first items of a list; the rest is not asked for. */

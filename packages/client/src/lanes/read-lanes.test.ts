@@ -1,0 +1,102 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { connect } from "../index.ts";
+import { readLanes } from "./read-lanes.ts";
+
+// What a Tapedeck of an older version or with very many sessions answers.
+
+const pages = 30;
+let ports = 0;
+let isOld = false;
+const asked: URL[] = [];
+const source = (n: number) => ({
+  ...{ source: `acme/dev${n}/shop/skaffold`, developer: `dev${n}`, project: "shop", status: "recording" },
+  ...{ currentSession: `s${n}`, lastPosition: "15-e", lastEventAt: null, notHeardSince: null, gaps: 0 },
+});
+const session = { endedAt: null, endReason: null, labels: {} };
+
+const server = createServer((request, response) => {
+  const url = new URL(request.url ?? "", "http://127.0.0.1");
+  asked.push(url);
+  response.setHeader("content-type", "application/json").end(JSON.stringify(answer(url)));
+});
+
+function answer({ pathname, searchParams }: URL): object {
+  const sessions = searchParams.getAll("session");
+  switch (pathname) {
+    case "/api/v1/sources":
+      return { items: Array.from({ length: 200 }, (_, n) => source(n)) };
+    case "/api/v1/sessions":
+      return { items: sessions.map((one) => ({ ...session, session: one })) };
+    case "/api/v1/operations": {
+      const page = Number(searchParams.get("page") ?? "1");
+      const operation = {
+        source: "acme/dev0/shop/skaffold",
+        session: "s0",
+        runner: 1,
+        kind: "build",
+        loop: 1,
+        startPosition: "11-e",
+      };
+      if (!isOld || searchParams.get("kind") === "app") return { items: [] };
+      return { items: Array(1_000).fill(operation), ...(page < pages && { nextPage: String(page + 1) }) };
+    }
+    default: {
+      const all = sessions.flatMap((one) =>
+        Array.from({ length: ports }, (_, n) => ({ session: one, detail: { localPort: 8_000 + n } })),
+      );
+      return { items: all.slice(-Number(searchParams.get("last"))) };
+    }
+  }
+}
+
+let url = "";
+beforeAll(async () => {
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => {
+  server.closeAllConnections();
+  server.close();
+});
+beforeEach(() => {
+  asked.length = 0;
+});
+
+async function read() {
+  using client = connect({ url });
+  return await readLanes(client, {}, new AbortController().signal);
+}
+/** How many ports rows have, without repetition. */
+const portCounts = ({ now }: Awaited<ReturnType<typeof read>>) => [
+  ...new Set([...now.values()].map((row) => row.ports.length)),
+];
+const askedOf = (path: string) => asked.filter(({ pathname }) => pathname === `/api/v1/${path}`);
+
+it("does not read all history of a query that does not know `perSource`", async () => {
+  isOld = true;
+  await read();
+  isOld = false;
+  const kinds = askedOf("operations").map(({ searchParams }) => searchParams.getAll("kind").length);
+  expect(kinds.filter((count) => count > 1)).toHaveLength(2 * 10);
+});
+
+it("asks for the ports of fewer sessions as long as an answer is full", async () => {
+  ports = 4;
+  expect(portCounts(await read())).toEqual([4]);
+  expect(askedOf("events")).toHaveLength(2);
+  asked.length = 0;
+  ports = 30;
+  expect(portCounts(await read())).toEqual([30]);
+  // Parts of 100, 50 and 25 sessions.
+  expect(askedOf("events")).toHaveLength(2 + 4 + 8);
+});
+
+it("asks for no more when many answers are full", async () => {
+  ports = 1_000;
+  await read();
+  expect(askedOf("events")).toHaveLength(2 + 2 * 50);
+});
