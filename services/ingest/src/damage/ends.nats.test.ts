@@ -1,4 +1,7 @@
+import { jetstreamManager } from "@nats-io/jetstream";
+import { endsRoot, endsStream } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
@@ -7,11 +10,13 @@ import { openEnds } from "./ends.ts";
 
 const epoch = "t3k9x2";
 const cursor = { session: "01KE3M9Z6Q4W8T2V5X7Y9A1B3C", ordinals: { v1: 1 }, frames: { v1: 1 } };
-const sources = Array.from(
-  { length: 100 },
-  (_, number): SourceName =>
-    sourceName({ workspace: "default", developer: `dev-${number}`, project: "shop", upstream: "skaffold" }),
-);
+const sourcesOf = (count: number) =>
+  Array.from(
+    { length: count },
+    (_, number): SourceName =>
+      sourceName({ workspace: "default", developer: `dev-${number}`, project: "shop", upstream: "skaffold" }),
+  );
+const sources = sourcesOf(100);
 
 test("the ends of many sources are written a few at a time", async () => {
   await using nats = await startTestNats({ syncAlways: true });
@@ -83,6 +88,40 @@ test("closing writes what waits", async () => {
   const kept = [...(await later.all()).values()].map(({ seq }) => seq);
   expect(kept).toEqual(sources.map(() => 7));
   await nc.close();
+});
+
+test("closing writes the others where one can't be written", async () => {
+  await using nats = await startTestNats();
+  const nc = await connect({ servers: nats.url });
+  const jsm = await jetstreamManager(nc, { checkAPI: false });
+  await jsm.streams.add({ name: endsStream, subjects: [`${endsRoot}.>`], max_msg_size: 400 });
+  // More than are written at once.
+  const [first, tooLong, ...others] = sourcesOf(150) as [SourceName, SourceName, ...SourceName[]];
+  {
+    await using ends = await openEnds(nc, { epoch, everyMs: 600_000 });
+    ends.reached(first, 7, cursor);
+    ends.reached(tooLong, 7, { ...cursor, session: "long".repeat(100) });
+    for (const source of others) ends.reached(source, 7, cursor);
+  }
+  await using later = await openEnds(nc, { epoch });
+  expect(new Set((await later.all()).keys())).toEqual(new Set([first, ...others]));
+  await nc.close();
+});
+
+test("closing writes many at once: it does not wait for the answers of a few", async () => {
+  await using nats = await startTestNats();
+  await using proxy = await lossyProxy(nats.port);
+  const nc = await connect({ servers: `127.0.0.1:${proxy.port}` });
+  const direct = await connect({ servers: nats.url });
+  const ends = await openEnds(nc, { epoch, everyMs: 600_000 });
+  await using kept = await openEnds(direct, { epoch });
+  ends.reached(sources[0] as SourceName, 7, cursor);
+  await until(async () => (await kept.all()).size === 1, { message: "the first one to be written" });
+  proxy.deaf = true;
+  for (const source of sources) ends.reached(source, 7, cursor);
+  await ends[Symbol.asyncDispose]();
+  expect((await kept.all()).size).toBe(sources.length);
+  await Promise.all([nc.close(), direct.close()]);
 });
 
 test("closing does not wait for a server that is gone", async () => {

@@ -20,8 +20,9 @@ export type SourceEnd = { readonly epoch: string; readonly seq: Sequence; readon
 
 /**
  * How far the log and each source have come, kept outside the log: when its files are damaged, it cannot detect that
- * something stood behind its end. In a stream of its own on the same NATS, one small message a source, written at most
- * once a second; what was acknowledged in the last second before a crash may be missing there.
+ * something stood behind its end. In a stream of its own on the same NATS, one small message a source. Each is written at
+ * most once a second, and less often where the writes of all sources take longer: one round of them is a second and the
+ * time that they take. What was acknowledged since a source's last write is missing there after a crash.
  */
 export type LogEnds = AsyncDisposable & {
   /** It is in the log. Written soon, and at the end. */
@@ -60,6 +61,8 @@ const firstSubject = `${endsRoot}.first`;
 const everySource = `${endsRoot}.source.>`;
 /** The server syncs each to the disk: those of hundreds of sources at once would hold up the log's messages. */
 const mostAtOnce = 4;
+/** This process writes no messages any more when it closes them. */
+const mostAtClose = 100;
 
 /** The connection stays the caller's. Rejects when the stream can't be had. */
 export async function openEnds(nc: NatsConnection, { epoch, everyMs = 1_000 }: LogEndsOptions): Promise<LogEnds> {
@@ -168,28 +171,28 @@ class Ends implements LogEnds {
   async #write(): Promise<void> {
     while (this.#unwritten.size > 0 && !this.#closing.signal.aborted) {
       const share = Math.min(1, mostAtOnce / this.#unwritten.size);
-      await this.#writeSome();
+      await this.#writeSome(mostAtOnce);
       await delay(this.#everyMs * share, this.#closing.signal);
     }
     this.#writing = undefined;
   }
 
-  /** Writes those that have waited longest. False: not all could be written, and those wait again, behind the others. */
-  async #writeSome(): Promise<boolean> {
-    const some = [...this.#unwritten].slice(0, mostAtOnce);
+  /** Writes those that have waited longest. What can't be written waits again, behind the others; false: that is all of it. */
+  async #writeSome(most: number): Promise<boolean> {
+    const some = [...this.#unwritten].slice(0, most);
     for (const source of some) this.#unwritten.delete(source);
     const js = jetstream(this.#nc, { timeout: 2_000 });
     const put = (source: SourceName) => js.publish(endSubject(source), JSON.stringify(this.#known.get(source)));
     const results = await Promise.allSettled(some.map(put));
     const failed = some.filter((_source, index) => results[index]?.status === "rejected");
     for (const source of failed) this.#unwritten.add(source);
-    return failed.length === 0;
+    return failed.length < some.length;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await this.#writing;
-    while (this.#unwritten.size > 0 && !this.#nc.isClosed()) if (!(await this.#writeSome())) return;
+    while (this.#unwritten.size > 0 && !this.#nc.isClosed()) if (!(await this.#writeSome(mostAtClose))) return;
   }
 }
 
