@@ -3,6 +3,9 @@ import type { LeaseBucket, Leased, Owner } from "./lease-bucket.ts";
 
 const retryMs = 250;
 
+/** Each renewal at another time, so that leases stay apart, and none later than asked. `random`: from 0 to below 1. */
+export const renewalWait = (renewMs: number, random = Math.random()): number => renewMs * (0.5 + random / 2);
+
 export type HeldLeaseOptions = {
   readonly bucket: LeaseBucket;
   readonly source: Leased;
@@ -52,7 +55,7 @@ export class HeldLease {
       await delay(wait, this.#stop.signal);
       if (this.#stop.signal.aborted) return;
       wait = await this.#renew().then(
-        () => renewMs * (0.75 + Math.random() / 2),
+        () => renewalWait(renewMs),
         () => retryMs,
       );
     }

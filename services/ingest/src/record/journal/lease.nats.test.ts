@@ -4,6 +4,7 @@ import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { renewalWait } from "./held-lease.ts";
 import { openLeases } from "./lease.ts";
 import { LeaseBucket } from "./lease-bucket.ts";
 
@@ -121,6 +122,10 @@ test("a renewal whose answer was lost does not end the renewing", async () => {
   proxy.cut();
   await until(async () => (await revision()) > renewed, { message: "the next one" });
   expect(lease.lost.aborted).toBe(false);
+});
+
+test("the next renewal is never later than asked, nor sooner than half of that", () => {
+  expect([0, 0.5, 1].map((random) => renewalWait(2_000, random))).toEqual([1_000, 1_500, 2_000]);
 });
 
 test("leases that are taken together are renewed apart", async () => {
