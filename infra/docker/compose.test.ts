@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, inject, it } from "vitest";
@@ -60,6 +60,11 @@ describe("compose.yaml", () => {
     for (const value of Object.values(made)) expect(value).toMatch(/^t[0-9a-f]{48}$/);
   });
 
+  it("for a team, tells the gateway and the command line that tokens are required", () => {
+    const team = servicesOf("compose.team.yaml");
+    for (const name of ["gateway", "cli"]) expect(team[name]?.environment).toMatchObject({ TAPEDECK_AUTH: "tokens" });
+  });
+
   it("gives each service a user of NATS of its own, and NATS the passwords of all", () => {
     for (const name of ours) {
       const password = `\${TAPEDECK_NATS_${name.toUpperCase()}_PASSWORD}`;
@@ -102,6 +107,22 @@ describe("compose.yaml", () => {
     for (const name of ["nats", "postgres", "ingest", "query"]) expect(certificate.checkHost(name)).toBe(name);
     const key = createPrivateKey(readFileSync(join(folder, "tls.key")));
     expect([certificate.checkPrivateKey(key), authority.checkPrivateKey(key)]).toEqual([true, false]);
+  });
+
+  it.each([
+    ["there is no openssl", undefined, /make-certificates\.sh needs openssl 3/],
+    ["openssl fails", '#!/bin/sh\necho "unknown option -copy_extensions" >&2\nexit 1\n', /unknown option -copy_ext/],
+  ])("has a script that says why it makes no certificate where %s", async (_what, openssl, reason) => {
+    const folder = await temporaryFolder();
+    const path = join(folder, "bin");
+    mkdirSync(path);
+    for (const name of ["mkdir", "mktemp", "rm", "chmod", "chown"]) {
+      writeFileSync(join(path, name), `#!/bin/sh\nPATH=${systemPath} exec ${name} "$@"\n`, { mode: 0o755 });
+    }
+    if (openssl !== undefined) writeFileSync(join(path, "openssl"), openssl, { mode: 0o755 });
+    const script = infra("docker/make-certificates.sh");
+    const made = promisify(execFile)("/bin/sh", [script, join(folder, "tls")], { env: { PATH: path } });
+    await expect(made).rejects.toMatchObject({ code: 1, stderr: expect.stringMatching(reason) });
   });
 
   it("with compose.tls.yaml, lets nothing talk to another without TLS", () => {

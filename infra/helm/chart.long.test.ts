@@ -213,6 +213,14 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
     }
   });
 
+  it("tells the command line, as the gateway, whether tokens are required", async () => {
+    for (const auth of ["none", "tokens"]) {
+      for (const name of ["-gateway", "-cli"]) {
+        expect(envOf(await one({ ...least, auth }, "Deployment", name))).toMatchObject({ TAPEDECK_AUTH: auth });
+      }
+    }
+  });
+
   it("has the gateway ask query and ingest with TLS, and gives it none of their keys", async () => {
     const values = { ...least, services: servicesTls };
     const listening = { TAPEDECK_SERVICES_TLS_CERT: "/run/services-tls/tls.crt" };

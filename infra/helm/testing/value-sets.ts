@@ -225,6 +225,14 @@ export const refused: Readonly<Record<string, readonly [values: Values, why: Reg
     { ...least, settings: { shards: [shard({ query: "query.example.com:7053" })] } },
     /query\.example\.com of two is beyond the cluster/,
   ],
+  "a shard without its addresses": [
+    { ...least, settings: { shards: [{ name: "two" }] } },
+    /nats\.url of two is missing\.\s+settings\.shards: query of two is missing\.\s+settings\.shards: ingest of two is missing\./,
+  ],
+  "a shard of which two addresses are empty": [
+    { ...least, settings: { shards: [shard({ nats: { url: "" }, query: "" })] } },
+    /nats\.url of two is missing\.\s+settings\.shards: query of two is missing\.\n(?! *settings)/,
+  ],
   "no Postgres": [{ image, log: { existing } }, /postgres\.urlSecret\.name or/],
   "two Postgres": [
     { ...least, postgres: { urlSecret: { name: "tables" }, cloudNativePG: { cluster: "tables" } } },

@@ -133,12 +133,18 @@
 {{- end -}}
 {{- range $v.settings.shards -}}
   {{- $shard := .name -}}
-  {{- range $url := splitList "," ((.nats | default dict).url | default "") -}}
+  {{- $addresses := dict "nats.url" (.nats | default dict).url "query" .query "ingest" .ingest -}}
+  {{- range $key := list "nats.url" "query" "ingest" -}}
+    {{- if not (get $addresses $key) -}}
+      {{- $why = append $why (printf "settings.shards: %s of %v is missing." $key $shard) -}}
+    {{- end -}}
+  {{- end -}}
+  {{- range $url := (.nats | default dict).url | default "" | splitList "," | compact -}}
     {{- if not (or (include "tapedeck.isInside" $url) (hasPrefix "tls://" (trim $url))) -}}
       {{- $why = append $why (printf "settings.shards: %s of %v is beyond the cluster, and passwords and events would go there without TLS. Use tls://…" (include "tapedeck.hostOf" $url) $shard) -}}
     {{- end -}}
   {{- end -}}
-  {{- range $address := list (.query | default "") (.ingest | default "") -}}
+  {{- range $address := list .query .ingest | compact -}}
     {{- if not (or (include "tapedeck.isInside" $address) $v.services.tls.secretName) -}}
       {{- $why = append $why (printf "settings.shards: %s of %v is beyond the cluster, and events would go there without TLS. Set services.tls.secretName, and TLS there too." (include "tapedeck.hostOf" $address) $shard) -}}
     {{- end -}}
