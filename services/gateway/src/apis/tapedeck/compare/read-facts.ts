@@ -13,7 +13,7 @@ import { errorLines } from "./error-lines.ts";
 import type { FactStep, Facts, Failure, Found, Named } from "./facts.ts";
 
 import { tellingText } from "./reasons.ts";
-import type { Side } from "./side.ts";
+import { firstOfRound, type Side } from "./side.ts";
 import { stateFacts } from "./state-facts.ts";
 
 export type FactsDeps = {
@@ -216,7 +216,10 @@ function withTexts(known: Named, events: readonly EventJson[]): Named {
 /** SIGTERM ended the app of a rkt host, as it does when another one of its pod fails. */
 const isTold = ({ kind, exit_code }: Operation) => kind === "app" && exit_code === 15;
 
-/** The failed step that ended first: what failed after it followed from it. */
+/**
+ * The failed step that ended first: what failed after it followed from it. Without loops, the first of the newest round: an
+ * earlier one may have failed, too.
+ */
 async function readFailure(
   reading: Reading,
   steps: readonly Operation[],
@@ -226,7 +229,8 @@ async function readFailure(
   const failed = steps
     .filter(({ outcome }) => outcome === "failed")
     .toSorted((a, b) => Number(isTold(a)) - Number(isTold(b)) || (a.end_position < b.end_position ? -1 : 1));
-  const first = failed[0] ?? (unit?.outcome === "failed" ? unit : undefined);
+  const ofRound = unit === undefined ? firstOfRound(failed) : undefined;
+  const first = ofRound ?? failed[0] ?? (unit?.outcome === "failed" ? unit : undefined);
   if (first === undefined) return undefined;
   const event = events.find(({ position }) => position === first.end_position);
   return {

@@ -1,6 +1,7 @@
 import type { Operation, Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { sourceParts } from "@tapedeck/shared/source";
+import { compareTimestamps, msBetween } from "@tapedeck/shared/time/timestamp";
 import type { CallContext } from "../../../call-context.ts";
 import type { QueryClient } from "../../../query-client.ts";
 import { nameOf, resolveSource } from "../../resolve-source.ts";
@@ -43,7 +44,7 @@ export async function resolveSide(deps: SideDeps, context: Context, name: SideNa
   const failed = wanted === "failed" ? await newest(deps, { ...asked, outcomes: ["failed"] }) : undefined;
   const unit = failed ?? (await newest(deps, { ...asked, outcomes: over })) ?? (await newest(deps, asked));
   if (unit === undefined) {
-    const step = wanted === "failed" ? await newestFailedStep(deps, context, session, name.at) : undefined;
+    const [step] = wanted === "failed" ? await failedSteps(deps, context, session, name.at) : [];
     const position = step?.end_position ?? (await positionOf(deps, context, session, name.at));
     return { session, unit, position };
   }
@@ -52,7 +53,7 @@ export async function resolveSide(deps: SideDeps, context: Context, name: SideNa
 
 /**
  * The newest good loop of the side's source before the side's own; of commands, one of the same name. Without loops, the
- * newest session in which a step like the one that failed succeeded before, as of its last good step.
+ * newest session in which a step like the one that failed first succeeded before, as of its last good step.
  */
 export async function lastGood(deps: SideDeps, context: Context, side: Side): Promise<Side | undefined> {
   const { session, unit } = side;
@@ -66,7 +67,7 @@ export async function lastGood(deps: SideDeps, context: Context, side: Side): Pr
 }
 
 async function lastGoodStep(deps: SideDeps, context: Context, { session, position }: Side): Promise<Side | undefined> {
-  const failed = await newestFailedStep(deps, context, session, position);
+  const failed = firstOfRound(await failedSteps(deps, context, session, position));
   if (failed === undefined) return undefined;
   const succeeded = { ...base(context), outcomes: ["succeeded"], at: failed.start_position, limit: 1 };
   const like = { kinds: [failed.kind], ...(failed.subject !== "" && { subjects: [failed.subject] }) };
@@ -78,9 +79,41 @@ async function lastGoodStep(deps: SideDeps, context: Context, { session, positio
   return { session: of, unit: undefined, position: last.end_position };
 }
 
-function newestFailedStep(deps: SideDeps, context: Context, { session }: Session, at = "") {
-  const asked = { ...base(context), sessions: [session], kinds: stepKinds, outcomes: ["failed"], limit: 1 };
-  return newest(deps, { ...asked, at });
+/** The newest first. A round has hardly more: Skaffold ends it when a step fails. */
+async function failedSteps({ query }: SideDeps, context: Context, { session }: Session, at = "") {
+  const asked = { ...base(context), sessions: [session], kinds: stepKinds, outcomes: ["failed"], limit: 20 };
+  return (await query.listOperations({ ...asked, at })).items;
+}
+
+/** A step that begins so soon after a failure follows from it, as in the statistics of failures. */
+const consequenceMs = 500;
+
+/** The failed step of Skaffold from which the newest of them followed: it ended while that ran, or hardly before. */
+export function firstOfRound(failed: readonly Operation[]): Operation | undefined {
+  const steps = failed.filter(({ kind, ended_at }) => stepKinds.includes(kind) && ended_at !== undefined);
+  const [newest, ...others] = steps.toSorted((a, b) => (a.start_position > b.start_position ? -1 : 1));
+  let first = newest;
+  const byEnd = others.toSorted((a, b) => -endOrder(a, b));
+  // A consequence may have followed from another one.
+  for (const step of byEnd) if (first !== undefined && followsFrom(first, step)) first = step;
+  return first;
+}
+
+function followsFrom(step: Operation, earlier: Operation): boolean {
+  const began = step.started_at ?? step.ended_at;
+  return (
+    earlier.ended_at !== undefined &&
+    began !== undefined &&
+    earlier.runner === step.runner &&
+    (earlier.kind !== step.kind || earlier.subject !== step.subject) &&
+    endOrder(earlier, step) < 0 &&
+    msBetween(earlier.ended_at, began) < consequenceMs
+  );
+}
+
+function endOrder(a: Operation, b: Operation): number {
+  if (a.ended_at === undefined || b.ended_at === undefined) return 0;
+  return compareTimestamps(a.ended_at, b.ended_at) || (a.end_position < b.end_position ? -1 : 1);
 }
 
 async function namedLoop(
