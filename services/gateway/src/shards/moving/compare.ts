@@ -4,18 +4,23 @@ import { decodeEvent } from "@tapedeck/shared/events/codec";
 import { asBuffer, eventsIn, eventsOf, labelsOf, sessionOf } from "@tapedeck/shared/log/batch";
 import type { StoredMessage } from "@tapedeck/shared/log/log";
 
+const aboutToExpireMs = 60_000;
+
 /**
  * Compares the messages of a workspace in two logs, part by part, in their order: nothing may be missing or different in
- * the new one. What expires may be gone from either. What is gone from the old log alone must have been erased there.
+ * the new one, but for what was about to expire. What is gone from the old log alone has expired, or must have been
+ * erased there.
  */
 export class Comparison {
   readonly #workspace: string;
+  readonly #now: () => number;
   readonly #erased = new Set<string>();
   /** Sessions of which the new log has more. */
   readonly #more = new Set<string>();
 
-  constructor(workspace: string) {
+  constructor(workspace: string, now: () => number = Date.now) {
     this.#workspace = workspace;
+    this.#now = now;
   }
 
   /** Both from the same sequence of the old log on. @throws TapedeckError internal at the first difference */
@@ -31,7 +36,7 @@ export class Comparison {
         for (; copy !== undefined && sequenceOf(copy) < message.seq; copy = await next()) this.#isMore(copy);
         const isThere = copy !== undefined && sequenceOf(copy) === message.seq;
         if (isThere && !isSame(message, copy as StoredMessage)) throw this.#differs(message, "is different");
-        if (!isThere && !message.expires) throw this.#differs(message, "is missing");
+        if (!isThere && !this.#isAboutToExpire(message)) throw this.#differs(message, "is missing");
         this.#learn(message);
         if (isThere) copy = await next();
       }
@@ -49,6 +54,11 @@ export class Comparison {
       "internal",
       `the log that "${this.#workspace}" leaves has lost messages of ${session === "" ? "a source" : `session ${session}`} that were copied: it stays closed until its operator has looked at it`,
     );
+  }
+
+  /** The copy's life is rounded up, so it lasts longer. Only the clocks of the two servers may differ. */
+  #isAboutToExpire({ expires, expiresAtMs = Number.POSITIVE_INFINITY }: StoredMessage): boolean {
+    return expires && expiresAtMs - this.#now() < aboutToExpireMs;
   }
 
   #isMore({ expires, data }: StoredMessage): void {
