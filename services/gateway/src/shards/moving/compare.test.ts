@@ -1,5 +1,6 @@
 import { encodeEvent } from "@tapedeck/shared/events/codec";
 import { encodeBatch } from "@tapedeck/shared/log/batch";
+import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { StoredMessage } from "@tapedeck/shared/log/log";
 import { messageSubject } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
@@ -119,6 +120,31 @@ describe("what the new log has alone", () => {
     await comparison.compare(each([mark(8, "other")]), each([copyOf(mark(8, "other"))]));
     comparison.assertExplained();
   });
+});
+
+it("reads each message once, however many parts", async () => {
+  const read: string[] = [];
+  const log = (name: string, messages: readonly StoredMessage[]): Log["stored"] =>
+    async function* ({ first, last }) {
+      for (const message of messages) {
+        if (message.seq < first || message.seq > last) continue;
+        read.push(`${name} ${message.seq}`);
+        yield message;
+      }
+    };
+  const copies = all.map((each) => copyOf(each));
+  const logs = { old: log("old", all), copies: log("new", copies) };
+  const comparison = new Comparison("acme", () => now);
+  await comparison.compareUpTo({ old: 4, copies: 11 }, logs, new AbortController().signal);
+  expect(read.splice(0).toSorted()).toEqual(["new 11", "new 8", "old 1", "old 4"]);
+  await comparison.compareUpTo({ old: 5, copies: 12 }, logs, new AbortController().signal);
+  expect(read.splice(0).toSorted()).toEqual(["new 12", "old 5"]);
+  const lacking = { ...logs, copies: log("new", [copyOf(one)]) };
+  const again = new Comparison("acme", () => now);
+  await again.compareUpTo({ old: 1, copies: 8 }, lacking, new AbortController().signal);
+  await expect(again.compareUpTo({ old: 5, copies: 8 }, lacking, new AbortController().signal)).rejects.toThrow(
+    "message 4",
+  );
 });
 
 it.each([

@@ -2,7 +2,15 @@ import { isDeepStrictEqual } from "node:util";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import { asBuffer, eventsIn, eventsOf, labelsOf, sessionOf } from "@tapedeck/shared/log/batch";
+import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { StoredMessage } from "@tapedeck/shared/log/log";
+import type { Sequence } from "@tapedeck/shared/log/offset";
+import { workspaceFilter } from "@tapedeck/shared/log/subjects";
+
+type Logs = { readonly old: Log["stored"]; readonly copies: Log["stored"] };
+
+/** Sequences of the old log, and of the new one. */
+type Place = { readonly old: Sequence; readonly copies: Sequence };
 
 const aboutToExpireMs = 60_000;
 
@@ -17,10 +25,31 @@ export class Comparison {
   readonly #erased = new Set<string>();
   /** Sessions of which the new log has more. */
   readonly #more = new Set<string>();
+  #reached: Place = { old: 0, copies: 0 };
 
   constructor(workspace: string, now: () => number = Date.now) {
     this.#workspace = workspace;
     this.#now = now;
+  }
+
+  /**
+   * The messages behind those that were compared, up to a message of the old log. `until.copies`: the last message of the
+   * new log. So the part that is compared while those who write wait is as small as what they wrote meanwhile.
+   * @throws as `compare`
+   */
+  async compareUpTo(until: Place, { old, copies }: Logs, signal: AbortSignal): Promise<void> {
+    const subjects = [workspaceFilter(this.#workspace)];
+    let last = this.#reached.copies;
+    const all = copies({ first: last + 1, last: until.copies, subjects }, signal);
+    const wanted = async function* () {
+      for await (const copy of all) {
+        if ((copy.moved?.sequence ?? 0) > until.old) return;
+        last = copy.seq;
+        if (copy.moved !== undefined) yield copy;
+      }
+    };
+    await this.compare(old({ first: this.#reached.old + 1, last: until.old, subjects }, signal), wanted());
+    this.#reached = { old: until.old, copies: last };
   }
 
   /** Both from the same sequence of the old log on. @throws TapedeckError internal at the first difference */

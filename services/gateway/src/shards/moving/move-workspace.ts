@@ -2,7 +2,6 @@ import { type MoveResponse, MoveStep } from "@tapedeck/proto/tapedeck/v1/maintai
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { endOf, logStart } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
-import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { MoveProgress } from "../../apis/shard-api.ts";
 import type { CallContext } from "../../call-context.ts";
@@ -74,14 +73,14 @@ class Mover {
     const comparison = new Comparison(workspace);
     // Most of it while it is written to, so that those who write wait for little.
     yield* this.#copy(Number(before.copied_sequence), departure);
-    yield* this.#compare(comparison, 0, Number(departure.last_sequence));
+    yield* this.#compare(comparison, Number(departure.last_sequence));
     await this.#tablesCaughtUp();
     if (this.isOver) return;
     yield { step: "fencing", all: 1, done: 0 };
     const left = await this.#step(from, MoveStep.MOVE_STEP_LEAVING);
     const { copied_sequence } = await this.status(to);
     yield* this.#copy(Number(copied_sequence), left);
-    yield* this.#compare(comparison, Number(departure.last_sequence), Number(left.last_sequence));
+    yield* this.#compare(comparison, Number(left.last_sequence));
     if (this.isOver) return;
     comparison.assertExplained();
     await this.#step(to, MoveStep.MOVE_STEP_ARRIVED);
@@ -137,21 +136,12 @@ class Mover {
     }
   }
 
-  async *#compare(comparison: Comparison, after: number, until: number): AsyncGenerator<MoveProgress, void> {
-    const { workspace, from, to, context } = this.#move;
-    const subjects = [workspaceFilter(workspace)];
+  async *#compare(comparison: Comparison, until: number): AsyncGenerator<MoveProgress, void> {
+    const { from, to, context } = this.#move;
     const { signal } = context;
     const { last_sequence } = await this.status(to);
-    const old = from.link.stored()({ first: after + 1, last: until, subjects }, signal);
-    const all = to.link.stored()({ first: 1, last: Number(last_sequence), subjects }, signal);
-    const copies = async function* () {
-      for await (const copy of all) {
-        const sequence = copy.moved?.sequence ?? 0;
-        if (sequence > until) return;
-        if (sequence > after) yield copy;
-      }
-    };
-    await comparison.compare(old, copies());
+    const logs = { old: from.link.stored(), copies: to.link.stored() };
+    await comparison.compareUpTo({ old: until, copies: Number(last_sequence) }, logs, signal);
     if (!signal.aborted) yield { step: "comparing", all: 1, done: 1 };
   }
 
