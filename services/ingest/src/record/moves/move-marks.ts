@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { isForbidden } from "@tapedeck/shared/log/cluster/replicas";
@@ -70,15 +71,23 @@ export class MoveMarks {
     if (isClosed(mark)) throw new WorkspaceMovedError(workspace, mark);
   }
 
-  /** Replaces the mark that was read. @throws TapedeckError not_ready when another call was faster */
+  /**
+   * Replaces the mark that was read, and reads it back: nobody heeds a mark that can't be read.
+   * @throws TapedeckError not_ready when another call was faster, or the user of ingest lacks a permission
+   */
   async set(workspace: string, mark: MoveMark, { revision }: Pick<ReadMark, "revision">): Promise<void> {
-    await ensureBucket(await this.#jsm(), bucket);
-    const js = jetstream(this.#nats, { timeout: timeoutMs });
-    const expect = { lastSubjectSequence: revision };
-    await js.publish(subjectOf(workspace), JSON.stringify(mark), { expect }).catch((cause: unknown) => {
+    const failed = (cause: unknown): never => {
+      if (isForbidden(cause)) throw noPermission("written", cause);
       const isLate = cause instanceof JetStreamApiError && wrongSequenceCodes.includes(cause.code);
       throw notReady(isLate ? `another move of "${workspace}" is under way` : "the log is away", cause);
-    });
+    };
+    await ensureBucket(await this.#jsm(), bucket).catch(failed);
+    const js = jetstream(this.#nats, { timeout: timeoutMs });
+    const expect = { lastSubjectSequence: revision };
+    await js.publish(subjectOf(workspace), JSON.stringify(mark), { expect }).catch(failed);
+    const { mark: there } = await this.of(workspace).catch(failed);
+    if (there === undefined) throw noPermission("read back");
+    if (!isDeepStrictEqual(there, mark)) throw notReady(`another move of "${workspace}" is under way`);
   }
 
   async #get(query: { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj: string }) {
@@ -95,6 +104,11 @@ export class MoveMarks {
     this.#manager ??= jetstreamManager(this.#nats, { timeout: timeoutMs, checkAPI: false });
     return this.#manager;
   }
+}
+
+function noPermission(what: "written" | "read back", cause?: unknown): TapedeckError {
+  const text = `the mark of the workspace that moves can't be ${what}: give the user of ingest the permissions in infra/nats/tapedeck-users.conf, then repeat the move`;
+  return new TapedeckError("not_ready", text, {}, { cause });
 }
 
 function isClosed(mark: MoveMark | undefined): mark is MoveMark {
