@@ -65,7 +65,10 @@ async function remove(nats: NatsConnection, sequences: readonly Sequence[], sign
   const left = [...sequences];
   const next = async () => {
     for (let seq = left.pop(); seq !== undefined && !signal.aborted; seq = left.pop()) {
-      await jsm.streams.deleteMessage(streamName, seq, true);
+      await jsm.streams.deleteMessage(streamName, seq, true).catch(async (cause: unknown) => {
+        // Text may have expired since it was found.
+        if ((await jsm.streams.getMessage(streamName, { seq })) !== null) throw cause;
+      });
     }
   };
   await Promise.all(Array.from({ length: atOnce }, next));
