@@ -1,5 +1,6 @@
-import { jetstream } from "@nats-io/jetstream";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { streamName } from "@tapedeck/shared/log/subjects";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
@@ -81,6 +82,20 @@ test("a source that is written to without pause is fenced all the same", async (
   await fenceSources("acme", store, signal);
   expect(await writing).toBeInstanceOf(LostRaceError);
   expect(isOver).toBe(true);
+});
+
+test("a log that is full can't be fenced, and says how to go on", async () => {
+  await write(await open(source("shop")));
+  await leave();
+  const jsm = await jetstreamManager(store.nats);
+  const { state } = await jsm.streams.info(streamName);
+  await jsm.streams.update(streamName, { max_msgs: state.messages, discard: "new" });
+  await expect(fenceSources("acme", store, signal)).rejects.toMatchObject({
+    code: "not_ready",
+    message: expect.stringMatching(/maximum messages exceeded.*closed.*nats kv del TAPEDECK_MOVES acme/),
+  });
+  await jsm.streams.update(streamName, { max_msgs: -1 });
+  await fenceSources("acme", store, signal);
 });
 
 test("a workspace that has arrived, or never moved, is open", async () => {

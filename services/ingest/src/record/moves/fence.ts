@@ -1,6 +1,8 @@
-import type { LastOfSource } from "@tapedeck/shared/log/log";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { LogRefusedError } from "@tapedeck/shared/log/jetstream-writer";
+import type { LastOfSource, LogWriter } from "@tapedeck/shared/log/log";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
-import type { SourceName } from "@tapedeck/shared/source";
+import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { Numbering, ownChannel } from "../frames/numbering.ts";
@@ -12,6 +14,9 @@ import { messagesBySubject } from "./held.ts";
 
 /** How many sources are fenced at a time. */
 const atOnce = 8;
+
+/** How often the log may refuse a fence: others wait until there is room, but here everybody waits for the fence. */
+const mostRefusals = 5;
 
 /**
  * Ends every writer of the workspace's sources, in whatever process: each expects to follow its own last message, and now
@@ -33,7 +38,8 @@ export async function fenceSources(workspace: string, store: Store, signal: Abor
 
 /** Writes without the marks, which refuse everybody else. */
 async function fence(source: SourceName, { log }: Store, signal: AbortSignal): Promise<void> {
-  const { writer, reader, ends } = log;
+  const { reader, ends } = log;
+  const writer = impatient(log.writer, source);
   try {
     const fact = sourceCheckpoint();
     return await appendFact({ log: { writer, reader, ends }, source, session: "", fact, signal });
@@ -57,6 +63,23 @@ async function fence(source: SourceName, { log }: Store, signal: AbortSignal): P
       if (!(cause instanceof LostRaceError)) throw cause;
     }
   }
+}
+
+function impatient(writer: LogWriter, source: SourceName): LogWriter {
+  const { workspace } = sourceParts(source);
+  let refusals = 0;
+  return {
+    ...writer,
+    async publish(...given) {
+      const published = await writer.publish(...given);
+      if (published.outcome !== "refused" || !(published.cause instanceof LogRefusedError)) return published;
+      if (++refusals < mostRefusals) return published;
+      throw new TapedeckError(
+        "not_ready",
+        `the log that "${workspace}" leaves takes no messages (${published.cause.message}), and the workspace is closed: make room and repeat the move, or give it up there with: nats kv del TAPEDECK_MOVES ${workspace}`,
+      );
+    },
+  };
 }
 
 function checkpointAfter(source: SourceName, last: LastOfSource | undefined) {
