@@ -213,7 +213,7 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
     }
   });
 
-  it("tells the command line, as the gateway, whether tokens are required", async () => {
+  it("gives the command line, as the gateway, the setting whether tokens are required", async () => {
     for (const auth of ["none", "tokens"]) {
       for (const name of ["-gateway", "-cli"]) {
         expect(envOf(await one({ ...least, auth }, "Deployment", name))).toMatchObject({ TAPEDECK_AUTH: auth });
