@@ -8,7 +8,7 @@ import {
   type MoveResponse,
   type WaitingResponse,
 } from "@tapedeck/proto/tapedeck/v1/maintain";
-import { QueryService, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import { QueryService, type RebuildRequest, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
 import type { Sequence } from "@tapedeck/shared/log/offset";
 
@@ -20,7 +20,7 @@ export type MaintainClient = AsyncDisposable & {
   ): AsyncIterable<EraseResponse>;
   move(request: MoveRequest, signal: AbortSignal): AsyncIterable<MoveResponse>;
   arrive(request: ArriveRequest, signal: AbortSignal): AsyncIterable<ArriveResponse>;
-  rebuild(signal: AbortSignal): AsyncIterable<RebuildResponse>;
+  rebuild(request: RebuildRequest, signal: AbortSignal): AsyncIterable<RebuildResponse>;
   /** The items of configured sources' taps that are not in the log yet, in all workspaces. */
   waiting(signal: AbortSignal): AsyncIterable<WaitingResponse>;
 };
@@ -67,7 +67,7 @@ export function maintainClient({ ingest, query }: Addresses, key: string, channe
       ask(toIngest, MaintainService.erase, { source, session, after_sequence: BigInt(afterSeq) }, signal),
     move: (request, signal) => ask(toIngest, MaintainService.move, request, signal),
     arrive: (request, signal) => ask(toIngest, MaintainService.arrive, request, signal),
-    rebuild: (signal) => ask(toQuery, QueryService.rebuild, {}, signal),
+    rebuild: (request, signal) => ask(toQuery, QueryService.rebuild, request, signal),
     waiting: (signal) => ask(toIngest, MaintainService.waiting, {}, signal),
     async [Symbol.asyncDispose]() {
       toIngest.close();

@@ -109,11 +109,12 @@ function apiOptions(
     connectionLimits: config.connectionLimits,
     key: config.servicesKey,
     patienceMs: config.patienceMs,
-    rebuild: (signal, onProgress) =>
+    rebuild: ({ fresh, signal, onProgress }) =>
       rebuild({
         databaseUrl: config.databaseUrl,
         log: deps.log(),
         views: views({ textRows: config.textRows }),
+        fresh,
         signal: AbortSignal.any([signal, stop]),
         onProgress: (applied) => onProgress(applied.position),
       }),

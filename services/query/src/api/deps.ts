@@ -10,7 +10,11 @@ export type ApiDeps = CollectionDeps & {
 };
 
 /** See rebuild; `onProgress` receives the position that the new tables have reached. */
-export type RebuildTables = (signal: AbortSignal, onProgress: (position: Offset) => void) => Promise<boolean>;
+export type RebuildTables = (options: {
+  readonly fresh: boolean;
+  readonly signal: AbortSignal;
+  readonly onProgress: (position: Offset) => void;
+}) => Promise<boolean>;
 
 export type CallScope = {
   /** Aborts when the caller is gone or the call's time is up. */

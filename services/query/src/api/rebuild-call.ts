@@ -1,6 +1,6 @@
-import type { RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
+import type { RebuildRequest, RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { sequenceOf } from "@tapedeck/shared/log/offset";
+import { type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { AlreadyProjectedError } from "../db/lock.ts";
 import type { ApiDeps, RebuildTables } from "./deps.ts";
@@ -12,15 +12,17 @@ const progressMs = 200;
 export async function* rebuildCall(
   { log }: Pick<ApiDeps, "log">,
   rebuild: RebuildTables,
+  { fresh }: RebuildRequest,
   signal: AbortSignal,
 ): AsyncGenerator<RebuildResponse, void> {
   const { firstOffset, lastOffset, messages } = await log().bounds();
   const range = { first: BigInt(sequenceOf(firstOffset)), last: BigInt(sequenceOf(lastOffset)) };
   const events = BigInt(messages);
   let reached = 0n;
-  const rebuilding = rebuild(signal, (position) => {
+  const onProgress = (position: Offset) => {
     reached = BigInt(sequenceOf(position));
-  }).catch((cause: unknown) => {
+  };
+  const rebuilding = rebuild({ fresh, signal, onProgress }).catch((cause: unknown) => {
     if (!(cause instanceof AlreadyProjectedError)) throw cause;
     throw new TapedeckError("limit_exceeded", "the tables are being rebuilt already: wait for that", {}, { cause });
   });

@@ -122,7 +122,7 @@ class AnsweredCalls {
       call.once("cancelled", () => left.abort(callOver));
       const run = async () => {
         assertKey(call.metadata, key);
-        for await (const message of rebuildCall(this.#deps, rebuild, left.signal)) call.write(message);
+        for await (const message of rebuildCall(this.#deps, rebuild, call.request, left.signal)) call.write(message);
         call.end();
       };
       run().catch((cause: unknown) => call.emit("error", this.#status("Rebuild", cause)));

@@ -1,7 +1,10 @@
+import { jetstreamManager } from "@nats-io/jetstream";
 import { endOf, type Offset, offsetOf } from "@tapedeck/shared/log/offset";
+import { streamName } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
 import { sql } from "kysely";
+import { connect } from "nats";
 import { expect, it } from "vitest";
 import { rebuildCall } from "../api/rebuild-call.ts";
 import { createLogin, dropLogin } from "../db/access/workspace-logins.ts";
@@ -13,6 +16,7 @@ import { scenario } from "../testing/scenario.ts";
 import { schemas, stage, written } from "../testing/stage.ts";
 import { contents } from "../testing/tables.ts";
 import { views } from "../views/views.ts";
+import type { Projected } from "./project.ts";
 import { rebuild } from "./rebuild.ts";
 
 const all = views({ textRows: false });
@@ -41,6 +45,7 @@ it("continues an interrupted rebuild", async ({ signal }) => {
   const call = rebuildCall(
     { log: () => on.log.reader },
     () => stopped(new AbortController()),
+    { fresh: false },
     new AbortController().signal,
   );
   await expect(Array.fromAsync(call)).rejects.toMatchObject({ code: "not_ready" });
@@ -50,6 +55,36 @@ it("continues an interrupted rebuild", async ({ signal }) => {
   expect(swapped).toBe(true);
   expect(positions[0]).toBeGreaterThan(endOf(third));
   expect(await contents(on.databaseUrl)).toEqual(expected);
+});
+
+it("begins anew when messages were removed since it was interrupted", async ({ signal }) => {
+  await using on = await stage();
+  const moved = sourceName({ workspace: "left", developer: "alice", project: "shop", upstream: "skaffold" });
+  await on.write([scenario(moved).add({ kind: "source.added" })]);
+  const end = await written(on, randomEvents(seeded(7), 600));
+  const options = { databaseUrl: on.databaseUrl, log: on.log.reader, views: all };
+  await projectUntil(on.databaseUrl, on.log.reader, end);
+  const first = new AbortController();
+  const onProgress = ({ position }: Projected) => position >= endOf(1) && first.abort();
+  expect(
+    await rebuild({ ...options, limits: { events: 100, bytes: 1_000_000 }, signal: first.signal, onProgress }),
+  ).toBe(false);
+  expect(await schemas(on.databaseUrl)).toEqual(["tapedeck", "tapedeck_rebuild"]);
+
+  const nc = await connect({ servers: on.nats.url });
+  await (await jetstreamManager(nc)).streams.deleteMessage(streamName, 1, true);
+  await nc.close();
+  const call = rebuildCall(
+    { log: () => on.log.reader },
+    ({ fresh }) => rebuild({ ...options, fresh, signal }),
+    { fresh: true },
+    signal,
+  );
+  await Array.fromAsync(call);
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const found = await sql<{ workspace: string }>`select workspace from sources`.execute(database.db);
+  const workspaces = found.rows.map(({ workspace }) => workspace);
+  expect([workspaces.length > 0, workspaces.includes("left")]).toEqual([true, false]);
 });
 
 it("starts by itself when the tables have another version, and these answer meanwhile", async ({ signal }) => {

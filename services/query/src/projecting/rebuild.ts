@@ -20,6 +20,8 @@ export type Rebuild = {
   readonly log: LogReader;
   readonly views: readonly View[];
   readonly limits?: BatchLimits;
+  /** Begin anew: an earlier rebuild may have what was removed from the log since. */
+  readonly fresh?: boolean;
   readonly signal: AbortSignal;
   readonly onProgress?: (applied: Projected) => void;
 };
@@ -36,7 +38,7 @@ export async function rebuild(options: Rebuild): Promise<boolean> {
   await using shadow = openDatabase({ url: options.databaseUrl, schema: shadowSchema, connections: 3 });
   const { lastOffset: goal } = await log.bounds();
   const work = withTables(shadow, async function* (connection, held) {
-    await prepare(shadow, log, views);
+    await prepare(shadow, options);
     await letReadersIn(shadow);
     yield* project({
       ...{ connection, log: readAnew(log, goal), views, signal: AbortSignal.any([signal, held]) },
@@ -81,14 +83,15 @@ async function analyze({ db, schema }: Database): Promise<void> {
   await sql`analyze ${sql.join(rows.map(({ name }) => sql.table(`${schema}.${name}`)))}`.execute(db);
 }
 
-/** Keeps the tables of an earlier rebuild if the same projection built them from the same log. */
-async function prepare(shadow: Database, log: LogReader, views: readonly View[]): Promise<void> {
+/** Keeps the tables of an earlier rebuild, unless it is to begin anew, if the same projection built them from the same log. */
+async function prepare(shadow: Database, { log, views, fresh = false }: Rebuild): Promise<void> {
   await dropSchema(shadow, retiredSchema);
   const { rows } = await sql<{ there: boolean }>`
     select to_regclass(${`${shadowSchema}.checkpoint`}) is not null as there`.execute(shadow.db);
   const checkpoint = rows[0]?.there === true ? await readCheckpoint(shadow.db) : undefined;
   const { lastOffset } = await log.bounds();
   const isReusable =
+    !fresh &&
     checkpoint?.epoch === log.epoch &&
     checkpoint.projection === projectionVersion(views) &&
     checkpoint.position <= lastOffset;

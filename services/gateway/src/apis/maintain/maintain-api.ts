@@ -15,8 +15,11 @@ import { pieces } from "./pieces.ts";
 export type MaintainApi = {
   /** Removes a session of the caller's workspace for good; yields how much is to be removed, and how much is gone. */
   erase(session: string, context: CallContext): Promise<AsyncIterable<EraseProgress>>;
-  /** Rebuilds the tables of all workspaces; yields the progress. */
-  rebuild(context: CallContext): Promise<AsyncIterable<RebuildProgress>>;
+  /**
+   * Rebuilds the tables of all workspaces; yields the progress. `fresh`: does not continue an earlier rebuild, which may
+   * have what was removed from the log since.
+   */
+  rebuild(context: CallContext, how?: { readonly fresh: boolean }): Promise<AsyncIterable<RebuildProgress>>;
   /** The log of all workspaces up to a moment, and at the end the data that restores it, with the tokens. */
   backUp(context: CallContext): Promise<AsyncIterable<BackupPart>>;
 };
@@ -85,11 +88,11 @@ export function maintainApi({ query, services, nats, audit }: MaintainDeps): Mai
       return begin("erase", progress());
     },
 
-    async rebuild(context) {
+    async rebuild(context, { fresh } = { fresh: false }) {
       assertEverywhere(context);
       const progress = async function* () {
         audit("tables rebuilt", context, {});
-        for await (const { first, last, reached, events } of services.rebuild(context.signal)) {
+        for await (const { first, last, reached, events } of services.rebuild({ fresh }, context.signal)) {
           // The sequences of erased events are empty: the part of the sequences stands for the part of the events.
           const [sequences, done] = [Number(last - first) + 1, Number(reached - first) + 1];
           const part = sequences === 0 ? 1 : Math.max(0, Math.min(1, done / sequences));
