@@ -32,9 +32,11 @@ export async function moveWorkspace(
   let step: Moving["step"] | undefined;
   let progress: Progress | undefined;
   let waitedSince: number | undefined;
+  let isSwitched = false;
   try {
     for await (const { step: now, all, done } of remoteMaintenance(url).move({ workspace, to }, stop.signal)) {
       if (now === "fencing") waitedSince ??= performance.now();
+      if (now === "switched") isSwitched = true;
       if (now === "switched" && waitedSince !== undefined) {
         console.log(`switched: nothing was recorded for ${((performance.now() - waitedSince) / 1_000).toFixed(1)} s`);
       }
@@ -48,6 +50,9 @@ export async function moveWorkspace(
     }
   } finally {
     progress?.[Symbol.dispose]();
+    if (waitedSince !== undefined && !isSwitched) {
+      console.error(`nothing is recorded in ${workspace} until the same command is repeated`);
+    }
   }
   if (stop.signal.aborted) console.log("stopped: the same command continues the move");
   else console.log(step === undefined ? `${workspace} is in ${to} already` : `moved ${workspace} to ${to}`);

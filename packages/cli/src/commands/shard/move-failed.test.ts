@@ -1,0 +1,35 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { expect, it } from "vitest";
+import { startCli } from "../../testing/cli.ts";
+
+const progress = (step: string) => `${JSON.stringify({ type: "progress", step, all: 1, done: 0 })}\n`;
+const error = `${JSON.stringify({ type: "error", error: { message: "NATS is away" } })}\n`;
+const closed = "nothing is recorded in team-a until the same command is repeated";
+
+/** Moves at a gateway that answers this, and then breaks off. */
+async function moved(lines: string) {
+  const server = createServer((_, response) => void response.end(lines)).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const options = { cwd: tmpdir(), env: { TAPEDECK_URL: url, TAPEDECK_TOKEN: "tdk_x" } };
+  await using cli = startCli(["shard", "move", "team-a", "--to", "two"], options);
+  try {
+    return { code: await cli.ended, stderr: cli.stderr() };
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+it.each([
+  ["before writers wait", progress("copying") + error, false],
+  ["while writers wait", progress("copying") + progress("fencing") + error, true],
+  ["while writers wait, by a lost connection", progress("fencing") + progress("copying"), true],
+  ["after the switch", progress("fencing") + progress("switched") + progress("removing") + error, false],
+])("a move that ends %s says whether anything is recorded", async (_, lines, isClosed) => {
+  const { code, stderr } = await moved(lines);
+  expect([code, stderr.includes(closed)]).toEqual([1, isClosed]);
+});
