@@ -165,6 +165,8 @@ it.each([
 ])("is not moved %s", async (_, wanted, message) => {
   const lines = await Array.fromAsync(move({ http: on.home.http, token: everywhere, ...wanted }));
   expect(lines).toMatchObject([{ type: "error", error: { code: "invalid_argument", message } }]);
+  const { items } = await json("/api/v1/shards", everywhere);
+  expect(items.flatMap(({ workspaces }: { workspaces: string[] }) => workspaces)).not.toContain("nobody");
 });
 
 it("is not moved by the admin of one workspace", async () => {

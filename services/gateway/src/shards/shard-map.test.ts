@@ -134,6 +134,40 @@ it("moves an entry, once, and ends the calls of its workspace on every gateway",
   await watching;
 });
 
+it("asks for the shard of a workspace that nobody has called without an entry for it", async () => {
+  const { map } = mapOf([shard("two")], { recorded: ["two"] });
+  await expect(map.read("mistyped")).rejects.toMatchObject({
+    ...{ code: "invalid_argument", message: 'there is nothing of the workspace "mistyped"' },
+  });
+  expect(await map.read("recorded")).toBe("two");
+  const entries = (await map.all()).map(([workspace]) => workspace);
+  expect(entries.filter((workspace) => /mistyped|recorded/.test(workspace))).toEqual(["recorded"]);
+});
+
+it("reads again only what has changed, also when one of it is elsewhere", async () => {
+  const over = new AbortController();
+  const names = ["w1", "w2", "w3", "w4"];
+  const [mover] = [mapOf([shard("two", names), shard("three"), shard("unknown-there")]).map];
+  const { map: other, warned } = mapOf([shard("two"), shard("three", names)], {}, { pollMs: 5 });
+  for (const workspace of names) {
+    await mover.of(workspace);
+    await other.of(workspace);
+  }
+  // Each read of an entry warns that it is elsewhere than the settings say.
+  const readAgain = () => warned.splice(0).map((text) => text.split('"')[1]);
+  expect(readAgain()).toEqual(names);
+  const [stay1, stay3] = [other.stay("w1"), other.stay("w3")];
+  const watching = other.watch(over.signal);
+  await mover.change("w1", { from: "two", to: "unknown-there" });
+  await mover.change("w2", { from: "two", to: "home" });
+  await until(async () => (await other.of("w2")) === "home", { message: "the other gateway to notice" });
+  expect(readAgain()).toEqual(["w2"]);
+  expect([stay1.aborted, stay3.aborted]).toEqual([true, false]);
+  await expect(other.of("w1")).rejects.toThrow('is in the shard "unknown-there"');
+  over.abort();
+  await watching;
+});
+
 it("changes no entry by itself", async () => {
   const { map } = mapOf([shard("two", ["kept"])]);
   await map.of("kept");

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { bucketNames, ensureBucket } from "@tapedeck/shared/log/key-value-bucket";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
@@ -38,8 +38,8 @@ export class ShardMap {
   readonly #options: ShardMapOptions;
   readonly #known = new Map<string, Promise<string>>();
   readonly #stays = new Map<string, AbortController>();
-  /** The bucket's last sequence when the known entries were read. */
-  #seen: number | undefined;
+  /** The bucket's last sequence when the known entries were compared with it. */
+  #seen = 0;
 
   constructor(options: ShardMapOptions) {
     this.#options = options;
@@ -59,10 +59,10 @@ export class ShardMap {
     return found;
   }
 
-  /** The same, read now. */
+  /** The same, read now. @throws TapedeckError invalid_argument when no shard has anything of it */
   async read(workspace: string): Promise<string> {
     const before = this.#known.get(workspace);
-    const found = await this.#find(workspace);
+    const found = await this.#find(workspace, "known");
     if (before !== undefined && (await before.catch(() => found)) !== found) this.#hasMoved(workspace);
     this.#known.set(workspace, Promise.resolve(found));
     return found;
@@ -104,7 +104,7 @@ export class ShardMap {
     await this.read(workspace);
   }
 
-  /** Reads again what is known when another gateway has moved a workspace, until the signal. */
+  /** Reads again what another gateway has moved, if it is known here, until the signal. */
   async watch(signal: AbortSignal): Promise<void> {
     const { pollMs = usualPollMs } = this.#options;
     while (!signal.aborted) {
@@ -116,10 +116,26 @@ export class ShardMap {
 
   async #readChanges(): Promise<void> {
     if (this.#known.size === 0) return;
-    const { state } = await (await this.#jsm()).streams.info(stream);
-    if (state.last_seq === this.#seen) return;
-    for (const workspace of this.#known.keys()) await this.read(workspace);
-    this.#seen = state.last_seq;
+    const jsm = await this.#jsm();
+    const { state } = await jsm.streams.info(stream);
+    // A bucket that was restored may be shorter.
+    if (state.last_seq < this.#seen) this.#seen = 0;
+    while (this.#seen < state.last_seq) {
+      const next = { seq: this.#seen + 1, next_by_subj: subjectOf(">") };
+      const entry = await jsm.streams.getMessage(stream, next);
+      if (entry !== null) await this.#compare(entry.subject.slice(subjectOf("").length), entry.string());
+      this.#seen = entry?.seq ?? state.last_seq;
+    }
+  }
+
+  async #compare(workspace: string, shard: string): Promise<void> {
+    const known = this.#known.get(workspace);
+    if (known === undefined || (await known.catch(() => shard)) === shard) return;
+    await this.read(workspace).catch(() => {
+      // It has left the shard that is known, wherever it is now: who asks gets the reason.
+      this.#known.delete(workspace);
+      this.#hasMoved(workspace);
+    });
   }
 
   #hasMoved(workspace: string): void {
@@ -139,9 +155,9 @@ export class ShardMap {
     return { shard: message?.string(), revision: message?.seq ?? 0 };
   }
 
-  async #find(workspace: string): Promise<string> {
+  async #find(workspace: string, which: "any" | "known" = "any"): Promise<string> {
     if (workspace === this.#options.homeWorkspace) return homeShard;
-    const name = await this.#entry(workspace);
+    const name = await this.#entry(workspace, which);
     if (name !== homeShard && !this.#options.shards.some((shard) => shard.name === name)) {
       throw misplaced(`the workspace "${workspace}" is in the shard "${name}", which the setting shards does not have`);
     }
@@ -154,14 +170,18 @@ export class ShardMap {
     return name;
   }
 
-  #entry(workspace: string): Promise<string> {
+  #entry(workspace: string, which: "any" | "known"): Promise<string> {
     return orNotReady(async () => {
       const { connection } = this.#options.nats();
       const jsm = await this.#jsm();
       await ensureBucket(jsm, bucket);
       const { shard: known } = await this.#get(jsm, workspace);
       if (known !== undefined) return known;
-      const chosen = (await this.#holder(workspace)) ?? this.#chosen(workspace);
+      const holder = await this.#holder(workspace);
+      if (holder === undefined && which === "known") {
+        throw invalidArgument(`there is nothing of the workspace "${workspace}"`, "workspace");
+      }
+      const chosen = holder ?? this.#chosen(workspace);
       try {
         const js = jetstream(connection, { timeout: timeoutMs });
         await js.publish(subjectOf(workspace), chosen, { expect: { lastSubjectSequence: 0 } });
