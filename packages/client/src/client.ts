@@ -30,7 +30,7 @@ export type ConnectOptions = {
   readonly token?: string;
   /** Required where there is no global WebSocket (Node 20): the one of the package `ws`. */
   readonly WebSocket?: WebSocketClass;
-  /** Called when the connection for live reading is lost, and when it is back. The client reconnects by itself. */
+  /** Called when the connection for live reading is lost or can't be made, and when it is there. The client connects again by itself. */
   readonly onConnection?: (isOpen: boolean) => void;
   /** How many characters of messages may wait in each iteration for a slow consumer. Default: 1 Mi. */
   readonly mostWaiting?: number;

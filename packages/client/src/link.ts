@@ -60,6 +60,8 @@ export class Link {
   readonly #leaving = new Set<string>();
   readonly #wait: ReturnType<typeof backoff>;
   #lastId = 0;
+  /** What `onConnection` was last called with. */
+  #reported: boolean | undefined;
   #send: ((message: object) => void) | undefined;
   #life: AbortController | undefined;
   #leaveAgainTimer: ReturnType<typeof setTimeout> | undefined;
@@ -143,16 +145,24 @@ export class Link {
   }
 
   async #stayConnected(signal: AbortSignal): Promise<void> {
-    const { onConnection, refusal } = this.#options;
+    const { refusal } = this.#options;
     while (!signal.aborted) {
       const end = await this.#oneConnection(signal);
       if (signal.aborted) return;
-      if (end.wasOpen) onConnection(false);
+      if (end.wasOpen) this.#report(false);
       const error = final(end) ?? (end.wasOpen ? undefined : await refusal(signal));
       if (signal.aborted) return;
       if (error !== undefined) return this.#fail(error);
+      // The first connection of all could not be opened.
+      this.#report(false);
       await delay(this.#wait.next(), signal);
     }
+  }
+
+  #report(isOpen: boolean): void {
+    if (this.#reported === isOpen) return;
+    this.#reported = isOpen;
+    this.#options.onConnection(isOpen);
   }
 
   async #oneConnection(signal: AbortSignal): Promise<End> {
@@ -163,7 +173,7 @@ export class Link {
     const connection = openConnection(this.#options, {
       opened: () => {
         this.#send = connection.send;
-        this.#options.onConnection(true);
+        this.#report(true);
         for (const seat of this.#seats) this.#subscribe(seat);
       },
       received: (text) => {
