@@ -77,7 +77,7 @@ it.each<[string, Partial<StoredMessage>]>([
   await expect(compared(all, copies)).rejects.toThrow('message 4 of "acme" is different in the new shard');
 });
 
-describe("what the new log has alone", () => {
+describe("messages that only the new log has", () => {
   const session = (seq: number, name: string, more: Partial<StoredMessage> = {}) =>
     message(seq, more, { session: name });
 

@@ -10,7 +10,7 @@ import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 type Logs = { readonly old: Log["stored"]; readonly copies: Log["stored"] };
 
 /** Sequences of the old log, and of the new one. */
-type Place = { readonly old: Sequence; readonly copies: Sequence };
+type Reached = { readonly old: Sequence; readonly copies: Sequence };
 
 const aboutToExpireMs = 60_000;
 
@@ -25,7 +25,7 @@ export class Comparison {
   readonly #erased = new Set<string>();
   /** Sessions of which the new log has more. */
   readonly #more = new Set<string>();
-  #reached: Place = { old: 0, copies: 0 };
+  #reached: Reached = { old: 0, copies: 0 };
 
   constructor(workspace: string, now: () => number = Date.now) {
     this.#workspace = workspace;
@@ -37,7 +37,7 @@ export class Comparison {
    * new log. So the part that is compared while those who write wait is as small as what they wrote meanwhile.
    * @throws as `compare`
    */
-  async compareUpTo(until: Place, { old, copies }: Logs, signal: AbortSignal): Promise<void> {
+  async compareUpTo(until: Reached, { old, copies }: Logs, signal: AbortSignal): Promise<void> {
     const subjects = [workspaceFilter(this.#workspace)];
     let last = this.#reached.copies;
     const all = copies({ first: last + 1, last: until.copies, subjects }, signal);
