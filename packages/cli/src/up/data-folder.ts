@@ -3,8 +3,9 @@ import { dirname } from "node:path";
 import { CommandError } from "../command-error.ts";
 import { lockFile } from "./lock.ts";
 
-/** What `up`, the servers, the bootstrap and the taps keep there. */
+/** What `up`, the servers, the bootstrap and the taps keep there; in a checkout the benchmark and the tests of the page, too. */
 const ours: ReadonlySet<string> = new Set([
+  "bench",
   "bin",
   "demo",
   "install.lock",
@@ -13,6 +14,7 @@ const ours: ReadonlySet<string> = new Set([
   "postgres",
   "postgres.log",
   "replaced",
+  "screenshots",
   "secrets",
   "spill",
 ]);
