@@ -25,7 +25,7 @@ export function segmentPath(dir: string, first: bigint): string {
   return join(dir, `${first.toString().padStart(20, "0")}.spill`);
 }
 
-/** Whose items a spill holds, and for which Tapedeck. */
+/** The source whose items a spill holds, and the Tapedeck that they are for. */
 export type SpillOwner = {
   readonly hello: TapIdentity;
   /** The name of the Tapedeck that the items are for; undefined for this machine's own. */

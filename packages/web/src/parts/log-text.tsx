@@ -8,7 +8,7 @@ import { CopyButton } from "./small.tsx";
 
 export type LogTextProps = {
   readonly log: readonly Piece[];
-  /** Whose output is shown; undefined: that of all. */
+  /** The step whose output is shown; undefined: that of all steps. */
   readonly step: Step | undefined;
   readonly steps: readonly Step[];
   readonly error: string;

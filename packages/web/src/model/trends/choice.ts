@@ -34,7 +34,7 @@ export type Choice = {
   readonly projects: readonly string[];
   /** "name=value"; all of them must match. */
   readonly labels: readonly string[];
-  /** Whose numbers stand side by side; undefined: those of all together. */
+  /** Developers or projects stand side by side; undefined: all are counted together. */
   readonly by?: TrendsSide;
   readonly pick?: Pick;
   /** The panels whose SQL is open. */
