@@ -48,6 +48,7 @@ export default defineConfig(({ mode }) => {
       // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
       testTimeout: long ? 600_000 : 120_000,
       hookTimeout: 120_000,
+      expect: { poll: { timeout: 60_000 } },
       // The NATS client may write to a socket that it has discarded (see service/discarded-sockets.ts): no other
       // uncaught error is ignored.
       onUnhandledError: ({ message, stack = "" }) =>

@@ -58,7 +58,11 @@ describe.skipIf(!hasScript)("`tapedeck watch` in a terminal", () => {
   /** The command in a terminal of 100 columns, which writes its own settings to files before and after it. */
   function inTerminal(cwd: string, url: string) {
     const shell = `stty cols 100 rows 20; tty >tty; stty -g >before; "${process.execPath}" "${main}" watch; code=$?; stty -g >after; exit $code`;
-    const env = { ...process.env, TAPEDECK_URL: url, XDG_CONFIG_HOME: join(cwd, "config"), TERM: "xterm-256color" };
+    const env = {
+      ...{ ...process.env, TAPEDECK_URL: url, XDG_CONFIG_HOME: join(cwd, "config"), TERM: "xterm-256color" },
+      // It draws in colours whatever they are set to where the tests run.
+      ...{ NO_COLOR: undefined, NODE_DISABLE_COLORS: undefined, FORCE_COLOR: undefined },
+    };
     const terminal = collect(spawn("script", ["-qec", shell, "/dev/null"], { cwd, env, stdio: "pipe" }));
     return {
       terminal,
@@ -83,7 +87,7 @@ describe.skipIf(!hasScript)("`tapedeck watch` in a terminal", () => {
       until(() => since(from).includes(text), {
         message: `"${text}" to be drawn in ${JSON.stringify(terminal.stdout())}`,
       });
-    await drawn("FAILING");
+    await drawn("✓✕");
     expect(terminal.stdout()).toContain(alternate);
     expect(terminal.stdout()).toContain(hidden);
     // The failed step is red.
@@ -92,7 +96,7 @@ describe.skipIf(!hasScript)("`tapedeck watch` in a terminal", () => {
 
     const wide = terminal.stdout().length;
     resize(50);
-    await drawn("FAILING", wide);
+    await drawn("✓✕", wide);
     const narrow = since(wide).split(/\r?\n/);
     expect(Math.max(...narrow.map((line) => line.length))).toBeLessThanOrEqual(50);
     resize(100);

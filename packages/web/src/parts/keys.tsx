@@ -1,5 +1,5 @@
 import { effect, signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 
 const isShown = signal(false);
 
@@ -39,7 +39,7 @@ export function Keys({ keys }: { readonly keys: readonly (readonly [key: string,
 
 /** The keys of every view. */
 export function useKeys(): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
       if (isTyping || event.metaKey || event.ctrlKey || event.altKey) return;

@@ -2,7 +2,7 @@ import type { Comparison } from "@tapedeck/client";
 import { durationText, elapsedText, sourceText } from "@tapedeck/client/lanes/format";
 import { failureTexts, firstFailure, logOf } from "@tapedeck/client/lanes/loop";
 import { type Loop, lengthOf, type Step, stepText } from "@tapedeck/client/lanes/step";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { type LoopRecord, readLoop } from "../data/read-loop.ts";
 import { isFile, reader } from "../data/reader.ts";
 import { useReading } from "../data/reading.ts";
@@ -176,7 +176,7 @@ function Followed({ loop, failure }: { readonly loop: Loop; readonly failure: St
 }
 
 function useLoopKeys(before: LoopName | undefined, after: LoopName | undefined): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = ({ key, target }: KeyboardEvent) => {
       if (target instanceof HTMLInputElement) return;
       const to = key === "[" ? before : key === "]" ? after : undefined;

@@ -146,7 +146,7 @@ function matches(row: Row, wanted: string): boolean {
 
 /** j and k move through the rows; Enter opens one, as it is a link. */
 function useRowKeys(list: { readonly current: HTMLDivElement | null }): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       if (event.target instanceof HTMLInputElement || event.metaKey || event.ctrlKey) return;
       if (event.key === "Escape") navigate("/");

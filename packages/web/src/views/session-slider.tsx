@@ -1,7 +1,7 @@
 import type { TapedeckEvent } from "@tapedeck/client";
 import { fullTimeText, stampText } from "@tapedeck/client/lanes/format";
 import { type Loop, timeOf } from "@tapedeck/client/lanes/step";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { serverNow } from "../data/tapedeck.ts";
 import { indexAt, pauseAfter } from "../model/session.ts";
 import { shownOutcome } from "../parts/small.tsx";
@@ -117,7 +117,7 @@ type SliderKeys = Pick<SliderProps, "events" | "loops" | "index" | "go"> & { rea
 function useSliderKeys(keys: SliderKeys): void {
   const latest = useRef(keys);
   latest.current = keys;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const { events, loops, index, go, toggle } = latest.current;
       if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return;
