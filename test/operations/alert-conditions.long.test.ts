@@ -12,7 +12,7 @@ import { WebSocket } from "ws";
 import { type Stack, startStack } from "../stack/stack.ts";
 
 // What alerts are about is brought about, and seen in the metric that the alert reads. When an alert fires on such values
-// is tested in alert-expressions.test.ts.
+// is tested in alert-expressions.long.test.ts.
 
 const recording = loadRecording(
   join(import.meta.dirname, "../../packages/fakes/recordings/skaffold/01-dev-success-3-artifacts-5-iterations"),
