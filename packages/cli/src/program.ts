@@ -1,8 +1,7 @@
 import { surviveDiscardedSockets } from "@tapedeck/shared/service/discarded-sockets";
 import { version } from "@tapedeck/shared/version";
 import { Command } from "commander";
-import { allCommands } from "./commands/all.ts";
-import { completionCommand } from "./commands/completion/command.ts";
+import { commandsFor } from "./commands/all.ts";
 
 /** A shell asks for words: `complete -- <words>`. It describes the `completion` command by itself. */
 const isCompleting = process.argv[2] === "complete" && process.argv[3] === "--";
@@ -15,8 +14,12 @@ const program = new Command("tapedeck")
   .showHelpAfterError("(see --help)")
   .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "tapedeck: ")) });
 
-for (const command of [...allCommands(), ...(isCompleting ? [] : [completionCommand()])]) program.addCommand(command);
-sayAlike(program);
+async function addCommands(): Promise<void> {
+  for (const command of await commandsFor(process.argv[2])) {
+    if (!(isCompleting && command.name() === "completion")) program.addCommand(command);
+  }
+  sayAlike(program);
+}
 
 /** Commands that were made apart have settings of their own. */
 function sayAlike(parent: Command): void {
@@ -43,6 +46,7 @@ surviveDiscardedSockets(
 /** Runs the command that the user has typed. A function, because a one-file executable can't wait at its top level. */
 export async function runProgram(): Promise<void> {
   try {
+    await addCommands();
     if (isCompleting)
       await (await import("./commands/completion/run.ts")).completeWords(program, process.argv.slice(4));
     else await program.parseAsync();

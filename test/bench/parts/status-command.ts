@@ -5,7 +5,7 @@ import type { Bench } from "../frame/bench.ts";
 import { type Sample, sampled } from "../frame/sample.ts";
 import type { Stack } from "../frame/stack.ts";
 
-const cli = fileURLToPath(new URL("../../../packages/cli/src/main.ts", import.meta.url));
+const cli = fileURLToPath(new URL("../../../packages/cli/bin/tapedeck.mjs", import.meta.url));
 const run = promisify(execFile);
 
 /** Measures how long a person waits for a command: the start of a process, and its questions to the gateway. */

@@ -1,66 +1,50 @@
 import type { Command } from "commander";
-import { auditCommand } from "./audit/command.ts";
-import { backupCommand } from "./backup/command.ts";
-import { compareCommand } from "./compare/command.ts";
-import { contextCommand } from "./context/command.ts";
-import { doctorCommand } from "./doctor/command.ts";
-import { eraseCommand } from "./erase/command.ts";
-import { exportCommand } from "./export/command.ts";
-import { importCommand } from "./import/command.ts";
-import { loginCommand, logoutCommand } from "./login/command.ts";
-import { logsCommand } from "./logs/command.ts";
-import { loopsCommand } from "./loops/command.ts";
-import { newEpochCommand } from "./new-epoch/command.ts";
-import { openCommand } from "./open/command.ts";
-import { rebuildCommand } from "./rebuild/command.ts";
-import { recordCommand } from "./record/command.ts";
-import { replayCommand } from "./replay/command.ts";
-import { restoreCommand } from "./restore/command.ts";
-import { runCommand } from "./run/command.ts";
-import { sessionsCommand } from "./sessions/command.ts";
-import { shardCommand } from "./shard/command.ts";
-import { sqlRoleCommand } from "./sql-role/command.ts";
-import { stateCommand } from "./state/command.ts";
-import { statsCommand } from "./stats/command.ts";
-import { statusCommand } from "./status/command.ts";
-import { tailCommand } from "./tail/command.ts";
-import { tokenCommand } from "./token/command.ts";
-import { upCommand } from "./up/command.ts";
-import { waitCommand } from "./wait/command.ts";
-import { watchCommand } from "./watch/command.ts";
-import { whyCommand } from "./why/command.ts";
 
-/** The order of `tapedeck --help`. `completion` is absent because it is left out while a shell completes. */
-export const allCommands = (): readonly Command[] => [
-  upCommand(),
-  runCommand(),
-  recordCommand(),
-  openCommand(),
-  statusCommand(),
-  watchCommand(),
-  tailCommand(),
-  logsCommand(),
-  waitCommand(),
-  stateCommand(),
-  sessionsCommand(),
-  loopsCommand(),
-  whyCommand(),
-  compareCommand(),
-  statsCommand(),
-  exportCommand(),
-  replayCommand(),
-  importCommand(),
-  eraseCommand(),
-  rebuildCommand(),
-  backupCommand(),
-  restoreCommand(),
-  newEpochCommand(),
-  tokenCommand(),
-  auditCommand(),
-  shardCommand(),
-  sqlRoleCommand(),
-  loginCommand(),
-  logoutCommand(),
-  contextCommand(),
-  doctorCommand(),
-];
+/**
+ * Each is loaded when it is asked for, as all together take longer to load than many a command takes. The order is that of
+ * `tapedeck --help`.
+ */
+const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  up: async () => (await import("./up/command.ts")).upCommand(),
+  run: async () => (await import("./run/command.ts")).runCommand(),
+  record: async () => (await import("./record/command.ts")).recordCommand(),
+  open: async () => (await import("./open/command.ts")).openCommand(),
+  status: async () => (await import("./status/command.ts")).statusCommand(),
+  watch: async () => (await import("./watch/command.ts")).watchCommand(),
+  tail: async () => (await import("./tail/command.ts")).tailCommand(),
+  logs: async () => (await import("./logs/command.ts")).logsCommand(),
+  wait: async () => (await import("./wait/command.ts")).waitCommand(),
+  state: async () => (await import("./state/command.ts")).stateCommand(),
+  sessions: async () => (await import("./sessions/command.ts")).sessionsCommand(),
+  loops: async () => (await import("./loops/command.ts")).loopsCommand(),
+  why: async () => (await import("./why/command.ts")).whyCommand(),
+  compare: async () => (await import("./compare/command.ts")).compareCommand(),
+  stats: async () => (await import("./stats/command.ts")).statsCommand(),
+  export: async () => (await import("./export/command.ts")).exportCommand(),
+  replay: async () => (await import("./replay/command.ts")).replayCommand(),
+  import: async () => (await import("./import/command.ts")).importCommand(),
+  erase: async () => (await import("./erase/command.ts")).eraseCommand(),
+  rebuild: async () => (await import("./rebuild/command.ts")).rebuildCommand(),
+  backup: async () => (await import("./backup/command.ts")).backupCommand(),
+  restore: async () => (await import("./restore/command.ts")).restoreCommand(),
+  "new-epoch": async () => (await import("./new-epoch/command.ts")).newEpochCommand(),
+  token: async () => (await import("./token/command.ts")).tokenCommand(),
+  audit: async () => (await import("./audit/command.ts")).auditCommand(),
+  shard: async () => (await import("./shard/command.ts")).shardCommand(),
+  "sql-role": async () => (await import("./sql-role/command.ts")).sqlRoleCommand(),
+  login: async () => (await import("./login/command.ts")).loginCommand(),
+  logout: async () => (await import("./login/command.ts")).logoutCommand(),
+  context: async () => (await import("./context/command.ts")).contextCommand(),
+  doctor: async () => (await import("./doctor/command.ts")).doctorCommand(),
+  completion: async () => (await import("./completion/command.ts")).completionCommand(),
+};
+
+export function allCommands(): Promise<readonly Command[]> {
+  return Promise.all(Object.values(commands).map((load) => load()));
+}
+
+/** The one that the first word of a command line names; all where it names none, for what help and advice say. */
+export async function commandsFor(word: string | undefined): Promise<readonly Command[]> {
+  const load = word !== undefined && Object.hasOwn(commands, word) ? commands[word] : undefined;
+  return load === undefined ? allCommands() : [await load()];
+}

@@ -1,5 +1,4 @@
 import type { Command, Option } from "commander";
-import { allCommands } from "../commands/all.ts";
 import { type EnvironmentVariable, environmentVariables } from "../environment-variables.ts";
 import { code, table } from "./table.ts";
 
@@ -9,8 +8,8 @@ function commandsWithin(commands: readonly Command[]): readonly Command[] {
 }
 
 /** @throws Error for a variable that a command reads and `environmentVariables` lacks, and for one without a default */
-export function variablesTable(): string {
-  const options = optionsByVariable();
+export function variablesTable(commands: readonly Command[]): string {
+  const options = optionsByVariable(commands);
   const known = new Set(environmentVariables.map(({ name }) => name));
   const undescribed = [...options.keys()].filter((name) => !known.has(name));
   if (undescribed.length > 0) throw new Error(`variables without a description: ${undescribed.join(", ")}`);
@@ -30,15 +29,15 @@ function variableDefault({ name, otherwise }: EnvironmentVariable, options: read
   return only;
 }
 
-function optionsByVariable(): ReadonlyMap<string, readonly Option[]> {
-  const options = commandsWithin(allCommands()).flatMap(({ options }) => options);
+function optionsByVariable(commands: readonly Command[]): ReadonlyMap<string, readonly Option[]> {
+  const options = commandsWithin(commands).flatMap(({ options }) => options);
   const read = options.filter(({ envVar }) => envVar !== undefined);
   return Map.groupBy(read, ({ envVar = "" }) => envVar);
 }
 
 /** The flags of `tapedeck up`. */
-export function upFlagsTable(): string {
-  const up = allCommands().find((command) => command.name() === "up");
+export function upFlagsTable(commands: readonly Command[]): string {
+  const up = commands.find((command) => command.name() === "up");
   const rows = (up?.options ?? [])
     .filter(({ hidden }) => !hidden)
     .map((option) => [code(option.flags), flagText(option)]);

@@ -1,6 +1,7 @@
 import { mostValues } from "@tapedeck/shared/filter/filter";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { envName } from "@tapedeck/shared/service/settings";
+import { allCommands } from "../commands/all.ts";
 import { upFlagsTable, variablesTable } from "./commands.ts";
 import { allSettings, type ReadSetting, type SettingsProgram } from "./definitions.ts";
 import { nestedTables } from "./nested.ts";
@@ -30,8 +31,9 @@ endpoints:                       # listeners bound to one source, for clients th
 `;
 
 /** docs/settings.md, as the code has it. */
-export function settingsPage(): string {
+export async function settingsPage(): Promise<string> {
   const settings = allSettings();
+  const commands = await allCommands();
   return `${[
     "# Settings",
     "<!-- Written from the code by `npm run docs`: change the settings there, not here. -->",
@@ -42,10 +44,10 @@ export function settingsPage(): string {
     ...limitsOf(settings),
     "## `tapedeck up`",
     "The flags of `tapedeck up`. A flag takes precedence over the environment and the file. A source given by a flag is added to those of the file.",
-    upFlagsTable(),
+    upFlagsTable(commands),
     "## Environment only",
     "Commands, services and loggers read these; they are not keys of `tapedeck.yaml`. A flag takes precedence over its variable.",
-    variablesTable(),
+    variablesTable(commands),
   ].join("\n\n")}\n`;
 }
 

@@ -10,10 +10,10 @@ import { nestedTables } from "./nested.ts";
 import { example, settingsPage } from "./page.ts";
 
 describe("docs/settings.md", () => {
-  it("is what the code says", () => {
+  it("is what the code says", async () => {
     const written = readFileSync(new URL("../../../../docs/settings.md", import.meta.url), "utf8");
     expect(written, "docs/settings.md is not what the code says: write it anew with `npm run docs`").toBe(
-      settingsPage(),
+      await settingsPage(),
     );
   });
 

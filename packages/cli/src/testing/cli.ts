@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const main = fileURLToPath(new URL("../main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../bin/tapedeck.mjs", import.meta.url));
 
 export type RunningCli = AsyncDisposable & {
   readonly child: ChildProcess;
