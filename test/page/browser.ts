@@ -20,8 +20,8 @@ export type Opened = AsyncDisposable & {
 };
 
 /**
- * Opens a page in a new profile. `problems`: errors thrown by its scripts, and violations of the content security
- * policy.
+ * Opens a page in a new profile. `problems`: errors thrown by its scripts, what they write as errors to the console, and
+ * violations of the content security policy.
  */
 export async function openPage(
   browser: Browser,
@@ -33,7 +33,10 @@ export async function openPage(
   const problems: string[] = [];
   page.on("pageerror", (error) => problems.push(error.message));
   page.on("console", (message) => {
-    if (/Content Security Policy/i.test(message.text())) problems.push(message.text());
+    const text = message.text();
+    // A browser reports each answer that is an error, and each lost connection, by itself.
+    const isOwn = message.type() === "error" && !/^(Failed to load resource|WebSocket connection to)/.test(text);
+    if (isOwn || /Content Security Policy/i.test(text)) problems.push(text);
   });
   await page.goto(url);
   return { page, context, problems, [Symbol.asyncDispose]: () => context.close() };

@@ -111,6 +111,35 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     expect([problems, asked]).toEqual([[], []]);
   });
 
+  it("is used from the keyboard", async () => {
+    await using opened = await openFile(browser, file);
+    const { page, problems } = opened;
+    const moment = page.getByLabel("Moment of the session");
+    await moment.waitFor();
+    const at = async () => Number(await moment.inputValue());
+    const last = await at();
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys" }).getByText("filter events").waitFor();
+    await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog", { name: "Keys" }).waitFor({ state: "hidden" });
+    expect(await at()).toBe(last);
+    await page.keyboard.press("ArrowLeft");
+    await expect.poll(at).toBe(last - 1);
+    await page.keyboard.press("ArrowRight");
+    await expect.poll(at).toBe(last);
+    await page.keyboard.press("[");
+    await expect.poll(at).toBeLessThan(last);
+    await page.keyboard.press("Space");
+    await page.getByLabel("Pause").waitFor();
+    await page.keyboard.press("Space");
+    await page.getByLabel("Play").waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("kind:build.started");
+    await page.getByText(/^\d+ of \d+$/).waitFor();
+    expect(problems).toEqual([]);
+  });
+
   it.each([
     ["light", 1440],
     ["dark", 1440],

@@ -185,12 +185,20 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
     expect(await focused()).toBe("bob/shop");
     await page.keyboard.press("Enter");
     await page.getByLabel("State of bob/shop").waitFor();
+    const dialog = page.getByRole("dialog", { name: "Keys" });
+    await page.keyboard.press("?");
+    await dialog.getByText("next and previous row").waitFor();
+    // What is open on top closes first, and takes the keys.
+    await page.keyboard.press("/");
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "hidden" });
+    await page.getByLabel("State of bob/shop").waitFor();
     await page.keyboard.press("Escape");
     await page.getByLabel("State of bob/shop").waitFor({ state: "detached" });
     await page.keyboard.press("?");
-    await page.getByRole("dialog", { name: "Keys" }).getByText("next and previous row").waitFor();
-    await page.keyboard.press("Escape");
-    await page.getByRole("dialog", { name: "Keys" }).waitFor({ state: "hidden" });
+    await dialog.waitFor();
+    await page.keyboard.press("?");
+    await dialog.waitFor({ state: "hidden" });
     await page.keyboard.press("/");
     await page.keyboard.type("undefined: handler");
     await row(page, "alice/shop").waitFor({ state: "detached" });

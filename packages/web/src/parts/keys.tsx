@@ -1,28 +1,11 @@
-import { effect, signal } from "@preact/signals";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 
-const isShown = signal(false);
+const dialogClass = "keys";
 
 /** The keyboard shortcuts, as a dialog that "?" opens. */
 export function Keys({ keys }: { readonly keys: readonly (readonly [key: string, what: string])[] }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(
-    () =>
-      effect(() => {
-        if (isShown.value) dialog.current?.showModal();
-        else dialog.current?.close();
-      }),
-    [],
-  );
   return (
-    <dialog
-      ref={dialog}
-      class="keys"
-      aria-label="Keys"
-      onClose={() => {
-        isShown.value = false;
-      }}
-    >
+    <dialog class={dialogClass} aria-label="Keys">
       <dl>
         {keys.map(([key, what]) => (
           <div key={key}>
@@ -37,14 +20,25 @@ export function Keys({ keys }: { readonly keys: readonly (readonly [key: string,
   );
 }
 
+function dialogHere(): HTMLDialogElement | null {
+  return document.querySelector<HTMLDialogElement>(`dialog.${dialogClass}`);
+}
+
+/** Whether a key is meant for a view: not for a field, not for the browser, and not for the dialog. */
+export function isForView({ target, metaKey, ctrlKey, altKey }: KeyboardEvent): boolean {
+  const isInField =
+    target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement;
+  return !(isInField || metaKey || ctrlKey || altKey || dialogHere()?.open === true);
+}
+
 /** The keys of every view. */
 export function useKeys(): void {
   useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
-      const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement;
-      if (isTyping || event.metaKey || event.ctrlKey || event.altKey) return;
-      if (event.key === "?") isShown.value = !isShown.value;
-      if (event.key === "/") {
+      const dialog = dialogHere();
+      if (event.key === "?" && dialog?.open === true) dialog.close();
+      else if (event.key === "?" && isForView(event)) dialog?.showModal();
+      else if (event.key === "/" && isForView(event)) {
         event.preventDefault();
         document.querySelector<HTMLInputElement>("#search")?.focus();
       }

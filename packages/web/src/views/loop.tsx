@@ -17,6 +17,7 @@ import {
   sourcePath,
 } from "../model/route.ts";
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
+import { isForView } from "../parts/keys.tsx";
 import { allSteps, LogText } from "../parts/log-text.tsx";
 import { CopyButton, Loading, Moment, outcomeWord, Problem, Sign, shownOutcome } from "../parts/small.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
@@ -177,9 +178,9 @@ function Followed({ loop, failure }: { readonly loop: Loop; readonly failure: St
 
 function useLoopKeys(before: LoopName | undefined, after: LoopName | undefined): void {
   useLayoutEffect(() => {
-    const pressed = ({ key, target }: KeyboardEvent) => {
-      if (target instanceof HTMLInputElement) return;
-      const to = key === "[" ? before : key === "]" ? after : undefined;
+    const pressed = (event: KeyboardEvent) => {
+      if (!isForView(event)) return;
+      const to = event.key === "[" ? before : event.key === "]" ? after : undefined;
       if (to !== undefined) navigate(loopPath(to));
     };
     addEventListener("keydown", pressed);

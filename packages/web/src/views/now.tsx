@@ -4,9 +4,10 @@ import { type Group, groups, type Now, type PlacedStep, placed, type Row, settle
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { now, nowProblem, search } from "../data/shown.ts";
 import { tick } from "../data/tapedeck.ts";
+import { isForView } from "../parts/keys.tsx";
 import { glideFrom, topsOf } from "../parts/moves.ts";
 import { CopyButton, Loading, Problem } from "../parts/small.tsx";
-import { choose, navigate } from "../router.ts";
+import { choose, navigate, pathWith } from "../router.ts";
 import { NowRow } from "./now-row.tsx";
 import { SourcePanel } from "./source-panel.tsx";
 
@@ -28,7 +29,7 @@ export function NowView({ source, filter }: NowViewProps) {
   useFilter(filter);
   const list = useRef<HTMLDivElement>(null);
   usePlaces(list);
-  useRowKeys(list);
+  useRowKeys(list, source !== undefined);
 
   if (nowProblem.value !== undefined && now.value === undefined) return <Problem text={nowProblem.value} />;
   if (now.value === undefined) return <Loading what="what happens now" />;
@@ -145,11 +146,11 @@ function matches(row: Row, wanted: string): boolean {
 }
 
 /** j and k move through the rows; Enter opens one, as it is a link. */
-function useRowKeys(list: { readonly current: HTMLDivElement | null }): void {
+function useRowKeys(list: { readonly current: HTMLDivElement | null }, isBeside: boolean): void {
   useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
-      if (event.target instanceof HTMLInputElement || event.metaKey || event.ctrlKey) return;
-      if (event.key === "Escape") navigate("/");
+      if (!isForView(event)) return;
+      if (event.key === "Escape" && isBeside) navigate(pathWith({ source: undefined }));
       if (event.key !== "j" && event.key !== "k") return;
       const links = [...(list.current?.querySelectorAll<HTMLAnchorElement>("a.source") ?? [])];
       const at = links.indexOf(document.activeElement as HTMLAnchorElement);
@@ -157,7 +158,7 @@ function useRowKeys(list: { readonly current: HTMLDivElement | null }): void {
     };
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
-  }, []);
+  }, [isBeside]);
 }
 
 const firstCommand = "tapedeck run -- skaffold dev";

@@ -4,6 +4,7 @@ import { type Loop, timeOf } from "@tapedeck/client/lanes/step";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { serverNow } from "../data/tapedeck.ts";
 import { indexAt, pauseAfter } from "../model/session.ts";
+import { isForView } from "../parts/keys.tsx";
 import { shownOutcome } from "../parts/small.tsx";
 import { choose } from "../router.ts";
 
@@ -60,7 +61,7 @@ export function Slider({ events, loops, index, go, isLive, speed: wanted }: Slid
       <output title={event && fullTimeText(timeOf(event))}>
         {event === undefined ? "" : isLive ? "live" : stampText(timeOf(event), serverNow())}
       </output>
-      {!isLive && (
+      {index < last && (
         <button type="button" class="quiet" onClick={() => go(last)}>
           newest
         </button>
@@ -120,7 +121,7 @@ function useSliderKeys(keys: SliderKeys): void {
   useLayoutEffect(() => {
     const pressed = (event: KeyboardEvent) => {
       const { events, loops, index, go, toggle } = latest.current;
-      if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return;
+      if (!isForView(event)) return;
       if (event.target instanceof HTMLButtonElement && event.key === " ") return;
       const position = events[index]?.position ?? "";
       const ends = loops.map((loop) => indexAt(events, loop.endPosition ?? loop.position));
