@@ -21,6 +21,13 @@ type Shown = {
   readonly until?: (page: Page) => Promise<void>;
 };
 
+/** How far what lies over Now at the foot of a phone's screen ends from it; 0 where nothing does. */
+const sheetGap = `(() => {
+  const panel = document.querySelector(".now .panel");
+  const isSheet = panel !== null && getComputedStyle(panel).position === "fixed";
+  return isSheet ? innerHeight - panel.getBoundingClientRect().bottom : 0;
+})()`;
+
 /** Every view in one state and design: no serious fault, nothing wider than the screen, no script that throws. */
 async function shownWell([colorScheme, width]: (typeof designs)[number], shown: Shown): Promise<void> {
   const { browser, base, state, views, until } = shown;
@@ -35,9 +42,9 @@ async function shownWell([colorScheme, width]: (typeof designs)[number], shown: 
     await until?.(page);
     await screenshot(page, `${state}-${name}-${colorScheme}-${width}`);
     const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-    found.push({ name, faults: await faultsOf(page), overflow, problems });
+    found.push({ name, faults: await faultsOf(page), overflow, sheetGap: await page.evaluate(sheetGap), problems });
   }
-  const nothing = Object.keys(views).map((name) => ({ name, faults: [], overflow: 0, problems: [] }));
+  const nothing = Object.keys(views).map((name) => ({ name, faults: [], overflow: 0, sheetGap: 0, problems: [] }));
   expect(found).toEqual(nothing);
 }
 

@@ -9,8 +9,10 @@ import { type Cable, cableTo, launchBrowser } from "./browser.ts";
 
 const recordings = join(import.meta.dirname, "../../packages/fakes/recordings/skaffold");
 
-/** The messages of the first API up to the end of a loop whose deploy failed, and up to the middle of a build. */
-const [untilFailure, untilBuild] = [17, 37];
+/** The messages up to the end of a loop whose deploy failed, which both APIs report. */
+const untilFailure = { v1: 17, v2: 122 };
+/** The messages of the first API up to the middle of a build. */
+const untilBuild = { v1: 37 };
 
 /** A browser and a stack in which Bob's last loop has just failed and Alice's builds, for the tests of one block. */
 export function failingAndBusy() {
@@ -20,8 +22,8 @@ export function failingAndBusy() {
   beforeAll(async () => {
     const recorded = (name: string, last: number) =>
       startFakeSkaffold({ recording: endingNow(loadRecording(join(recordings, name)), last) });
-    const bob = cleanup.use(await recorded("04-deploy-failure-then-recovery", untilFailure));
-    const alice = cleanup.use(await recorded("10-status-check-port-forward-sync-app-logs", untilBuild));
+    const bob = cleanup.use(await recorded("04-deploy-failure-then-recovery", untilFailure.v1));
+    const alice = cleanup.use(await recorded("10-status-check-port-forward-sync-app-logs", untilBuild.v1));
     const skaffold = [
       { developer: "bob", address: bob.address },
       { developer: "alice", address: alice.address },
@@ -30,7 +32,7 @@ export function failingAndBusy() {
     cable = cleanup.use(await cableTo(stack.http));
     browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
     await stack.connected();
-    await Promise.all([bob.playUntil({ v1: untilFailure }), alice.playUntil({ v1: untilBuild })]);
+    await Promise.all([bob.playUntil(untilFailure), alice.playUntil(untilBuild)]);
     await stack.drained(bob, alice);
   });
   afterAll(() => cleanup.disposeAsync());

@@ -12,6 +12,28 @@ const recordings = join(import.meta.dirname, "../../packages/fakes/recordings/sk
 /** The messages of the first API up to the end of the first failed loop. */
 const untilFailure = { v1: 17 };
 
+// Evaluated as text: this program has no browser types. A session's events come in two pieces, as those of a long one do.
+const watchStates = `
+  const fetched = fetch;
+  globalThis.fetch = async (...asked) => {
+    const answer = await fetched(...asked);
+    if (!String(asked[0]).startsWith("/api/v1/events?")) return answer;
+    const lines = (await answer.text()).split("\\n");
+    const pieces = [lines.splice(0, 40), lines].map((piece) => new TextEncoder().encode(piece.join("\\n") + "\\n"));
+    const pull = (stream) => {
+      stream.enqueue(pieces.shift());
+      if (pieces.length === 0) stream.close();
+    };
+    return new Response(new ReadableStream({ pull }, { highWaterMark: 0 }), answer);
+  };
+  globalThis.statesSeen = new Set();
+  const look = () => {
+    for (const { dataset } of document.querySelectorAll("aside[data-position]"))
+      if (dataset.position !== "") statesSeen.add(dataset.position);
+  };
+  new MutationObserver(look).observe(document, { subtree: true, childList: true, attributes: true });
+`;
+
 type Item = { readonly position: string; readonly kind: string; readonly session: string };
 
 describe.skipIf(browserProgram === undefined)("the page", () => {
@@ -82,6 +104,28 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     const before = await page.getByLabel("Moment of the session").inputValue();
     await page.locator("body").press("ArrowRight");
     await expect.poll(() => page.getByLabel("Moment of the session").inputValue()).toBe(`${Number(before) + 1}`);
+  });
+
+  it("shows no state of a moment that nobody chose while a session is read", async () => {
+    const { items } = await api("sessions?source=bob/shop&limit=1");
+    const [{ session, source }] = items;
+    const { items: newest } = (await api(`events?source=${source}&session=${session}&last=50`)) as { items: Item[] };
+    const last = newest.findLast(({ kind }) => kind !== "mirror.received");
+    await using opened = await openPage(browser, `${base}/`);
+    const { page } = opened;
+    await page.addInitScript(watchStates);
+    await page.goto(`${base}/sessions/${session}`);
+    await page.getByLabel("State at this moment").locator("dl").first().waitFor();
+    expect(await page.evaluate("[...statesSeen]")).toEqual([last?.position]);
+  });
+
+  it("marks the error of a failed step also among the output of all steps", async () => {
+    const { items } = await api("operations?source=bob/shop&kind=loop&outcome=failed&limit=1");
+    const [{ session, position }] = items;
+    await using opened = await openPage(browser, `${base}/sessions/${session}?at=${position}&step=all`);
+    const { page } = opened;
+    await page.locator(".log pre", { hasText: "Generating tags" }).waitFor();
+    await page.locator(".log .error", { hasText: "Deploymint" }).waitFor();
   });
 
   const views = async () => {

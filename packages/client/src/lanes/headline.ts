@@ -39,11 +39,12 @@ function failing(row: Row, now: number): Headline {
   const since = failed[0]?.endedAt;
   const times = failed.length > 1 ? ` · ${plural(failed.length, newest?.kind ?? "loop")}` : "";
   const over = row.session === undefined ? " · ended" : "";
+  const again = currentLoop(row)?.endedAt === undefined ? " · runs again" : "";
   return {
     sign: "failed",
     step: step === undefined ? (newest === undefined ? "" : nameOf(newest)) : stepText(step),
     text: firstLine(step?.error || newest?.error || "") || "failed; the tool gave no reason",
-    note: since === undefined ? "" : `for ${forText(now - since)}${times}${over}`,
+    note: since === undefined ? "" : `for ${forText(now - since)}${times}${again}${over}`,
   };
 }
 

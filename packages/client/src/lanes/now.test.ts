@@ -59,7 +59,7 @@ describe("a row", () => {
       sign: "failed",
       step: "deploy",
       text: "kubectl apply: exit status 1",
-      note: "for 4 min · 2 loops",
+      note: "for 4 min · 2 loops · runs again",
     });
     const good4 = inLoop(32, "loop.succeeded", 4, { outcome: "succeeded" });
     expect(groupOf(folded([...tries, good4]), at(33))).toBe("idle");

@@ -1,4 +1,4 @@
-import { errorLine, logOf, type LogText as Piece } from "@tapedeck/client/lanes/loop";
+import { errorLine, firstFailure, logOf, type LogText as Piece } from "@tapedeck/client/lanes/loop";
 import { type Step, stepText } from "@tapedeck/client/lanes/step";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
@@ -23,15 +23,21 @@ export const allSteps = "all";
 
 const mostLines = 5_000;
 
+function linesOf(text: string): readonly string[] {
+  return text.replace(/\n$/, "").split("\n").slice(-mostLines);
+}
+
 /** The output of a step, scrolled to its error. */
 export function LogText({ log, step, steps, error, choices, children }: LogTextProps) {
   const wraps = choices.wrap !== "off";
   const wanted = (choices.find ?? "").toLowerCase();
   const marked = useRef<HTMLElement>(null);
   const text = logOf(log, step);
-  const lines = text.replace(/\n$/, "").split("\n").slice(-mostLines);
-  const hasFailed = step?.outcome === "failed";
-  const at = hasFailed ? errorLine(lines, error) : -1;
+  const lines = linesOf(text);
+  const failed = step === undefined ? firstFailure(steps) : step.outcome === "failed" ? step : undefined;
+  // Other steps may print what looks like an error, so it is sought in what the failed one printed.
+  const own = step === failed ? lines : linesOf(logOf(log, failed));
+  const at = failed === undefined ? -1 : lines.indexOf(own[errorLine(own, failed.error || error)] ?? "");
   useLayoutEffect(() => {
     const line = marked.current;
     // The log scrolls, the page does not.

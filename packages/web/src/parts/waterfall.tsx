@@ -17,7 +17,9 @@ export type WaterfallProps = {
 
 const rowHeight = 24;
 const axisHeight = 22;
-const nameWidth = 128;
+/** The most that names take; longer ones are cut. */
+const mostNameWidth = 128;
+const tickWidth = 72;
 
 /** Steps on a common axis, drawn on a canvas. The table beside it has the same for screen readers. */
 export function Waterfall({ steps: given, from, to, now, selected, select }: WaterfallProps) {
@@ -105,31 +107,33 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
   context.font = font(400);
   // The longest bar may reach the end: what it took stands behind it.
   const widest = Math.max(...steps.map((step) => context.measureText(tookOf(step)).width));
+  context.font = font(600);
+  const longestName = Math.max(...steps.map((step) => context.measureText(nameOf(step)).width));
+  context.font = font(400);
+  const nameWidth = Math.min(mostNameWidth, Math.ceil(longestName) + 16);
   const room = width - nameWidth - Math.max(64, widest + 8);
   const length = Math.max(1, drawn.to - drawn.from);
   const x = (time: number) => nameWidth + ((time - drawn.from) / length) * room;
 
   context.textBaseline = "middle";
-  for (const tick of ticksOf(length, Math.max(2, Math.floor(room / 90)))) {
+  // Under the lines of the axis.
+  const chosen = drawn.selected === undefined ? -1 : steps.indexOf(drawn.selected);
+  if (chosen >= 0) {
+    context.fillStyle = colour("raised");
+    context.fillRect(0, axisHeight + chosen * rowHeight, width, rowHeight);
+  }
+  for (const tick of ticksOf(length, Math.max(2, Math.floor(room / tickWidth)))) {
     context.fillStyle = colour("line");
     context.fillRect(Math.round(x(drawn.from + tick)), axisHeight - 4, 1, height);
     context.fillStyle = colour("quiet");
-    context.fillText(durationText(tick), x(drawn.from + tick) + 4, axisHeight / 2);
+    context.fillText(tick === 0 ? "0" : durationText(tick), x(drawn.from + tick) + 4, axisHeight / 2);
   }
   for (const [index, step] of steps.entries()) {
     const y = axisHeight + index * rowHeight;
     const shown = shownOutcome(step);
-    if (step === drawn.selected) {
-      context.fillStyle = colour("raised");
-      context.fillRect(0, y, width, rowHeight);
-    }
     context.font = font(shown === "failed" ? 600 : 400);
     context.fillStyle = colour(shown === "failed" ? "bad" : "text");
-    context.fillText(
-      fitted(context, `${shown === "failed" ? "✕ " : ""}${stepText(step)}`, nameWidth - 12),
-      4,
-      y + rowHeight / 2,
-    );
+    context.fillText(fitted(context, nameOf(step), nameWidth - 12), 4, y + rowHeight / 2);
     const [left, right] = [x(step.startedAt), x(step.endedAt ?? drawn.now)];
     context.fillStyle = colour(step.isCached ? "cached" : barColours[shown]);
     context.fillRect(left, y + 6, Math.max(3, right - left), rowHeight - 12);
@@ -156,6 +160,10 @@ const barColours = {
   canceled: "unknown-bar",
   unknown: "unknown-bar",
 } as const;
+
+function nameOf(step: Step): string {
+  return `${shownOutcome(step) === "failed" ? "✕ " : ""}${stepText(step)}`;
+}
 
 function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
   if (context.measureText(text).width <= width) return text;

@@ -269,8 +269,10 @@ function SideHead({ side, children }: HeadProps) {
       </p>
       {failure !== null && (
         <p class="failed">
-          {[failure.phase, failure.subject].filter((part) => part !== "").join(" ")}: {failure.error || "failed"}
-          {failure.reason !== "" && <span class="quiet-text"> ({failure.reason})</span>}
+          <span class="cause" title={failure.error}>
+            {[failure.phase, failure.subject].filter((part) => part !== "").join(" ")}: {failure.error || "failed"}
+          </span>
+          {failure.reason !== "" && <span class="quiet-text">({failure.reason})</span>}
         </p>
       )}
     </>

@@ -54,14 +54,16 @@ function Drawn({ row, group, isChosen, hold }: NowRowProps) {
       </a>
       <p class="says">
         <Sign of={headline.sign} /> {headline.step !== "" && <b>{headline.step}</b>}{" "}
-        <span class="what">{headline.text}</span>
+        <span class="what" title={headline.text}>
+          {headline.text}
+        </span>
         {headline.note !== "" && <span class="note">{headline.note}</span>}
       </p>
       <Labels labels={row.labels} />
       {failed === undefined ? (
         <Ports row={row} />
       ) : (
-        <a class="why" href={whyPath(failed)}>
+        <a class="why" href={whyPath(failed)} title={`Why did ${row.name} fail?`}>
           Why? <span aria-hidden="true">→</span>
         </a>
       )}

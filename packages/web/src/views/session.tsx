@@ -27,6 +27,7 @@ type SessionViewProps = { readonly session: string; readonly chosen: SessionChoi
 export function SessionView({ session, chosen }: SessionViewProps) {
   const [head, setHead] = useState<Session | "none">();
   const [record, setRecord] = useState<SessionRecord>(emptySession);
+  const [isWhole, setWhole] = useState(false);
   const [problem, setProblem] = useState<string>();
   useReading(
     [session],
@@ -48,6 +49,7 @@ export function SessionView({ session, chosen }: SessionViewProps) {
         shownAt = performance.now();
       }
       setRecord(read);
+      setWhole(true);
       const messages = client.subscribe({ sessions: [session], after, signal, onGap: () => {} });
       await inFrames(messages, signal, (batch) => {
         read = foldSession(
@@ -63,12 +65,17 @@ export function SessionView({ session, chosen }: SessionViewProps) {
   if (head === "none")
     return <Problem text={`There is no session ${session}, or it is no longer kept.`} mayPass={false} />;
   if (head === undefined || record.events.length === 0) return <Loading what="the session" />;
-  return <Shown head={head} record={record} chosen={chosen} />;
+  return <Shown head={head} record={record} isWhole={isWhole} chosen={chosen} />;
 }
 
-type ShownProps = Pick<SessionViewProps, "chosen"> & { readonly head: Session; readonly record: SessionRecord };
+type ShownProps = Pick<SessionViewProps, "chosen"> & {
+  readonly head: Session;
+  readonly record: SessionRecord;
+  /** Whether all events up to now were read. */
+  readonly isWhole: boolean;
+};
 
-function Shown({ head, record, chosen }: ShownProps) {
+function Shown({ head, record, isWhole, chosen }: ShownProps) {
   const { events, loops } = record;
   const { at, speed } = chosen;
   const ended = endOf(head) ?? record.ended;
@@ -86,7 +93,8 @@ function Shown({ head, record, chosen }: ShownProps) {
   useEffect(() => {
     document.title = `${sourceText(head.source)}, session · Tapedeck`;
   }, [head.source]);
-  const isLive = at === undefined && ended === undefined && !isFile();
+  const isSettled = isWhole || (at !== undefined && at <= (events.at(-1)?.position ?? ""));
+  const isLive = at === undefined && ended === undefined && !isFile() && lostSince.value === undefined;
   return (
     <div class="session">
       <Title head={head} ended={ended} position={position} />
@@ -103,7 +111,7 @@ function Shown({ head, record, chosen }: ShownProps) {
             show={(event) => go(indexAt(events, event.position))}
           />
         </div>
-        <StateAt head={head} events={events} position={position} />
+        <StateAt head={head} events={events} position={isSettled ? position : undefined} />
       </div>
     </div>
   );
@@ -272,7 +280,8 @@ function LoopList({ loops, chosen }: { readonly loops: readonly Loop[]; readonly
 type StateAtProps = {
   readonly head: Session;
   readonly events: readonly TapedeckEvent[];
-  readonly position: string;
+  /** Undefined while older events are read: the states of all of them would flash by. */
+  readonly position: string | undefined;
 };
 
 /** The state of then, as the API gives it. A slider that moves asks for the position where it stops, and one on the way. */
@@ -283,10 +292,10 @@ function StateAt({ head, events, position }: StateAtProps) {
   useEffect(() => {
     const turn = asked.current;
     turn.wanted = position;
-    if (turn.isAsking) return;
+    if (turn.isAsking || position === undefined) return;
     turn.isAsking = true;
     void (async () => {
-      for (let read = ""; read !== turn.wanted; ) {
+      for (let read = ""; turn.wanted !== undefined && read !== turn.wanted; ) {
         read = turn.wanted;
         try {
           setState(await reader().state(head.source, { session: head.session, at: read }));
@@ -298,7 +307,7 @@ function StateAt({ head, events, position }: StateAtProps) {
       turn.isAsking = false;
     })();
   }, [head.session, position]);
-  const shown = events[indexAt(events, state?.at ?? position)];
+  const shown = position === undefined ? undefined : events[indexAt(events, state?.at ?? position)];
   return (
     <aside class="panel" aria-label="State at this moment" data-position={state?.at ?? ""}>
       <h2 class="part">
@@ -310,6 +319,7 @@ function StateAt({ head, events, position }: StateAtProps) {
         )}
       </h2>
       {problem !== undefined && <p class="notice">{problem}</p>}
+      {state === undefined && problem === undefined && <p class="quiet-text">Reading the state …</p>}
       {state !== undefined && <StateSections sections={stateSections(state.upstream, state.state)} />}
     </aside>
   );

@@ -65,6 +65,7 @@ export function SourcePanel({ row }: { readonly row: Row }) {
       )}
       <LabelList labels={row.labels} />
       {problem !== undefined && <p class="notice">{problem}</p>}
+      {state === undefined && problem === undefined && <p class="quiet-text">Reading the state …</p>}
       {state !== undefined && <StateSections sections={stateSections(state.upstream, state.state)} />}
       {events.length > 0 && (
         <section class="state">

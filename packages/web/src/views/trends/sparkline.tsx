@@ -11,10 +11,12 @@ export function Sparkline({ values }: { readonly values: Series }) {
     return [[x, sparkHeight - 2 - (value / most) * (sparkHeight - 4)] as const];
   });
   const last = points.at(-1);
+  // A single value is neither high nor low.
+  const lastY = points.length === 1 ? sparkHeight / 2 : last?.[1];
   return (
     <svg class="spark" width={sparkWidth} height={sparkHeight} aria-hidden="true">
       <polyline points={points.map((point) => point.join(",")).join(" ")} fill="none" stroke="currentColor" />
-      {last !== undefined && <circle cx={last[0]} cy={last[1]} r="2" fill="currentColor" />}
+      {last !== undefined && <circle cx={last[0]} cy={lastY} r="2" fill="currentColor" />}
     </svg>
   );
 }
