@@ -115,7 +115,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     await using opened = await openFile(browser, file);
     const { page, problems } = opened;
     const moment = page.getByLabel("Moment of the session");
-    await moment.waitFor();
+    await page.getByLabel(`${exported} events`, { exact: true }).waitFor();
     const at = async () => Number(await moment.inputValue());
     const last = await at();
     await page.keyboard.press("?");

@@ -12,7 +12,7 @@ const observer = new IntersectionObserver(
 
 /** Whether an element is on the screen, or nearly. */
 export function useIsSeen(box: { readonly current: Element | null }): boolean {
-  const [isSeen, setSeen] = useState(true);
+  const [isSeen, setSeen] = useState(false);
   useEffect(() => {
     const element = box.current;
     if (element === null) return;
