@@ -3,28 +3,22 @@ import type { MovedMessage } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
 import { encodeBatch } from "@tapedeck/shared/log/batch";
 import { streamName, workspaceFilter } from "@tapedeck/shared/log/subjects";
-import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
 import { testEvent } from "@tapedeck/shared/testing/log-messages";
-import { startTestNats } from "@tapedeck/shared/testing/nats";
 import type { NatsConnection } from "nats";
-import { beforeEach, expect, onTestFinished, test } from "vitest";
-import { type OpenStore, openStore } from "../../store.ts";
+import { beforeEach, expect, test } from "vitest";
+import type { OpenStore } from "../../store.ts";
+import { openedStore } from "../../testing/opened-store.ts";
 import { arriveCall } from "./arrive.ts";
 import { lastCopied } from "./held.ts";
-import { MoveMarks } from "./move-marks.ts";
 
 const { signal } = new AbortController();
 const alice = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 let store: OpenStore;
 beforeEach(async () => {
-  const nats = await startTestNats();
-  onTestFinished(() => nats[Symbol.asyncDispose]());
-  const opened = await openStore({ url: nats.url }, "test", silentLogger, signal);
-  if (opened === undefined) throw new Error("no store");
-  onTestFinished(() => opened[Symbol.asyncDispose]());
-  store = opened;
-  const marks = new MoveMarks(store.nats);
+  const opened = await openedStore();
+  store = opened.store;
+  const { marks } = opened;
   await marks.set("acme", { state: "arriving", other: "home" }, await marks.of("acme"));
 });
 

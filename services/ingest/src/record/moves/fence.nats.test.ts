@@ -1,30 +1,23 @@
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { streamName } from "@tapedeck/shared/log/subjects";
-import { silentLogger } from "@tapedeck/shared/service/logger";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
-import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { headers } from "nats";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
-import { type OpenStore, openStore } from "../../store.ts";
+import type { OpenStore } from "../../store.ts";
+import { openedStore } from "../../testing/opened-store.ts";
 import { LostRaceError } from "../journal/settle.ts";
 import { openSourceJournal, type SourceJournal } from "../journal/source-journal.ts";
 import { sourceCheckpoint } from "../own-facts/source-facts.ts";
 import { fenceSources } from "./fence.ts";
-import { MoveMarks, WorkspaceMovedError } from "./move-marks.ts";
+import { type MoveMarks, WorkspaceMovedError } from "./move-marks.ts";
 
 const { signal } = new AbortController();
 let store: OpenStore;
 let marks: MoveMarks;
 beforeEach(async () => {
-  const nats = await startTestNats();
-  onTestFinished(() => nats[Symbol.asyncDispose]());
-  const opened = await openStore({ url: nats.url }, "test", silentLogger, signal);
-  if (opened === undefined) throw new Error("no store");
-  onTestFinished(() => opened[Symbol.asyncDispose]());
-  store = opened;
-  marks = new MoveMarks(store.nats);
+  ({ store, marks } = await openedStore());
 });
 
 const source = (project: string, workspace = "acme") =>
