@@ -16,6 +16,7 @@ import { DriftWatch } from "./projecting/drift-watch.ts";
 import { keepProjecting } from "./projecting/keep-projecting.ts";
 import { ProjectedPosition } from "./projecting/progress.ts";
 import { rebuild } from "./projecting/rebuild.ts";
+import { keepBuildDays } from "./projecting/sum-build-days.ts";
 import { QueryReadiness } from "./readiness.ts";
 import { folds } from "./views/folds.ts";
 import { views } from "./views/views.ts";
@@ -80,9 +81,10 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   });
   const failed = failureOf(projecting, readiness);
   const watching = watchReaders({ database: reads, limits: config.readers, logger, signal: stop.signal });
+  const summing = keepBuildDays({ database: writes, logger, signal: stop.signal });
   stack.defer(async () => {
     stop.abort();
-    await Promise.all([projecting.catch(() => {}), watching]);
+    await Promise.all([projecting.catch(() => {}), watching, summing]);
   });
   await Promise.race([readiness.decided, failed, delay(startMs, stop.signal)]);
 

@@ -1,6 +1,7 @@
 import { Client } from "pg";
 import type { Bench } from "../frame/bench.ts";
 import { tablesCaughtUp } from "../frame/caught-up.ts";
+import { sumUpDays } from "../frame/dashboards.ts";
 import { RequestTimes } from "../frame/requests.ts";
 import { seed } from "../frame/seed.ts";
 import { startStack } from "../frame/stack.ts";
@@ -14,6 +15,7 @@ export async function stats(bench: Bench): Promise<void> {
   await seed(bench, stack.log, bench.part, 400);
   await tablesCaughtUp(stack);
   await insertBuilds(stack.database, bench.options.size);
+  await sumUpDays(stack.database);
   const times = cleanup.use(await RequestTimes.start(bench, stack));
   await checkCounts(times, stack.database);
   const count = bench.scaled(30, 3);

@@ -19,7 +19,7 @@ export async function load(from: string, to: string): Promise<number> {
   names = found.map(({ name }) => name);
   tables = [];
   // Triggers write these.
-  const derived = ["build_months", "red_times"];
+  const derived = ["build_months", "changed_build_days", "build_days", "red_times"];
   for (const name of names.filter((one) => !derived.includes(one))) tables.push(await read(reader, name));
   await reader.end();
   client = new Client(to);

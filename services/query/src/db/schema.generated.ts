@@ -11,6 +11,61 @@ export type Generated<T> = T extends ColumnType<infer S, infer I, infer U>
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
+export interface BuildDays {
+  /**
+   * Name of the artifact (image) in skaffold.yaml.
+   */
+  artifact: string;
+  /**
+   * Number of builds that ran: succeeded or failed, not cached.
+   */
+  builds: number;
+  /**
+   * Number of builds that the cache answered; not in builds.
+   */
+  cached: number;
+  /**
+   * Number of canceled builds; not in builds.
+   */
+  canceled: number;
+  /**
+   * Day (UTC) on which it began.
+   */
+  day: Timestamp;
+  /**
+   * Developer of the source, as it is in the source's name.
+   */
+  developer: string;
+  /**
+   * Number of them that failed.
+   */
+  failed: number;
+  /**
+   * Milliseconds: median of duration_ms of the builds that ran.
+   */
+  p50_ms: number | null;
+  /**
+   * Milliseconds: 90th percentile of duration_ms of the builds that ran.
+   */
+  p90_ms: number | null;
+  /**
+   * Milliseconds: 99th percentile of duration_ms of the builds that ran.
+   */
+  p99_ms: number | null;
+  /**
+   * Project of the source, as it is in the source's name.
+   */
+  project: string;
+  /**
+   * Number of builds whose end was not observed; not in builds.
+   */
+  unknown: number;
+  /**
+   * Workspace (team or company) of the source.
+   */
+  workspace: string;
+}
+
 export interface BuildMonths {
   artifact: string;
   bucket: number;
@@ -164,6 +219,17 @@ export interface BuildTimesDaily {
    * Workspace (team or company) of the source.
    */
   workspace: string | null;
+}
+
+export interface ChangedBuildDays {
+  /**
+   * Day (UTC).
+   */
+  day: Timestamp;
+  /**
+   * Workspace (team or company) of the source.
+   */
+  workspace: string;
 }
 
 export interface Checkpoint {
@@ -2358,9 +2424,11 @@ export interface WaitingByDeveloper {
 }
 
 export interface DB {
+  build_days: BuildDays;
   build_months: BuildMonths;
   build_times: BuildTimes;
   build_times_daily: BuildTimesDaily;
+  changed_build_days: ChangedBuildDays;
   checkpoint: Checkpoint;
   command_times: CommandTimes;
   event_blocks: EventBlocks;
@@ -2405,6 +2473,21 @@ export interface DB {
 }
 
 export const columnTypes = {
+  "build_days": {
+    "workspace": "text",
+    "developer": "text",
+    "project": "text",
+    "artifact": "text",
+    "day": "date",
+    "builds": "int4",
+    "failed": "int4",
+    "cached": "int4",
+    "canceled": "int4",
+    "unknown": "int4",
+    "p50_ms": "float8",
+    "p90_ms": "float8",
+    "p99_ms": "float8"
+  },
   "build_months": {
     "workspace": "text",
     "project": "text",
@@ -2416,6 +2499,10 @@ export const columnTypes = {
     "cached": "int8",
     "canceled": "int8",
     "unknown": "int8"
+  },
+  "changed_build_days": {
+    "workspace": "text",
+    "day": "date"
   },
   "checkpoint": {
     "name": "text",

@@ -14,6 +14,7 @@ export {
 export { type Database, openDatabase } from "../db/database.ts";
 export { forgetSessions } from "../projecting/forget-sessions.ts";
 export { forgetForeignTables } from "../projecting/forget-tables.ts";
+export { sumBuildDays } from "../projecting/sum-build-days.ts";
 
 /** Builds all tables again, as `rebuildViews` does, with the views that query has under these options. */
 export function rebuild({ textRows, ...options }: Omit<Rebuild, "views"> & ViewOptions): Promise<boolean> {

@@ -18,6 +18,7 @@ import { contents } from "../testing/tables.ts";
 import { views } from "../views/views.ts";
 import type { Projected } from "./project.ts";
 import { rebuild } from "./rebuild.ts";
+import { sumBuildDays } from "./sum-build-days.ts";
 
 const all = views({ textRows: false });
 
@@ -54,6 +55,9 @@ it("continues an interrupted rebuild", async ({ signal }) => {
   const swapped = await rebuild({ ...options, signal, onProgress: ({ position }) => positions.push(position) });
   expect(swapped).toBe(true);
   expect(positions[0]).toBeGreaterThan(endOf(third));
+  expect(await contents(on.databaseUrl)).toEqual(expected);
+  await using rebuilt = openDatabase({ url: on.databaseUrl, connections: 2 });
+  expect(await sumBuildDays(rebuilt, { before: "infinity" })).toBeGreaterThan(0);
   expect(await contents(on.databaseUrl)).toEqual(expected);
 });
 

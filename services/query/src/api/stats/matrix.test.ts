@@ -5,6 +5,7 @@ import { sql } from "kysely";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Database, openDatabase } from "../../db/database.ts";
 import { ProjectedPosition } from "../../projecting/progress.ts";
+import { sumBuildDays } from "../../projecting/sum-build-days.ts";
 import { migrated } from "../../testing/migrated.ts";
 import { folds } from "../../views/folds.ts";
 import type { ApiDeps } from "../deps.ts";
@@ -180,6 +181,8 @@ function sorted(rows: readonly Row[]): readonly Row[] {
   return rows.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
 }
 
+/** A day after all builds. */
+const before = "2027-01-01";
 const zones = ["Europe/Berlin", "Asia/Kolkata"];
 const times = ["hour", "day", "week"].flatMap((name) => zones.map((zone) => [[name], zone] as const));
 /** A week around the night in which Berlin's clocks go back, from and to moments within an hour. */
@@ -246,34 +249,41 @@ describe("builds of more than 50,000", () => {
   });
 });
 
-it.each([
-  [
-    "waiting_by_developer",
-    "loops",
-    ["developer", "project", "day"],
-    ["loops", "failed", "overtaken", "waited_ms", "ready_p50_ms", "ready_p90_ms"],
-  ],
-  [
-    "build_times_daily",
-    "builds",
-    ["developer", "project", "artifact", "day"],
-    ["count", "failed", "p50_ms", "p90_ms", "p99_ms", "cached", "canceled", "unknown"],
-  ],
-  ["slowest_artifacts", "builds", ["project", "artifact", "day"], ["count", "p50_ms", "p90_ms"]],
-  ["flaky_artifacts", "flakes", ["project", "artifact", "day"], ["builds", "failed", "flakes", "developers"]],
-] as const)("%s is what the statistics of %s say by %j", async (view, about, group, figures) => {
-  const columns = figures.map((name) => (name === "count" ? "builds as count" : name));
-  const { rows } = await sql
-    .raw<Row>(
-      `select jsonb_build_object(${group.map((name) => `'${name}', ${name === "day" ? "coalesce(day::text, '')" : name}`).join(", ")}) as "group",
+describe.each(["when days are counted", "when days were summed up"])("%s", (when) => {
+  beforeAll(async () => {
+    // The builds are of six weeks.
+    if (when === "when days were summed up") expect(await sumBuildDays(database, { before })).toBeGreaterThan(80);
+  });
+
+  it.each([
+    [
+      "waiting_by_developer",
+      "loops",
+      ["developer", "project", "day"],
+      ["loops", "failed", "overtaken", "waited_ms", "ready_p50_ms", "ready_p90_ms"],
+    ],
+    [
+      "build_times_daily",
+      "builds",
+      ["developer", "project", "artifact", "day"],
+      ["count", "failed", "p50_ms", "p90_ms", "p99_ms", "cached", "canceled", "unknown"],
+    ],
+    ["slowest_artifacts", "builds", ["project", "artifact", "day"], ["count", "p50_ms", "p90_ms"]],
+    ["flaky_artifacts", "flakes", ["project", "artifact", "day"], ["builds", "failed", "flakes", "developers"]],
+  ] as const)("%s is what the statistics of %s say by %j", async (view, about, group, figures) => {
+    const columns = figures.map((name) => (name === "count" ? "builds as count" : name));
+    const { rows } = await sql
+      .raw<Row>(
+        `select jsonb_build_object(${group.map((name) => `'${name}', ${name === "day" ? "coalesce(day::text, '')" : name}`).join(", ")}) as "group",
       ${columns.join(", ")} from ${view} where workspace = 'small'`,
-    )
-    .execute(database.db);
-  const api = await byApi(about, { workspace: "small", group: [...group] });
-  const isShown = (row: Row) =>
-    // A view about artifacts has those that were built, or flaked, at all.
-    view === "flaky_artifacts" ? row.flakes !== 0 : view !== "slowest_artifacts" || row.count !== 0;
-  const only = (row: Row) => Object.fromEntries(["group", ...figures].map((name) => [name, row[name]])) as Row;
-  expect(rows.length).toBeGreaterThan(20);
-  expect(rounded(api.filter(isShown).map(only))).toEqual(rounded(sorted(rows).map(only)));
+      )
+      .execute(database.db);
+    const api = await byApi(about, { workspace: "small", group: [...group] });
+    const isShown = (row: Row) =>
+      // A view about artifacts has those that were built, or flaked, at all.
+      view === "flaky_artifacts" ? row.flakes !== 0 : view !== "slowest_artifacts" || row.count !== 0;
+    const only = (row: Row) => Object.fromEntries(["group", ...figures].map((name) => [name, row[name]])) as Row;
+    expect(rows.length).toBeGreaterThan(20);
+    expect(rounded(api.filter(isShown).map(only))).toEqual(rounded(sorted(rows).map(only)));
+  });
 });

@@ -59,6 +59,8 @@ async function names(database: Database): Promise<readonly string[]> {
 
 const samples: Readonly<Record<string, RawBuilder<unknown>>> = {
   "timestamp with time zone": sql`'2026-11-20T12:00:00Z'::timestamptz`,
+  // No day of the operations, which is marked already.
+  date: sql`'2026-11-19'::date`,
   bytea: sql`'\\x00'::bytea`,
   boolean: sql`false`,
   jsonb: sql`'{}'::jsonb`,

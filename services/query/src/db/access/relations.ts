@@ -18,6 +18,8 @@ export const readable: Readonly<Record<string, "workspace" | "source" | "view">>
   failures: "view",
   build_times: "view",
   build_times_daily: "view",
+  build_days: "workspace",
+  changed_build_days: "workspace",
   slowest_artifacts: "view",
   flaky_artifacts: "view",
   command_times: "view",

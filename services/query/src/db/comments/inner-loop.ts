@@ -46,6 +46,19 @@ const loop = {
   end_position: "Position in the log of the event that ended the loop.",
 };
 const day = "Day (UTC) on which it began.";
+const buildDay = {
+  ...shared("workspace", "developer", "project"),
+  artifact: "Name of the artifact (image) in skaffold.yaml.",
+  day,
+  builds: "Number of builds that ran: succeeded or failed, not cached.",
+  failed: "Number of them that failed.",
+  p50_ms: "Milliseconds: median of duration_ms of the builds that ran.",
+  p90_ms: "Milliseconds: 90th percentile of duration_ms of the builds that ran.",
+  p99_ms: "Milliseconds: 99th percentile of duration_ms of the builds that ran.",
+  cached: "Number of builds that the cache answered; not in builds.",
+  canceled: "Number of canceled builds; not in builds.",
+  unknown: "Number of builds whose end was not observed; not in builds.",
+};
 
 /** Waits and failures. */
 export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
@@ -158,20 +171,17 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   build_times_daily: {
     about:
       "One row for each developer, project, artifact and day. Percentiles are exact, and cover builds that ran: succeeded or failed, not cached.",
-    columns: {
-      ...shared("workspace", "developer", "project"),
-      artifact: "Name of the artifact (image) in skaffold.yaml.",
-      day,
-      builds: "Number of builds that ran: succeeded or failed, not cached.",
-      failed: "Number of them that failed.",
-      failure_rate: "failed / builds, 0 to 1; null without builds.",
-      p50_ms: "Milliseconds: median of duration_ms of the builds that ran.",
-      p90_ms: "Milliseconds: 90th percentile of duration_ms of the builds that ran.",
-      p99_ms: "Milliseconds: 99th percentile of duration_ms of the builds that ran.",
-      cached: "Number of builds that the cache answered; not in builds.",
-      canceled: "Number of canceled builds; not in builds.",
-      unknown: "Number of builds whose end was not observed; not in builds.",
-    },
+    columns: { ...buildDay, failure_rate: "failed / builds, 0 to 1; null without builds." },
+  },
+  build_days: {
+    about:
+      "The rows of build_times_daily, kept for the days whose builds have not changed since: usually all days before today. Ask build_times_daily, which has the other days, too.",
+    columns: buildDay,
+  },
+  changed_build_days: {
+    about:
+      "One row for each day with builds that build_days does not have: today, and days that changed a short time ago. build_times_daily counts their builds when it is asked.",
+    columns: { ...shared("workspace"), day: "Day (UTC)." },
   },
   slowest_artifacts: {
     about:

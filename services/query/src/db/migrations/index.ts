@@ -16,6 +16,7 @@ import { loopLabels } from "./0014-loop-labels.ts";
 import { flakesWithoutLoops } from "./0015-flakes-without-loops.ts";
 import { dashboards } from "./0016-dashboards.ts";
 import { causesAndShares } from "./0017-causes-and-shares.ts";
+import { buildDays } from "./0018-build-days.ts";
 
 /** In the order of their names. A released migration never changes; add the next one. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -36,4 +37,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0015-flakes-without-loops": flakesWithoutLoops,
   "0016-dashboards": dashboards,
   "0017-causes-and-shares": causesAndShares,
+  "0018-build-days": buildDays,
 };
