@@ -5,13 +5,14 @@ import {
   type RecordedUnary,
   type RecordedUpstream,
 } from "@tapedeck/fakes/vagrant/recording";
-import { GetJobStreamRequest } from "@tapedeck/proto/vagrant/vagrant";
+import type { RecordedStep } from "@tapedeck/fakes/vagrant/steps";
+import { GetJobStreamRequest, Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import { parsePosition } from "@tapedeck/shared/log/position";
 import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Following, VagrantAnswer } from "./client.ts";
 import { exceptions, reordered } from "./exceptions.ts";
-import { expectFacts } from "./facts.ts";
+import { expectFacts, jobsIn } from "./facts.ts";
 import { canonical, type StreamItem, streamItemsIn } from "./output.ts";
 import { startVagrantStack, type VagrantStack } from "./stack.ts";
 import { commandTimes, expectTables, failures, labelledCommands, labelledFailures } from "./tables.ts";
@@ -189,3 +190,17 @@ function replayOf(items: readonly StreamItem[]): StreamItem[] {
     ...items.filter((one) => one.is === "complete"),
   ];
 }
+
+it("setting up that fails is a failure without a command", async () => {
+  await using on = await startVagrantStack();
+  const recording = loadRecording(join(fixtures, "up.jsonl"));
+  const { init } = jobsIn(recording);
+  const playback = on.fake.playSample(recording);
+  const isEnd = (step: RecordedStep) => step.kind === "complete" && step.job === init.id;
+  playback.to((playback.steps.find(isEnd)?.n ?? Number.NaN) - 1);
+  await on.waitForState(init.id, Job_State.RUNNING);
+  on.fake.jobs.fail(init.id, { code: 2, message: "no Vagrantfile", details: [] });
+  expect(await on.waitForEvent("job.failed", init.id)).toMatchObject({ error: { message: "no Vagrantfile" } });
+  await on.stack.drained();
+  expect(await failures(on.stack.database)).toEqual([{ phase: "job", subject: "init", code: "2" }]);
+});

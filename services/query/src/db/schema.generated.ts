@@ -518,7 +518,7 @@ export interface Failures {
    */
   operation_id: string | null;
   /**
-   * Kind of the operation that failed first: build, deploy, check, command, app …; empty: not known.
+   * Kind of the operation that failed first: build, deploy, check, command, job, app …; empty: not known.
    */
   phase: string | null;
   /**
@@ -542,7 +542,7 @@ export interface Failures {
    */
   source: string | null;
   /**
-   * Subject of that operation, such as the artifact; may be empty.
+   * Subject of that operation, such as the artifact or the command; of a job what it was to do (init, or its command). May be empty.
    */
   subject: string | null;
   /**

@@ -35,6 +35,19 @@ const isCause = `(o.loop = 0 or exists (
             e.ended_at > coalesce(o.started_at, o.ended_at) - interval '500 ms'
             and (e.kind, e.subject) <> (o.kind, o.subject))))`;
 
+/** Failed loops, and failed steps that are causes by themselves. */
+export const failures = `
+  select source, workspace, developer, project, 'skaffold' as upstream, labels, session, ended_at as failed_at,
+    failed_phase as phase, failed_subject as subject, error_code, error, id as operation_id,
+    end_position as position, end_position_text as position_text
+  from loop_times where outcome = 'failed'
+  union all
+  select o.source, o.workspace, o.developer, o.project, o.upstream, ${labels}, o.session, o.ended_at,
+    o.kind, o.subject, o.error_code, o.error, o.id, o.end_position, position_text(o.end_position)
+  from operations o left join sessions s using (session) left join loop_labels c using (session, runner, loop)
+  where o.outcome = 'failed' and not o.injected and o.kind not in ('loop', 'job', 'pod')
+    and (o.upstream <> 'skaffold' or (${isCause}))`;
+
 const statements = [
   // Now also the failed steps in loops, of which those in a loop without a known end are causes.
   "drop index failures_by_end",
@@ -55,17 +68,7 @@ const statements = [
       position_text(l.start_position) as start_position_text, position_text(l.end_position) as end_position_text,
       ${shares}
     from finished_loops l left join sessions s using (session) left join loop_labels c using (session, runner, loop)`,
-  `create or replace view failures as
-    select source, workspace, developer, project, 'skaffold' as upstream, labels, session, ended_at as failed_at,
-      failed_phase as phase, failed_subject as subject, error_code, error, id as operation_id,
-      end_position as position, end_position_text as position_text
-    from loop_times where outcome = 'failed'
-    union all
-    select o.source, o.workspace, o.developer, o.project, o.upstream, ${labels}, o.session, o.ended_at,
-      o.kind, o.subject, o.error_code, o.error, o.id, o.end_position, position_text(o.end_position)
-    from operations o left join sessions s using (session) left join loop_labels c using (session, runner, loop)
-    where o.outcome = 'failed' and not o.injected and o.kind not in ('loop', 'job', 'pod')
-      and (o.upstream <> 'skaffold' or (${isCause}))`,
+  `create or replace view failures as ${failures}`,
   // The same as in the statistics: 0 instead of null on a day of which no loop's end is known.
   `create or replace view waiting_by_developer as
     select workspace, developer, project, (started_at at time zone 'UTC')::date as day,

@@ -159,3 +159,22 @@ it("commands of Vagrant fail each by itself", async () => {
     ["command", "provision", "2", 2.001, null],
   ]);
 });
+
+it("a job of Vagrant is a cause where none of its commands failed: setting up, and one that never began", async () => {
+  const script = scenario(vagrantShop);
+  const server = vagrantSession("V1", script);
+  server.began();
+  server.queued(ulid(0), "", { at: 0 });
+  server.started(ulid(0), { at: 1_000 });
+  server.failed(ulid(0), { at: 2_000 });
+  server.queued(ulid(1), "up", { at: 3_000 });
+  server.failed(ulid(1), { at: 4_000 });
+  server.queued(ulid(2), "halt", { at: 5_000 });
+  server.started(ulid(2), { at: 6_000 });
+  server.failed(ulid(2), { at: 7_000 });
+  expect(await causes(script)).toEqual([
+    ["job", "init", "2", 2, null],
+    ["job", "up", "2", 4, null],
+    ["command", "halt", "2", 7, null],
+  ]);
+});
