@@ -56,16 +56,21 @@ beforeAll(async () => {
   const alice = cleanup.use(await recorded("10-status-check-port-forward-sync-app-logs"));
   const old = cleanup.use(await recorded("20-old-v1.39.18"));
   const oldest = cleanup.use(await recorded("21-old-v0.40.0"));
+  const build = cleanup.use(await recorded("12-skaffold-build-one-shot"));
+  const run = cleanup.use(await recorded("12b-skaffold-run-one-shot"));
   const skaffold = [
     { developer: "bob", address: bob.address },
     { developer: "alice", address: alice.address },
     { developer: "olga", address: old.address },
     { developer: "vera", address: oldest.address },
+    { developer: "bill", address: build.address },
+    { developer: "rita", address: run.address },
   ];
   stack = cleanup.use(await startStack({ skaffold }));
   await stack.connected();
-  await Promise.all([bob.play(), alice.play(), old.play(), oldest.play()]);
-  await stack.drained(bob, alice, old, oldest);
+  const all = [bob, alice, old, oldest, build, run];
+  await Promise.all(all.map((one) => one.play()));
+  await stack.drained(...all);
 });
 afterAll(() => cleanup.disposeAsync());
 
@@ -185,6 +190,25 @@ describe("two sides", () => {
     expect(same).toContainEqual({ kind: "version", subject: "version", value: expect.stringMatching(/^v2/) });
     const time = await compare(`left=bob/shop@${encodeURIComponent(new Date().toISOString())}&right=bob/shop`);
     expect(time.left).toEqual(time.right);
+  });
+});
+
+describe("`skaffold build` and `skaffold run` of v2, which report no loops", () => {
+  it.each(["bill/shop", "rita/shop"])("failed at nothing, where all was good: %s", async (source) => {
+    const { left, right, differences } = await compare(`left=${source}`);
+    expect(left).toMatchObject({ unit: "session", loop: 0, failure: null });
+    expect([right, differences]).toEqual([null, []]);
+  });
+
+  it("are compared as sessions, which differ in nothing that could explain a failure", async () => {
+    const { left, right, differences, equal, same } = await compare("left=rita/shop&right=bill/shop");
+    expect([left, right]).toMatchObject([
+      { unit: "session", failure: null },
+      { unit: "session", failure: null },
+    ]);
+    expect(differences.map(({ kind, subject, text }) => [kind, subject, text])).toEqual([]);
+    expect(equal).toBeGreaterThan(3);
+    expect(same).toContainEqual({ kind: "version", subject: "version", value: "v2.14.2" });
   });
 });
 
