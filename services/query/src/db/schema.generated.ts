@@ -17,11 +17,11 @@ export interface BuildDays {
    */
   artifact: string;
   /**
-   * Number of builds that ran: succeeded or failed, not cached.
+   * Number of builds that ran: succeeded or failed, not cached, not injected.
    */
   builds: number;
   /**
-   * Number of builds that the cache answered; not in builds.
+   * Number of builds that the cache answered; not in builds. None of the counts has injected builds.
    */
   cached: number;
   /**
@@ -168,11 +168,11 @@ export interface BuildTimesDaily {
    */
   artifact: string | null;
   /**
-   * Number of builds that ran: succeeded or failed, not cached.
+   * Number of builds that ran: succeeded or failed, not cached, not injected.
    */
   builds: number | null;
   /**
-   * Number of builds that the cache answered; not in builds.
+   * Number of builds that the cache answered; not in builds. None of the counts has injected builds.
    */
   cached: number | null;
   /**
@@ -688,7 +688,7 @@ export interface FlakyArtifacts {
    */
   artifact: string | null;
   /**
-   * Number of builds that ran: succeeded or failed, not cached.
+   * Number of builds that ran: succeeded or failed, not cached, not injected.
    */
   builds: number | null;
   /**
@@ -1696,7 +1696,7 @@ export interface SlowestArtifacts {
    */
   artifact: string | null;
   /**
-   * Number of builds that ran: succeeded or failed, not cached.
+   * Number of builds that ran: succeeded or failed, not cached, not injected.
    */
   builds: number | null;
   /**

@@ -50,7 +50,7 @@ export async function sumBuildDays(database: Database, { before, signal }: SumBu
 
 type ChangedDay = { readonly workspace: string; readonly day: string };
 
-/** Whoever changes builds holds the checkpoint, so none is changed between the count and the end of the mark. */
+/** Every writer of builds holds the checkpoint, so none is changed between the count and the end of the mark. */
 async function sumBuildDay({ db }: Database, { workspace, day }: ChangedDay): Promise<boolean> {
   return db.transaction().execute(async (tx) => {
     await noSwapUntilCommit(tx);

@@ -58,7 +58,7 @@ group by 1, 2, 3 order by 1, 4 desc, 2, 3;`,
   percentile_cont(0.5) within group (order by duration_ms) as p50_ms,
   percentile_cont(0.9) within group (order by duration_ms) as p90_ms
 from tapedeck.build_times
-where outcome in ('succeeded', 'failed') and not cache_hit
+where outcome in ('succeeded', 'failed') and not cache_hit and not injected
   and ${where("started_at", asked)}
 group by 1, 2 order by 5 desc, 1, 2;`,
   flaky: (asked) => `select b.project, b.artifact, count(*) as builds, count(*) filter (where next.is_good) as flakes,

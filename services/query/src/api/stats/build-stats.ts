@@ -9,7 +9,8 @@ import { type Counted, countGrouped, loopOf, percentile } from "./grouped.ts";
 const ran = sql`ran`;
 
 const builds = {
-  from: sql`(select *, outcome in ('succeeded', 'failed') and not cache_hit as ran from build_times)`,
+  from: sql`(select *, outcome in ('succeeded', 'failed') and not cache_hit as ran
+    from build_times where not injected)`,
   at: sql`t.started_at`,
   loop: loopOf(),
   columns: { artifact: sql`t.artifact` },

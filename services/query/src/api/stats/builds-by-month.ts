@@ -83,7 +83,7 @@ function edge(workspace: string, from: Timestamp | string, to: Timestamp | strin
       ran::int, (ran and outcome = 'failed')::int, cache_hit::int, (outcome = 'canceled')::int, (outcome = 'unknown')::int
     from (select *, outcome in ('succeeded', 'failed') and not cache_hit as ran from build_times) build
     where ${allOf([
-      sql`workspace = ${text(workspace)}`,
+      sql`workspace = ${text(workspace)} and not injected`,
       sql`started_at >= ${moment(from)} and ${day} >= (${moment(from)} at time zone 'UTC')::date`,
       to === undefined
         ? undefined

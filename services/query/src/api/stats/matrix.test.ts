@@ -46,11 +46,12 @@ const count = (where = "true") => `count(*) filter (where ${where})::float8`;
 const sum = (column: string) => `coalesce(sum(${column}), 0)::float8`;
 
 const ran = "outcome in ('succeeded', 'failed') and not cache_hit";
+const ownBuilds = "(select * from build_times where not injected)";
 const cause = { phase: "phase", errorCode: "error_code", error: "error" };
 
 const kinds: Readonly<Record<string, Kind>> = {
   builds: {
-    from: "build_times",
+    from: ownBuilds,
     at: "started_at",
     columns: { artifact: "artifact" },
     figures: {
@@ -100,7 +101,7 @@ const kinds: Readonly<Record<string, Kind>> = {
   flakes: {
     from: `(select *, outcome = 'failed' and coalesce(lead(outcome) over (
         partition by session, runner, artifact order by loop, start_position) = 'succeeded', false) as is_flake
-      from build_times where ${ran} and not injected)`,
+      from ${ownBuilds} own where ${ran})`,
     at: "started_at",
     columns: { artifact: "artifact" },
     figures: {

@@ -50,12 +50,12 @@ const buildDay = {
   ...shared("workspace", "developer", "project"),
   artifact: "Name of the artifact (image) in skaffold.yaml.",
   day,
-  builds: "Number of builds that ran: succeeded or failed, not cached.",
+  builds: "Number of builds that ran: succeeded or failed, not cached, not injected.",
   failed: "Number of them that failed.",
   p50_ms: "Milliseconds: median of duration_ms of the builds that ran.",
   p90_ms: "Milliseconds: 90th percentile of duration_ms of the builds that ran.",
   p99_ms: "Milliseconds: 99th percentile of duration_ms of the builds that ran.",
-  cached: "Number of builds that the cache answered; not in builds.",
+  cached: "Number of builds that the cache answered; not in builds. None of the counts has injected builds.",
   canceled: "Number of canceled builds; not in builds.",
   unknown: "Number of builds whose end was not observed; not in builds.",
 };
@@ -171,7 +171,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   },
   build_times_daily: {
     about:
-      "One row for each developer, project, artifact and day. Percentiles are exact, and cover builds that ran: succeeded or failed, not cached.",
+      "One row for each developer, project, artifact and day. Percentiles are exact, and cover builds that ran: succeeded or failed, not cached, not injected.",
     columns: { ...buildDay, failure_rate: "failed / builds, 0 to 1; null without builds." },
   },
   build_days: {
@@ -186,12 +186,12 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
   },
   slowest_artifacts: {
     about:
-      "One row for each artifact of a project and day. Percentiles are exact, and cover builds that ran, of all developers.",
+      "One row for each artifact of a project and day. Percentiles are exact, and cover builds that ran (succeeded or failed, not cached, not injected), of all developers.",
     columns: {
       ...shared("workspace", "project"),
       artifact: "Name of the artifact (image) in skaffold.yaml.",
       day,
-      builds: "Number of builds that ran: succeeded or failed, not cached.",
+      builds: "Number of builds that ran: succeeded or failed, not cached, not injected.",
       developers: "Number of developers that built it.",
       p50_ms: "Milliseconds: median of duration_ms of the builds that ran.",
       p90_ms: "Milliseconds: 90th percentile of duration_ms of the builds that ran.",
@@ -205,7 +205,7 @@ export const innerLoopComments: Readonly<Record<string, RelationComment>> = {
       ...shared("workspace", "project"),
       artifact: "Name of the artifact (image) in skaffold.yaml.",
       day,
-      builds: "Number of builds that ran: succeeded or failed, not cached.",
+      builds: "Number of builds that ran: succeeded or failed, not cached, not injected.",
       failed: "Number of them that failed.",
       flakes: "Number of failed builds that are flakes.",
       flake_rate: "flakes / builds, 0 to 1.",

@@ -19,12 +19,51 @@ const triggers = {
 };
 
 /** Builds that are over. Most updates end one, and so only add to the counts. */
-const counted = "kind = 'build' and upstream = 'skaffold' and (outcome is not null or cache_hit)";
+export const counted = "kind = 'build' and upstream = 'skaffold' and (outcome is not null or cache_hit)";
 
-const removal = `if exists (select from old_rows where ${counted}) then
+const removal = (counted: string) => `if exists (select from old_rows where ${counted}) then
           execute format(
             'delete from %I.build_months where builds = 0 and cached = 0 and canceled = 0 and unknown = 0', tg_table_schema);
         end if;`;
+
+/** Count the `counted` builds that a statement changes. The schema is that of the table, which a rebuild renames. */
+export function countingFunctions(counted: string): readonly string[] {
+  return Object.entries(triggers).map(([verb, { changes }]) =>
+    `create or replace function count_${verb}_of_builds() returns trigger language plpgsql as $function$
+    begin
+      if exists (select from (${changes}) changed where ${counted}) then
+        execute format($sql$
+          insert into %1$I.build_months as m
+            (workspace, month, project, artifact, bucket, builds, failed, cached, canceled, unknown)
+          select workspace, 
+            coalesce(date_trunc('month', coalesce(started_at, ended_at) at time zone 'UTC')::date, '-infinity'), project, subject,
+            case when ran and duration_ms is not null then %1$I.duration_bucket(duration_ms) else -1 end as bucket,
+            sum(sign) filter (where ran), sum(sign) filter (where ran and outcome = 'failed'),
+            sum(sign) filter (where cache_hit), sum(sign) filter (where outcome = 'canceled'),
+            sum(sign) filter (where outcome = 'unknown')
+          from (
+            select *, coalesce(outcome in ('succeeded', 'failed') and not cache_hit, false) as ran from (${changes}) changed
+            where ${counted}) build
+          group by 1, 2, 3, 4, 5
+          on conflict (workspace, month, project, artifact, bucket) do update set
+            builds = m.builds + excluded.builds, failed = m.failed + excluded.failed, cached = m.cached + excluded.cached,
+            canceled = m.canceled + excluded.canceled, unknown = m.unknown + excluded.unknown$sql$, tg_table_schema);
+        ${verb === "insert" ? "" : removal(counted)}
+      end if;
+      return null;
+    end $function$`.replaceAll(/sum\(sign\) filter (\(where [^)]*\))/g, "coalesce(sum(sign) filter $1, 0)"),
+  );
+}
+
+/** The counts of all builds that are over and fulfil a condition. */
+export const recount = (where: string) => `
+    insert into build_months (workspace, month, project, artifact, bucket, builds, failed, cached, canceled, unknown)
+    select workspace, coalesce(date_trunc('month', started_at at time zone 'UTC')::date, '-infinity'), project, artifact,
+      case when ran and duration_ms is not null then duration_bucket(duration_ms) else -1 end as bucket,
+      count(*) filter (where ran), count(*) filter (where ran and outcome = 'failed'), count(*) filter (where cache_hit),
+      count(*) filter (where outcome = 'canceled'), count(*) filter (where outcome = 'unknown')
+    from (select *, coalesce(outcome in ('succeeded', 'failed') and not cache_hit, false) as ran from build_times) build
+    where (outcome is not null or cache_hit) and ${where} group by 1, 2, 3, 4, 5`;
 
 const statements = [
   `create table build_months (
@@ -54,39 +93,11 @@ const statements = [
         select bucket, sum(sum(count)) over (order by bucket) as up_to, sum(sum(count)) over () as total
         from unnest(buckets, builds) as given (bucket, count) where bucket >= 0 group by bucket) counted
       where up_to >= part * total and total > 0 order by bucket limit 1)`,
-  ...Object.entries(triggers).flatMap(([verb, { tables, changes }]) => [
-    // The schema is that of the table, which a rebuild renames.
-    `create function count_${verb}_of_builds() returns trigger language plpgsql as $function$
-    begin
-      if exists (select from (${changes}) changed where ${counted}) then
-        execute format($sql$
-          insert into %1$I.build_months as m
-            (workspace, month, project, artifact, bucket, builds, failed, cached, canceled, unknown)
-          select workspace, 
-            coalesce(date_trunc('month', coalesce(started_at, ended_at) at time zone 'UTC')::date, '-infinity'), project, subject,
-            case when ran and duration_ms is not null then %1$I.duration_bucket(duration_ms) else -1 end as bucket,
-            sum(sign) filter (where ran), sum(sign) filter (where ran and outcome = 'failed'),
-            sum(sign) filter (where cache_hit), sum(sign) filter (where outcome = 'canceled'),
-            sum(sign) filter (where outcome = 'unknown')
-          from (
-            select *, coalesce(outcome in ('succeeded', 'failed') and not cache_hit, false) as ran from (${changes}) changed
-            where ${counted}) build
-          group by 1, 2, 3, 4, 5
-          on conflict (workspace, month, project, artifact, bucket) do update set
-            builds = m.builds + excluded.builds, failed = m.failed + excluded.failed, cached = m.cached + excluded.cached,
-            canceled = m.canceled + excluded.canceled, unknown = m.unknown + excluded.unknown$sql$, tg_table_schema);
-        ${verb === "insert" ? "" : removal}
-      end if;
-      return null;
-    end $function$`.replaceAll(/sum\(sign\) filter (\(where [^)]*\))/g, "coalesce(sum(sign) filter $1, 0)"),
-    `create trigger count_${verb} after ${verb} on operations ${tables}
-      for each statement execute function count_${verb}_of_builds()`,
-  ]),
-  `insert into build_months (workspace, month, project, artifact, bucket, builds, failed, cached, canceled, unknown)
-    select workspace, coalesce(date_trunc('month', started_at at time zone 'UTC')::date, '-infinity'), project, artifact,
-      case when ran and duration_ms is not null then duration_bucket(duration_ms) else -1 end as bucket,
-      count(*) filter (where ran), count(*) filter (where ran and outcome = 'failed'), count(*) filter (where cache_hit),
-      count(*) filter (where outcome = 'canceled'), count(*) filter (where outcome = 'unknown')
-    from (select *, coalesce(outcome in ('succeeded', 'failed') and not cache_hit, false) as ran from build_times) build
-    where outcome is not null or cache_hit group by 1, 2, 3, 4, 5`,
+  ...countingFunctions(counted),
+  ...Object.entries(triggers).map(
+    ([verb, { tables }]) =>
+      `create trigger count_${verb} after ${verb} on operations ${tables}
+        for each statement execute function count_${verb}_of_builds()`,
+  ),
+  recount("true"),
 ];

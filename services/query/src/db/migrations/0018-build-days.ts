@@ -4,7 +4,8 @@ import type { Migration } from "kysely/migration";
 /** The rows of build_times_daily are kept for the days whose builds no longer change. */
 export const buildDays: Migration = {
   async up(db: Kysely<unknown>) {
-    for (const statement of [...tables, ...marks(), buildTimesDaily, asItsReader]) await sql.raw(statement).execute(db);
+    for (const statement of [...tables, ...marks(), buildTimesDaily(isBuild), asItsReader])
+      await sql.raw(statement).execute(db);
   },
 };
 
@@ -79,7 +80,7 @@ function marks(): readonly string[] {
 }
 
 /** The definition of a row of build_times_daily, without the columns by which `from` has found the builds. */
-const counted = (from: string) => `
+const counted = (from: string, isCounted: string) => `
   select developer, project, artifact,
     count(*) filter (where ran) as builds,
     count(*) filter (where ran and outcome = 'failed') as failed,
@@ -93,24 +94,27 @@ const counted = (from: string) => `
   from (
     select developer, project, subject as artifact, duration_ms, outcome, cache_hit,
       outcome in ('succeeded', 'failed') and not cache_hit as ran
-    from operations where ${isBuild} and ${from}) build
+    from operations where ${isCounted} and ${from}) build
   group by developer, artifact, project`;
 
 const figures = "builds, failed, failure_rate, p50_ms, p90_ms, p99_ms, cached, canceled, unknown";
 
-// Laterally: Postgres then looks each changed day up in the index of days, however few days it expects to be changed.
-// All parts have the same types, without which Postgres does not look for the asked days in each of them.
-const buildTimesDaily = `create or replace view build_times_daily as
+/**
+ * The view of the builds that are counted. Laterally: Postgres then looks each changed day up in the index of days, however
+ * many days it expects to be changed. All parts have the same types, without which Postgres does not look for the asked days
+ * in each of them.
+ */
+export const buildTimesDaily = (isCounted: string) => `create or replace view build_times_daily as
   select workspace, developer, project, artifact, day, builds::bigint, failed::bigint,
     failed::float8 / nullif(builds, 0) as failure_rate, p50_ms, p90_ms, p99_ms, cached::bigint, canceled::bigint, unknown::bigint
   from build_days
   union all
   select c.workspace, developer, project, artifact, c.day, ${figures}
-  from changed_build_days c cross join lateral (${counted(`workspace = c.workspace and ${day} = c.day`)}) live
+  from changed_build_days c cross join lateral (${counted(`workspace = c.workspace and ${day} = c.day`, isCounted)}) live
   union all
   select w.workspace, developer, project, artifact, null::date, ${figures}
-  from (select distinct workspace from operations where ${isBuild} and ${day} is null) w
-    cross join lateral (${counted(`workspace = w.workspace and ${day} is null`)}) undated`;
+  from (select distinct workspace from operations where ${isCounted} and ${day} is null) w
+    cross join lateral (${counted(`workspace = w.workspace and ${day} is null`, isCounted)}) undated`;
 
 // To replace a view makes it show again what its owner sees; a reader of one workspace must not see that for a moment.
 const asItsReader = `do $$ begin

@@ -17,7 +17,7 @@ import { flakesWithoutLoops } from "./0015-flakes-without-loops.ts";
 import { dashboards } from "./0016-dashboards.ts";
 import { causesAndShares } from "./0017-causes-and-shares.ts";
 import { buildDays } from "./0018-build-days.ts";
-import { failedJobs } from "./0019-failed-jobs.ts";
+import { failedJobsAndInjectedBuilds } from "./0019-failed-jobs-and-injected-builds.ts";
 
 /** In the order of their names. A released migration never changes; add the next one. */
 export const migrations: Readonly<Record<string, Migration>> = {
@@ -39,5 +39,5 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0016-dashboards": dashboards,
   "0017-causes-and-shares": causesAndShares,
   "0018-build-days": buildDays,
-  "0019-failed-jobs": failedJobs,
+  "0019-failed-jobs-and-injected-builds": failedJobsAndInjectedBuilds,
 };
