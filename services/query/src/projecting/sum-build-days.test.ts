@@ -96,6 +96,11 @@ it("the days of a database from before are counted, and then summed up", async (
   expect(await daily(database)).toEqual(old);
   expect(await sumBuildDays(database, { before })).toBe(60);
   expect(await daily(database)).toEqual(old);
+  const counts = "sum(builds)::int as builds, sum(failed)::int as failed, sum(cached)::int as cached";
+  const { rows: months } = await sql`select ${sql.raw(counts)} from build_months`.execute(database.db);
+  const { rows: days } = await sql`
+    select ${sql.raw(counts)} from build_times_daily`.execute(database.db);
+  expect(months).toEqual(days);
 });
 
 async function begun(): Promise<Database> {
