@@ -21,7 +21,7 @@ import { afterAll, beforeAll } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 
 const build = recordingFolder("12-skaffold-build-one-shot");
-const main = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
+const main = fileURLToPath(new URL("../../packages/cli/bin/tapedeck.mjs", import.meta.url));
 const hour = 3_600_000;
 
 export const portOf = (address: string) => Number(address.split(":").at(-1));

@@ -51,7 +51,7 @@ it("`tapedeck watch` prints loops as they run, fail and are good again, and ends
 const hasScript = spawnSync("script", ["--version"]).status === 0;
 
 describe.skipIf(!hasScript)("`tapedeck watch` in a terminal", () => {
-  const main = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
+  const main = fileURLToPath(new URL("../../packages/cli/bin/tapedeck.mjs", import.meta.url));
   const [alternate, normal] = ["\u001b[?1049h", "\u001b[?1049l"];
   const [hidden, shown] = ["\u001b[?25l", "\u001b[?25h"];
 
