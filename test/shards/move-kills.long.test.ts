@@ -22,9 +22,9 @@ async function startTap(workspace: string, project: string): Promise<PushingTap>
   return PushingTap.start({ link: linkTo(on.home.grpc, metadata), project });
 }
 
-const request = (workspace: string, to: string) => ({ http: on.home.http, token: everywhere, workspace, to });
+const request = (workspace: string, to: string, http = on.home.http) => ({ http, token: everywhere, workspace, to });
 
-/** Moves to the end. The gateway may not have noticed yet that the mover before has left. */
+/** Moves to the end. The mover before may not have ended yet. */
 async function moveAll(workspace: string, to: string): Promise<void> {
   const lines = await until(
     async () => {
@@ -36,45 +36,82 @@ async function moveAll(workspace: string, to: string): Promise<void> {
   expect(lines.at(-1)).toEqual({ type: "complete" });
 }
 
-/** Where a mover is broken off: at the n-th line of a step. */
-const breaks = [
-  ["copying", 1],
-  ["fencing", 1],
-  ["comparing", 2],
-  ["fencing", 2],
-  ["switched", 1],
-  ["rebuilding", 1],
-] as const;
+/** The shard that has the workspace, as the map says. */
+async function shardOf(workspace: string): Promise<string | undefined> {
+  const { body } = await httpCall(on.home.http, "GET", "/api/v1/shards", { authorization: `Bearer ${everywhere}` });
+  const { items } = JSON.parse(body) as { items: { name: string; workspaces: string[] }[] };
+  return items.find(({ workspaces }) => workspaces.includes(workspace))?.name;
+}
 
-it("continues wherever a mover was broken off, there and back", { timeout: 480_000 }, async () => {
-  await using tap = await startTap("team-k", "kept");
+/** Where a mover is broken off: at the n-th line of a step, by its caller, or by its gateway, which is killed. */
+type Break = readonly [step: string, nth: number, by: "caller" | "gateway"];
+const breaks: readonly Break[] = [
+  ["copying", 1, "caller"],
+  ["fencing", 1, "gateway"],
+  ["comparing", 2, "gateway"],
+  ["fencing", 2, "gateway"],
+  ["switched", 1, "caller"],
+  ["rebuilding", 1, "caller"],
+];
+
+/** Begins a move to two, and breaks it off. Only a gateway that is killed is one of its own. */
+async function breakOff(workspace: string, [step, nth, by]: Break): Promise<void> {
+  await using gateway = by === "gateway" ? await on.gatewayProcess() : undefined;
+  const over = new AbortController();
+  const lines: MoveLine[] = [];
+  let [seen, killed] = [0, Promise.resolve()];
+  const moving = move({ ...request(workspace, "two", gateway?.addresses.http), signal: over.signal });
+  for await (const line of moving) {
+    lines.push(line);
+    if (line.step !== step || ++seen !== nth) continue;
+    if (gateway !== undefined) killed = gateway.kill();
+    over.abort();
+  }
+  await killed;
+  expect([seen, lines.at(-1)?.type]).toEqual([nth, "progress"]);
+}
+
+it.each(breaks)("continues where a mover was broken off, and back: %s %i, by its %s", async (...each) => {
+  const workspace = `team-${each.join("-")}`;
+  await using tap = await startTap(workspace, "kept");
   tap.say(100);
   await tap.recorded();
   tap.speak();
-  let to = "two";
-  for (const [step, nth] of breaks) {
-    const over = new AbortController();
-    let seen = 0;
-    const lines: MoveLine[] = [];
-    for await (const line of move({ ...request("team-k", to), signal: over.signal })) {
-      lines.push(line);
-      if (line.step === step && ++seen === nth) over.abort();
-    }
-    expect([step, nth, seen, lines.at(-1)?.type]).toEqual([step, nth, nth, "progress"]);
-    await moveAll("team-k", to);
+  await breakOff(workspace, each);
+  for (const to of ["two", "home"] as const) {
+    await moveAll(workspace, to);
     const { length } = tap.said;
     await until(() => tap.said.length > length + 2, { message: `the tap to go on in ${to}` });
-    const [here, other] = to === "two" ? [on.two, on.home] : [on.home, on.two];
-    expect(await other.log.lastMatch([workspaceFilter("team-k")])).toBe(0);
-    const frames = framesOf(await eventsOf(here.log, "team-k"), "kept");
-    expect([step, nth, frames.length]).toEqual([step, nth, new Set(frames).size]);
-    to = to === "two" ? "home" : "two";
+    const other = to === "two" ? on.home : on.two;
+    expect(await other.log.lastMatch([workspaceFilter(workspace)])).toBe(0);
   }
   await tap.finish();
-  const { log } = to === "home" ? on.two : on.home;
-  const events = await eventsOf(log, "team-k");
+  const events = await eventsOf(on.home.log, workspace);
   expect(framesOf(events, "kept")).toEqual(tap.said);
   expect(events.filter(({ kind }) => /gap|lost/.test(kind))).toEqual([]);
+});
+
+it("goes on when its caller leaves while those who write wait", async () => {
+  await using tap = await startTap("team-l", "left");
+  tap.say(100);
+  await tap.recorded();
+  tap.speak();
+  const over = new AbortController();
+  const lines: MoveLine[] = [];
+  for await (const line of move({ ...request("team-l", "two"), signal: over.signal })) {
+    lines.push(line);
+    if (line.step === "fencing") over.abort();
+  }
+  expect(lines.at(-1)).toMatchObject({ type: "progress", step: "fencing", done: 0 });
+  await until(async () => (await shardOf("team-l")) === "two", { message: "the workspace to be in the new shard" });
+  const { length } = tap.said;
+  await until(() => tap.said.length > length + 2, { message: "the tap to go on there" });
+  // The same command does what is left: the old shard still has it.
+  expect(await on.home.log.lastMatch([workspaceFilter("team-l")])).not.toBe(0);
+  await moveAll("team-l", "two");
+  expect(await on.home.log.lastMatch([workspaceFilter("team-l")])).toBe(0);
+  await tap.finish();
+  expect(framesOf(await eventsOf(on.two.log, "team-l"), "left")).toEqual(tap.said);
 });
 
 it("brings nothing along of a session that is erased while it is copied", async () => {

@@ -7,6 +7,7 @@ import { silentLogger } from "@tapedeck/shared/service/logger";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken, type Role } from "@tapedeck/shared/tokens/token";
 import { connect } from "nats";
+import { type ServiceProcess, startServiceProcess } from "../faults/service-process.ts";
 import { gatewayEnv, type Stack, type StackServers, startStack } from "../stack/stack.ts";
 
 /** A shard as in the setting `shards`. */
@@ -26,6 +27,8 @@ export type TwoShards = AsyncDisposable & {
   gateway(shards: readonly (ShardSetting & { readonly name: string })[]): Promise<string>;
   /** Starts a further gateway on home with the same settings. */
   furtherGateway(): Promise<{ readonly grpc: string; readonly http: string }>;
+  /** The same in a process of its own, to be killed. The caller owns it. */
+  gatewayProcess(): Promise<ServiceProcess>;
 };
 
 const withTokens = { TAPEDECK_AUTH: "tokens", TAPEDECK_LIMITS_REQUESTS_PER_SECOND: "100000" };
@@ -66,8 +69,12 @@ export async function startTwoShards(
     return made.text;
   };
   const owned = cleanup.move();
+  const envOf = (shards: readonly (ShardSetting & { readonly name: string })[]) => ({
+    ...gatewayEnv(home.parts),
+    ...{ TAPEDECK_WORKSPACE: "default", ...settings(shards) },
+  });
   const start = async (shards: readonly (ShardSetting & { readonly name: string })[]) => {
-    const env = { ...gatewayEnv(home.parts), TAPEDECK_WORKSPACE: "default", ...settings(shards) };
+    const env = envOf(shards);
     const { addresses } = owned.use(await startGateway(readConfig({ env }), silentLogger));
     return { grpc: addresses.grpc ?? "", http: addresses.http ?? "" };
   };
@@ -81,6 +88,7 @@ export async function startTwoShards(
     },
     gateway: async (shards) => (await start(shards)).http,
     furtherGateway: () => start([{ name: "two", ...setting }]),
+    gatewayProcess: () => startServiceProcess("gateway", envOf([{ name: "two", ...setting }])),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -55,11 +55,15 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
     signal?: AbortSignal,
     body?: object,
   ): AsyncGenerator<T, void> {
-    for await (const line of createInterface({ input: await ask(method, path, signal, body) })) {
-      const { type, error, ...update } = JSON.parse(line) as { type: string; error?: { message: string } };
-      if (type === "complete") return;
-      if (error !== undefined) throw new CommandError(error.message);
-      yield update as Awaited<T>;
+    try {
+      for await (const line of createInterface({ input: await ask(method, path, signal, body) })) {
+        const { type, error, ...update } = JSON.parse(line) as { type: string; error?: { message: string } };
+        if (type === "complete") return;
+        if (error !== undefined) throw new CommandError(error.message);
+        yield update as Awaited<T>;
+      }
+    } catch (error) {
+      if (signal?.aborted !== true) throw error;
     }
     if (signal?.aborted !== true) throw brokenOff();
   }

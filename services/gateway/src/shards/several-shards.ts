@@ -14,13 +14,17 @@ export type SeveralShards = {
   /** It stays in home. */
   readonly homeWorkspace: string;
   readonly audit: (by: Caller, workspace: string, about: AuditEntry["about"]) => void;
+  /** Aborts when the gateway ends. */
+  readonly closing: AbortSignal;
+  /** A move has failed whose caller had left. */
+  readonly failedAlone: (workspace: string, error: unknown) => void;
 };
 
 /** What admins of all workspaces see and do of several shards. */
-export function severalShards({ shards, map, homeWorkspace, audit }: SeveralShards): ShardApi {
+export function severalShards({ shards, map, homeWorkspace, audit, closing, failedAlone }: SeveralShards): ShardApi {
   let isMoving = false;
 
-  /** Counts the move while it is read. */
+  /** Counts the move until its end: whoever leaves waits for what goes on without a caller. */
   async function* oneAtATime(progress: AsyncIterable<MoveProgress>): AsyncGenerator<MoveProgress, void> {
     try {
       yield* progress;
@@ -65,13 +69,9 @@ export function severalShards({ shards, map, homeWorkspace, audit }: SeveralShar
       }
       isMoving = true;
       if (now === to) return oneAtATime(restOf(workspace, to, { shards, context }));
-      const progress = async function* () {
-        for await (const one of moveWorkspace({ workspace, from: now, to, map, context })) {
-          if (one.step === "switched") audit(context, workspace, { from: now.name, to: to.name });
-          yield one;
-        }
-      };
-      return oneAtATime(progress());
+      const onSwitched = () => audit(context, workspace, { from: now.name, to: to.name });
+      const alone = { closing, failedAlone: (error: unknown) => failedAlone(workspace, error) };
+      return oneAtATime(moveWorkspace({ workspace, from: now, to, map, context, alone, onSwitched }));
     },
   };
 }

@@ -63,7 +63,11 @@ export function serveShards(shards: Shards, { config, logger, auditLog, signal }
   const to = async (workspace: string) => named(await map.of(workspace)).apis;
   void map.watch(signal);
   const moves = severalShards({
-    ...{ shards, map, homeWorkspace: config.workspace },
+    ...{ shards, map, homeWorkspace: config.workspace, closing: signal },
+    failedAlone(workspace, err) {
+      const text = `the move of the workspace "${workspace}" broke off: nothing is recorded in it until the same move is made again`;
+      logger.error({ err, workspace }, text);
+    },
     audit(by, workspace, about) {
       const { who, token } = by;
       logger.info({ audit: "workspace moved", who, token, workspace, ...about }, "workspace moved");

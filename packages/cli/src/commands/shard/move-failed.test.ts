@@ -7,17 +7,20 @@ import { startCli } from "../../testing/cli.ts";
 
 const progress = (step: string) => `${JSON.stringify({ type: "progress", step, all: 1, done: 0 })}\n`;
 const error = `${JSON.stringify({ type: "error", error: { message: "NATS is away" } })}\n`;
-const closed = "nothing is recorded in team-a until the same command is repeated";
+const closed = "nothing is recorded in team-a before it is in two: repeat the same command";
 
-/** Moves at a gateway that answers this, and then breaks off. */
-async function moved(lines: string) {
-  const server = createServer((_, response) => void response.end(lines)).listen(0, "127.0.0.1");
+/** Moves at a gateway that answers this, and then breaks off, or waits for Ctrl-C. */
+async function moved(lines: string, how: "breaks off" | "is stopped" = "breaks off") {
+  const server = createServer((_, response) => {
+    if (how === "breaks off") response.end(lines);
+    else response.write(lines, () => cli.child.kill("SIGINT"));
+  }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const options = { cwd: tmpdir(), env: { TAPEDECK_URL: url, TAPEDECK_TOKEN: "tdk_x" } };
   await using cli = startCli(["shard", "move", "team-a", "--to", "two"], options);
   try {
-    return { code: await cli.ended, stderr: cli.stderr() };
+    return { code: await cli.ended, stdout: cli.stdout(), stderr: cli.stderr() };
   } finally {
     server.closeAllConnections();
     server.close();
@@ -32,4 +35,10 @@ it.each([
 ])("a move that ends %s says whether anything is recorded", async (_, lines, isClosed) => {
   const { code, stderr } = await moved(lines);
   expect([code, stderr.includes(closed)]).toEqual([1, isClosed]);
+});
+
+it("a move that is stopped while writers wait says that it goes on, and how to end it", async () => {
+  const { stdout, stderr } = await moved(progress("fencing"), "is stopped");
+  expect(stderr).toContain("the gateway goes on until team-a is in two: nothing is recorded in it before");
+  expect(stdout).toBe("stopped: the same command continues the move\n");
 });

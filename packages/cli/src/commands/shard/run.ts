@@ -51,7 +51,11 @@ export async function moveWorkspace(
   } finally {
     progress?.[Symbol.dispose]();
     if (waitedSince !== undefined && !isSwitched) {
-      console.error(`nothing is recorded in ${workspace} until the same command is repeated`);
+      console.error(
+        stop.signal.aborted
+          ? `the gateway goes on until ${workspace} is in ${to}: nothing is recorded in it before`
+          : `nothing is recorded in ${workspace} before it is in ${to}: repeat the same command`,
+      );
     }
   }
   if (stop.signal.aborted) console.log("stopped: the same command continues the move");

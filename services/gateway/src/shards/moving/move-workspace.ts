@@ -9,6 +9,7 @@ import type { Shard } from "../shard.ts";
 import type { ShardMap } from "../shard-map.ts";
 import { Comparison } from "./compare.ts";
 import { copyMessages } from "./copy.ts";
+import { type ToItsEnd, toItsEnd } from "./to-its-end.ts";
 
 export type Move = {
   readonly workspace: string;
@@ -16,7 +17,13 @@ export type Move = {
   readonly to: Shard;
   readonly map: Pick<ShardMap, "change">;
   readonly context: CallContext;
+  /** For the part that goes on without its caller. */
+  readonly alone: Pick<ToItsEnd<MoveProgress>, "closing" | "failedAlone">;
+  readonly onSwitched: () => void;
 };
+
+/** What is left of a move when the map is changed. */
+type Finish = Pick<Move, "workspace" | "from" | "to" | "context">;
 
 /** How often it is asked how far the tables of the new shard have come. */
 const askMs = 200;
@@ -24,25 +31,39 @@ const askMs = 200;
 /**
  * Moves a workspace from one shard to another while it is written to. It may be broken off at any point, and the same
  * move then continues it: how far it has come is in the logs, the marks and the map, and each step may be repeated.
+ * While those who write wait, it goes on without its caller.
  * @throws TapedeckError
  */
 export async function* moveWorkspace(move: Move): AsyncGenerator<MoveProgress, void> {
-  const { workspace, from, to, map } = move;
+  const { workspace, from, to, context, alone } = move;
   const mover = new Mover(move);
   const arrival = await mover.status(to);
   const departure = await mover.status(from);
   // An operator may have opened the old shard again.
-  const isOver = isAt(arrival, "arrived", from) && isAt(departure, "leaving", to);
-  if (!isOver) yield* mover.bringOver(departure, arrival);
+  const isThere = isAt(arrival, "arrived", from) && isAt(departure, "leaving", to);
+  const comparison = isThere ? undefined : new Comparison(workspace);
+  if (comparison !== undefined) yield* mover.copyMost(comparison, departure, arrival);
   if (mover.isOver) return;
-  // From here on callers are sent to the new shard. Until here the old one has everything.
-  await map.change(workspace, { from: from.name, to: to.name });
-  yield { step: "switched", all: 1, done: 1 };
+  yield* toItsEnd({
+    ...{ ...alone, caller: context.signal },
+    begin: (signal) => switchOver({ ...move, context: { ...context, signal } }, comparison),
+  });
   yield* mover.clearUp();
 }
 
+/** `comparison`: undefined when the rest is there already. */
+async function* switchOver(move: Move, comparison: Comparison | undefined): AsyncGenerator<MoveProgress, void> {
+  const { workspace, from, to, map, context } = move;
+  if (comparison !== undefined) yield* new Mover(move).bringRest(comparison);
+  context.signal.throwIfAborted();
+  // From here on callers are sent to the new shard. Until here the old one has everything.
+  await map.change(workspace, { from: from.name, to: to.name });
+  move.onSwitched();
+  yield { step: "switched", all: 1, done: 1 };
+}
+
 /** What is left of a move whose map was changed: the old shard still has the workspace, or its tables do. */
-export async function* finishMove(move: Omit<Move, "map">): AsyncGenerator<MoveProgress, void> {
+export async function* finishMove(move: Finish): AsyncGenerator<MoveProgress, void> {
   yield* new Mover(move).clearUp();
 }
 
@@ -51,9 +72,9 @@ function isAt({ state, other }: MoveResponse, wanted: "arriving" | "arrived" | "
 }
 
 class Mover {
-  readonly #move: Omit<Move, "map">;
+  readonly #move: Finish;
 
-  constructor(move: Omit<Move, "map">) {
+  constructor(move: Finish) {
     this.#move = move;
   }
 
@@ -66,22 +87,29 @@ class Mover {
     return this.#step(shard, MoveStep.MOVE_STEP_UNSPECIFIED);
   }
 
-  async *bringOver(departure: MoveResponse, arrival: MoveResponse): AsyncGenerator<MoveProgress, void> {
-    const { workspace, from, to } = this.#move;
+  /** What was written up to now, while it is written to, so that those who write wait for little. */
+  async *copyMost(
+    comparison: Comparison,
+    departure: MoveResponse,
+    arrival: MoveResponse,
+  ): AsyncGenerator<MoveProgress, void> {
+    const { to } = this.#move;
     await this.#assertPossible(departure, arrival);
     const before = await this.#step(to, MoveStep.MOVE_STEP_ARRIVING);
-    const comparison = new Comparison(workspace);
-    // Most of it while it is written to, so that those who write wait for little.
     yield* this.#copy(Number(before.copied_sequence), departure);
     yield* this.#compare(comparison, Number(departure.last_sequence));
     await this.#tablesCaughtUp();
-    if (this.isOver) return;
+  }
+
+  /** Closes the workspace in the old shard, brings what was written meanwhile, and opens it in the new one. */
+  async *bringRest(comparison: Comparison): AsyncGenerator<MoveProgress, void> {
+    const { from, to, context } = this.#move;
     yield { step: "fencing", all: 1, done: 0 };
     const left = await this.#step(from, MoveStep.MOVE_STEP_LEAVING);
     const { copied_sequence } = await this.status(to);
     yield* this.#copy(Number(copied_sequence), left);
     yield* this.#compare(comparison, Number(left.last_sequence));
-    if (this.isOver) return;
+    context.signal.throwIfAborted();
     comparison.assertExplained();
     await this.#step(to, MoveStep.MOVE_STEP_ARRIVED);
     yield { step: "fencing", all: 1, done: 1 };
