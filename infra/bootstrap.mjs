@@ -238,7 +238,7 @@ const commands = {
     vitest(["--mode", "long", ...args]);
   },
   fixture: async ([release = "", ...args]) => {
-    if (!/^[\w.-]+$/.test(release)) fail("usage: npm run fixture -- <name of the release>");
+    if (!/^[\w.@,-]+$/.test(release)) fail("usage: npm run fixture -- <name of the release>");
     await prepare();
     process.env.RELEASE_FIXTURE = release;
     vitest(["--mode", "long", "test/operations/release-fixture.long.test.ts", ...args]);
