@@ -15,6 +15,7 @@ type Service = {
   readonly environment?: Readonly<Record<string, string>>;
   readonly ports?: readonly string[];
   readonly profiles?: readonly string[];
+  readonly volumes?: readonly string[];
 };
 
 const infra = (name: string) => join(root, "infra", name);
@@ -75,6 +76,23 @@ describe("compose.yaml", () => {
     const team = servicesOf("compose.team.yaml");
     for (const name of ["gateway", "cli"]) expect(team[name]?.environment).toMatchObject({ TAPEDECK_AUTH: "tokens" });
   });
+
+  it.each(["compose.yaml", "compose.team.yaml"])(
+    "with %s, gives Prometheus the alerts, and asks where it is let in",
+    (name) => {
+      const volumes = [...(services.prometheus?.volumes ?? []), ...(servicesOf(name).prometheus?.volumes ?? [])];
+      const mounted = (path: string) =>
+        volumes.findLast((volume) => volume.endsWith(`:/etc/prometheus/${path}:ro`))?.split(":")[0] ?? "";
+      const config = parse(read(mounted("prometheus.yml")));
+      for (const file of config.rule_files) expect(parse(read(mounted(file))).groups).not.toEqual([]);
+      const asked = config.scrape_configs.flatMap(
+        (job: { static_configs: readonly { targets: readonly string[] }[] }) =>
+          job.static_configs.flatMap(({ targets }) => targets),
+      );
+      const isOpen = servicesOf(name).gateway?.environment?.TAPEDECK_AUTH !== "tokens";
+      expect(asked).toEqual(["ingest:7061", "query:7062", ...(isOpen ? ["gateway:7052"] : [])]);
+    },
+  );
 
   it("gives each service a user of NATS of its own, and NATS the passwords of all", () => {
     for (const name of ours) {
