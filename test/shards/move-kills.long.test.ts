@@ -51,6 +51,7 @@ const breaks: readonly Break[] = [
   ["comparing", 2, "gateway"],
   ["fencing", 2, "gateway"],
   ["switched", 1, "caller"],
+  ["switched", 1, "gateway"],
   ["rebuilding", 1, "caller"],
 ];
 

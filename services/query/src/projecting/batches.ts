@@ -121,8 +121,8 @@ class BatchBuffer {
     const { company } = this.#limits;
     await nextTurn(); // events that arrived in the same turn belong together
     const dueAt = this.#begunAt + (company?.ms ?? 0);
-    while (!this.#isDue && performance.now() < dueAt) {
-      const timer = setTimeout(() => this.#due.ring(), dueAt - performance.now());
+    for (let leftMs = dueAt - performance.now(); !this.#isDue && leftMs > 0; leftMs = dueAt - performance.now()) {
+      const timer = setTimeout(() => this.#due.ring(), leftMs);
       await this.#due.next();
       clearTimeout(timer);
     }
