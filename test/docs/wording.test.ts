@@ -45,6 +45,11 @@ const rules: readonly Rule[] = [
     },
   },
   {
+    words: /\bgone on with\b/,
+    kinds: ["title", "comment"],
+    instead: "continued, taken over",
+  },
+  {
     words: /^(who|whoever|what)\b/i,
     kinds: ["title"],
     instead: "a subject: a caller that …, an event that …",
@@ -96,6 +101,7 @@ it.each<[SourceText["kind"], string, string, boolean]>([
   ["comment", "a.ts", "// The set-up of a bench.", false],
   ["comment", "test/bench/bench.test.ts", "// The set-up of a bench.", true],
   ["title", "a.ts", 'it("is told once", () => {});', false],
+  ["title", "a.ts", 'it("a session is gone on with", () => {});', false],
   ["title", "a.ts", 'describe("who asks", () => {});', false],
   ["title", "a.ts", 'it.skipIf(isSlow)("is told once", () => {});', false],
   ["title", "a.ts", 'it.each([["what is lost", 1]])("%s is found", () => {});', false],

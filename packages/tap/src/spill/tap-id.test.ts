@@ -11,7 +11,7 @@ const source = "default/alice/shop/skaffold";
 const fileOf = (folder: string) => join(folder, "default.alice.shop.skaffold.tap.json");
 const gone = () => spawnSync("true").pid;
 
-test("the id of a process that is gone is gone on with, a living one's is not", async () => {
+test("a tap takes over the id of a process that is gone, and not that of a living one", async () => {
   await using tidy = await temporaryFolder();
   writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: gone() }));
   using first = takeTapId(tidy.folder, source);
@@ -21,7 +21,7 @@ test("the id of a process that is gone is gone on with, a living one's is not", 
   expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: "before", ...thisProcess() });
 });
 
-test("an id that somebody else uses meanwhile is not gone on with", async () => {
+test("a tap does not take over an id that another one uses meanwhile", async () => {
   await using tidy = await temporaryFolder();
   writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: gone() }));
   using id = takeTapId(tidy.folder, source, (tap) => tap !== "before");
@@ -29,14 +29,14 @@ test("an id that somebody else uses meanwhile is not gone on with", async () => 
   expect(JSON.parse(readFileSync(fileOf(tidy.folder), "utf8"))).toEqual({ tap: id.tap, ...thisProcess() });
 });
 
-test("the id of a process that had our number, as in a container, is gone on with", async () => {
+test("a tap takes over the id of a process that had its number, as in a container", async () => {
   await using tidy = await temporaryFolder();
   writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", pid: process.pid }));
   using id = takeTapId(tidy.folder, source);
   expect(id.tap).toBe("before");
 });
 
-test("the id of a process whose number another one has now is gone on with", async () => {
+test("a tap takes over the id of a process whose number another one has now", async () => {
   await using tidy = await temporaryFolder();
   const living = identityOf(process.ppid);
   writeFileSync(fileOf(tidy.folder), JSON.stringify({ tap: "before", ...living, started: "long ago" }));

@@ -90,16 +90,22 @@ function waitedText(step: Step, waits: readonly Wait[]): string {
 
 type Drawn = WaterfallProps & { readonly waits: readonly Wait[]; readonly width: number; readonly height: number };
 
-function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
-  const { width, height, steps } = drawn;
+/** Clears the canvas, and gives it as many pixels as its size has on this screen. */
+function resized(canvas: HTMLCanvasElement, { width, height }: Drawn): CanvasRenderingContext2D | null {
   const scale = devicePixelRatio;
   canvas.width = Math.round(width * scale);
   canvas.height = Math.round(height * scale);
   canvas.style.width = `${width}px`;
   canvas.style.height = `${height}px`;
   const context = canvas.getContext("2d");
+  context?.scale(scale, scale);
+  return context;
+}
+
+function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
+  const { width, height, steps } = drawn;
+  const context = resized(canvas, drawn);
   if (context === null) return;
-  context.scale(scale, scale);
   const style = getComputedStyle(canvas);
   const colour = (name: string) => style.getPropertyValue(`--${name}`).trim();
   const font = (weight: number) => `${weight} 12px ${style.fontFamily}`;

@@ -213,6 +213,13 @@ function forget(entries: Ring<TailEntry>, session: string): void {
   }
 }
 
+/** Whether another pull has to follow. Throws where none would be answered, as the consumer is gone. */
+function endsPull({ code, description }: Exclude<PullAnswer, { readonly type: "message" }>): boolean {
+  if (code === 100) return false; // idle heartbeat
+  if (code === 404 || code === 408 || (code === 409 && exceedsMaxBytes(description))) return true;
+  throw new Error(`the log answered ${code} ${description}`);
+}
+
 /** Pulls until the consumer or the server is gone, which is an error, or the signal aborts. */
 async function pump(
   deps: StreamAccess,
@@ -247,10 +254,7 @@ async function pump(
       if (--left === 0) pullMore();
       return;
     }
-    const { code, description } = answer;
-    if (code === 100) return; // idle heartbeat
-    if (code === 404 || code === 408 || (code === 409 && exceedsMaxBytes(description))) return pullMore();
-    throw new Error(`the log answered ${code} ${description}`);
+    if (endsPull(answer)) pullMore();
   };
 
   const silence = setTimeout(() => {

@@ -25,10 +25,9 @@ export type ChoiceBarProps = {
 
 /** The choice of what is shown: links and fields that change the URL. */
 export function ChoiceBar({ choice, days, developers, projects, labels }: ChoiceBarProps) {
-  const { range, group, zone, by } = choice;
+  const { range, group, zone } = choice;
   // The former selection belongs to the former numbers.
   const { pick: _, ...unpicked } = choice;
-  const { by: _by, ...together } = unpicked;
   const path = (change: Partial<Choice>) => trendsPath({ ...unpicked, ...change });
   return (
     <search class="choice" aria-label="What is shown">
@@ -64,16 +63,7 @@ export function ChoiceBar({ choice, days, developers, projects, labels }: Choice
         choose={(names) => navigate(path({ projects: names }))}
       />
       <Labels all={labels} chosen={choice.labels} choose={(names) => navigate(path({ labels: names }))} />
-      <nav aria-label="Side by side">
-        <a href={trendsPath(together)} aria-current={by === undefined ? "true" : undefined}>
-          together
-        </a>
-        {sides.map((name) => (
-          <a key={name} href={path({ by: name })} aria-current={by === name ? "true" : undefined}>
-            by {name}
-          </a>
-        ))}
-      </nav>
+      <Sides choice={unpicked} />
       <select
         aria-label="Time zone"
         value={zone}
@@ -84,6 +74,23 @@ export function ChoiceBar({ choice, days, developers, projects, labels }: Choice
         ))}
       </select>
     </search>
+  );
+}
+
+/** All loops together, or a line for each side. */
+function Sides({ choice }: Pick<ChoiceBarProps, "choice">) {
+  const { by, ...together } = choice;
+  return (
+    <nav aria-label="Side by side">
+      <a href={trendsPath(together)} aria-current={by === undefined ? "true" : undefined}>
+        together
+      </a>
+      {sides.map((name) => (
+        <a key={name} href={trendsPath({ ...together, by: name })} aria-current={by === name ? "true" : undefined}>
+          by {name}
+        </a>
+      ))}
+    </nav>
   );
 }
 

@@ -60,7 +60,7 @@ test("an observation of another lifetime under the same name ends one session an
   expect(ofSecond.slice(0, 3)).toEqual(["session.started", "session.identified", "session.described"]);
 });
 
-test("the newer one of two of the same name is gone on with, also after a crash", async () => {
+test("the newer one of two of the same name continues, also after a crash", async () => {
   const log = fakeLog(() => ({ lands: "now", answers: true }));
   await using tap = pollingTap(log, { source, normalizer });
   await tap.dial(1_000, "C1", "h1");

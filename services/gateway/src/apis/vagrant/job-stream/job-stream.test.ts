@@ -225,7 +225,7 @@ const scenarios: readonly Scenario[] = [
     end: gone,
   },
   {
-    title: "of a session that is gone on with",
+    title: "of a session that continues",
     past: () => [...ran(), ended("01A"), { kind: "upstream.restored", channel: "tapedeck", session: "01A" }],
     later: () => [a().is("job.succeeded", SUCCESS), a().isWhole()],
     reported: ["open", "UNKNOWN>RUNNING", "buffered one", "buffered two", "RUNNING>SUCCESS", "complete"],

@@ -168,7 +168,7 @@ describe("a host that contradicts the record", () => {
     expect(sees(7_000, running)).toEqual([]);
   });
 
-  it("is gone on with from there: the pod's end is emitted again when it comes", () => {
+  it("continues from there: the pod's end is emitted again when it comes", () => {
     for (const at of [4_000, 5_000, 6_000]) sees(at, running);
     expect(sees(7_000, { ...exited, codes: { a: 9 } })).toEqual([
       frame(fact("app.exited", "p/a", { exit_code: 9 }), fact("pod.exited", "p")),
@@ -177,7 +177,7 @@ describe("a host that contradicts the record", () => {
     expect(again).toEqual([[], [], [frame(fact("pod.contradicted", "p"))]]);
   });
 
-  it("is gone on with by who knows it from the log alone, with the same pod", () => {
+  it("continues with the same pod for an ingest that knows it from the log alone", () => {
     for (const at of [4_000, 5_000, 6_000]) sees(at, running);
     const other = play();
     for (const event of eventsOf(harness.record)) other.watcher.resume(event);
