@@ -37,6 +37,9 @@ it("the version before has other migrations: comments, tests and the index do no
   await write(migration("0001-tables.ts"), "// Creates.\ncreate");
   await write(migration("0002-more.test.ts"), "a test");
   await write(migration("index.ts"), "the list");
+  // A folder of older ones.
+  await mkdir(migration("to-0001"));
+  await rename(migration("0001-tables.ts"), migration("to-0001/0001-tables.ts"));
   await write(epoch, '// The format.\nexport const logFormat = "1";\n');
   commit();
   expect(await formatBefore(root)).toBe(before);

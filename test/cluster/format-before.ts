@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
@@ -16,10 +16,11 @@ const formatFile = "packages/shared/src/log/epoch.ts";
 export async function formatBefore(root: string): Promise<string> {
   const git = async (...args: string[]) => (await run("git", args, { cwd: root })).stdout.trim();
   const formatAt = async (commit: string) => {
-    const files = await git("ls-tree", "--name-only", `${commit}:${migrationsFolder}`).catch(() => "");
+    const files = await git("ls-tree", "-r", "--name-only", `${commit}:${migrationsFolder}`).catch(() => "");
     return formatOf(files.split("\n"), await git("show", `${commit}:${formatFile}`).catch(() => ""));
   };
-  const today = formatOf(await readdir(join(root, migrationsFolder)), await readFile(join(root, formatFile), "utf8"));
+  const files = await readdir(join(root, migrationsFolder), { recursive: true });
+  const today = formatOf(files, await readFile(join(root, formatFile), "utf8"));
   // A commit that changes neither has the format of the one before it.
   const changes = await git("rev-list", "HEAD", "--", migrationsFolder, formatFile);
   for (const commit of ["HEAD", ...changes.split("\n").map((change) => `${change}^`)]) {
@@ -30,7 +31,8 @@ export async function formatBefore(root: string): Promise<string> {
 }
 
 function formatOf(files: readonly string[], epochSource: string): string {
-  const migrations = files.filter((name) => /^\d{4}-.*(?<!\.test)\.ts$/.test(name)).toSorted();
+  const names = files.map((path) => basename(path));
+  const migrations = names.filter((name) => /^\d{4}-.*(?<!\.test)\.ts$/.test(name)).toSorted();
   const [, log = "1"] = /\blogFormat = "(\w+)"/.exec(epochSource) ?? [];
   return JSON.stringify({ migrations, log });
 }

@@ -1,14 +1,14 @@
 import type { Migration } from "kysely/migration";
-import { tables } from "./0001-tables.ts";
-import { state } from "./0002-state.ts";
-import { buildTimes } from "./0003-build-times.ts";
-import { rkt } from "./0004-rkt.ts";
-import { vagrant } from "./0005-vagrant.ts";
-import { lost } from "./0006-lost.ts";
-import { vagrantJobSpans } from "./0007-vagrant-job-spans.ts";
-import { checkpointMoment } from "./0008-checkpoint-moment.ts";
-import { offsets } from "./0009-offsets.ts";
-import { eventPositions } from "./0010-event-positions.ts";
+import { tables } from "./to-0010/0001-tables.ts";
+import { state } from "./to-0010/0002-state.ts";
+import { buildTimes } from "./to-0010/0003-build-times.ts";
+import { rkt } from "./to-0010/0004-rkt.ts";
+import { vagrant } from "./to-0010/0005-vagrant.ts";
+import { lost } from "./to-0010/0006-lost.ts";
+import { vagrantJobSpans } from "./to-0010/0007-vagrant-job-spans.ts";
+import { checkpointMoment } from "./to-0010/0008-checkpoint-moment.ts";
+import { offsets } from "./to-0010/0009-offsets.ts";
+import { eventPositions } from "./to-0010/0010-event-positions.ts";
 import { operationIndexes } from "./0011-operation-indexes.ts";
 import { loopTimes } from "./0012-loop-times.ts";
 import { buildMonths } from "./0013-build-months.ts";
@@ -19,7 +19,7 @@ import { causesAndShares } from "./0017-causes-and-shares.ts";
 import { buildDays } from "./0018-build-days.ts";
 import { failedJobsAndInjectedBuilds } from "./0019-failed-jobs-and-injected-builds.ts";
 
-/** In the order of their names. A released migration never changes; add the next one. */
+/** In the order of their names. A released migration never changes; add the next one. Older ones are in folders of ten. */
 export const migrations: Readonly<Record<string, Migration>> = {
   "0001-tables": tables,
   "0002-state": state,

@@ -5,11 +5,11 @@ import { seeded } from "@tapedeck/shared/testing/seeded";
 import { sql } from "kysely";
 import { Migrator } from "kysely/migration";
 import { expect, it } from "vitest";
-import { migrated } from "../../testing/migrated.ts";
-import { contents, rktOrder, vagrantOrder } from "../../testing/tables.ts";
-import { type Database, openDatabase } from "../database.ts";
-import { migrate } from "../migrate.ts";
-import { migrations } from "./index.ts";
+import { migrated } from "../../../testing/migrated.ts";
+import { contents, rktOrder, vagrantOrder } from "../../../testing/tables.ts";
+import { type Database, openDatabase } from "../../database.ts";
+import { migrate } from "../../migrate.ts";
+import { migrations } from "../index.ts";
 
 const epoch = "t3k9x2";
 
