@@ -43,7 +43,7 @@ function failing(row: Row, now: number): Headline {
   return {
     sign: "failed",
     step: step === undefined ? (newest === undefined ? "" : nameOf(newest)) : stepText(step),
-    text: firstLine(step?.error || newest?.error || "") || "failed; the tool gave no reason",
+    text: errorLine(step?.error || newest?.error || "") || "failed; the tool gave no reason",
     note: since === undefined ? "" : `for ${forText(now - since)}${times}${again}${over}`,
   };
 }
@@ -90,7 +90,7 @@ function idle(row: Row, now: number): Headline {
     };
   }
   if (last.outcome === "failed") {
-    return { sign: "failed", step, text: `${firstLine(last.error) || `last ${last.kind} failed`}${ended}`, note: age };
+    return { sign: "failed", step, text: `${errorLine(last.error) || `last ${last.kind} failed`}${ended}`, note: age };
   }
   const words = last.outcome === "canceled" ? "was canceled" : "was not seen to end";
   return { sign: last.outcome ?? "unknown", step: "", text: `last ${last.kind} ${words}${ended}`, note: age };
@@ -110,6 +110,17 @@ function pods(row: Row): Headline {
   const count = running.size === 0 ? "no pod runs" : plural(running.size, "pod");
   return { sign: isBad ? "canceled" : "succeeded", step: "", text: [count, ...states].join(" · "), note: "" };
 }
+
+/**
+ * The line of an error that says most. Skaffold puts the command that failed first, which fills a line by itself, and quotes
+ * what it wrote below: ` - stderr: "error: …\n"`.
+ */
+export function errorLine(error: string): string {
+  const [, quoted = ""] = /\bstderr: "((?:[^"\\]|\\.)*)"/.exec(error) ?? [];
+  return firstLine(quoted.replaceAll(/\\(.)/g, (_, sign) => escapes[sign] ?? sign)) || firstLine(error);
+}
+
+const escapes: Readonly<Record<string, string>> = { n: "\n", r: "\r", t: "\t" };
 
 export function firstLine(text: string): string {
   return (

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Operation, Source, TapedeckEvent } from "../index.ts";
-import { barOf, headlineOf } from "./headline.ts";
+import { barOf, errorLine, headlineOf } from "./headline.ts";
 import { foldNow, groupOf, type Now, nowOf, placed, type Row, usualMs } from "./now.ts";
 import { at, event, failed, inLoop, session, source } from "./testing/events.ts";
 
@@ -27,6 +27,22 @@ const bad = (from: number, loop: number) => [
 const outside = (from: number, kind: string, fields: Parameters<typeof inLoop>[3] = {}) =>
   inLoop(from, kind, 0, fields);
 const ended = event(40, "session.ended", { detail: { reason: "process ended" } });
+
+describe("the line of an error", () => {
+  it.each([
+    ["kubectl apply: exit status 1\nmore", "kubectl apply: exit status 1"],
+    ["\n  a box: 'x' could not be found\n", "a box: 'x' could not be found"],
+    // As Skaffold 2.14.2 writes it.
+    [
+      `copying files: running [kubectl exec web-2 -- tar xmf -]\n - stdout: ""\n - stderr: "error: unable to upgrade connection: container not found (\\"web\\")\\n"\n - cause: exit status 1`,
+      'error: unable to upgrade connection: container not found ("web")',
+    ],
+    ['running [tar]\n - stdout: "read"\n - stderr: ""\n - cause: exit status 1', "running [tar]"],
+    ["", ""],
+  ])("of %j is %s", (error, line) => {
+    expect(errorLine(error)).toBe(line);
+  });
+});
 
 describe("a row", () => {
   it("runs while a loop does, and says how long it usually takes", () => {

@@ -120,6 +120,7 @@ function LoopBar({ row, loop, time }: LoopBarProps) {
   const { pieces, usual } = barOf(row, loop, time);
   return (
     <span class="bar" aria-hidden="true">
+      {usual !== undefined && <span class="usual" title="the usual time" style={{ left: `${usual}%` }} />}
       {pieces.map(({ left, width, step, label }) => (
         <span
           key={step.position}
@@ -130,7 +131,6 @@ function LoopBar({ row, loop, time }: LoopBarProps) {
           {label}
         </span>
       ))}
-      {usual !== undefined && <span class="usual" title="the usual time" style={{ left: `${usual}%` }} />}
     </span>
   );
 }
