@@ -28,6 +28,8 @@ const sheetGap = `(() => {
   return isSheet ? innerHeight - panel.getBoundingClientRect().bottom : 0;
 })()`;
 
+const counted = (page: Page) => page.locator(".top .counts").getByText("recording").waitFor();
+
 /** Every view in one state and design: no serious fault, nothing wider than the screen, no script that throws. */
 async function shownWell([colorScheme, width]: (typeof designs)[number], shown: Shown): Promise<void> {
   const { browser, base, state, views, until } = shown;
@@ -67,19 +69,19 @@ describe.skipIf(browserProgram === undefined)("every view is shown well", () => 
 
   it.each(designs)("while a loop builds, in %s at %d px", async (...design) => {
     const { browser, base } = on;
-    await shownWell(design, { browser, base, state: "busy", views: await viewsOf("alice/shop") });
+    await shownWell(design, { browser, base, state: "busy", views: await viewsOf("alice/shop"), until: counted });
   });
 
   it.each(designs)("when a loop has failed, in %s at %d px", async (...design) => {
     const { browser, base } = on;
-    await shownWell(design, { browser, base, state: "failing", views: await viewsOf("bob/shop") });
+    await shownWell(design, { browser, base, state: "failing", views: await viewsOf("bob/shop"), until: counted });
   });
 
   it.each(designs)("when the connection is lost, in %s at %d px", async (...design) => {
     const { browser, base, cable } = on;
     for (const [name, path] of Object.entries(await viewsOf("bob/shop"))) {
       const until = async (page: Page) => {
-        await page.locator(".top .counts").getByText("recording").waitFor();
+        await counted(page);
         cable.interrupt();
         await page.getByText(/^Connection lost at/).waitFor();
       };
