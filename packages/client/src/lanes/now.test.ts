@@ -32,7 +32,7 @@ describe("the line of an error", () => {
   it.each([
     ["kubectl apply: exit status 1\nmore", "kubectl apply: exit status 1"],
     ["\n  a box: 'x' could not be found\n", "a box: 'x' could not be found"],
-    // As Skaffold 2.14.2 writes it.
+    // Skaffold 2.14.2 writes this.
     [
       `copying files: running [kubectl exec web-2 -- tar xmf -]\n - stdout: ""\n - stderr: "error: unable to upgrade connection: container not found (\\"web\\")\\n"\n - cause: exit status 1`,
       'error: unable to upgrade connection: container not found ("web")',

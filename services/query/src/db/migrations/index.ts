@@ -1,4 +1,13 @@
 import type { Migration } from "kysely/migration";
+import { operationIndexes } from "./0011-operation-indexes.ts";
+import { loopTimes } from "./0012-loop-times.ts";
+import { buildMonths } from "./0013-build-months.ts";
+import { loopLabels } from "./0014-loop-labels.ts";
+import { flakesWithoutLoops } from "./0015-flakes-without-loops.ts";
+import { dashboards } from "./0016-dashboards.ts";
+import { causesAndShares } from "./0017-causes-and-shares.ts";
+import { buildDays } from "./0018-build-days.ts";
+import { failedJobsAndInjectedBuilds } from "./0019-failed-jobs-and-injected-builds.ts";
 import { tables } from "./to-0010/0001-tables.ts";
 import { state } from "./to-0010/0002-state.ts";
 import { buildTimes } from "./to-0010/0003-build-times.ts";
@@ -9,15 +18,6 @@ import { vagrantJobSpans } from "./to-0010/0007-vagrant-job-spans.ts";
 import { checkpointMoment } from "./to-0010/0008-checkpoint-moment.ts";
 import { offsets } from "./to-0010/0009-offsets.ts";
 import { eventPositions } from "./to-0010/0010-event-positions.ts";
-import { operationIndexes } from "./0011-operation-indexes.ts";
-import { loopTimes } from "./0012-loop-times.ts";
-import { buildMonths } from "./0013-build-months.ts";
-import { loopLabels } from "./0014-loop-labels.ts";
-import { flakesWithoutLoops } from "./0015-flakes-without-loops.ts";
-import { dashboards } from "./0016-dashboards.ts";
-import { causesAndShares } from "./0017-causes-and-shares.ts";
-import { buildDays } from "./0018-build-days.ts";
-import { failedJobsAndInjectedBuilds } from "./0019-failed-jobs-and-injected-builds.ts";
 
 /** In the order of their names. A released migration never changes; add the next one. Older ones are in folders of ten. */
 export const migrations: Readonly<Record<string, Migration>> = {
