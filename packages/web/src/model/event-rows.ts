@@ -3,7 +3,7 @@ import { plainText } from "@tapedeck/client/lanes/format";
 import { isErrorLine } from "@tapedeck/client/lanes/loop";
 
 /** A row of a list of events: one event, or the pieces in which an upstream printed one line. */
-export type EventRow = {
+export type EventLine = {
   /** The first of them. */
   readonly event: TapedeckEvent;
   readonly position: string;
@@ -23,7 +23,7 @@ const mostBetween = 100;
 const mostText = 2_000;
 
 /** The rows after more events. */
-export function foldRows(rows: readonly EventRow[], events: readonly TapedeckEvent[]): readonly EventRow[] {
+export function foldRows(rows: readonly EventLine[], events: readonly TapedeckEvent[]): readonly EventLine[] {
   const all = rows.slice();
   for (const event of events) {
     const at = isOutput(event) ? openLine(all, event) : -1;
@@ -35,7 +35,7 @@ export function foldRows(rows: readonly EventRow[], events: readonly TapedeckEve
 }
 
 /** How many events rows stand for. */
-export function eventCount(rows: readonly EventRow[]): number {
+export function eventCount(rows: readonly EventLine[]): number {
   return rows.reduce((sum, { count }) => sum + count, 0);
 }
 
@@ -43,19 +43,19 @@ function isOutput(event: TapedeckEvent): event is Output {
   return event.kind === "log.written" || event.kind === "terminal.written";
 }
 
-function rowOf(event: TapedeckEvent): EventRow {
+function rowOf(event: TapedeckEvent): EventLine {
   const { position, summary: text } = event;
   return { event, position, count: 1, text, isOpen: false, isBad: event.outcome === "failed" };
 }
 
-function outputRow(event: Output): EventRow {
+function outputRow(event: Output): EventLine {
   const piece = pieceOf(event);
   const isOpen = writerOf(event) !== undefined && piece !== "" && !piece.includes("\n");
   const text = isOpen ? piece.slice(0, mostText) : event.summary;
   return { ...rowOf(event), text, isOpen, isBad: isErrorLine(text) || hasErrorLevel(event) };
 }
 
-function longer(row: EventRow, event: Output): EventRow {
+function longer(row: EventLine, event: Output): EventLine {
   const piece = pieceOf(event);
   const [line = ""] = `${row.text}${piece}`.split("\n");
   const text = line.slice(0, mostText);
@@ -80,7 +80,7 @@ function writerOf({ kind, detail }: Output): string | undefined {
 }
 
 /** The row of the line that an output continues; -1: it begins one. */
-function openLine(rows: readonly EventRow[], event: Output): number {
+function openLine(rows: readonly EventLine[], event: Output): number {
   const writer = writerOf(event);
   if (writer === undefined) return -1;
   for (let at = rows.length - 1; at >= Math.max(0, rows.length - mostBetween); at--) {

@@ -2,12 +2,12 @@ import type { Session, TapedeckEvent } from "@tapedeck/client";
 import { foldLoops, withoutOpen } from "@tapedeck/client/lanes/now";
 import type { Loop } from "@tapedeck/client/lanes/step";
 import { timeOf } from "@tapedeck/client/lanes/step";
-import { type EventRow, foldRows } from "./event-rows.ts";
+import { type EventLine, foldRows } from "./event-rows.ts";
 
 /** A session's events in order, as rows of a list, and the loops among them. */
 export type SessionRecord = {
   readonly events: readonly TapedeckEvent[];
-  readonly rows: readonly EventRow[];
+  readonly rows: readonly EventLine[];
   readonly loops: readonly Loop[];
   /** The time of the event that happened first, which may be recorded later than others. Infinity: there is none. */
   readonly since: number;
@@ -70,7 +70,7 @@ export function pauseAfter(events: readonly TapedeckEvent[], index: number, spee
 }
 
 /** Words, and `kind:`, `subject:` and `outcome:` with a value as in the API's filter: `kind:build.* api`. */
-export function matching(rows: readonly EventRow[], asked: string): readonly EventRow[] {
+export function matching(rows: readonly EventLine[], asked: string): readonly EventLine[] {
   const terms = asked
     .toLowerCase()
     .split(/\s+/)
@@ -80,7 +80,7 @@ export function matching(rows: readonly EventRow[], asked: string): readonly Eve
   return rows.filter((row) => tests.every((test) => test(row)));
 }
 
-function testOf(term: string): (row: EventRow) => boolean {
+function testOf(term: string): (row: EventLine) => boolean {
   const [field, value = ""] = [term.slice(0, term.indexOf(":")), term.slice(term.indexOf(":") + 1)];
   if (field === "kind") return ({ event }) => isKind(event.kind, value);
   if (field === "subject") return ({ event: { subject = "" } }) => subject.toLowerCase() === value;

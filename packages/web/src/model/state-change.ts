@@ -1,7 +1,7 @@
 import type { StateRow, StateSection } from "./state-sections.ts";
 
 /** One row of a state that is another one later. Undefined: it was not there before, or is there no more. */
-export type StateChange = {
+export type ChangedState = {
   readonly section: string;
   readonly name: string;
   readonly before: StateRow | undefined;
@@ -9,14 +9,14 @@ export type StateChange = {
 };
 
 /** What differs between two states of a source, in the order in which the later one is shown; what is gone comes last. */
-export function stateChanges(before: readonly StateSection[], after: readonly StateSection[]): readonly StateChange[] {
+export function stateChanges(before: readonly StateSection[], after: readonly StateSection[]): readonly ChangedState[] {
   const old = rowsByName(before);
-  const changed = [...rowsByName(after)].flatMap(([key, { section, row }]): StateChange[] => {
+  const changed = [...rowsByName(after)].flatMap(([key, { section, row }]): ChangedState[] => {
     const former = old.get(key)?.row;
     return former?.value === row.value ? [] : [{ section, name: row.name, before: former, after: row }];
   });
   const now = rowsByName(after);
-  const gone = [...old].flatMap(([key, { section, row }]): StateChange[] =>
+  const gone = [...old].flatMap(([key, { section, row }]): ChangedState[] =>
     now.has(key) ? [] : [{ section, name: row.name, before: row, after: undefined }],
   );
   return [...changed, ...gone];
@@ -41,7 +41,7 @@ function rowsByName(sections: readonly StateSection[]): ReadonlyMap<string, Plac
  * Whether something was not run again: Skaffold forgets at the start of a loop how its steps went before. Ports are closed
  * only once the loop is over.
  */
-export function isReset({ section, after }: StateChange, isRunning: boolean): boolean {
+export function isReset({ section, after }: ChangedState, isRunning: boolean): boolean {
   if (after?.value === "not started") return true;
   return after === undefined && (isRunning || section !== "Ports");
 }

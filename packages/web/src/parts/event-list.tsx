@@ -3,11 +3,11 @@ import { fullTimeText, isSameDay, stampText } from "@tapedeck/client/lanes/forma
 import { timeOf } from "@tapedeck/client/lanes/step";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { serverNow } from "../data/tapedeck.ts";
-import type { EventRow } from "../model/event-rows.ts";
+import type { EventLine } from "../model/event-rows.ts";
 import { indexAt } from "../model/session.ts";
 
 export type EventListProps = {
-  readonly rows: readonly EventRow[];
+  readonly rows: readonly EventLine[];
   /** How many events they stand for. */
   readonly count: number;
   /** The time of the oldest event, also of those that are filtered out: where it is another day's, rows have room for dates. */

@@ -4,7 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import { reader } from "../data/reader.ts";
 import { answered, useReading } from "../data/reading.ts";
 import { sessionPath } from "../model/route.ts";
-import { isReset, type StateChange, stateChanges } from "../model/state-change.ts";
+import { type ChangedState, isReset, stateChanges } from "../model/state-change.ts";
 import { type StateRow, stateSections } from "../model/state-sections.ts";
 import { stateSigns } from "../parts/state-panel.tsx";
 import { to } from "../router.ts";
@@ -53,7 +53,7 @@ export function StateChanges({ source, loop }: Props) {
   );
 }
 
-function changesOf({ before, after }: Moments): readonly StateChange[] {
+function changesOf({ before, after }: Moments): readonly ChangedState[] {
   const sections = (state: State | undefined) =>
     state === undefined ? [] : stateSections(state.upstream, state.state);
   return stateChanges(sections(before), sections(after));
@@ -64,7 +64,7 @@ function isOf(state: State | undefined, position: string | undefined): boolean {
   return position === undefined || state?.at === position;
 }
 
-type ChangesProps = { readonly changes: readonly StateChange[]; readonly loop: Loop };
+type ChangesProps = { readonly changes: readonly ChangedState[]; readonly loop: Loop };
 
 function Changes({ changes, loop }: ChangesProps) {
   if (changes.length === 0) return <p class="quiet-text">Nothing: it left everything as it was.</p>;

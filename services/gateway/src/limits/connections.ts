@@ -11,7 +11,7 @@ export type LiveConnections = {
   take(caller: CountedCaller, over: AbortSignal): void;
 };
 
-export type ConnectionLimits = {
+export type CallerConnectionLimits = {
   /** Limit of one caller at one address. */
   readonly connections: PerCaller;
   /** Limit of one token at all addresses. */
@@ -25,7 +25,7 @@ const retrySeconds = 10;
  * Counts live streams and sockets over all transports. A token is counted per address, so that many people can share a
  * dashboard's token, and over all addresses, so that one token can't use up the gateway.
  */
-export function liveConnections({ connections, tokenConnections }: ConnectionLimits): LiveConnections {
+export function liveConnections({ connections, tokenConnections }: CallerConnectionLimits): LiveConnections {
   const open = new Map<string, number>();
   const close = (key: string) => {
     const count = (open.get(key) ?? 0) - 1;

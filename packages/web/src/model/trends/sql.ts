@@ -3,19 +3,28 @@ import type { Choice, TrendsGroup } from "./choice.ts";
 import { phases } from "./figures.ts";
 
 /** The rows that a chart counts, for SQL: the same rows as the API's, in the same groups. */
-export type Asked = Pick<Choice, "group" | "zone" | "developers" | "projects" | "labels" | "by"> & {
+export type AskedTrends = Pick<Choice, "group" | "zone" | "developers" | "projects" | "labels" | "by"> & {
   readonly workspace: string;
   readonly bins: readonly Bin[];
 };
 
-export type Query = "sides" | "waits" | "wait" | "overtaken" | "green" | "failures" | "slow" | "flaky" | "commands";
+export type ChartQuery =
+  | "sides"
+  | "waits"
+  | "wait"
+  | "overtaken"
+  | "green"
+  | "failures"
+  | "slow"
+  | "flaky"
+  | "commands";
 
 /** The query that gives a chart's numbers, to run with any of Tapedeck's logins for SQL. */
-export function sqlOf(query: Query, asked: Asked): string {
+export function sqlOf(query: ChartQuery, asked: AskedTrends): string {
   return queries[query](asked);
 }
 
-const queries: Readonly<Record<Query, (asked: Asked) => string>> = {
+const queries: Readonly<Record<ChartQuery, (asked: AskedTrends) => string>> = {
   sides: (
     asked,
   ) => `select ${asked.by ?? "developer"}, count(*) as loops, count(*) filter (where outcome = 'failed') as failed,
@@ -86,11 +95,11 @@ const expressions: Readonly<Record<TrendsGroup, (column: string, zone: string) =
   week: (column, zone) => `date_trunc('week', ${column} at time zone ${zone})::date as week`,
 };
 
-function binned(column: string, { group, zone }: Asked): string {
+function binned(column: string, { group, zone }: AskedTrends): string {
   return expressions[group](column, literal(zone));
 }
 
-function where(column: string, asked: Asked, of = ""): string {
+function where(column: string, asked: AskedTrends, of = ""): string {
   const { workspace, bins, developers, projects, labels } = asked;
   const [first, last] = [bins.at(0), bins.at(-1)];
   const among = (name: string, values: readonly string[]) =>

@@ -7,7 +7,7 @@ import { useReading } from "../../data/reading.ts";
 import { lostSince } from "../../data/tapedeck.ts";
 import { type Choice, choiceOf, type Pick, trendsPath } from "../../model/trends/choice.ts";
 import { seriesOf, shareText } from "../../model/trends/figures.ts";
-import { type Query, sqlOf } from "../../model/trends/sql.ts";
+import { type ChartQuery, sqlOf } from "../../model/trends/sql.ts";
 import { dateAt } from "../../model/trends/zone.ts";
 import { Loading, Problem } from "../../parts/small.tsx";
 import { navigate } from "../../router.ts";
@@ -62,7 +62,7 @@ function Shown({ trends, choice }: ShownProps) {
   const count = Number(loops.value.all?.loops ?? 0);
   const isKnown = [loops, causes, commands].every(({ problem }) => problem === undefined);
   const hasNothing = isKnown && count === 0 && causes.value.count === 0 && commands.value.length === 0;
-  const sql = (query: Query): PanelSql => ({
+  const sql = (query: ChartQuery): PanelSql => ({
     text: sqlOf(query, { ...choice, workspace: trends.workspace, bins }),
     isOpen: choice.sql.includes(query),
     toggle: () => navigate(trendsPath({ ...choice, sql: toggled(choice.sql, query) }), { replace: true }),
@@ -120,7 +120,7 @@ function toggled(names: readonly string[], name: string): readonly string[] {
 }
 
 type TablePanelsProps = ShownProps & {
-  readonly sql: (query: Query) => PanelSql;
+  readonly sql: (query: ChartQuery) => PanelSql;
   readonly go: (pick: Pick) => void;
 };
 
@@ -152,7 +152,7 @@ function binNames({ bins }: Trends, first: number, last: number): Partial<Pick> 
 }
 
 type LoopPanelsProps = ShownProps & {
-  readonly sql: (query: Query) => PanelSql;
+  readonly sql: (query: ChartQuery) => PanelSql;
   readonly pickBins: (chart: Pick["chart"]) => (first: number, last: number) => void;
 };
 

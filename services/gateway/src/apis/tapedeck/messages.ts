@@ -4,7 +4,7 @@ import { writeEventJson } from "@tapedeck/shared/events/json";
 import type { HeldEvent, RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
-import { type StateRead, stateJson } from "./state.ts";
+import { type LoadedState, stateJson } from "./state.ts";
 
 /** The messages of a subscription: one, or several that are there at the same time. */
 export type SubscriptionMessages = AsyncIterable<SubscriptionMessage | readonly SubscriptionMessage[]>;
@@ -35,7 +35,7 @@ export function markMessage(
   return message({ type, position }, json, () => ({ $case: type, value: {} }));
 }
 
-export function stateMessage(read: StateRead): SubscriptionMessage {
+export function stateMessage(read: LoadedState): SubscriptionMessage {
   const { source, position, upstream, rows } = read;
   return message(
     { type: "state", position },
@@ -55,7 +55,7 @@ export function stateProto({
   notHeardSince,
   rows,
   ...read
-}: StateRead): GetStateResponse {
+}: LoadedState): GetStateResponse {
   const { source, position, upstream } = read;
   return {
     ...{ source, session, position, at, upstream },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SubscriptionMessage } from "./messages.ts";
-import { type Clock, pace, type Speed } from "./pace.ts";
+import { type Clock, pace, type ReplaySpeed } from "./pace.ts";
 
 const hour = 3_600_000;
 
@@ -36,7 +36,7 @@ function handClock() {
 /** When each was given. */
 async function given(
   reported: readonly SentMessage[],
-  speed: Speed,
+  speed: ReplaySpeed,
   { readerMs = [] }: { readerMs?: readonly number[] } = {},
 ) {
   const { clock, pauses, pass } = handClock();
@@ -54,7 +54,7 @@ async function given(
 const times = async (...asked: Parameters<typeof given>) => (await given(...asked)).at.map(([, ms]) => ms);
 
 describe("history at a speed", () => {
-  it.each<[Speed, number[]]>([
+  it.each<[ReplaySpeed, number[]]>([
     [1, [0, 0, 200, 5_000]],
     [10, [0, 0, 20, 500]],
     [0.5, [0, 0, 400, 10_000]],

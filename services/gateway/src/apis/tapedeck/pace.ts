@@ -2,7 +2,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import type { SubscriptionMessage } from "./messages.ts";
 
 /** How many times as fast as it was recorded; `max`: as fast as it can be read. */
-export type Speed = number | "max";
+export type ReplaySpeed = number | "max";
 
 export type Clock = {
   /** Milliseconds; never goes back. */
@@ -23,7 +23,7 @@ const longestDelayMs = 3_600_000;
  */
 export async function* pace(
   messages: AsyncIterable<SubscriptionMessage>,
-  speed: Speed,
+  speed: ReplaySpeed,
   signal: AbortSignal,
   clock: Clock = ownClock,
 ): AsyncGenerator<SubscriptionMessage, void> {

@@ -12,7 +12,7 @@ import type { UpstreamState } from "../upstream-state.ts";
 import { vagrantState } from "../vagrant/state.ts";
 
 /** State of a source in its upstream's own messages, as of one position. */
-export type StateRead = {
+export type LoadedState = {
   readonly source: string;
   /** Undefined when the source has none (at that moment). */
   readonly session?: string;
@@ -41,7 +41,7 @@ export type StateItem = {
 };
 
 /** State in the HTTP API. */
-export type StateAnswer = {
+export type StateReply = {
   readonly source: string;
   readonly session: string | null;
   readonly sessionEnded: boolean;
@@ -53,14 +53,14 @@ export type StateAnswer = {
   readonly state: object;
 };
 
-export type StateDeps = {
+export type StateApiDeps = {
   readonly query: QueryClient;
   /** For states that may be tens of MiB. */
   readonly largeAnswers: TimedSemaphore;
 };
 
 /** Reads the state of a source, now or at a moment. Throws TapedeckError. */
-export function stateReader({ query, largeAnswers }: StateDeps): (context: CallContext) => Promise<StateRead> {
+export function stateReader({ query, largeAnswers }: StateApiDeps): (context: CallContext) => Promise<LoadedState> {
   return (context) =>
     withSource(query, context, undefined, async (source) => {
       const upstream = sourceParts(source).upstream as UpstreamName;
@@ -79,7 +79,7 @@ async function readWhole(
   query: QueryClient,
   { source, upstream }: { readonly source: SourceName; readonly upstream: UpstreamName },
   { workspace, session: named = "", at, minPosition = "" }: CallContext,
-): Promise<Omit<StateRead, "done">> {
+): Promise<Omit<LoadedState, "done">> {
   const { collections } = upstreamStates[upstream];
   const [first, ...also] = collections.map(([name]) => name);
   const asked = { workspace, source, session: named, at: at ?? "", min_position: minPosition };
@@ -104,7 +104,7 @@ async function readWhole(
 }
 
 /** State as JSON. */
-export function stateAnswer({ session, at, rows, notHeardSince, ...read }: StateRead): StateAnswer {
+export function stateAnswer({ session, at, rows, notHeardSince, ...read }: LoadedState): StateReply {
   const { source, sessionEnded, position, upstream } = read;
   return {
     source,

@@ -13,8 +13,8 @@ import type { Page } from "./list.ts";
 import { type ListMessages, listMessages, placed } from "./list-request.ts";
 import { type Lists, listsApi } from "./lists.ts";
 import { type SubscriptionMessage, type SubscriptionMessages, stateMessage } from "./messages.ts";
-import { pace, type Speed } from "./pace.ts";
-import { type StateAnswer, type StateDeps, type StateRead, stateAnswer, stateReader } from "./state.ts";
+import { pace, type ReplaySpeed } from "./pace.ts";
+import { type LoadedState, type StateApiDeps, type StateReply, stateAnswer, stateReader } from "./state.ts";
 import { type StatusDeps, statusOf } from "./status.ts";
 import { type Subscription, subscribe, subscribeInBatches } from "./subscribe.ts";
 
@@ -29,7 +29,7 @@ export type SubscribeRequest = {
   readonly state?: boolean;
   readonly original?: boolean;
   /** How fast history is played. Default: as fast as it can be read. */
-  readonly speed?: Speed;
+  readonly speed?: ReplaySpeed;
   /** The subscription ends at the log's end, even when `until` is a future time. */
   readonly isHistory?: boolean;
 };
@@ -47,16 +47,16 @@ export type TapedeckApi = {
   /** Lists as messages. */
   readonly listMessages: ListMessages;
   readonly status: (caller: Pick<CallContext, "workspace" | "roles" | "everywhere">) => Promise<AnswerOf<"Status">>;
-  readonly state: (context: CallContext) => Promise<StateAnswer>;
+  readonly state: (context: CallContext) => Promise<StateReply>;
   /** State in the upstream's own messages. */
-  readonly stateMessages: (context: CallContext) => Promise<StateRead>;
+  readonly stateMessages: (context: CallContext) => Promise<LoadedState>;
   readonly events: (request: EventsPageRequest) => Promise<Page<EventJson>>;
   /** The differences between two loops, sessions or sources. */
   readonly compare: CompareApi;
   readonly subscribe: (request: SubscribeRequest, context: CallContext) => Promise<OpenSubscription>;
 };
 
-export type TapedeckApiDeps = StateDeps & {
+export type TapedeckApiDeps = StateApiDeps & {
   /** @throws TapedeckError not_ready */
   readonly log: () => LogReader;
   readonly positions: Positions;

@@ -6,7 +6,7 @@ import { messageSubject } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { testEvent } from "@tapedeck/shared/testing/log-messages";
 import { describe, expect, it } from "vitest";
-import { Comparison } from "./compare.ts";
+import { CopyComparison } from "./compare.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 const now = 1_800_000_000_000;
@@ -40,7 +40,7 @@ async function* each(messages: readonly StoredMessage[]): AsyncGenerator<StoredM
 }
 
 async function compared(old: readonly StoredMessage[], copies: readonly StoredMessage[]): Promise<void> {
-  const comparison = new Comparison("acme", () => now);
+  const comparison = new CopyComparison("acme", () => now);
   await comparison.compare(each(old), each(copies));
   comparison.assertExplained();
 }
@@ -114,7 +114,7 @@ describe("messages that only the new log has", () => {
   });
 
   it("is explained over several parts", async () => {
-    const comparison = new Comparison("acme", () => now);
+    const comparison = new CopyComparison("acme", () => now);
     await comparison.compare(each([one]), each([copyOf(one), copyOf(session(3, "other"))]));
     expect(() => comparison.assertExplained()).toThrow("has lost messages of session other");
     await comparison.compare(each([mark(8, "other")]), each([copyOf(mark(8, "other"))]));
@@ -134,13 +134,13 @@ it("reads each message once, however many parts", async () => {
     };
   const copies = all.map((each) => copyOf(each));
   const logs = { old: log("old", all), copies: log("new", copies) };
-  const comparison = new Comparison("acme", () => now);
+  const comparison = new CopyComparison("acme", () => now);
   await comparison.compareUpTo({ old: 4, copies: 11 }, logs, new AbortController().signal);
   expect(read.splice(0).toSorted()).toEqual(["new 11", "new 8", "old 1", "old 4"]);
   await comparison.compareUpTo({ old: 5, copies: 12 }, logs, new AbortController().signal);
   expect(read.splice(0).toSorted()).toEqual(["new 12", "old 5"]);
   const lacking = { ...logs, copies: log("new", [copyOf(one)]) };
-  const again = new Comparison("acme", () => now);
+  const again = new CopyComparison("acme", () => now);
   await again.compareUpTo({ old: 1, copies: 8 }, lacking, new AbortController().signal);
   await expect(again.compareUpTo({ old: 5, copies: 8 }, lacking, new AbortController().signal)).rejects.toThrow(
     "message 4",

@@ -19,7 +19,7 @@ const aboutToExpireMs = 60_000;
  * the new one, but for what was about to expire. What is gone from the old log alone has expired, or must have been
  * erased there.
  */
-export class Comparison {
+export class CopyComparison {
   readonly #workspace: string;
   readonly #now: () => number;
   readonly #erased = new Set<string>();

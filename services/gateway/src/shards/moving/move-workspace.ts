@@ -7,7 +7,7 @@ import type { MoveProgress } from "../../apis/shard-api.ts";
 import type { CallContext } from "../../call-context.ts";
 import type { Shard } from "../shard.ts";
 import type { ShardMap } from "../shard-map.ts";
-import { Comparison } from "./compare.ts";
+import { CopyComparison } from "./compare.ts";
 import { copyMessages } from "./copy.ts";
 import { type ToItsEnd, toItsEnd } from "./to-its-end.ts";
 
@@ -41,7 +41,7 @@ export async function* moveWorkspace(move: Move): AsyncGenerator<MoveProgress, v
   const departure = await mover.status(from);
   // An operator may have opened the old shard again.
   const isThere = isAt(arrival, "arrived", from) && isAt(departure, "leaving", to);
-  const comparison = isThere ? undefined : new Comparison(workspace);
+  const comparison = isThere ? undefined : new CopyComparison(workspace);
   if (comparison !== undefined) yield* mover.copyMost(comparison, departure, arrival);
   if (mover.isOver) return;
   yield* toItsEnd({
@@ -52,7 +52,7 @@ export async function* moveWorkspace(move: Move): AsyncGenerator<MoveProgress, v
 }
 
 /** `comparison`: undefined when the rest is there already. */
-async function* switchOver(move: Move, comparison: Comparison | undefined): AsyncGenerator<MoveProgress, void> {
+async function* switchOver(move: Move, comparison: CopyComparison | undefined): AsyncGenerator<MoveProgress, void> {
   const { workspace, from, to, map, context } = move;
   if (comparison !== undefined) yield* new Mover(move).bringRest(comparison);
   context.signal.throwIfAborted();
@@ -89,7 +89,7 @@ class Mover {
 
   /** What was written up to now, while it is written to, so that those who write wait for little. */
   async *copyMost(
-    comparison: Comparison,
+    comparison: CopyComparison,
     departure: MoveResponse,
     arrival: MoveResponse,
   ): AsyncGenerator<MoveProgress, void> {
@@ -102,7 +102,7 @@ class Mover {
   }
 
   /** Closes the workspace in the old shard, brings what was written meanwhile, and opens it in the new one. */
-  async *bringRest(comparison: Comparison): AsyncGenerator<MoveProgress, void> {
+  async *bringRest(comparison: CopyComparison): AsyncGenerator<MoveProgress, void> {
     const { from, to, context } = this.#move;
     yield { step: "fencing", all: 1, done: 0 };
     const left = await this.#step(from, MoveStep.MOVE_STEP_LEAVING);
@@ -164,7 +164,7 @@ class Mover {
     }
   }
 
-  async *#compare(comparison: Comparison, until: number): AsyncGenerator<MoveProgress, void> {
+  async *#compare(comparison: CopyComparison, until: number): AsyncGenerator<MoveProgress, void> {
     const { from, to, context } = this.#move;
     const { signal } = context;
     const { last_sequence } = await this.status(to);

@@ -7,7 +7,7 @@ import {
 } from "@grpc/grpc-js";
 
 /** Messages that a handler writes as one, so that they cost one write of HTTP/2 together. Needs `messageGroups`. */
-export class MessageGroup {
+export class FramedMessages {
   readonly messages: readonly Uint8Array[];
 
   constructor(messages: readonly Uint8Array[]) {
@@ -34,7 +34,7 @@ class GroupedCall extends ServerInterceptingCall {
   }
 
   override sendMessage(message: unknown, callback: () => void): void {
-    if (!(message instanceof MessageGroup)) this.#call.sendMessage(message, callback);
+    if (!(message instanceof FramedMessages)) this.#call.sendMessage(message, callback);
     else if (this.#canWrite) this.#writeTogether(message, callback);
     else this.#sendEach(message.messages, callback);
   }
@@ -45,7 +45,7 @@ class GroupedCall extends ServerInterceptingCall {
     return stream?.headersSent === true && !stream.destroyed && !stream.closed && !stream.writableEnded;
   }
 
-  #writeTogether({ messages }: MessageGroup, callback: () => void): void {
+  #writeTogether({ messages }: FramedMessages, callback: () => void): void {
     this.#stream?.write(framed(messages), (error) => {
       if (error) this.#call.sendStatus({ code: status.INTERNAL, details: "Internal server error" });
       else callback();

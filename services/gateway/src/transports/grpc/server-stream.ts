@@ -2,7 +2,7 @@ import type { ServerDuplexStream, ServerWritableStream } from "@grpc/grpc-js";
 import { callOver } from "@tapedeck/shared/sync/call-over";
 import type { EncodedMessages } from "../../apis/encoded-answer.ts";
 import { enoughAtOnce, SendWindow } from "../send-window.ts";
-import { MessageGroup } from "./message-groups.ts";
+import { FramedMessages } from "./message-groups.ts";
 
 /** How a stream is written. */
 export type WriteOptions = {
@@ -12,7 +12,7 @@ export type WriteOptions = {
   readonly sent: (bytes: number) => void;
 };
 
-type Answer = Buffer | MessageGroup;
+type Answer = Buffer | FramedMessages;
 export type StreamCall = ServerWritableStream<Buffer, Answer> | ServerDuplexStream<Buffer, Answer>;
 
 /**
@@ -35,7 +35,7 @@ export async function writeAll(
       const taken = window.add(bytes);
       // The result of `write` is no help: grpc-js counts messages there, whatever their size.
       const [only] = together;
-      call.write(only !== undefined && together.length === 1 ? asBuffer(only) : new MessageGroup(together), taken);
+      call.write(only !== undefined && together.length === 1 ? asBuffer(only) : new FramedMessages(together), taken);
       sent(bytes);
     }
   }

@@ -3,7 +3,7 @@ import type { FastifyRequest } from "fastify";
 import type { Authenticator } from "../../auth/authenticator.ts";
 import { requireRole } from "../../auth/roles.ts";
 import type { Caller, Role } from "../../call-context.ts";
-import type { Shown } from "./sign-in-cookie.ts";
+import type { ShownLogin } from "./sign-in-cookie.ts";
 
 declare module "fastify" {
   interface FastifyContextConfig {
@@ -26,7 +26,7 @@ export type Authentication = {
   /** The request comes from a page that is not our own. */
   readonly isOfOtherPage: boolean;
   /** The header, or what the cookie of the page stands for. */
-  readonly shown: Shown;
+  readonly shown: ShownLogin;
 };
 
 /**

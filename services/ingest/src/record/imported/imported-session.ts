@@ -23,7 +23,7 @@ import { knownEvents, nothingKnown } from "./known-events.ts";
 import { LogComparison } from "./log-comparison.ts";
 import { refusedImport } from "./refused-import.ts";
 
-export type ImportOptions = SessionRecorderOptions & {
+export type ImportedSessionOptions = SessionRecorderOptions & {
   readonly imported: Imported;
   readonly memory?: ImportMemory;
 };
@@ -35,7 +35,7 @@ const besideFrameBytes = 590 * 1024;
  * Opens the recorder of an import. What the log has of the session is read again beside what comes.
  * @throws TapedeckError invalid_argument if the session can't be imported here
  */
-export async function openImport(options: ImportOptions): Promise<ImportedSession> {
+export async function openImport(options: ImportedSessionOptions): Promise<ImportedSession> {
   const { log, source, normalizer, hello, imported, listener = {}, textTtl, memory } = options;
   const { origin_session: origin = imported.session } = imported;
   const channels = channelNames(normalizer);
@@ -92,7 +92,7 @@ export class ImportedSession implements PushedSession {
   /** The id that the session has here. */
   readonly session: string;
 
-  readonly #options: ImportOptions;
+  readonly #options: ImportedSessionOptions;
   readonly #parts: ImportParts;
   readonly #journal: SourceJournal;
   readonly #watermark: AckWatermark;
@@ -105,7 +105,7 @@ export class ImportedSession implements PushedSession {
   #hasBegun = false;
   #isOver = false;
 
-  constructor(options: ImportOptions, parts: ImportParts) {
+  constructor(options: ImportedSessionOptions, parts: ImportParts) {
     const { first_index } = options.hello;
     this.#options = options;
     this.#parts = parts;

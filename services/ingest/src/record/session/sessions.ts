@@ -18,7 +18,7 @@ import { fingerprintOf, receivedBy, type UpstreamConnection } from "./connection
 import { lossEvents } from "./session-loss.ts";
 import { isRepeatOf, matchSession } from "./session-match.ts";
 
-export type SessionsOptions = {
+export type SourceSessionsOptions = {
   readonly journal: SourceJournal;
   readonly reader: LogHistoryReader;
   readonly source: SourceName;
@@ -41,15 +41,15 @@ export type Sessions = {
   end(connection: string, closed: Closed, at: Timestamp): readonly Numbered[];
 };
 
-export function openSessions(options: SessionsOptions): Sessions {
+export function openSessions(options: SourceSessionsOptions): Sessions {
   return new SourceSessions(options);
 }
 
 class SourceSessions implements Sessions {
-  readonly #options: SessionsOptions;
+  readonly #options: SourceSessionsOptions;
   readonly #redactOfNew: "on" | "off";
 
-  constructor(options: SessionsOptions) {
+  constructor(options: SourceSessionsOptions) {
     this.#options = options;
     this.#redactOfNew = options.hello.redact === "off" ? "off" : "on";
   }

@@ -8,7 +8,7 @@ import type { QueryClient } from "../../../query-client.ts";
 import { nameOf } from "../../resolve-source.ts";
 import type { EventsPageRequest } from "../events-page.ts";
 import type { Page } from "../list.ts";
-import { type StateItem, type StateRead, stateJson } from "../state.ts";
+import { type LoadedState, type StateItem, stateJson } from "../state.ts";
 import { errorLines } from "./error-lines.ts";
 import type { FactStep, Facts, Failure, Found, Named } from "./facts.ts";
 
@@ -18,7 +18,7 @@ import { stateFacts } from "./state-facts.ts";
 
 export type FactsDeps = {
   readonly query: QueryClient;
-  readonly readState: (context: CallContext) => Promise<StateRead>;
+  readonly readState: (context: CallContext) => Promise<LoadedState>;
   readonly events: (request: EventsPageRequest) => Promise<Page<EventJson>>;
 };
 

@@ -1,7 +1,7 @@
 import { httpStatusOf, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { Authenticator } from "../../../auth/authenticator.ts";
-import type { Shown } from "../sign-in-cookie.ts";
+import type { ShownLogin } from "../sign-in-cookie.ts";
 
 export type About = {
   readonly version: string;
@@ -30,7 +30,7 @@ export type AboutOptions = {
   readonly signIn: About["signIn"];
   readonly authenticate: Authenticator;
   /** The header `authorization`, or what the cookie of the page stands for. */
-  readonly shown: (request: FastifyRequest) => Shown;
+  readonly shown: (request: FastifyRequest) => ShownLogin;
 };
 
 /**

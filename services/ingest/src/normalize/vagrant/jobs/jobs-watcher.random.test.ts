@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { type ObservationOutcome, outcomesOf } from "../../inventory/observing.ts";
 import { eventsOf, indexOf, unmasked } from "../testing/jobs-play.ts";
 import { type JobAction, type Shown, type SimulatedServer, simulateServer } from "../testing/simulated-server.ts";
-import { type JobsOptions, JobsWatcher } from "./jobs-watcher.ts";
+import { JobsWatcher, type JobsWatcherOptions } from "./jobs-watcher.ts";
 
 type Action =
   | { readonly what: "queue" | "list" | "reconnect" | "restart" }
@@ -87,7 +87,11 @@ const kill: fc.Arbitrary<Kill> = fc.record({
 type Logged = { readonly observation: number; readonly seen: ObservationOutcome; readonly event?: Event };
 
 /** Everything that gets into the log, in its order, by recorders that are stopped as `kills` says. */
-function recorded(observations: readonly Shown[], kills: readonly Kill[], options: JobsOptions): readonly Logged[] {
+function recorded(
+  observations: readonly Shown[],
+  kills: readonly Kill[],
+  options: JobsWatcherOptions,
+): readonly Logged[] {
   let log: Logged[] = [];
   let watcher = new JobsWatcher({ mask: unmasked, settings: {} }, options);
   let committed = -1;

@@ -10,7 +10,7 @@ import { JobStreams } from "./job-streams.ts";
 import { JobsMemory } from "./jobs-memory.ts";
 import { windowSize as serverWindow } from "./output-alignment.ts";
 
-export type JobsOptions = {
+export type JobsWatcherOptions = {
   /** Events of the channel after which all that is known is described anew. */
   readonly describeEvery?: number;
   /** For a server that keeps another number of terminal events. */
@@ -30,7 +30,7 @@ export class JobsWatcher implements Watcher<Observed> {
 
   constructor(
     { mask, maskAfter, textTtl }: WatcherOptions,
-    { describeEvery = 10_000, windowSize = serverWindow }: JobsOptions = {},
+    { describeEvery = 10_000, windowSize = serverWindow }: JobsWatcherOptions = {},
   ) {
     this.#memory = new JobsMemory({ mask, maskAfter, windowSize });
     this.#reports = new JobReports(this.#memory, mask);

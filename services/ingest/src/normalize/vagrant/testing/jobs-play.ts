@@ -21,7 +21,7 @@ import {
   fact,
   frame,
 } from "../../inventory/testing/outcome-fields.ts";
-import { type JobsOptions, JobsWatcher } from "../jobs/jobs-watcher.ts";
+import { JobsWatcher, type JobsWatcherOptions } from "../jobs/jobs-watcher.ts";
 import type { OutputMasks } from "../jobs/output-pieces.ts";
 
 // Jobs and observations of them for tests, and the fields of a watcher's facts that tests compare.
@@ -93,7 +93,7 @@ export const unmasked = (_: string, bytes: Uint8Array) => ({ bytes, redacted: 0 
 
 /** Plays observations (at ms since 1970) to a watcher; each call gives the outcomes, as tests compare them. */
 export function play(
-  { textTtl, ...options }: JobsOptions & { readonly textTtl?: number } = {},
+  { textTtl, ...options }: JobsWatcherOptions & { readonly textTtl?: number } = {},
   masks: OutputMasks = { mask: unmasked },
 ): Play {
   const watcher = new JobsWatcher({ ...masks, settings: {}, textTtl }, options);
@@ -147,7 +147,7 @@ export function play(
 }
 
 /** The same, known from the log alone; a recorder begins with a connection. */
-export function resumed(before: Play, options: JobsOptions = {}, masks?: OutputMasks): Play {
+export function resumed(before: Play, options: JobsWatcherOptions = {}, masks?: OutputMasks): Play {
   const after = play(options, masks);
   for (const event of eventsOf(before.record)) after.watcher.resume(event);
   after.watcher.connected();
