@@ -94,6 +94,7 @@ function vagrant(state: UpstreamState): readonly StateSection[] {
         ),
       ),
     },
+    { title: "Commands", rows: newestCommands(list(at(state, "jobs"))) },
     {
       title: "Boxes",
       rows: list(at(state, "boxes")).map((box) => ({
@@ -103,6 +104,25 @@ function vagrant(state: UpstreamState): readonly StateSection[] {
       })),
     },
   ];
+}
+
+const mostCommands = 5;
+
+/** The newest first, and of equal command lines the newest: "up web1", not its flags. Jobs come in the order of queueing. */
+function newestCommands(jobs: readonly Json[]): readonly StateRow[] {
+  const rows = new Map<string, StateRow>();
+  for (const job of jobs.toReversed()) {
+    const command = text(at(job, "command", "command"));
+    const name = [command, ...list(at(job, "command", "cli_args", "args")).map(text)].join(" ");
+    if (command !== "" && !rows.has(name)) rows.set(name, commandRow(name, text(at(job, "state"))));
+  }
+  return [...rows.values()].slice(0, mostCommands);
+}
+
+function commandRow(name: string, state: string): StateRow {
+  if (state === "SUCCESS") return row(name, "succeeded");
+  if (state === "ERROR") return row(name, "failed");
+  return { name, value: words(state), tone: "running" };
 }
 
 function rkt(state: UpstreamState): readonly StateSection[] {
