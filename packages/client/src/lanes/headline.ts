@@ -43,7 +43,7 @@ function failing(row: Row, now: number): Headline {
   return {
     sign: "failed",
     step: step === undefined ? (newest === undefined ? "" : nameOf(newest)) : stepText(step),
-    text: errorLine(step?.error || newest?.error || "") || "failed; the tool gave no reason",
+    text: causeLine(step?.error || newest?.error || "") || "failed; the tool gave no reason",
     note: since === undefined ? "" : `for ${forText(now - since)}${times}${again}${over}`,
   };
 }
@@ -90,7 +90,7 @@ function idle(row: Row, now: number): Headline {
     };
   }
   if (last.outcome === "failed") {
-    return { sign: "failed", step, text: `${errorLine(last.error) || `last ${last.kind} failed`}${ended}`, note: age };
+    return { sign: "failed", step, text: `${causeLine(last.error) || `last ${last.kind} failed`}${ended}`, note: age };
   }
   const words = last.outcome === "canceled" ? "was canceled" : "was not seen to end";
   return { sign: last.outcome ?? "unknown", step: "", text: `last ${last.kind} ${words}${ended}`, note: age };
@@ -115,7 +115,7 @@ function pods(row: Row): Headline {
  * The line of an error that says most. Skaffold puts the command that failed first, which fills a line by itself, and quotes
  * what it wrote below: ` - stderr: "error: …\n"`.
  */
-export function errorLine(error: string): string {
+export function causeLine(error: string): string {
   const [, quoted = ""] = /\bstderr: "((?:[^"\\]|\\.)*)"/.exec(error) ?? [];
   return firstLine(quoted.replaceAll(/\\(.)/g, (_, sign) => escapes[sign] ?? sign)) || firstLine(error);
 }

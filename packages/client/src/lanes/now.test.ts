@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Operation, Source, TapedeckEvent } from "../index.ts";
-import { barOf, errorLine, headlineOf } from "./headline.ts";
+import { barOf, causeLine, headlineOf } from "./headline.ts";
 import { foldNow, groupOf, type Now, nowOf, placed, type Row, usualMs } from "./now.ts";
 import { at, event, failed, inLoop, session, source } from "./testing/events.ts";
 
@@ -40,7 +40,7 @@ describe("the line of an error", () => {
     ['running [tar]\n - stdout: "read"\n - stderr: ""\n - cause: exit status 1', "running [tar]"],
     ["", ""],
   ])("of %j is %s", (error, line) => {
-    expect(errorLine(error)).toBe(line);
+    expect(causeLine(error)).toBe(line);
   });
 });
 

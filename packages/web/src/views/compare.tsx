@@ -1,6 +1,6 @@
 import type { ComparedSide, Comparison, SameFact, Source } from "@tapedeck/client";
 import { durationText, millis, momentText, plural, sourceText } from "@tapedeck/client/lanes/format";
-import { errorLine } from "@tapedeck/client/lanes/headline";
+import { causeLine } from "@tapedeck/client/lanes/headline";
 import { loopOfOperation } from "@tapedeck/client/lanes/step";
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
@@ -272,7 +272,7 @@ function SideHead({ side, children }: HeadProps) {
         <p class="failed">
           <span class="cause" title={failure.error}>
             {[failure.phase, failure.subject].filter((part) => part !== "").join(" ")}:{" "}
-            {errorLine(failure.error) || "failed"}
+            {causeLine(failure.error) || "failed"}
           </span>
           {failure.reason !== "" && <span class="quiet-text">({failure.reason})</span>}
         </p>

@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 import type { Operation } from "@tapedeck/client";
-import { errorLine } from "@tapedeck/client/lanes/headline";
+import { causeLine } from "@tapedeck/client/lanes/headline";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { agoText, durationText } from "../../display/durations.ts";
 import { plainLine } from "../../display/plain-line.ts";
@@ -79,7 +79,7 @@ const longest = 80;
 
 function causeText(loop: Operation, step: Operation | undefined): string {
   const name = step === undefined ? "" : [step.kind, step.subject].filter((part) => part !== "").join(" ");
-  const text = [plainLine(name), plainLine(errorLine(step?.error || loop.error))]
+  const text = [plainLine(name), plainLine(causeLine(step?.error || loop.error))]
     .filter((part) => part !== "")
     .join(": ");
   return text.length > longest ? `${text.slice(0, longest - 1)}…` : text;

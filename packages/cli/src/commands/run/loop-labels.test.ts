@@ -4,7 +4,7 @@ import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { TapItem } from "@tapedeck/tap/tap";
 import { expect, it } from "vitest";
 import { type GitName, type GitState, gitNames } from "../../record/labels.ts";
-import { LoopLabels } from "./loop-labels.ts";
+import { LoopLabelReader } from "./loop-labels.ts";
 
 const clean: GitState = { branch: "main", commit: "a1", dirty: "false" };
 const own = { ...clean, host: "box", ticket: "7" } as Record<string, string>;
@@ -21,7 +21,7 @@ function loopFrame(ms: number, connection = "C1", status = "In Progress"): TapIt
 function watched(names: readonly GitName[] = gitNames) {
   const items: TapItem[] = [];
   const questions: ((state: GitState) => void)[] = [];
-  const loops = new LoopLabels({
+  const loops = new LoopLabelReader({
     ...{ labels: Promise.resolve(own), names, append: (item: TapItem) => items.push(item) },
     readGit: () => new Promise((resolve) => void questions.push(resolve)),
   });

@@ -25,7 +25,7 @@ const freshMs = 5_000;
  * Adds labels to the items of a Skaffold when a dev loop begins on another branch or commit than its session has
  * recorded. No item waits for git. While git runs, only the newest loop that begins is kept, for the next query.
  */
-export class LoopLabels {
+export class LoopLabelReader {
   readonly #options: LoopLabelsOptions;
   #next: LoopStart | undefined;
   #asking: Promise<void> | undefined;

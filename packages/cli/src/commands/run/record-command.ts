@@ -11,7 +11,7 @@ import { taps } from "@tapedeck/tap/taps";
 import type { GitName, GitState, Labels } from "../../record/labels.ts";
 import { pushSource } from "../../record/source-push.ts";
 import type { CommandExit } from "./command-process.ts";
-import { LoopLabels } from "./loop-labels.ts";
+import { LoopLabelReader } from "./loop-labels.ts";
 import type { RunPlan } from "./plan.ts";
 import type { SessionLines } from "./session-lines.ts";
 
@@ -72,7 +72,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
   const completing = completingOf(options, spill);
   const append = completing?.take.bind(completing) ?? spill.append;
   const connections = new Connections(append, options);
-  const loopLabels = options.git && new LoopLabels({ labels: options.labels, ...options.git, append });
+  const loopLabels = options.git && new LoopLabelReader({ labels: options.labels, ...options.git, append });
   const emit = (item: TapItem) => {
     connections.emit(item);
     loopLabels?.observe(item);
