@@ -58,10 +58,11 @@ describe.skipIf(!hasScript)("`tapedeck watch` in a terminal", () => {
   /** The command in a terminal of 100 columns, which writes its own settings to files before and after it. */
   function inTerminal(cwd: string, url: string) {
     const shell = `stty cols 100 rows 20; tty >tty; stty -g >before; "${process.execPath}" "${main}" watch; code=$?; stty -g >after; exit $code`;
+    // Nothing else of where the tests run: NO_COLOR, CI and others say there whether and how colours are drawn.
+    const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
     const env = {
-      ...{ ...process.env, TAPEDECK_URL: url, XDG_CONFIG_HOME: join(cwd, "config"), TERM: "xterm-256color" },
-      // It draws in colours whatever they are set to where the tests run.
-      ...{ NO_COLOR: undefined, NODE_DISABLE_COLORS: undefined, FORCE_COLOR: undefined },
+      ...{ PATH, HOME, NODE_COMPILE_CACHE, XDG_CONFIG_HOME: join(cwd, "config") },
+      ...{ TAPEDECK_URL: url, TERM: "xterm-256color" },
     };
     const terminal = collect(spawn("script", ["-qec", shell, "/dev/null"], { cwd, env, stdio: "pipe" }));
     return {
