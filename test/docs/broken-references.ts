@@ -18,7 +18,9 @@ type Reference = {
 
 /** A file reference in a comment or a message: from the root, with an anchor if it is Markdown. */
 const inSource =
-  /(?<![\w./@-])(?:docs|infra|packages|proto|services|test)\/[\w./*-]+\.(?:md|mjs|proto|ts)\b(?:#[\w-]+)?/g;
+  /(?<![\w./@-])(?:docs|infra|packages|proto|services|test)\/[\w./*-]+\.(?:css|json|md|mjs|proto|sql|tsx?|ya?ml)\b(?:#[\w-]+)?/g;
+/** Files whose comments and messages are read for references. */
+const isSource = /(?:\.(?:css|mjs|proto|sh|sql|tpl|tsx?|ya?ml)|Dockerfile)$/;
 const rootFolder = /^(?:docs|infra|packages|proto|services|test)\//;
 
 /**
@@ -33,7 +35,7 @@ export function brokenReferences({ paths, read }: Repository): string[] {
   return paths.flatMap((path) => {
     const references = path.endsWith(".md")
       ? referencesOfMarkdown(path, read(path))
-      : /\.(?:mjs|proto|ts)$/.test(path)
+      : isSource.test(path)
         ? referencesOfSource(read(path))
         : [];
     return references.filter((reference) => !leadsSomewhere(reference)).map(({ written }) => `${path}: ${written}`);

@@ -38,6 +38,8 @@ it.each<[string, string, string, boolean]>([
   ["a comment", "src/y.ts", "// docs/b.md#two-words-and-code says why (docs/b.md).", true],
   ["a comment with a heading that is not there", "src/y.ts", "// docs/b.md#three says why.", false],
   ["a comment with a file that is not there", "proto/y.proto", "/* docs/c.md */", false],
+  ["a comment of the page", "src/y.tsx", "/* docs/c.md */", false],
+  ["a comment in settings", "infra/y.yaml", "# docs/b.md#three says why.", false],
   ["a path inside another one", "src/y.ts", 'import "@x/docs/c.ts"; "/api/docs/c.md"', true],
 ])("knows %s", (_, path, text, isGood) => {
   const files = new Map([

@@ -56,8 +56,6 @@ async function oneSource(bench: Bench, stack: Stack): Promise<void> {
     ],
     run: () => wait(stack.processes),
     calibrate: () => wait({ idle: stack.idlePid }),
-    runs: Math.min(3, bench.options.runs),
-    warmUps: 0,
   });
 }
 
@@ -112,8 +110,6 @@ async function subscribers(bench: Bench, stack: Stack): Promise<void> {
         await until(open, { message: "all to be connected" });
       });
     },
-    runs: Math.min(3, bench.options.runs),
-    warmUps: 0,
   });
 }
 

@@ -20,7 +20,7 @@ export async function keepBuildDays({ database, logger, signal }: KeepBuildDays)
     try {
       await sumBuildDays(database, { signal });
     } catch (error) {
-      logger.debug({ err: error }, "the builds of days can't be summed up now");
+      logger.warn({ err: error }, "the builds of days can't be summed up now");
     }
   }
 }
