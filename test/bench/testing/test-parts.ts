@@ -29,6 +29,7 @@ const exactCounts: Readonly<Partial<Record<PartName, Readonly<Record<string, num
     "beside Redis Streams: append at 1000/s": 200,
     "beside Redis Streams: replay": size + own,
     "beside Redis Streams: 5 readers": 200,
+    "beside nginx with nchan: replay": size + own,
     "beside nginx with nchan: 5 readers": 200,
     "beside nginx with nchan: fan-out": 20 * 20,
   },

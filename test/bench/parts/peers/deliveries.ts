@@ -109,7 +109,7 @@ class Scene implements AsyncDisposable {
     const http = `127.0.0.1:${nchan.port}`;
     const texts = await this.#texts();
     const processes = { nchan: nchan.pid, publisher: publisher.pid, readers: this.#peerReaders.pid };
-    await this.#peerReaders.call("subscribe", { http, path: "/subscribe", count: this.few, timed: true });
+    await this.#peerReaders.call("subscribe", { http, path: "/subscribe/events", count: this.few, timed: true });
     await this.#bench.compare({
       figures,
       clients: ["generator", "publisher", "readers"],
@@ -117,13 +117,13 @@ class Scene implements AsyncDisposable {
       calibrate: () =>
         sampled(processes, async () => {
           const seconds = secondsOf(this.#bench);
-          const due = await publisher.call("pace", `http://${http}/publish`, texts[0] ?? "", rate, seconds);
+          const due = await publisher.call("pace", `http://${http}/publish/events`, texts[0] ?? "", rate, seconds);
           await this.#peerReaders.call("framesWithin", this.#expected, patienceMs);
           return this.#arrived(latencies(due, await this.#peerReaders.call("sightings")));
         }),
     });
     await this.#fanOut(fanout, http, processes, (count) =>
-      publisher.call("broadcast", `http://${http}/publish`, texts, count),
+      publisher.call("broadcast", `http://${http}/publish/events`, texts, count),
     );
   }
 
@@ -140,7 +140,7 @@ class Scene implements AsyncDisposable {
     const { source } = await seeder.write(100);
     const messages = [subscribeMessage("now", { sources: [source] })];
     await readers.call("subscribe", { http: stack.http, count: this.many, messages });
-    await peerReaders.call("subscribe", { http, path: "/subscribe", count: this.many });
+    await peerReaders.call("subscribe", { http, path: "/subscribe/events", count: this.many });
     const events = this.#bench.scaled(300, 20);
     const fanned = async (clients: Worker<typeof sockets>, send: () => Promise<unknown>) => {
       await clients.call("reset");

@@ -35,6 +35,8 @@ const howTo = {
   nginx: "nginx with nchan is not installed (Debian: apt-get install nginx-light libnginx-mod-nchan)",
 } as const;
 
+/** How many messages it keeps for readers that come back. */
+export const nchanKeeps = 20_000;
 const nchanModule = "/usr/lib/nginx/modules/ngx_nchan_module.so";
 
 /** Messages are kept in memory for clients that reconnect. */
@@ -47,11 +49,20 @@ export async function startNchan(folder: string): Promise<PeerServer | Missing> 
     ...["error_log stderr;", "events { worker_connections 8192; }", "http {", "access_log off;"],
     ...temporary.map((name) => `${name}_temp_path ${folder}/${name};`),
     ...["nchan_shared_memory_size 512M;", "keepalive_requests 10000000;", "client_body_buffer_size 1m;"],
-    ...["nchan_message_buffer_length 10000;", "server {", `listen 127.0.0.1:${port};`, "nchan_channel_id events;"],
-    ...["location = /publish { nchan_publisher; }", "location = /subscribe {"],
-    ...["nchan_subscriber websocket eventsource;", "nchan_subscriber_first_message newest;", "} } }"],
+    ...[`nchan_message_buffer_length ${nchanKeeps};`, "server {", `listen 127.0.0.1:${port};`, "nchan_channel_id $1;"],
+    ...["location ~ ^/publish/(\\w+)$ { nchan_publisher; }"],
+    ...subscriberLocation("subscribe", "newest"),
+    ...subscriberLocation("resume", "oldest"),
+    ...["} }"],
   ];
   return start("nginx", ["-p", folder, "-c"], folder, port, settings);
+}
+
+function subscriberLocation(name: string, first: "newest" | "oldest"): readonly string[] {
+  return [
+    ...[`location ~ ^/${name}/(\\w+)$ {`, "nchan_subscriber websocket eventsource;"],
+    `nchan_subscriber_first_message ${first}; }`,
+  ];
 }
 
 async function start(
