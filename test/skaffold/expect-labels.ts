@@ -1,9 +1,12 @@
 import { Client } from "pg";
 import { expect } from "vitest";
-import type { LabelledLoop, LabelledRecording } from "./labelled-loops.ts";
+import { type LabelledLoop, type LabelledRecording, labelledLoops } from "./labelled-loops.ts";
+import { labelledWaits } from "./labelled-waits.ts";
 
 /** Compares SQL results about a source with a person's reading of its recording. Its session must be over. */
-export async function expectLabels(database: string, labelled: LabelledRecording, source: string): Promise<void> {
+export async function expectLabels(database: string, recording: string, source: string): Promise<void> {
+  const labelled = labelledLoops[recording];
+  if (labelled === undefined) throw new Error(`${recording} has no labels`);
   const client = new Client(database);
   await client.connect();
   try {
@@ -13,10 +16,11 @@ export async function expectLabels(database: string, labelled: LabelledRecording
       labelled.red.map(({ green = null, redMs = null, failed }) => ({ failed, green, redMs })),
     );
     expect(await ask(failures)).toEqual(failureRows(labelled));
-    const { artifacts = {}, waits } = labelled;
+    const { artifacts = {} } = labelled;
     expect(await ask(slowest)).toEqual(slowestRows(artifacts));
     expect(await ask(flaky)).toEqual(flakyRows(artifacts));
-    if (waits !== undefined) expect((await ask(waited)).map((row) => waitsOf(row as WaitedRow))).toEqual(waits);
+    const waits = (labelledWaits[recording] ?? []).map(([, read]) => read);
+    expect((await ask(waited)).map((row) => waitsOf(row as WaitedRow))).toEqual(waits);
   } finally {
     await client.end();
   }
@@ -46,13 +50,14 @@ type WaitedRow = { readonly waits: readonly Wait[] };
 type Wait = Readonly<Record<"phase" | "subject", string>> & Readonly<Record<"from_ms" | "to_ms", number>>;
 
 /** Gives them in the form of the labels. */
-function waitsOf({ waits }: WaitedRow): readonly string[] {
-  return waits.map(({ phase, subject, from_ms, to_ms }, index) => {
+function waitsOf({ waits }: WaitedRow): string {
+  const texts = waits.map(({ phase, subject, from_ms, to_ms }, index) => {
     // An image is named with its tag.
     const [name = ""] = subject.split(":");
     expect(from_ms).toBe(index === 0 ? 0 : waits[index - 1]?.to_ms);
     return [phase, ...(name === "" ? [] : [name]), to_ms].join(" ");
   });
+  return texts.join(", ");
 }
 
 const red = `select (select loop from tapedeck.loop_times where id = loop_id) as failed,

@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
@@ -7,6 +7,7 @@ import { expect, it } from "vitest";
 import { startStack } from "../stack/stack.ts";
 import { expectLabels } from "./expect-labels.ts";
 import { labelledLoops } from "./labelled-loops.ts";
+import { labelledWaits } from "./labelled-waits.ts";
 
 const recordings = join(import.meta.dirname, "../../packages/fakes/recordings/skaffold");
 
@@ -24,6 +25,24 @@ function processes(): readonly string[] {
 
 it("every recording has been read by a person", () => {
   expect(Object.keys(labelledLoops).toSorted()).toEqual(processes().toSorted());
+});
+
+it("every loop's waits name its messages", () => {
+  const counts = (of: Readonly<Record<string, readonly unknown[]>>) =>
+    Object.entries(of).flatMap(([name, { length }]) => (length === 0 ? [] : [[name, length]]));
+  const loops = Object.fromEntries(Object.entries(labelledLoops).map(([name, labelled]) => [name, labelled.loops]));
+  expect(counts(labelledWaits)).toEqual(counts(loops));
+  for (const [name, labelled] of Object.entries(labelledWaits)) {
+    const lines = (file: string) => readFileSync(join(recordings, name, file), "utf8").split("\n");
+    for (const [messages, waits] of labelled) {
+      const [, first = "", last = "", rendering = ""] = /^v1 (\d+)-(\d+)(?:, v2 (.*))?$/.exec(messages) ?? [];
+      const at = (line: string) => lines("v1-events.ndjson")[Number(line) - 1];
+      expect(at(first), `${name}, ${messages}`).toMatch(/"devLoopEvent":.*"In Progress"/);
+      if (waits !== "") expect(at(last), `${name}, ${messages}`).toMatch(/"devLoopEvent":.*"(?:Succeeded|Failed)"/);
+      for (const line of rendering === "" ? [] : rendering.split(" "))
+        expect(lines("v2-events.ndjson")[Number(line) - 1], `${name}, ${messages}`).toMatch(/"task":"Render"/);
+    }
+  }
 });
 
 it("the experiments on the server have the loops, causes and red times that a person reads from them", async () => {
@@ -48,8 +67,8 @@ it("the experiments on the server have the loops, causes and red times that a pe
   await Promise.all(fakes.map((fake) => fake.end("kill")));
   await until(() => started("session.ended"), { message: "all sessions to end" });
   await stack.caughtUp();
-  for (const [index, [name, labelled]] of experiments.entries()) {
-    await expectLabels(stack.database, labelled, `default/d${index}/p${index}/skaffold`).catch((error: unknown) => {
+  for (const [index, [name]] of experiments.entries()) {
+    await expectLabels(stack.database, name, `default/d${index}/p${index}/skaffold`).catch((error: unknown) => {
       throw new Error(name, { cause: error });
     });
   }

@@ -31,11 +31,6 @@ export type LabelledRecording = {
   readonly failedAlone?: readonly (readonly [phase: string, subject: string, code: string])[];
   /** By name; absent: nothing was built. */
   readonly artifacts?: Readonly<Record<string, LabelledArtifact>>;
-  /**
-   * What each loop waited for at each moment, with the whole millisecond of its end. Each wait begins where the one
-   * before ends. Absent: not labelled.
-   */
-  readonly waits?: readonly (readonly string[])[];
 };
 
 const ready = (waited: NonNullable<LabelledLoop["waited"]>): LabelledLoop => ({ outcome: "succeeded", waited });
@@ -53,9 +48,7 @@ const noDevLoop: LabelledRecording = { loops: [], red: [] };
  * messages. A status check runs inside its deploy, whose time is the rest. Builds are sequential here, so all of them
  * count. The rest of the loop is "other". The loops of 15-* are all alike, and without v2 no message reports rendering:
  * a script whose only input was that list did the subtractions for them, and for the builds of artifacts.
- *
- * The waits were read from the same list: a message "In Progress" begins a wait, the next message about the same step ends
- * it, and moments in between are "other". What begins and ends in the same millisecond is left out.
+ * What a loop waited for at each moment stands in `labelled-waits.ts`.
  */
 export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
   "01-dev-success-3-artifacts-5-iterations": {
@@ -73,13 +66,6 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       api: { builtMs: [36, 47], percentiles: { p50: 41.5, p90: 45.9 } },
       worker: { builtMs: [39, 56], percentiles: { p50: 47.5, p90: 54.3 } },
     },
-    waits: [
-      ["other 2", "build worker 41", "build web 79", "build api 116", "render 118", "deploy 176", "other 177"],
-      ["build web 53", "other 55", "render 57", "deploy 122"],
-      ["other 1", "build worker 57", "build api 105", "other 107", "render 109", "deploy 177"],
-      ["render 1", "deploy 62"],
-      ["other 3", "build web 56", "other 58", "render 60", "deploy 141"],
-    ],
   },
   "03-first-build-fails-process-exits": {
     // The builds of web and api fail, too, because Skaffold ends them.
@@ -101,21 +87,6 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
     ],
     red: [{ failed: 2, green: 3, redMs: 1_859 }, { failed: 4 }],
     artifacts: { worker: { builtMs: [47] }, api: { builtMs: [53] }, web: { builtMs: [49, 41, 52] } },
-    waits: [
-      [
-        "other 1",
-        "build worker 49",
-        "build api 102",
-        "build web 151",
-        "other 152",
-        "render 153",
-        "deploy 221",
-        "other 224",
-      ],
-      ["other 1", "build web 42", "other 44", "render 45", "other 46", "deploy 106"],
-      ["build web 53", "other 54", "render 56", "deploy 132"],
-      [],
-    ],
   },
   "04b-first-deploy-fails-process-exits": {
     loops: [failed(["deploy", "", "DEPLOY_KUBECTL_USER_ERR"], { build: 126, render: 1, deploy: 57, other: 2 })],
@@ -137,17 +108,6 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
     ],
     red: [],
     artifacts: { worker: { builtMs: [43] }, web: { builtMs: [57, 55, 36] }, api: { builtMs: [55, 59, 43, 41] } },
-    waits: [
-      ["other 2", "build worker 45", "build web 103", "build api 159", "render 164", "deploy 242", "other 244"],
-      ["build web 55", "other 58"],
-      ["render 1", "other 2", "deploy 76"],
-      ["build api 60", "other 62"],
-      ["render 1", "deploy 73"],
-      ["other 2", "build api 45", "other 47", "render 52", "deploy 123"],
-      ["build api 41", "other 42"],
-      ["render 1", "deploy 88"],
-      ["build web 36", "other 37", "render 39", "deploy 98"],
-    ],
   },
   "07-two-processes-same-port/process-a": {
     loops: [
@@ -207,25 +167,6 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       { failed: 5, green: 6, redMs: 6_734 },
     ],
     artifacts: { worker: { builtMs: [45] }, web: { builtMs: [43, 41] }, api: { builtMs: [41, 51, 56] } },
-    waits: [
-      [
-        "other 2",
-        "build worker 47",
-        "build web 91",
-        "build api 132",
-        "other 133",
-        "render 135",
-        "other 136",
-        "deploy 200",
-        "check 3278",
-        "other 4290",
-      ],
-      ["sync web 39"],
-      ["sync web 28", "other 478", "sync web 512", "other 1386", "sync web 1430", "other 2024", "sync web 2065"],
-      ["build web 42", "other 43", "render 44", "other 47", "deploy 108", "check 3154", "other 4160"],
-      ["build api 51", "other 52", "render 57", "other 58", "deploy 116", "check 1174", "other 1175"],
-      ["build api 57", "other 58", "render 59", "deploy 143", "check 3193", "other 4198"],
-    ],
   },
   "10b-first-status-check-times-out": {
     loops: [
@@ -465,12 +406,6 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       api: { builtMs: [52, 38, 52], failed: 1, flakes: 1, percentiles: { p50: 52, p90: 52 } },
       worker: { builtMs: [56], percentiles: { p50: 56, p90: 56 } },
     },
-    waits: [
-      ["build worker 57", "build web 103", "build api 156", "other 158", "deploy 294", "other 295"],
-      ["build web 54", "other 56", "deploy 170"],
-      ["build api 38", "other 39"],
-      ["build api 53", "other 56", "deploy 163"],
-    ],
   },
   // `skaffold dev`, but v0.40.0 has no messages about loops: four rounds of builds and deploys stand alone.
   "21-old-v0.40.0": {

@@ -142,7 +142,7 @@ function testsOf(scenario: string): void {
   const labelled = labelledLoops[scenario];
   if (labelled === undefined) throw new Error(`labelled-loops.ts has no labels for ${scenario}`);
   it("has the loops, causes and red times that a person reads from the recording", async () => {
-    await expectLabels(stack.database, labelled, stack.source);
+    await expectLabels(stack.database, scenario, stack.source);
     if (labelled.artifacts !== undefined) {
       const { items } = JSON.parse((await stack.httpCall("GET", "/api/v1/stats/flakes?group=artifact")).body) as {
         readonly items: readonly { readonly artifact: string; readonly flakes: string }[];
