@@ -2,7 +2,7 @@
 export type LabelledLoop = {
   readonly outcome: "succeeded" | "failed" | "unknown";
   /** Whole milliseconds spent waiting for each phase; they add up to the loop. Absent: its end was not recorded. */
-  readonly waited?: Partial<Record<"sync" | "build" | "render" | "deploy" | "check" | "other", number>>;
+  readonly waited?: Partial<Record<"sync" | "build" | "test" | "render" | "deploy" | "check" | "other", number>>;
   /** The first failure: phase, artifact, error code. */
   readonly cause?: readonly [phase: string, subject: string, code: string];
   readonly overtaken?: true;
@@ -45,8 +45,8 @@ const noDevLoop: LabelledRecording = { loops: [], red: [] };
 /**
  * Every recording has an entry. Worked out by hand. Each message of v1, and those of v2 about the task Render, was
  * written down with its whole milliseconds since the loop's "In Progress"; a phase is the difference between its two
- * messages. A status check runs inside its deploy, whose time is the rest. Builds are sequential here, so all of them
- * count. The rest of the loop is "other". The loops of 15-* are all alike, and without v2 no message reports rendering:
+ * messages. A status check runs inside its deploy, whose time is the rest. Builds are sequential, so all of them
+ * count; in 24 they run beside each other, and count from the first one's start to the last one's end. The rest of the loop is "other". The loops of 15-* are all alike, and without v2 no message reports rendering:
  * a script whose only input was that list did the subtractions for them, and for the builds of artifacts.
  * What a loop waited for at each moment stands in `labelled-waits.ts`.
  */
@@ -417,5 +417,48 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
       api: { builtMs: [34, 44, 43], failed: 1, flakes: 1, percentiles: { p50: 43, p90: 43.8 } },
       worker: { builtMs: [40], percentiles: { p50: 40, p90: 40 } },
     },
+  },
+  "22-skaffold-build-fails": {
+    ...noDevLoop,
+    failedAlone: [["build", "api", "BUILD_UNKNOWN"]],
+    artifacts: { worker: { builtMs: [83] }, web: { builtMs: [143] }, api: { builtMs: [84], failed: 1 } },
+  },
+  "23-skaffold-run-deploy-fails": {
+    ...noDevLoop,
+    failedAlone: [["deploy", "", "DEPLOY_KUBECTL_USER_ERR"]],
+    artifacts: { worker: { builtMs: [76] }, web: { builtMs: [74] }, api: { builtMs: [73] } },
+  },
+  "24-dev-concurrent-builds": {
+    loops: [
+      ready({ build: 665, render: 4, deploy: 278, other: 15 }),
+      ready({ build: 777, render: 2, deploy: 341, other: 13 }),
+      // Skaffold kills the builds of api and web, which takes half a second.
+      failed(["build", "worker", "BUILD_UNKNOWN"], { build: 1_230, other: 1 }),
+      ready({ build: 432, render: 1, deploy: 361, other: 8 }),
+    ],
+    red: [{ failed: 3, green: 4, redMs: 3_026 }],
+    artifacts: {
+      worker: { builtMs: [506, 745, 432], failed: 1, flakes: 1 },
+      // Killed, and not built again.
+      web: { builtMs: [665, 429, 1_230], failed: 1 },
+      api: { builtMs: [416, 777, 1_225], failed: 1 },
+    },
+  },
+  "24b-dev-two-builds-at-a-time": {
+    loops: [
+      ready({ build: 1_027, render: 2, deploy: 203, other: 5 }),
+      ready({ build: 788, render: 1, deploy: 398, other: 6 }),
+    ],
+    red: [],
+    artifacts: { worker: { builtMs: [393, 493] }, web: { builtMs: [846, 294] }, api: { builtMs: [633, 602] } },
+  },
+  "25-dev-test-fails": {
+    loops: [
+      ready({ build: 381, test: 15, render: 4, deploy: 446, other: 8 }),
+      failed(["test", "", "TEST_CUSTOM_CMD_RUN_NON_ZERO_EXIT_ERR"], { build: 174, test: 13, other: 13 }),
+      ready({ build: 393, test: 4, render: 5, deploy: 597, other: 7 }),
+    ],
+    red: [{ failed: 2, green: 3, redMs: 3_212 }],
+    artifacts: { worker: { builtMs: [71] }, web: { builtMs: [152, 174, 393] }, api: { builtMs: [156] } },
   },
 };

@@ -9,7 +9,9 @@ export type LabelledWaits = readonly [messages: string, waits: string];
  * The waits of each loop of every recording, in order; a recording that is not here has no loop. Read from the list of
  * messages that `labelled-loops.ts` was read from: "In Progress" begins a wait, the next message about the same step
  * ends it, and moments in between are "other". A check begins inside its deploy and ends with it. What begins and ends in
- * the same millisecond is left out, and a loop without an end has no waits. A script whose only input
+ * the same millisecond is left out, and a loop without an end has no waits. Of builds beside
+ * each other the loop waited for the one that ended last, before it began for the last one that had ended by then, and
+ * so on (24, 24b). A script whose only input
  * was that list wrote them down, and all but the loops of 15-*, which are alike, were read again beside it.
  */
 export const labelledWaits: Readonly<Record<string, readonly LabelledWaits[]>> = {
@@ -226,5 +228,28 @@ export const labelledWaits: Readonly<Record<string, readonly LabelledWaits[]>> =
     ["v1 12-17", "build web 54, other 56, deploy 170"],
     ["v1 18-21", "build api 38, other 39"],
     ["v1 22-27", "build api 53, other 56, deploy 163"],
+  ],
+  "24-dev-concurrent-builds": [
+    // web, api and worker begin together; web ends last. In the second loop it is api, in the third web again.
+    ["v1 2-11, v2 37 40", "build web 665, other 668, render 672, other 673, deploy 951, other 962"],
+    ["v1 12-19, v2 94 97", "build api 777, other 788, render 790, other 792, deploy 1133"],
+    ["v1 20-27", "build web 1230, other 1231"],
+    ["v1 28-33, v2 173 176", "build worker 432, other 436, render 437, other 441, deploy 802"],
+  ],
+  "24b-dev-two-builds-at-a-time": [
+    // worker ends last. It could begin when api had ended, and in the second loop when web had.
+    ["v1 2-11, v2 37 40", "build api 634, build worker 1027, other 1030, render 1032, deploy 1235, other 1237"],
+    [
+      "v1 12-21, v2 103 106",
+      "build web 294, build worker 788, other 791, render 792, other 794, deploy 1192, other 1193",
+    ],
+  ],
+  "25-dev-test-fails": [
+    [
+      "v1 2-13, v2 57 60",
+      "other 1, build worker 73, build web 225, build api 382, other 384, test 399, render 403, other 404, deploy 850, other 854",
+    ],
+    ["v1 14-19", "other 8, build web 182, other 187, test 200"],
+    ["v1 20-27, v2 149 152", "build web 393, other 398, test 402, render 407, other 409, deploy 1006"],
   ],
 };

@@ -21,6 +21,8 @@ const recordings = [
   "14-config-error-wait-for-connection",
   "17-invalid-utf8-in-build-output",
   "21-old-v0.40.0",
+  "23-skaffold-run-deploy-fails",
+  "24b-dev-two-builds-at-a-time",
 ];
 
 for (const recording of recordings) recordedAndServed(recording);

@@ -6,6 +6,9 @@ const recordings = [
   "09-error-responses",
   "10-status-check-port-forward-sync-app-logs",
   "20-old-v1.39.18",
+  "22-skaffold-build-fails",
+  "24-dev-concurrent-builds",
+  "25-dev-test-fails",
 ];
 
 for (const recording of recordings) recordedAndServed(recording);
