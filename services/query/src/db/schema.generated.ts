@@ -1869,7 +1869,7 @@ export interface TimeToGreen {
    */
   project: string | null;
   /**
-   * Milliseconds from failed_at to green_at; null while red.
+   * Whole milliseconds from failed_at to green_at; null while red.
    */
   red_ms: number | null;
   /**
