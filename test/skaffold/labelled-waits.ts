@@ -6,13 +6,13 @@
 export type LabelledWaits = readonly [messages: string, waits: string];
 
 /**
- * The waits of each loop of every recording, in order; a recording that is not here has no loop. Read from the list of
- * messages that `labelled-loops.ts` was read from: "In Progress" begins a wait, the next message about the same step
- * ends it, and moments in between are "other". A check begins inside its deploy and ends with it. What begins and ends in
- * the same millisecond is left out, and a loop without an end has no waits. Of builds beside
- * each other the loop waited for the one that ended last, before it began for the last one that had ended by then, and
- * so on (24, 24b). A script whose only input
- * was that list wrote them down, and all but the loops of 15-*, which are alike, were read again beside it.
+ * The waits of each loop of every recording, in order; a recording that is not here has no loop. They were read from the
+ * list of messages that `labelled-loops.ts` was read from: "In Progress" begins a wait, the next message about the same
+ * step ends it, and moments in between are "other". A check begins inside its deploy and ends with it. What begins and
+ * ends in the same millisecond is left out, and a loop without an end has no waits. The loop waited, among builds beside
+ * each other, for the one that ended last; until that one began, for the last one that had ended by then (24, 24b). A
+ * person wrote down those of 24 and 25. A script whose only input was that list wrote down the others; a person read them
+ * beside it, but for the loops of 15-*, which are alike.
  */
 export const labelledWaits: Readonly<Record<string, readonly LabelledWaits[]>> = {
   "01-dev-success-3-artifacts-5-iterations": [
