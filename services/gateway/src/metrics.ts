@@ -57,6 +57,7 @@ export function gatewayMetrics(registry: Registry, logger: Logger, audit: Audit 
       ...reader,
       follow: (from, options) => countedIn(subscriptions, () => reader.follow(from, options)),
       followBatches: (from, options) => countedIn(subscriptions, () => reader.followBatches(from, options)),
+      readBatches: (offsets, signal) => countedIn(subscriptions, () => reader.readBatches(offsets, signal)),
     }),
     refused(refusal) {
       refusals.inc({ code: refusal.error.code });

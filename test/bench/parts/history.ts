@@ -4,7 +4,7 @@ import { RequestTimes } from "../frame/requests.ts";
 import { seed } from "../frame/seed.ts";
 import { startStack } from "../frame/stack.ts";
 
-/** Queries the newest matching events in a log of the given size, from ten sources. */
+/** Queries the newest matching events in a log of the given size, from ten sources, and all events of a kind that few have. */
 export async function history(bench: Bench): Promise<void> {
   await using cleanup = new AsyncDisposableStack();
   const stack = cleanup.use(await startStack(bench, { services: ["query", "gateway"] }));
@@ -21,8 +21,19 @@ export async function history(bench: Bench): Promise<void> {
     const ask = times.http([path]);
     await times.measure({ name: `/events?last=50, ${name}`, ask, count, atMost: 20 });
   }
+  for (const [name, filter] of Object.entries(streams)) {
+    const path = `/api/v1/stream?after=start&until=now${filter}`;
+    const ask = times.http([path]);
+    await times.measure({ name: `/stream from the start, ${name}`, ask, count, atMost: 100 });
+  }
   times.report("history");
 }
+
+/** Both are read to their ends. The first has one event of each source. */
+const streams: Readonly<Record<string, string>> = {
+  "the rarest kind": "&kind=session.started",
+  "a subject that nobody has": "&subject=nobody",
+};
 
 /** Checks that the queries are meaningful: the first matches as many events as requested, the last none. */
 async function checkAnswers(times: RequestTimes): Promise<void> {

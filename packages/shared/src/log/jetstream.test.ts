@@ -229,6 +229,24 @@ describe("unexpected contents", () => {
     await testWriter(other.writer, alice).append(200);
     await expect(Array.fromAsync(history)).rejects.toThrow(LogReplacedError);
   });
+
+  test("reading single events for long ends with an error when the log is recreated, not with the other log's events", async () => {
+    await using log = await open();
+    const { append, written } = testWriter(log.writer, alice);
+    await append(100);
+    const reading = log.reader.readBatches(written, never);
+    await reading.next();
+    await log.streams.delete(streamName);
+    const other = await openLog(log.nc);
+    await testWriter(other.writer, alice).append(100);
+    const read: unknown[] = [];
+    const rest = async () => {
+      for await (const [held] of reading) read.push(held?.offset);
+    };
+    await expect(rest()).rejects.toThrow(LogReplacedError);
+    // What was read before.
+    expect(read.length).toBeLessThan(16);
+  });
 });
 
 /** Says hello as a nats-server of another version. */

@@ -41,6 +41,22 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
     expect(await Array.fromAsync(log.reader.read([], never))).toEqual([]);
   });
 
+  test(`${name}: many events are read by their messages, of each those that were asked for`, async () => {
+    await using log = await open();
+    const { append, written } = testWriter(log.writer, alice, { perMessage: 5 });
+    await append(200);
+    const asked = written.filter((_, nth) => nth % 7 === 0 || nth % 11 === 0);
+    const missing = [offsetOf(3, 5), offsetOf(77)];
+    const batches = await Array.fromAsync(log.reader.readBatches([...asked, ...missing], never));
+    expect(batches.flat().map(({ offset }) => offset)).toEqual(asked);
+    expect(batches.map((batch) => new Set(batch.map(({ offset }) => sequenceOf(offset))).size)).toEqual(
+      batches.map(() => 1),
+    );
+    expect(new Set(asked.map(sequenceOf)).size).toBe(batches.length);
+    expect(batches.flat().map((held) => held.decode()?.offset)).toEqual(asked);
+    expect(await Array.fromAsync(log.reader.readBatches(asked, AbortSignal.abort()))).toEqual([]);
+  });
+
   describe(`${name}: writing`, () => {
     test("a source without messages has no last message", async () => {
       await using log = await open();

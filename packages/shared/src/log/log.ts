@@ -175,7 +175,12 @@ export type LogReader = {
    * @throws LogReplacedError when the stream is replaced under it (another epoch, or an earlier end)
    */
   follow(from: ReadFrom, options: FollowOptions): AsyncGenerator<RecordedEvent, void>;
-  /** Like `history`, for those who read much: what is at hand comes together. No batch is empty. */
+  /**
+   * Like `read`, for those who read much: neighbors in one message come together. No batch is empty.
+   * @throws TapedeckError not_ready, LogReplacedError when the stream is another one
+   */
+  readBatches(offsets: readonly Offset[], signal: AbortSignal): HeldBatches;
+  /** Like `history`, likewise. */
   historyBatches(from: ReadFrom, untilOffset: Offset, signal: AbortSignal): HeldBatches;
   /** Like `follow`, likewise. */
   followBatches(from: ReadFrom, options: FollowOptions): HeldBatches;

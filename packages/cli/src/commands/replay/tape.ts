@@ -129,6 +129,10 @@ class TapeReader implements LogReader {
     }
   }
 
+  readBatches(offsets: readonly Offset[]) {
+    return oneEach(this.read(offsets));
+  }
+
   historyBatches(...read: Parameters<LogReader["history"]>) {
     return oneEach(this.history(...read));
   }

@@ -6,6 +6,7 @@ import { LogReplacedError } from "../log.ts";
 import type { Sequence } from "../offset.ts";
 import { addConsumer, type Consumer, type Delivered, exceedsMaxBytes, pull, type StreamAccess } from "./consumer.ts";
 import type { Warn } from "./decode.ts";
+import { hold } from "./hold.ts";
 
 export type HistoryDeps<T> = StreamAccess & {
   readonly semaphore: Semaphore;
@@ -24,9 +25,6 @@ export type HistoryDeps<T> = StreamAccess & {
 const pullBytes = 1024 * 1024;
 const largestPull = 1_000;
 const firstPull = 64;
-
-/** Pulled messages that are not consumed are dropped after this time, and read again on demand. */
-const holdMs = 5_000;
 
 /** The messages to read: both inclusive. `subjects` filter by the subjects of messages. */
 export type MessageRange = { readonly first: Sequence; readonly last: Sequence; readonly subjects: readonly string[] };
@@ -179,24 +177,4 @@ async function pullOnce(
 function forget({ jsm, streamName }: StreamAccess, reading: ConsumerProgress | undefined): undefined {
   // The server would forget the consumer anyway, only later.
   if (reading !== undefined) jsm.consumers.delete(streamName, reading.consumer.name).catch(() => {});
-}
-
-/** Hands out messages one by one, and drops the rest after a while without a request. */
-function hold(messages: Delivered[]) {
-  let index = 0;
-  let dropped = false;
-  const timer = setTimeout(() => {
-    dropped = index < messages.length;
-    messages.length = 0; // in place: a suspended reader keeps the array
-  }, holdMs).unref();
-  return {
-    next(): Delivered | undefined {
-      timer.refresh();
-      return messages[index++];
-    },
-    get dropped() {
-      return dropped;
-    },
-    [Symbol.dispose]: () => clearTimeout(timer),
-  };
 }

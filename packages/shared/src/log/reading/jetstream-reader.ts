@@ -14,7 +14,7 @@ import type { Delivered, StreamAccess } from "./consumer.ts";
 import { messageReader, type Wanted, type Warn } from "./decode.ts";
 import { type MessageRange, readHistory, readLasts } from "./history.ts";
 import { Leader, orNotReady } from "./leader.ts";
-import { type ReadOneMessage, readEvents } from "./read-events.ts";
+import { besideEachOther, type ReadOneMessage, type ReadRuns, readEventBatches, readEvents } from "./read-events.ts";
 
 export type ReaderDeps = StreamAccess & {
   readonly epoch: string;
@@ -43,8 +43,10 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const lastMatch: LogReader["lastMatch"] = async (subjects) =>
     endOf(await leader.lastMessage(messageFilters(subjects)));
 
+  const shift = new Shift();
+  const checkSame = () => leader.checkSame(epoch);
   const historyDeps = {
-    ...{ ...deps, warn, checkSame: () => leader.checkSame(epoch), shift: new Shift() },
+    ...{ ...deps, warn, checkSame, shift },
     ...{ semaphore: historySemaphore, lastMatch: (subjects: readonly string[]) => leader.lastMessage(subjects) },
   };
 
@@ -69,6 +71,26 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     return message === null ? [] : readMessage(message, { at: isWanted });
   };
 
+  const readTogether = besideEachOther(readOne);
+  const readBatches: LogReader["readBatches"] = async function* (offsets, signal) {
+    const inTurn: ReadRuns = async (runs) => {
+      const release = await historySemaphore.acquire(signal);
+      if (release === undefined) return [];
+      try {
+        const read = await orNotReady(readTogether(runs));
+        // Afterwards: nothing is given of a log that took this one's place.
+        await orNotReady(checkSame());
+        return read;
+      } finally {
+        release();
+      }
+    };
+    for await (const events of readEventBatches(offsets, inTurn, signal)) {
+      yield events;
+      if (shift.isOver) await shift.next();
+    }
+  };
+
   return {
     epoch,
     formerEpochs,
@@ -87,6 +109,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     read: (offsets, signal) =>
       readEvents(offsets, (sequence, isWanted) => orNotReady(readOne(sequence, isWanted)), signal),
 
+    readBatches,
     firstSince: (time) => leader.firstSince(time),
     followBatches,
     follow: (from, options) => oneByOne(followBatches(from, options), options.signal),

@@ -59,9 +59,10 @@ export class Leader {
 /** The server counts nanoseconds since 1970 in 64 bits, which overflow in 2262: a later time would precede everything. */
 const lastMoment = Date.UTC(2262, 0);
 
-/** Turns a failure of the log into the error that clients get. */
+/** Turns a failure of the log into the error that clients get. That it was replaced is no failure. */
 export function orNotReady<T>(asked: Promise<T>): Promise<T> {
   return asked.catch((cause: unknown) => {
+    if (cause instanceof LogReplacedError) throw cause;
     const isDeleted = cause instanceof Error && cause.name === "StreamNotFoundError";
     const text = isDeleted
       ? "the log was deleted: start Tapedeck again to begin a new one"

@@ -1,8 +1,8 @@
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import type { HeldEvent } from "../log.ts";
 import { indexesPerMessage, type Offset, offsetOf, type Sequence, sequenceOf } from "../offset.ts";
-import { type ReadOneMessage, readEvents } from "./read-events.ts";
+import { besideEachOther, type ReadOneMessage, readEventBatches, readEvents } from "./read-events.ts";
 
 const never = new AbortController().signal;
 
@@ -66,3 +66,24 @@ it("holds few messages at once, and asks for no more after its signal aborts", a
   }
   expect(messages.asked).toHaveLength(32);
 });
+
+it("keeps no messages for a reader that pauses, and reads them again when it goes on", async () => {
+  vi.useFakeTimers();
+  try {
+    const messages = messagesOf(2);
+    const offsets = Array.from({ length: 40 }, (_, nth) => offsetOf(1 + nth));
+    const read: Offset[] = [];
+    for await (const [held] of readEventBatches(offsets, besideEachOther(messages.read), never)) {
+      read.push(held?.offset ?? offsetOf(0));
+      if (read.length === 10) vi.advanceTimersByTime(60_000);
+    }
+    expect(read).toEqual(offsets);
+    // The six that were left of the first reading.
+    expect(messages.asked.slice(0, 22)).toEqual([...upTo(16), ...upTo(16, 11)]);
+    expect(messages.asked).toHaveLength(46);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+const upTo = (end: number, from = 1) => Array.from({ length: end - from + 1 }, (_, nth) => from + nth);

@@ -8,7 +8,7 @@ import { expect, it } from "vitest";
 import { timedSemaphore } from "../../limits/semaphore.ts";
 import { positions } from "../../positions.ts";
 import { eventsPage } from "./events-page.ts";
-import type { EventFinder } from "./find-events.ts";
+import type { EventFinder } from "./log-index/find-offsets.ts";
 
 const MiB = 1 << 20;
 

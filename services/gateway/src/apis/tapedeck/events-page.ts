@@ -5,8 +5,9 @@ import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { justBefore, laterOf, messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
-import { type EventFinder, FoundEvents, type HistoryRange } from "./find-events.ts";
+import { FoundEvents } from "./find-events.ts";
 import type { Page } from "./list.ts";
+import type { EventFinder, HistoryRange } from "./log-index/find-offsets.ts";
 
 export type EventsPageRequest = {
   readonly workspace: string;

@@ -12,16 +12,9 @@ import {
   type Sequence,
   sequenceOf,
 } from "@tapedeck/shared/log/offset";
-import { belongsToLog, formatPosition, parsePosition } from "@tapedeck/shared/log/position";
-import type { QueryClient } from "../../query-client.ts";
-import { listRequest } from "./list-request.ts";
+import { type EventFinder, findOffsets, type HistoryRange } from "./log-index/find-offsets.ts";
 
-export type EventFinder = Pick<QueryClient, "findEvents">;
-
-export type Wanted = { readonly workspace: string; readonly filter: Filter; readonly signal: AbortSignal };
-
-/** Offsets in (afterOffset, untilOffset]. */
-export type HistoryRange = { readonly afterOffset: Offset; readonly untilOffset: Offset };
+type Wanted = { readonly workspace: string; readonly filter: Filter; readonly signal: AbortSignal };
 
 /** How many messages of the log the search for the newest ones covers at first; it grows until there are enough. */
 const firstWindow = 256;
@@ -113,28 +106,10 @@ export class FoundEvents {
 
   /** Query's answer; while it can't answer, nothing, up to the beginning. */
   async #ask({ afterOffset, untilOffset }: HistoryRange, limit: number, newest: boolean) {
-    const { epoch } = this.#log;
     const { workspace, filter } = this.#wanted;
-    const nothing = { offsets: [], reached: afterOffset };
-    if (!mayHoldEvents(afterOffset, untilOffset)) return nothing;
-    try {
-      const { positions, ...answer } = await this.#query.findEvents({
-        filter: listRequest("events", { workspace }, { filter, kinds: filter.kinds ?? [], limit }),
-        after: formatPosition({ epoch, offset: afterOffset }),
-        until: formatPosition({ epoch, offset: untilOffset }),
-        newest,
-      });
-      const checkpoint = parsePosition(answer.reached);
-      // The tables may still be those of a log that was replaced.
-      if (checkpoint === undefined || !belongsToLog(this.#log, checkpoint)) return nothing;
-      return {
-        offsets: positions.flatMap((position) => parsePosition(position)?.offset ?? []),
-        reached: checkpoint.offset,
-      };
-    } catch (error) {
-      if (error instanceof TapedeckError && error.code === "not_ready") return nothing;
-      throw error;
-    }
+    const wanted = { workspace, filter, afterOffset, untilOffset, limit, newest };
+    const found = mayHoldEvents(afterOffset, untilOffset) && (await findOffsets(this.#log, this.#query, wanted));
+    return found || { offsets: [], reached: afterOffset };
   }
 
   async *#read(offsets: readonly Offset[]): AsyncGenerator<RecordedEvent, void> {

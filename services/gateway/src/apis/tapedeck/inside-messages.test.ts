@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { timedSemaphore } from "../../limits/semaphore.ts";
 import { positions } from "../../positions.ts";
 import { eventsPage } from "./events-page.ts";
-import type { EventFinder } from "./find-events.ts";
+import type { EventFinder } from "./log-index/find-offsets.ts";
 import type { SubscriptionMessage } from "./messages.ts";
 import { subscribe } from "./subscribe.ts";
 

@@ -12,6 +12,7 @@ import { type EventsPageRequest, eventsPage } from "./events-page.ts";
 import type { Page } from "./list.ts";
 import { type ListMessages, listMessages, placed } from "./list-request.ts";
 import { type Lists, listsApi } from "./lists.ts";
+import { indexedLog } from "./log-index/indexed-log.ts";
 import { type SubscriptionMessage, type SubscriptionMessages, stateMessage } from "./messages.ts";
 import { pace, type ReplaySpeed } from "./pace.ts";
 import { type LoadedState, type StateApiDeps, type StateReply, stateAnswer, stateReader } from "./state.ts";
@@ -107,10 +108,11 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers, servic
         const afterOffset = first?.afterOffset ?? (await positions.resolveAfter(after));
         const end = until === undefined ? {} : await endOf(until, request);
         const wanted: Subscription = { workspace, filter, afterOffset, original, ...end };
+        const reader = indexedLog(log(), query, { workspace, filter });
         const paced =
           speed === "max"
-            ? subscribeInBatches(log(), wanted, signal)
-            : pace(subscribe(log(), wanted, signal), speed, signal);
+            ? subscribeInBatches(reader, wanted, signal)
+            : pace(subscribe(reader, wanted, signal), speed, signal);
         return {
           position: positions.written(afterOffset),
           messages: first === undefined ? paced : beginningWith([first.message], first.release, paced),
