@@ -167,7 +167,7 @@ it("a stream with a filter is the stream without one, filtered, while query stop
   await Promise.all(readers.map(({ done }) => done));
 });
 
-it("what the index has passed is reported, and where the log fails it is read on from the last event", async () => {
+it("a stream reports what the index has passed, and goes on after its last event where the log can't be read", async () => {
   await using on = await stage();
   await using index = new Index(on);
   const random = seeded(32);

@@ -155,7 +155,7 @@ class IndexedHistory {
     const matches = subjectMatcher(subjects);
     try {
       for await (const batch of this.#log.readBatches(offsets, signal)) {
-        // As in the log's own history. A subject says the workspace, too.
+        // The log's own history compares the subjects, too. They say the workspace.
         const events = batch.filter(({ subject }) => matches(subject.split(".")));
         if (events.length > 0) yield events;
         done = (batch.at(-1) as HeldEvent).offset;
