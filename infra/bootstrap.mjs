@@ -240,7 +240,7 @@ const commands = {
   fixture: async ([release = "", ...args]) => {
     if (!/^[\w.@,-]+$/.test(release)) fail("usage: npm run fixture -- <name of the release>");
     await prepare();
-    process.env.RELEASE_FIXTURE = release;
+    inside.RELEASE_FIXTURE = release;
     vitest(["--mode", "long", "test/operations/release-fixture.long.test.ts", ...args]);
   },
   "test:cluster": async (args) => {

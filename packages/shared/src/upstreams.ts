@@ -1,4 +1,4 @@
-/** The upstreams that Tapedeck knows: the only place in the middle that names them. */
+/** The upstreams that Tapedeck knows. With one more name every registry of theirs stops compiling. */
 export const upstreamNames = ["skaffold", "rkt", "vagrant"] as const;
 
 /** The name of an upstream. */

@@ -29,7 +29,7 @@ export function openStore(
 ): Promise<OpenStore | undefined> {
   return connectLog({
     ...{ service: "ingest", settings, logger, signal },
-    awayMessage: "the log is away: observations wait in the spill",
+    awayMessage: "the log is away: what taps send waits in their spills",
     prepare: (log) => storeOn(log, ingest, signal),
   });
 }

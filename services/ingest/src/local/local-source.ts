@@ -37,7 +37,7 @@ export type LocalSource = AsyncDisposable & {
   readonly spill: () => SpillState;
 };
 
-/** A log that is not there by then is away, and Skaffold is dialled without it. */
+/** A log that is not there by then is away, and the upstream is dialled without it. */
 const logMs = 2_000;
 /** A log that answered and then fails so often (each takes up to 2 s) is away too. */
 const mostFailures = 2;
@@ -148,7 +148,7 @@ class TappedSource implements LocalSource {
         await store.leases.freed(source, signal);
       } catch (err) {
         logger.warn({ source, err }, "the log is away");
-        // No other holder has been reported, and Skaffold is best dialled early.
+        // No other holder has been reported, and the upstream is best dialled early.
         const isUndecided = this.#state === "waiting for the log" || this.#state === "waiting for the upstream";
         if (isUndecided && ++failures === mostFailures) return undefined;
         await delay(waits.next(), signal);
