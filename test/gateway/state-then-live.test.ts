@@ -75,25 +75,21 @@ function fold({ upstream }: Life, before: Folded, events: readonly Event[]): Fol
 }
 
 /** The part of such a state that the API returns; Vagrant's jobs are kept separately. */
-function rendered(
-  { upstream }: Life,
-  states: Folded,
-  session: string,
-): Record<string, readonly (readonly [string, string])[]> {
+function rendered({ upstream }: Life, states: Folded, session: string): Rows {
   const { initial, collections } = folds[upstream];
   return Object.fromEntries(
-    Object.entries(collections).map(([name, itemsOf]) => [
-      `${upstream}.${name}`,
-      itemsOf(states.get(session) ?? initial).map(
-        ({ key, bytes }) => [key, Buffer.from(bytes).toString("base64")] as const,
-      ),
-    ]),
+    Object.entries(collections).flatMap(([name, collection]) => {
+      if (collection.of === "tables") return [];
+      const items = collection.items(states.get(session) ?? initial);
+      return [[`${upstream}.${name}`, items.map(({ key, bytes }) => [key, Buffer.from(bytes).toString("base64")])]];
+    }),
   );
 }
 
-function given({ upstream }: Life, { rows }: GetStateResponse): ReturnType<typeof rendered> {
+function given({ upstream }: Life, { rows }: GetStateResponse): Rows {
+  const folded = Object.entries(folds[upstream].collections).filter(([, collection]) => collection.of === "state");
   return Object.fromEntries(
-    Object.keys(folds[upstream].collections).map((name) => [
+    folded.map(([name]) => [
       `${upstream}.${name}`,
       rows
         .filter(({ collection }) => collection === `${upstream}.${name}`)
@@ -101,6 +97,9 @@ function given({ upstream }: Life, { rows }: GetStateResponse): ReturnType<typeo
     ]),
   );
 }
+
+/** By collection: the key of each row, and its message in base64. */
+type Rows = Record<string, readonly (readonly [string, string])[]>;
 
 const seqOf = (position: string) => seqIn(position);
 

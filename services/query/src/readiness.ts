@@ -1,14 +1,14 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
+import type { ApiDeps } from "./api/deps.ts";
 import type { Database } from "./db/database.ts";
 import type { QueryMetrics } from "./metrics.ts";
 import type { ProjectionObserver } from "./projecting/keep-projecting.ts";
 import type { Projected } from "./projecting/project.ts";
-import type { CollectionDeps } from "./views/states/collection.ts";
 
 /** The parts that query can use at the moment: its tables, its log, and why it does not project. */
-export class QueryReadiness implements ProjectionObserver, CollectionDeps {
+export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "database" | "log"> {
   readonly #reads: Database;
   readonly #metrics: Pick<QueryMetrics, "applied" | "failed">;
   readonly #decided = Promise.withResolvers<void>();

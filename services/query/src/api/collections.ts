@@ -1,25 +1,21 @@
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
-import type { Collection, Item } from "../views/states/collection.ts";
+import type { Collection } from "../views/states/collection.ts";
 import type { Fold, Folds } from "../views/states/fold.ts";
 
-/** What ReadState serves under one name: a part of a session's folded state, or rows of tables beside it. */
-export type NamedCollection = { readonly name: string; readonly upstream: string; readonly fold: Fold } & (
-  | { readonly itemsOf: (state: unknown) => readonly Item[] }
-  | { readonly read: Collection }
-);
+export type NamedCollection = Collection<unknown> & {
+  readonly name: string;
+  readonly upstream: string;
+  readonly fold: Fold;
+};
 
 export type Collections = ReadonlyMap<string, NamedCollection>;
 
 export function collectionsOf(folds: Folds): Collections {
   const all = new Map<string, NamedCollection>();
   for (const [upstream, fold] of Object.entries<Fold>(folds)) {
-    for (const [part, itemsOf] of Object.entries(fold.collections)) {
+    for (const [part, collection] of Object.entries(fold.collections)) {
       const name = `${upstream}.${part}`;
-      all.set(name, { name, upstream, fold, itemsOf });
-    }
-    for (const [part, read] of Object.entries(fold.tableCollections)) {
-      const name = `${upstream}.${part}`;
-      all.set(name, { name, upstream, fold, read });
+      all.set(name, { ...collection, name, upstream, fold });
     }
   }
   return all;

@@ -1,10 +1,14 @@
+import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
+import type { Database } from "../db/database.ts";
 import type { ProjectedPosition } from "../projecting/progress.ts";
-import type { CollectionDeps } from "../views/states/collection.ts";
 import type { Folds } from "../views/states/fold.ts";
 
 /** The dependencies of the answers. */
-export type ApiDeps = CollectionDeps & {
+export type ApiDeps = {
+  /** Throws `not_ready` while the database is away; `log` does so, too. */
+  readonly database: () => Database;
+  readonly log: () => LogReader;
   readonly progress: ProjectedPosition;
   readonly folds: Folds;
 };

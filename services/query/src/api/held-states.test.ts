@@ -119,7 +119,7 @@ it("one question to the tables is about one set of them", async () => {
   let asked: ReturnType<typeof readStateTables> | undefined;
   await swapping.db.transaction().execute(async (tx) => {
     await swapLock(tx);
-    asked = readStateTables(database, question);
+    asked = readStateTables(database.db, question);
     const waiting = async () => {
       const { rows } = await sql<{ tables: string[] }>`
         select array(select relation::regclass::text from pg_locks held where held.pid = waiting.pid and granted

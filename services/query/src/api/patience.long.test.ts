@@ -1,10 +1,14 @@
+import { credentials, Metadata } from "@grpc/grpc-js";
+import { QueryClient, ReadStateRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { silentConnection } from "@tapedeck/shared/testing/silent-connection";
 import { until } from "@tapedeck/shared/testing/until";
 import { Client } from "pg";
 import { expect, it } from "vitest";
 import { queryClient } from "../testing/client.ts";
-import { stage } from "../testing/stage.ts";
+import { scenario } from "../testing/scenario.ts";
+import { reaches, servicesKey, stage } from "../testing/stage.ts";
+import { ulid, vagrantSession, vagrantShop } from "../testing/vagrant-scenario.ts";
 
 it("reports in time that a call takes too long, also to callers that wait for a database connection", async () => {
   await using stack = new AsyncDisposableStack();
@@ -25,6 +29,39 @@ it("reports in time that a call takes too long, also to callers that wait for a 
 
   await database.query("rollback");
   await until(() => ask.listSources(), { message: "answers in time" });
+});
+
+it("a reader of a state that stops reading keeps its snapshot no longer than its call may take", async () => {
+  await using stack = new AsyncDisposableStack();
+  const on = stack.use(await stage());
+  const script = scenario(vagrantShop);
+  const server = vagrantSession("01A", script);
+  server.began();
+  for (let n = 1; n <= 2_000; n++) server.queued(ulid(n), "x".repeat(4_000));
+  const last = (await on.write(script.events)).at(-1) ?? 0;
+  const query = stack.use(await on.startQuery({ patienceMs: 2_000 }));
+  await reaches(query, last);
+  const database = stack.adopt(new Client(on.databaseUrl), (client) => client.end());
+  await database.connect();
+  const snapshots = async () => {
+    const { rows } = await database.query(
+      "select from pg_stat_activity where application_name = 'tapedeck-query' and state = 'idle in transaction' and backend_xmin is not null",
+    );
+    return rows.length;
+  };
+  const client = stack.adopt(new QueryClient(query.address, credentials.createInsecure()), (one) => one.close());
+  const metadata = new Metadata();
+  metadata.set("tapedeck-key", servicesKey);
+  const request = ReadStateRequest.fromPartial({
+    workspace: "acme",
+    source: vagrantShop,
+    collection: "vagrant.jobs",
+  });
+  const call = client.readState(request, metadata);
+  call.on("error", () => {});
+  await until(async () => (await snapshots()) === 1, { message: "the snapshot of the reader" });
+  await until(async () => (await snapshots()) === 0, { message: "the snapshot to end" });
+  call.cancel();
 });
 
 it("closes a connection beyond the limit at once, and an idle one soon", async () => {

@@ -24,20 +24,34 @@ export async function noSwapUntilCommit(tx: Tx): Promise<void> {
  */
 export const withoutSwap = sql`with without_swap as (select from ${privateTable("swap")})`;
 
+/** What `tx` reads is of one moment. Until it is disposed it holds a connection, and a swap waits for it. */
+export type Snapshot = AsyncDisposable & { readonly tx: Tx };
+
+export async function openSnapshot({ db }: Database): Promise<Snapshot> {
+  const tx = await db.startTransaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute();
+  // Fails only without its connection, and then the transaction is over, too.
+  const close = () =>
+    tx
+      .rollback()
+      .execute()
+      .catch(() => {});
+  try {
+    await noSwapUntilCommit(tx);
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { tx, [Symbol.asyncDispose]: close };
+}
+
 /**
  * Reads one consistent snapshot: `read` sees the tables exactly as of the checkpoint. The checkpoint is undefined while
  * nothing is projected yet.
  */
 export async function readConsistently<T>(
-  { db }: Database,
+  database: Database,
   read: (tx: Tx, checkpoint: CheckpointRow | undefined) => Promise<T>,
 ): Promise<T> {
-  return db
-    .transaction()
-    .setIsolationLevel("repeatable read")
-    .setAccessMode("read only")
-    .execute(async (tx) => {
-      await noSwapUntilCommit(tx);
-      return read(tx, await readCheckpoint(tx));
-    });
+  await using snapshot = await openSnapshot(database);
+  return await read(snapshot.tx, await readCheckpoint(snapshot.tx));
 }

@@ -1,6 +1,6 @@
 import type { QueryClient } from "@tapedeck/gateway/for-cli/skaffold-server";
 import type { Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
-import { isState, skaffoldFold } from "@tapedeck/query/for-cli/skaffold-fold";
+import { isState, skaffoldFold, stateItems } from "@tapedeck/query/for-cli/skaffold-fold";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
 import { justBefore, offsetOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
@@ -25,11 +25,11 @@ class TapeQuery implements QueryClient {
   async readState({ collection = "", at: moment = "" }: Parameters<QueryClient["readState"]>[0]) {
     const { source, session, events } = this.#tape;
     const count = await this.#countAt(moment);
-    const itemsOf = skaffoldFold.collections[collection.replace(/^skaffold\./, "")];
-    if (itemsOf === undefined) return onlySkaffold();
+    const items = stateItems(skaffoldFold, collection.replace(/^skaffold\./, ""), this.#state.at(count));
+    if (items === undefined) return onlySkaffold();
     const session_ended = events.slice(0, count).some(({ event: { kind } }) => ends.includes(kind));
     const head = { position: this.#positionOf(count), source, session, session_ended };
-    return { head, rows: itemsOf(this.#state.at(count)).map(({ key, bytes }) => ({ key, bytes })) };
+    return { head, rows: items.map(({ key, bytes }) => ({ key, bytes })) };
   }
 
   async listSources({ sources = [], developers = [], projects = [] }: Parameters<QueryClient["listSources"]>[0]) {

@@ -2,7 +2,10 @@ import type { ReadStateRequest, ReadStateResponse } from "@tapedeck/proto/tapede
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition, type Position, parsePosition } from "@tapedeck/shared/log/position";
+import type { Kysely } from "kysely";
 import { timestampOf } from "../../db/moment.ts";
+import { openSnapshot } from "../../db/read.ts";
+import type { Schema } from "../../db/schema.ts";
 import type { CollectionScope, Item } from "../../views/states/collection.ts";
 import type { Fold, Folds } from "../../views/states/fold.ts";
 import { type Collections, collectionNamed, collectionsOf, type NamedCollection } from "../collections.ts";
@@ -15,7 +18,10 @@ import { readStateTables, type StateTables, scopeIn, tablesVersion } from "./sta
 /** Characters of JSON. What is made of it takes a few times as much. */
 const heldStates = 4 * 1024 * 1024;
 
-/** Makes the answer to ReadState: the head, then the rows. It asks the tables once, and keeps the newest states. */
+/**
+ * Makes the answer to ReadState: the head, then the rows. It asks the tables once, and keeps the newest states. Where it
+ * serves rows of tables, too, all is read in one snapshot, which lasts until the last row is taken or the call's time is up.
+ */
 export function stateReader(folds: Folds) {
   const all = collectionsOf(folds);
   const recent = new RecentStates(heldStates);
@@ -28,7 +34,13 @@ export function stateReader(folds: Folds) {
     const [{ fold, upstream }] = wanted;
     const question = JSON.stringify([request.workspace, request.source, request.session, upstream]);
     const held = recent.get(question);
-    const { at, tables } = await reached(deps, request, (at) => readTables(deps, { request, fold, held, at }));
+    await using snapshot = wanted.some((one) => one.of === "tables") ? await reachedSnapshot(deps, request) : undefined;
+    const db = snapshot?.tx ?? deps.database().db;
+    const read = (at: Offset | undefined) => readTables(db, { request, fold, held, at });
+    const { at, tables } =
+      snapshot === undefined
+        ? await reached(deps, request, read)
+        : { at: snapshot.at, tables: await read(snapshot.at) };
     const scope = scopeIn(tables, request, upstream, at);
     const { state, newest } = await stateAsOf({ log: deps.log, fold, held, signal }, tables, scope);
     if (newest !== undefined && at === undefined) recent.put(question, newest);
@@ -36,7 +48,7 @@ export function stateReader(folds: Folds) {
     const position = formatPosition(scope);
     yield { body: { $case: "head", value: headOf(tables, scope) } };
     for (const collection of wanted) {
-      const items = "read" in collection ? collection.read(scope, deps) : state.itemsOf(collection);
+      const items = collection.of === "tables" ? collection.items(scope, db) : state.itemsOf(collection);
       for await (const { key, bytes, offset } of items) {
         if (!key.startsWith(scope.keyPrefix)) continue;
         const reported = offset === undefined ? position : formatPosition({ epoch: scope.epoch, offset });
@@ -55,12 +67,10 @@ type TablesAsked = {
 };
 
 /** If their former answer is held, the tables are only checked for changes. */
-async function readTables({ database }: ApiDeps, { request, fold, held, at }: TablesAsked): Promise<StateTables> {
-  if (at === undefined && held !== undefined && (await tablesVersion(database())) === held.tables.version) {
-    return held.tables;
-  }
+async function readTables(db: Kysely<Schema>, { request, fold, held, at }: TablesAsked): Promise<StateTables> {
+  if (at === undefined && held !== undefined && (await tablesVersion(db)) === held.tables.version) return held.tables;
   const known = held?.tables.stored?.version ?? "";
-  return readStateTables(database(), { ...request, at, foldVersion: fold.version, known });
+  return readStateTables(db, { ...request, at, foldVersion: fold.version, known });
 }
 
 /** @throws TapedeckError invalid_argument */
@@ -92,6 +102,16 @@ async function reached(
   await reachMinimum(deps, request.min_position);
   const offset = await reachAt(deps, request.at);
   return { at: offset, tables: await read(offset) };
+}
+
+/**
+ * A snapshot that has what the request waits for.
+ * @throws TapedeckError the errors of reachMinimum and reachAt
+ */
+async function reachedSnapshot(deps: ApiDeps, request: Pick<ReadStateRequest, "at" | "min_position">) {
+  await reachMinimum(deps, request.min_position);
+  const at = await reachAt(deps, request.at);
+  return { ...(await openSnapshot(deps.database())), at };
 }
 
 function headOf({ hasEnded, silentSince }: StateTables, scope: CollectionScope) {

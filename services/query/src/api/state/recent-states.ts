@@ -2,7 +2,7 @@ import type { Item } from "../../views/states/collection.ts";
 import type { NamedCollection } from "../collections.ts";
 import type { StateTables } from "./state-tables.ts";
 
-type FoldedCollection = Extract<NamedCollection, { readonly itemsOf: unknown }>;
+type FoldedCollection = Extract<NamedCollection, { readonly of: "state" }>;
 
 /** The folded state of a session, and what was made of it. */
 export class ReadableState {
@@ -13,8 +13,8 @@ export class ReadableState {
     this.#state = state;
   }
 
-  itemsOf({ name, itemsOf }: FoldedCollection): readonly Item[] {
-    const made = this.#items.get(name) ?? itemsOf(this.#state);
+  itemsOf({ name, items }: FoldedCollection): readonly Item[] {
+    const made = this.#items.get(name) ?? items(this.#state);
     this.#items.set(name, made);
     return made;
   }

@@ -2,10 +2,9 @@ import type { ReadStateRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { beyondAll, type Offset } from "@tapedeck/shared/log/offset";
 import { formatPosition, type Position } from "@tapedeck/shared/log/position";
-import { type RawBuilder, sql } from "kysely";
-import type { Database } from "../../db/database.ts";
+import { type Kysely, type RawBuilder, sql } from "kysely";
 import { withoutSwap } from "../../db/read.ts";
-import type { SessionRow, SourceRow } from "../../db/schema.ts";
+import type { Schema, SessionRow, SourceRow } from "../../db/schema.ts";
 import { text } from "../../db/text.ts";
 import type { CollectionScope, SessionRange } from "../../views/states/collection.ts";
 import { notProjected } from "../reach.ts";
@@ -66,14 +65,14 @@ type Row = { readonly tables_version: string; readonly epoch: string; readonly c
  * Changes with every change of the tables, by any writer: each writes the checkpoint's row, and a rebuild brings
  * another table. Undefined: nothing is projected yet.
  */
-export async function tablesVersion({ db }: Database): Promise<string | undefined> {
+export async function tablesVersion(db: Kysely<Schema>): Promise<string | undefined> {
   const { rows } = await sql<{ version: string }>`
     select ${versionOf(sql`checkpoint`)} as version from checkpoint where name = 'log'`.execute(db);
   return rows[0]?.version;
 }
 
 /** @throws TapedeckError not_ready when nothing is projected yet */
-export async function readStateTables({ db }: Database, question: StateQuestion): Promise<StateTables> {
+export async function readStateTables(db: Kysely<Schema>, question: StateQuestion): Promise<StateTables> {
   const { rows } = await tablesQuery(question).execute(db);
   const [row] = rows;
   if (row === undefined) throw notProjected();

@@ -3,6 +3,7 @@ import { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
 import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-scenario.ts";
 import { type Fields, scenario } from "../../testing/scenario.ts";
+import { stateItems } from "../states/fold.ts";
 import { evolve } from "./evolve.ts";
 import { rkt } from "./fold.ts";
 import { itemsOf } from "./inventory.ts";
@@ -97,7 +98,7 @@ it("keeps images until they are removed, and the host's own information", () => 
   const state = fold(events);
   const images = itemsOf(state.images).map(({ bytes }) => Image.decode(Buffer.from(bytes, "base64")));
   expect(images).toMatchObject([{ id: "sha512-b", size: 6n }]);
-  const items = rkt.collections.info?.(state) ?? [];
+  const items = stateItems(rkt, "info", state) ?? [];
   expect(items.map(({ key }) => key)).toEqual(["info"]);
   expect(Buffer.from(items[0]?.bytes ?? []).toString()).toContain("/data");
 });

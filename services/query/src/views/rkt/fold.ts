@@ -11,11 +11,10 @@ export const rkt = fold<RktState>({
   channels: ["pods", "images"],
   evolve,
   collections: {
-    pods: ({ pods }) => decodedItems(pods),
-    images: ({ images }) => decodedItems(images),
-    info: ({ info }) => (info === null ? [] : [{ key: "info", bytes: fromBase64(info) }]),
+    pods: { of: "state", items: ({ pods }) => decodedItems(pods) },
+    images: { of: "state", items: ({ images }) => decodedItems(images) },
+    info: { of: "state", items: ({ info }) => (info === null ? [] : [{ key: "info", bytes: fromBase64(info) }]) },
   },
-  tableCollections: {},
   tables,
   // The events are derived from rkt's answers, so those answers can't contradict them.
   drift: () => undefined,

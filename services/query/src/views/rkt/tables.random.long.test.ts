@@ -8,6 +8,7 @@ import { atAnyPosition, readDeps, readRows, testHistory } from "../../testing/hi
 import { randomHost } from "../../testing/random-host.ts";
 import { rktHost, rktSession } from "../../testing/rkt-scenario.ts";
 import { rktOrder, rows } from "../../testing/tables.ts";
+import { stateItems } from "../states/fold.ts";
 import { rkt } from "./fold.ts";
 
 describe("whatever a host goes through", () => {
@@ -30,7 +31,7 @@ describe("whatever a host goes through", () => {
       const state = fold(events.filter((event) => event.session === session));
       const there = async (table: string, column: string) =>
         (await rows(database, table, column)).filter((row) => row.session === session && !row.gone);
-      const ids = (name: string) => rkt.collections[name]?.(state).map(({ key }) => key);
+      const ids = (name: string) => stateItems(rkt, name, state)?.map(({ key }) => key);
       expect((await there("rkt_pods", "pod")).map((row) => row.pod)).toEqual(ids("pods"));
       expect((await there("rkt_images", "image")).map((row) => row.image)).toEqual(ids("images")?.toSorted());
     }
@@ -50,8 +51,8 @@ describe("whatever a host goes through", () => {
     const history = reported();
     await atAnyPosition(history, async (at, session, known, database) => {
       const state = fold(known.filter((event) => event.session === session));
-      for (const [name, collection] of Object.entries(rkt.collections)) {
-        const items = collection(state).map(({ key, bytes }) => ({ key, bytes: Buffer.from(bytes) }));
+      for (const name of Object.keys(rkt.collections)) {
+        const items = stateItems(rkt, name, state)?.map(({ key, bytes }) => ({ key, bytes: Buffer.from(bytes) }));
         const query = { source: rktHost, collection: `rkt.${name}`, session, at };
         expect(await readRows(history, database, query)).toEqual(items);
       }

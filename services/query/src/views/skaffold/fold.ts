@@ -12,10 +12,9 @@ export const skaffold = fold<SkaffoldState>({
   channels: ["v1", "v2"],
   evolve,
   collections: {
-    v1: (state) => [{ key: "state", bytes: toV1State(state) }],
-    v2: (state) => [{ key: "state", bytes: toV2State(state) }],
+    v1: { of: "state", items: (state) => [{ key: "state", bytes: toV1State(state) }] },
+    v2: { of: "state", items: (state) => [{ key: "state", bytes: toV2State(state) }] },
   },
-  tableCollections: {},
   tables,
   drift,
 });

@@ -1,10 +1,14 @@
-import type { LogReader } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
-import type { Database } from "../../db/database.ts";
-import type { SessionRow } from "../../db/schema.ts";
+import type { Kysely } from "kysely";
+import type { Schema, SessionRow } from "../../db/schema.ts";
 
-/** What ReadState serves under one name from tables of its own. */
-export type Collection = (scope: CollectionScope, deps: CollectionDeps) => AsyncIterable<Item>;
+/**
+ * What ReadState serves under one name: a part of the session's folded state, or rows of tables beside it. `db` is the
+ * snapshot that the folded state was read in, so that all collections of an answer are of one moment.
+ */
+export type Collection<State> =
+  | { readonly of: "state"; readonly items: (state: State) => readonly Item[] }
+  | { readonly of: "tables"; readonly items: (scope: CollectionScope, db: Kysely<Schema>) => AsyncIterable<Item> };
 
 /** `offset`: the last event that reported the item, where it is known. */
 export type Item = { readonly key: string; readonly bytes: Uint8Array; readonly offset?: Offset };
@@ -23,9 +27,3 @@ export type CollectionScope = {
 
 /** A session, and the positions of its first and last event. */
 export type SessionRange = Pick<SessionRow, "session" | "source" | "start_position" | "last_position">;
-
-/** Both throw `not_ready` while theirs is away. */
-export type CollectionDeps = {
-  readonly database: () => Database;
-  readonly log: () => LogReader;
-};

@@ -12,10 +12,8 @@ export type FoldOf<State> = {
   readonly channels: readonly string[];
   /** Pure and total; returns the same object for an event that changes nothing. The state is plain JSON. */
   readonly evolve: (state: State, event: Event) => State;
-  /** What ReadState serves from the state. The name on the wire is "<upstream>.<name>". */
-  readonly collections: Readonly<Record<string, (state: State) => readonly Item[]>>;
-  /** What ReadState serves from tables beside the state, under names of the same form. */
-  readonly tableCollections: Readonly<Record<string, Collection>>;
+  /** The name on the wire is "<upstream>.<name>". */
+  readonly collections: Readonly<Record<string, Collection<State>>>;
   readonly tables: readonly StateTable<State>[];
   /**
    * The differences between the upstream's own answer about its state and the folded state, one line each. Undefined:
@@ -33,6 +31,12 @@ export type Folds = Readonly<Record<UpstreamName, Fold>>;
 /** Drops the state's type. Holders of a Fold pass its functions only states that came from it. */
 export function fold<State>(typed: FoldOf<State>): Fold {
   return typed as unknown as Fold;
+}
+
+/** What is served from a state under a name; undefined: that name stands for nothing, or for rows of tables. */
+export function stateItems({ collections }: Fold, name: string, state: unknown): readonly Item[] | undefined {
+  const collection = collections[name];
+  return collection?.of === "state" ? collection.items(state) : undefined;
 }
 
 /** Text never touches state: it is neither folded nor read for it. */

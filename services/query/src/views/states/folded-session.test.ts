@@ -13,7 +13,6 @@ const sized: Fold = fold<string>({
   channels: [],
   evolve: (_state, { summary }) => "x".repeat(Number(summary)),
   collections: {},
-  tableCollections: {},
   tables: [],
   drift: () => undefined,
 });

@@ -4,6 +4,7 @@ import { Target } from "@tapedeck/proto/vagrant/vagrant";
 import { expect, it } from "vitest";
 import { type Fields, scenario } from "../../testing/scenario.ts";
 import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-scenario.ts";
+import { stateItems } from "../states/fold.ts";
 import { evolve } from "./evolve.ts";
 import { vagrant } from "./fold.ts";
 import { initialState, type VagrantState } from "./state.ts";
@@ -19,11 +20,11 @@ function fold(events: readonly Event[], from: VagrantState = initialState): Vagr
 }
 
 function targets(state: VagrantState): Target[] {
-  return (vagrant.collections.targets?.(state) ?? []).map(({ bytes }) => Target.decode(bytes));
+  return (stateItems(vagrant, "targets", state) ?? []).map(({ bytes }) => Target.decode(bytes));
 }
 
 function ids(collection: string, state: VagrantState): string[] {
-  return (vagrant.collections[collection]?.(state) ?? []).map(({ key }) => key);
+  return (stateItems(vagrant, collection, state) ?? []).map(({ key }) => key);
 }
 
 /** An event that no watcher would give so. */
@@ -147,7 +148,7 @@ it("messages keep their recorded bytes, with unknown fields", () => {
   const bytes = Buffer.concat([Buffer.from([0xa2, 0x06, 0x03, 0x6e, 0x65, 0x77]), known]);
   const original = { type: "hashicorp.vagrant.Target", bytes, size: BigInt(bytes.length) };
   const state = fold([odd({ kind: "target.added", subject: "T1", original })]);
-  expect(vagrant.collections.targets?.(state)).toEqual([{ key: "T1", bytes }]);
+  expect(stateItems(vagrant, "targets", state)).toEqual([{ key: "T1", bytes }]);
 });
 
 it("returns the same object for an event that changes nothing", () => {
@@ -171,10 +172,10 @@ it("returns the same object for an event that changes nothing", () => {
 
 it("the version is the last reported one", () => {
   const state = fold([...reported((server) => server.began("2.3.7")), ...reported((server) => server.began("2.4.3"))]);
-  const [item, ...others] = vagrant.collections.version?.(state) ?? [];
+  const [item, ...others] = stateItems(vagrant, "version", state) ?? [];
   expect(others).toEqual([]);
   expect([item?.key, Buffer.from(item?.bytes ?? []).includes("2.4.3")]).toEqual(["version", true]);
-  expect(vagrant.collections.version?.(initialState)).toEqual([]);
+  expect(stateItems(vagrant, "version", initialState)).toEqual([]);
 });
 
 it("is plain JSON at any position, also in the middle of a description", () => {

@@ -1,8 +1,9 @@
 import { fromBase64 } from "../states/base64.ts";
+import type { Collection } from "../states/collection.ts";
 import { fold } from "../states/fold.ts";
 import { evolve } from "./evolve.ts";
-import { jobSpans } from "./jobs/read-job-spans.ts";
-import { jobs } from "./jobs/read-jobs.ts";
+import { readJobSpans } from "./jobs/read-job-spans.ts";
+import { readJobs } from "./jobs/read-jobs.ts";
 import type { ResourceKind } from "./resources.ts";
 import { foldVersion, initialState, type VagrantState } from "./state.ts";
 import { tables } from "./tables.ts";
@@ -18,15 +19,22 @@ export const vagrant = fold<VagrantState>({
     bases: itemsOf("basis"),
     boxes: itemsOf("box"),
     runners: itemsOf("runner"),
-    version: ({ version }) => (version === null ? [] : [{ key: "version", bytes: fromBase64(version) }]),
+    version: {
+      of: "state",
+      items: ({ version }) => (version === null ? [] : [{ key: "version", bytes: fromBase64(version) }]),
+    },
+    jobs: { of: "tables", items: readJobs },
+    job_spans: { of: "tables", items: readJobSpans },
   },
-  tableCollections: { jobs, job_spans: jobSpans },
   tables,
   // The events are derived from the server's answers, so those answers can't contradict them.
   drift: () => undefined,
 });
 
-function itemsOf(kind: ResourceKind) {
-  return ({ resources: { all } }: VagrantState) =>
-    all.filter((resource) => resource.kind === kind).map(({ id, bytes }) => ({ key: id, bytes: fromBase64(bytes) }));
+function itemsOf(kind: ResourceKind): Collection<VagrantState> {
+  return {
+    of: "state",
+    items: ({ resources: { all } }) =>
+      all.filter((resource) => resource.kind === kind).map(({ id, bytes }) => ({ key: id, bytes: fromBase64(bytes) })),
+  };
 }

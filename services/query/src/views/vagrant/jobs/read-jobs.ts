@@ -1,8 +1,7 @@
 import type { Offset } from "@tapedeck/shared/log/offset";
-import { type RawBuilder, sql } from "kysely";
-import type { Database } from "../../../db/database.ts";
-import { readConsistently } from "../../../db/read.ts";
-import type { Collection, CollectionScope, Item } from "../../states/collection.ts";
+import { type Kysely, type RawBuilder, sql } from "kysely";
+import type { Schema } from "../../../db/schema.ts";
+import type { CollectionScope, Item } from "../../states/collection.ts";
 import { jobsIn } from "./jobs-in.ts";
 
 /** The number of jobs that a Vagrant server itself remembers. */
@@ -14,50 +13,40 @@ const pageSize = 200;
 
 /**
  * Jobs as they stood at the position, in the order of their ids: the newest 10,000, and of those the newest whose
- * messages have 64 MiB together.
+ * messages have 64 MiB together. They are read page by page, so that an answer in transit holds one of them.
  */
-export const jobs: Collection = (scope, { database }) => readJobs(database, scope);
-
-/**
- * Reads page by page and not at one moment, because what is recorded by a position never changes. Only the jobs of a
- * session that is erased meanwhile may be missing from some page on.
- */
-async function* readJobs(database: () => Database, scope: CollectionScope): AsyncGenerator<Item, void> {
+export async function* readJobs(scope: CollectionScope, db: Kysely<Schema>): AsyncGenerator<Item, void> {
   if (scope.session === undefined) return;
   const wanted = sql`${jobsIn(scope, scope.session)} and position <= ${scope.offset}`;
-  const oldest = await oldestJob(database(), wanted);
+  const oldest = await oldestJob(db, wanted);
   if (oldest === undefined) return;
-  let rows = await page(database(), wanted, sql`>= ${oldest}`);
+  let rows = await page(db, wanted, sql`>= ${oldest}`);
   while (rows.length > 0) {
     yield* rows.map(({ job, message, position }) => ({ key: job, bytes: message, offset: position }));
-    rows = rows.length < pageSize ? [] : await page(database(), wanted, sql`> ${rows.at(-1)?.job}`);
+    rows = rows.length < pageSize ? [] : await page(db, wanted, sql`> ${rows.at(-1)?.job}`);
   }
 }
 
 type JobVersion = { readonly job: string; readonly message: Buffer; readonly position: Offset };
 
-function page(
-  database: Database,
+async function page(
+  db: Kysely<Schema>,
   wanted: RawBuilder<unknown>,
   from: RawBuilder<unknown>,
 ): Promise<readonly JobVersion[]> {
-  return readConsistently(database, async (tx) => {
-    const { rows } = await sql<JobVersion>`
-      select distinct on (job) job, message, position from vagrant_job_versions where ${wanted} and job ${from}
-      order by job, position desc limit ${pageSize}`.execute(tx);
-    return rows;
-  });
+  const { rows } = await sql<JobVersion>`
+    select distinct on (job) job, message, position from vagrant_job_versions where ${wanted} and job ${from}
+    order by job, position desc limit ${pageSize}`.execute(db);
+  return rows;
 }
 
 /** The first job that is within both limits, which are counted from the newest job back. */
-function oldestJob(database: Database, wanted: RawBuilder<unknown>): Promise<string | undefined> {
-  return readConsistently(database, async (tx) => {
-    const { rows } = await sql<{ readonly job: string }>`
-      select job from (
-        select job, sum(size) over (order by job desc) as bytes from (
-          select distinct on (job) job, octet_length(message) as size from vagrant_job_versions where ${wanted}
-          order by job desc, position desc limit ${maxJobs}) as newest) as added_up
-      where bytes <= ${maxBytes} order by job limit 1`.execute(tx);
-    return rows[0]?.job;
-  });
+async function oldestJob(db: Kysely<Schema>, wanted: RawBuilder<unknown>): Promise<string | undefined> {
+  const { rows } = await sql<{ readonly job: string }>`
+    select job from (
+      select job, sum(size) over (order by job desc) as bytes from (
+        select distinct on (job) job, octet_length(message) as size from vagrant_job_versions where ${wanted}
+        order by job desc, position desc limit ${maxJobs}) as newest) as added_up
+    where bytes <= ${maxBytes} order by job limit 1`.execute(db);
+  return rows[0]?.job;
 }
