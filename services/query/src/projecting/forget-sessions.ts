@@ -5,7 +5,7 @@ import { erase } from "./apply-batch.ts";
 import { lockCheckpoint, touchCheckpoint } from "./checkpoint.ts";
 
 /**
- * Removes the rows of sessions that ended before a sequence, for a log that keeps only its end (the demo's). Returns how
+ * Removes the rows of sessions that ended before an offset, for a log that keeps only its end (the demo's). Returns how
  * many sessions it removed. Locks the checkpoint, so no batch is applied meanwhile.
  */
 export async function forgetSessions(databaseUrl: string, beforeOffset: Offset): Promise<number> {

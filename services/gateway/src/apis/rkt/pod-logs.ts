@@ -59,7 +59,7 @@ class PodLogReader {
   readonly #request: GetLogsRequest;
   readonly #signal: AbortSignal;
   readonly #subjects: readonly string[];
-  /** Sequence at which recorded lines end and live ones begin. */
+  /** Offset at which recorded lines end and live ones begin. */
   readonly #endOffset: Offset;
   /** A line of the pod was read, whether or not it was selected. */
   #hasLines = false;

@@ -4,7 +4,7 @@ import { messageType } from "@tapedeck/shared/descriptors/registry";
 import type { ControlMethod } from "./methods.ts";
 
 /** What decides, besides its bytes, whether a Handle call is dangerous. */
-export type SessionFacts = {
+export type HandleSituation = {
   /** The runner exists: GetState is not empty. */
   readonly runnerExists: () => Promise<boolean>;
   /** A v2 Auto* call was made through Tapedeck in this session. */
@@ -18,7 +18,7 @@ export type SessionFacts = {
 export async function dangerOf(
   method: ControlMethod,
   request: Uint8Array,
-  facts: SessionFacts,
+  situation: HandleSituation,
 ): Promise<string | undefined> {
   const what = eventIn(method, request);
   if (what === undefined) return undefined;
@@ -28,10 +28,10 @@ export async function dangerOf(
   if (what.failedWithoutError) {
     return "a devLoopEvent with status Failed and no err crashes Skaffold: add err {errCode, message}";
   }
-  if (needsRunner.has(what.name) && !(await facts.runnerExists())) {
+  if (needsRunner.has(what.name) && !(await situation.runnerExists())) {
     return `a ${what.name} before Skaffold has read its configuration crashes it: wait for the first dev loop`;
   }
-  if (what.name === "statusCheckSubtaskEvent" && (await facts.v2AutoWasCalled())) {
+  if (what.name === "statusCheckSubtaskEvent" && (await situation.v2AutoWasCalled())) {
     return "a v2 statusCheckSubtaskEvent after a v2 auto-build, auto-sync or auto-deploy call crashes Skaffold";
   }
   return undefined;

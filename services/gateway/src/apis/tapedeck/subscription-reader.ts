@@ -37,7 +37,7 @@ export class SubscriptionReader {
   readonly #queue: (SubscriptionItem | { readonly type: "end" })[] = [];
   readonly #queued = new Notifier();
   #yielded: { readonly offset: Offset; readonly at: number; readonly isBookmark?: boolean };
-  /** Sequence up to which nothing was wanted. */
+  /** Offset up to which nothing was wanted. */
   #passedOffset: Offset;
   #bookmarkTimer: NodeJS.Timeout | undefined;
   #failure: unknown;

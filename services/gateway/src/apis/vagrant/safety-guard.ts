@@ -13,7 +13,7 @@ import { unreadableRequest } from "./errors.ts";
 import type { WriteName } from "./methods.ts";
 
 /** What decides, besides its bytes, whether a call is dangerous. */
-export type ServerFacts = {
+export type ServerSituation = {
   /** Version of the running server; empty before the server has reported it. */
   readonly version: () => Promise<string>;
   /** Whether the record has more jobs of this source than `count`. */
@@ -28,12 +28,12 @@ export type ServerFacts = {
 export async function dangerOf(
   method: WriteName,
   request: Uint8Array,
-  facts: ServerFacts,
+  situation: ServerSituation,
 ): Promise<string | undefined> {
   switch (method) {
     case "queueJob": {
       const { job } = asVagrantReads("QueueJobRequest", QueueJobRequest, request);
-      return job && dangerOfJob(job, facts);
+      return job && dangerOfJob(job, situation);
     }
     case "validateJob": {
       const { job } = asVagrantReads("ValidateJobRequest", ValidateJobRequest, request);
@@ -55,7 +55,7 @@ export async function dangerOf(
       return box === undefined ? "UpsertBox without a box crashes Vagrant" : undefined;
     }
     case "pruneOldJobs":
-      if (!(await facts.hasMoreJobsThan(keptByPruning))) return undefined;
+      if (!(await situation.hasMoreJobsThan(keptByPruning))) return undefined;
       return `PruneOldJobs keeps the ${keptByPruning} oldest jobs and deletes the newest; Vagrant can't list any jobs afterwards`;
     default:
       return undefined;
@@ -68,7 +68,7 @@ const ulid = /^[0-9A-HJKMNP-TV-Z]{26}$/i;
 /** The number of jobs that PruneOldJobs leaves. */
 const keptByPruning = 50;
 
-async function dangerOfJob(job: Job, { version }: ServerFacts): Promise<string | undefined> {
+async function dangerOfJob(job: Job, { version }: ServerSituation): Promise<string | undefined> {
   for (const field of ["labels", "data_source_overrides"] as const) {
     if (Object.keys(job[field]).length > 0) {
       return `a job with ${field} crashes Vagrant as soon as it is read, and keeps the server from starting again: omit ${field}`;

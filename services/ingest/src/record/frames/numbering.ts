@@ -32,7 +32,7 @@ export type TextLife = {
 };
 
 /** Where an event belongs: its session, which is empty for facts about the source, and its part within the frame. */
-type Position = { readonly channel: string; readonly session: string; readonly part: number };
+type EventSlot = { readonly channel: string; readonly session: string; readonly part: number };
 
 /**
  * Numbers events: session, ordinals without holes, ids, and the cursor as of each event. Numbered events must be
@@ -94,8 +94,8 @@ export class Numbering {
   frame(channel: string, facts: readonly Fact[], original: Event["original"], observed: ObservedFields): Numbered[] {
     const retention = isText(facts) ? "text" : "facts";
     return facts.map((fact, part) => {
-      const position = { channel, session: this.#session, part };
-      return this.#written(this.#event(position, fact, observed, part === 0 ? original : undefined), retention);
+      const slot = { channel, session: this.#session, part };
+      return this.#written(this.#event(slot, fact, observed, part === 0 ? original : undefined), retention);
     });
   }
 
@@ -143,7 +143,7 @@ export class Numbering {
   }
 
   #event(
-    { channel, session, part }: Position,
+    { channel, session, part }: EventSlot,
     fact: Fact,
     observed: ObservedFields,
     original: Event["original"],

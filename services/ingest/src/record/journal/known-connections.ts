@@ -8,7 +8,7 @@ export type KnownConnection = {
   readonly address: string;
   /** Empty in logs that were written before taps were recorded. */
   readonly tap: string;
-  /** Sequence of upstream.connected. */
+  /** Offset of upstream.connected. */
   readonly offset: Offset;
   /** Empty until its session is known, and after that session was erased. */
   session: string;

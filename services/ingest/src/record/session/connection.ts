@@ -125,7 +125,7 @@ export type UpstreamConnection = {
   readonly id: string;
   readonly address: string;
   /**
-   * Sequence of its upstream.connected if an earlier recorder has recorded frames of it, or may have; otherwise
+   * Offset of its upstream.connected if an earlier recorder has recorded frames of it, or may have; otherwise
    * undefined.
    */
   readonly resumedOffset: Offset | undefined;

@@ -1,5 +1,5 @@
 import { readFile, writeFile } from "node:fs/promises";
-import { factsOf } from "./rule-facts.ts";
+import { shapesOf } from "./rule-shapes.ts";
 import type { TokenShape } from "./token-shape.ts";
 
 /**
@@ -18,16 +18,16 @@ export function tokenTable(toml: string, version: string): string {
     const id = /^id = "(.*)"$/m.exec(rule)?.[1] ?? "";
     const regex = /^regex = '''(.*)'''$/m.exec(rule)?.[1] ?? "";
     const keywords = [...(/^keywords = \[([^\]]*)\]/m.exec(rule)?.[1] ?? "").matchAll(/"([^"]+)"/g)];
-    const facts = factsOf(
+    const found = shapesOf(
       id,
       regex,
       keywords.map(([, keyword = ""]) => keyword),
     );
-    if (facts.length === 0) left += 1;
-    shapes.push(...facts);
+    if (found.length === 0) left += 1;
+    shapes.push(...found);
   }
   const header = [
-    `// Facts of gitleaks ${version} (config/gitleaks.toml, https://github.com/gitleaks/gitleaks, MIT License, Copyright (c) 2019`,
+    `// Token shapes of gitleaks ${version} (config/gitleaks.toml, https://github.com/gitleaks/gitleaks, MIT License, Copyright (c) 2019`,
     `// Zachary Rice): ${shapes.length} shapes of ${rules.length - left} rules; ${left} rules go by names or have no fixed beginning. Written by`,
     "// renew-token-table.ts: do not edit.",
   ];

@@ -1,4 +1,4 @@
-// Facts of gitleaks v8.30.1 (config/gitleaks.toml, https://github.com/gitleaks/gitleaks, MIT License, Copyright (c) 2019
+// Token shapes of gitleaks v8.30.1 (config/gitleaks.toml, https://github.com/gitleaks/gitleaks, MIT License, Copyright (c) 2019
 // Zachary Rice): 153 shapes of 111 rules; 111 rules go by names or have no fixed beginning. Written by
 // renew-token-table.ts: do not edit.
 import type { TokenShape } from "./token-shape.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { DifferenceKind } from "../schemas/comparison.ts";
 import { differencesOf } from "./differences.ts";
-import type { FactStep, Facts } from "./facts.ts";
+import type { SideSummary, SummaryStep } from "./side-summary.ts";
 import { at, broken, failed, named, step } from "./testing/planted-sides.ts";
 
 // A blind test of the ranking: twenty failures with what a colleague would point at first, written before the first run by
@@ -9,11 +9,11 @@ import { at, broken, failed, named, step } from "./testing/planted-sides.ts";
 // `counterparts` holds what the new rules must leave alone. Their author knew the ranking.
 
 const build = (artifact: string, durationMs: number) => step("build", artifact, { durationMs, usualMs: durationMs });
-const withValues = (values: Facts["settings"], more: Readonly<Record<string, string>>) =>
+const withValues = (values: SideSummary["settings"], more: Readonly<Record<string, string>>) =>
   new Map([...values, ...named(more)]);
 
 /** A shop of four artifacts in three languages, deployed with Helm. It works on his machine. */
-const dave: Facts = {
+const dave: SideSummary = {
   ...{ name: "dave/shop", session: "S-dave", runner: 1, loop: 22, outcome: "succeeded", position: "412200-q1w2e3" },
   ...{ version: at("v2.13.2"), command: at("dev -n shop-dev --port-forward"), gaps: 0, failure: undefined },
   labels: named({
@@ -45,7 +45,7 @@ const dave: Facts = {
 };
 
 /** Durations vary by up to 25 %, and another artifact comes from the cache. */
-const varied = (steps: readonly FactStep[], cached = ""): readonly FactStep[] =>
+const varied = (steps: readonly SummaryStep[], cached = ""): readonly SummaryStep[] =>
   steps.map((one, index) => ({
     ...one,
     durationMs: Math.round((one.durationMs ?? 0) * ([1.22, 0.8, 1.11, 0.76, 1.25, 0.94][index % 6] ?? 1)),
@@ -53,7 +53,7 @@ const varied = (steps: readonly FactStep[], cached = ""): readonly FactStep[] =>
   }));
 
 /** A colleague: another user, host, branch, commit and editor, and what she built before. None of that matters. */
-const carol: Facts = {
+const carol: SideSummary = {
   ...dave,
   ...{
     name: "carol/shop",
@@ -69,7 +69,7 @@ const carol: Facts = {
 };
 
 /** The same developer, an hour and two commits later. */
-const daveLater: Facts = {
+const daveLater: SideSummary = {
   ...dave,
   ...{ name: "loop 31", loop: 31, position: "413900-q1w2e3", steps: varied(dave.steps, "recommender") },
   labels: withValues(dave.labels, { commit: "1d0c77e5", dirty: "true" }),
@@ -78,7 +78,7 @@ const daveLater: Facts = {
 /** Waiting for what will never come: what the other resources said when the status check gave up. */
 const stillRolling = "in progress: waiting for rollout to finish: 0 of 1 updated replicas are available...";
 
-const hana: Facts = {
+const hana: SideSummary = {
   ...{ name: "hana/cluster", session: "S-hana", runner: 0, loop: 0, outcome: "succeeded", position: "412200-q1w2e3" },
   ...{ version: at("2.4.1"), command: at("up"), gaps: 0, failure: undefined },
   ...{ artifacts: undefined, ports: new Map(), debuggers: new Map() },
@@ -91,7 +91,7 @@ const hana: Facts = {
   steps: [step("command", "up", { durationMs: 143_000, usualMs: 139_000 })],
 };
 /** Another user, host, machine, branch and commit; a box that nobody uses here is newer. */
-const ivan: Facts = {
+const ivan: SideSummary = {
   ...hana,
   ...{ name: "ivan/cluster", session: "S-ivan", position: "412900-q1w2e3", steps: varied(hana.steps) },
   labels: named({ branch: "calico", commit: "e2c8a7f1", host: "ivan-t14", user: "ivan", harness: "11" }),
@@ -102,7 +102,7 @@ const apps = (pod: string) =>
   ["indexer", "janitor", "metrics"].map((app) => step("app", `${pod}/${app}`, { durationMs: undefined }));
 const [pod7, pod9] = ["3b0e8d5a-52f6-4d1f-9c80-0a7b3d1c2e4f", "9d6f4c21-7e0b-4a53-8b1e-66f0a9c3d2b7"];
 
-const rack7: Facts = {
+const rack7: SideSummary = {
   ...{
     name: "rack-7/host",
     session: "S-r7",
@@ -124,7 +124,7 @@ const rack7: Facts = {
   failure: undefined,
 };
 /** Another host in another zone with another kernel patch and pod; an image that is only there was fetched for something else. */
-const rack9: Facts = {
+const rack9: SideSummary = {
   ...rack7,
   ...{ name: "rack-9/host", session: "S-r9", position: "412900-q1w2e3", steps: apps(pod9) },
   labels: named({ host: "rack-9", zone: "eu-1b", kernel: "4.14.67", owner: "search", commit: "0c93be14" }),
@@ -133,8 +133,8 @@ const rack9: Facts = {
 
 type Blind = {
   readonly cause: string;
-  readonly left: Facts;
-  readonly right: Facts;
+  readonly left: SideSummary;
+  readonly right: SideSummary;
   readonly first: readonly [DifferenceKind, subject: string];
 };
 

@@ -8,10 +8,10 @@ import { sourceParts } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
 import { nameOf } from "../../resolve-source.ts";
 import { differencesOf } from "./differences.ts";
-import type { Facts } from "./facts.ts";
-import { type FactsDeps, readFacts } from "./read-facts.ts";
+import { readSummary, type SummaryDeps } from "./read-summary.ts";
 import { lastGood, resolveSide, type Side } from "./side.ts";
 import { sideNamed } from "./side-name.ts";
+import type { SideSummary } from "./side-summary.ts";
 import { tellingLine } from "./story.ts";
 import type { Weighed } from "./weighed.ts";
 
@@ -32,7 +32,7 @@ export type CompareApi = (context: CallContext, request: CompareRequest) => Prom
  * The differences between two sides, the most informative first. With two sides, each is the newest loop (or command of
  * Vagrant) that is over; with one, it is the newest that failed. Everything throws TapedeckError.
  */
-export function compareApi(deps: FactsDeps): CompareApi {
+export function compareApi(deps: SummaryDeps): CompareApi {
   return async (context, { left = context.source, right }) => {
     const asked = { workspace: context.workspace, ...(context.minPosition && { minPosition: context.minPosition }) };
     const sideName = (name: string | undefined, field: "left" | "right") =>
@@ -45,17 +45,17 @@ export function compareApi(deps: FactsDeps): CompareApi {
     ]);
     const other = named ?? (await lastGood(deps, asked, one));
     const call = { ...callOf(context), ...asked };
-    const [leftFacts, rightFacts] = await Promise.all([
-      readFacts(deps, call, one, peopleName(one, other)),
-      other && readFacts(deps, call, other, peopleName(other, one)),
+    const [leftSummary, rightSummary] = await Promise.all([
+      readSummary(deps, call, one, peopleName(one, other)),
+      other && readSummary(deps, call, other, peopleName(other, one)),
     ]);
-    const { differences, same } = differencesOf(leftFacts, rightFacts);
+    const { differences, same } = differencesOf(leftSummary, rightSummary);
     return {
-      left: sideOf(one, leftFacts),
-      right: other && rightFacts && sideOf(other, rightFacts),
+      left: sideOf(one, leftSummary),
+      right: other && rightSummary && sideOf(other, rightSummary),
       differences: differences
         .slice(0, mostDifferences)
-        .map((difference) => differenceOf(difference, leftFacts, rightFacts)),
+        .map((difference) => differenceOf(difference, leftSummary, rightSummary)),
       equal: same.length,
       same: same.slice(0, mostSame),
       position,
@@ -94,7 +94,7 @@ function peopleName(side: Side, other: Side | undefined): string {
   return what === "" ? ofSession : `${what} of ${ofSession}`;
 }
 
-function sideOf({ session, unit, position }: Side, { name, failure }: Facts): ComparedSide {
+function sideOf({ session, unit, position }: Side, { name, failure }: SideSummary): ComparedSide {
   const { started_at, ended_at } = unit ?? session;
   const isLoop = unit?.kind === "loop";
   return {
@@ -114,7 +114,7 @@ function sideOf({ session, unit, position }: Side, { name, failure }: Facts): Co
   };
 }
 
-function failureOf(failure: NonNullable<Facts["failure"]>): ComparedSide_Failure {
+function failureOf(failure: NonNullable<SideSummary["failure"]>): ComparedSide_Failure {
   const { phase, subject, code, text, suggestions, position, log } = failure;
   return {
     ...{ phase, subject, error_code: code, error: text, position },
@@ -126,8 +126,8 @@ function failureOf(failure: NonNullable<Facts["failure"]>): ComparedSide_Failure
 
 function differenceOf(
   { kind, subject, text, left, right, more = [] }: Weighed,
-  { session }: Facts,
-  other: Facts | undefined,
+  { session }: SideSummary,
+  other: SideSummary | undefined,
 ): Difference {
   const sessions = { left: session, right: other?.session ?? "" };
   const found = [

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { DifferenceKind } from "../schemas/comparison.ts";
 import { differencesOf } from "./differences.ts";
-import type { Facts } from "./facts.ts";
+import type { SideSummary } from "./side-summary.ts";
 import { at, broken, failed, named, step } from "./testing/planted-sides.ts";
 
 // A failure with a known cause, planted among differences that have nothing to do with it: the cause comes first.
 
-const good: Facts = {
+const good: SideSummary = {
   ...{ name: "bob/shop", session: "B", runner: 1, loop: 3, outcome: "succeeded", position: "383600-t3k9x2", gaps: 0 },
   version: at("v2.14.2"),
   labels: named({ branch: "main", commit: "4f2c1e0a", host: "bobs-laptop", user: "bob", team: "checkout" }),
@@ -25,7 +25,7 @@ const good: Facts = {
 };
 
 /** The same on another machine: what always differs between two people. */
-const other: Facts = {
+const other: SideSummary = {
   ...good,
   ...{ name: "alice/shop", session: "A" },
   labels: named({
@@ -37,16 +37,17 @@ const other: Facts = {
     team: "checkout",
   }),
 };
-const laterLoop: Facts = { ...good, name: "loop 4", loop: 4 };
+const laterLoop: SideSummary = { ...good, name: "loop 4", loop: 4 };
 
 type Planted = {
   readonly cause: string;
-  readonly left: Facts;
-  readonly right?: Facts;
+  readonly left: SideSummary;
+  readonly right?: SideSummary;
   readonly first: readonly [DifferenceKind, subject: string];
 };
 
-const set = (facts: Facts, values: Readonly<Record<string, string>>) => new Map([...facts.settings, ...named(values)]);
+const set = (summary: SideSummary, values: Readonly<Record<string, string>>) =>
+  new Map([...summary.settings, ...named(values)]);
 
 const planted: readonly Planted[] = [
   {

@@ -1,7 +1,7 @@
 import { differenceKinds } from "../schemas/comparison.ts";
-import type { Facts } from "./facts.ts";
 import { failureDifference } from "./failure-difference.ts";
 import { settingDifferences } from "./setting-differences.ts";
+import type { SideSummary } from "./side-summary.ts";
 import { cacheDifferences, changedDifferences, durationDifferences, platformDifferences } from "./step-differences.ts";
 import { storyOf } from "./story.ts";
 import {
@@ -23,7 +23,7 @@ import type { Compared } from "./weighed.ts";
  * that something failed ranks after its possible explanations. Steps after the failed one did not happen and are left
  * out.
  */
-export function differencesOf(left: Facts, right: Facts | undefined): Compared {
+export function differencesOf(left: SideSummary, right: SideSummary | undefined): Compared {
   const story = storyOf(left, right);
   const ofBoth =
     right === undefined

@@ -1,7 +1,7 @@
 import type { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { EventJson } from "@tapedeck/shared/events/json";
-import type { Found } from "./facts.ts";
 import { reasonOf } from "./reasons.ts";
+import type { Found } from "./side-summary.ts";
 
 /** The names by which Skaffold's output refers to its phases. */
 const tasks: Readonly<Record<string, RegExp>> = {

@@ -1,5 +1,5 @@
-import type { Facts, Failure } from "./facts.ts";
 import { isTelling, reasonOf, tellingText } from "./reasons.ts";
+import type { Failure, SideSummary } from "./side-summary.ts";
 import { isSameFailure, tellingLine } from "./story.ts";
 import { type Compared, nothing, type Weighed } from "./weighed.ts";
 
@@ -10,7 +10,7 @@ import { type Compared, nothing, type Weighed } from "./weighed.ts";
 const points = { differs: 72, known: 70, says: 62, onlyFailed: 35 } as const;
 
 /** How the sides failed, if they did not fail in the same way. */
-export function failureDifference(left: Facts, right: Facts | undefined): Compared {
+export function failureDifference(left: SideSummary, right: SideSummary | undefined): Compared {
   const [one, other] = [left.failure, right?.failure];
   const same = (subject: string, value: string): Compared => ({
     differences: [],
@@ -22,7 +22,7 @@ export function failureDifference(left: Facts, right: Facts | undefined): Compar
   return { differences: [weighed(one, other, right)], same: [] };
 }
 
-function weighed(one: Failure | undefined, other: Failure | undefined, right: Facts | undefined): Weighed {
+function weighed(one: Failure | undefined, other: Failure | undefined, right: SideSummary | undefined): Weighed {
   const subject = stepName((one ?? other) as Failure);
   const found = (failure: Failure | undefined) =>
     failure && { value: tellingText(failure.text), position: failure.position };
@@ -43,7 +43,7 @@ function weighed(one: Failure | undefined, other: Failure | undefined, right: Fa
   };
 }
 
-function sentence(one: Failure | undefined, other: Failure | undefined, right: Facts | undefined): string {
+function sentence(one: Failure | undefined, other: Failure | undefined, right: SideSummary | undefined): string {
   const name = right?.name ?? "";
   if (one === undefined) return other === undefined ? "" : `${failed(other)} in ${name}, and not here`;
   if (other !== undefined) return `${failed(one)}; in ${name} ${failed(other)}`;

@@ -1,4 +1,4 @@
-import type { Facts } from "./facts.ts";
+import type { SideSummary } from "./side-summary.ts";
 import { isMentioned, type Story } from "./story.ts";
 import { compared, explained, named, type Pair } from "./value-differences.ts";
 import { type Compared, nothing } from "./weighed.ts";
@@ -7,7 +7,7 @@ const deploying = ["deploy", "check", "verify", "exec", "render"];
 /** Files are synced into what was built. */
 const building = ["build", "sync"];
 
-export function settingDifferences(left: Facts, right: Facts, story: Story): Compared {
+export function settingDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   if (left.settings.size === 0 || right.settings.size === 0) return nothing;
   return compared("configuration", [left.settings, right.settings], right, (pair) => {
     // It comes just after the version.
@@ -39,9 +39,9 @@ const appOf = (name: string) => name.split(".")[0] ?? "";
  * Another version of an image has another content; an artifact or an app that only one side has is a difference of its own,
  * and an app that does not run has no network.
  */
-function isSaidElsewhere(pair: Pair, left: Facts, right: Facts): boolean {
+function isSaidElsewhere(pair: Pair, left: SideSummary, right: SideSummary): boolean {
   const [area, name] = partsOf(pair);
-  const isOnOneSide = (of: (facts: Facts) => boolean | undefined) => of(left) !== of(right);
+  const isOnOneSide = (of: (summary: SideSummary) => boolean | undefined) => of(left) !== of(right);
   if (area === "build") return isOnOneSide(({ artifacts }) => artifacts?.has(name.replace(/\.[^.]*$/, "")));
   if (area === "arch") return isMissing(pair);
   if (area === "content")
@@ -50,12 +50,12 @@ function isSaidElsewhere(pair: Pair, left: Facts, right: Facts): boolean {
   return isOnOneSide(({ resources }) => resources.has(appOf(name))) || (area === "network" && isMissing(pair));
 }
 
-function isOfOtherBuilder({ subject }: Pair, left: Facts, right: Facts): boolean {
+function isOfOtherBuilder({ subject }: Pair, left: SideSummary, right: SideSummary): boolean {
   const artifact = /^(?<artifact>build\..+)\.(?:context|dockerfile)$/.exec(subject)?.groups?.artifact;
   return artifact !== undefined && isOther(`${artifact}.type`, left, right);
 }
 
-function isOther(setting: string, left: Facts, right: Facts): boolean {
+function isOther(setting: string, left: SideSummary, right: SideSummary): boolean {
   return left.settings.get(setting)?.value !== right.settings.get(setting)?.value;
 }
 
@@ -102,7 +102,7 @@ const isOfFailed = (name: string, { subject }: Story) => appOf(name) === lastPar
 const lastPart = (name: string) => name.split("/").at(-1);
 
 /** rkt's own stage 1 is as new as rkt, and its APIs are. */
-function isVersionAgain({ subject, left: one, right: other }: Pair, left: Facts, right: Facts): boolean {
+function isVersionAgain({ subject, left: one, right: other }: Pair, left: SideSummary, right: SideSummary): boolean {
   if (left.version.value === right.version.value) return false;
   return subject.startsWith("host.") || (one?.value === left.version.value && other?.value === right.version.value);
 }

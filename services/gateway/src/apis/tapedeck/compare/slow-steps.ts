@@ -1,15 +1,15 @@
-import type { FactStep, Facts } from "./facts.ts";
+import type { SideSummary, SummaryStep } from "./side-summary.ts";
 
 /** A step, and the same one of the other side if that can be compared. */
-export type SlowStep = { readonly step: FactStep; readonly other: FactStep | undefined };
+export type SlowStep = { readonly step: SummaryStep; readonly other: SummaryStep | undefined };
 
 /** More than this factor out of line, and at least so much longer. */
 const [factor, leastMs] = [2, 1_000];
 
 /** Steps of the left that took much longer than on the other side and than usual, and those that did not. */
 export function slowSteps(
-  left: Facts,
-  right: Facts | undefined,
+  left: SideSummary,
+  right: SideSummary | undefined,
 ): { readonly slow: readonly SlowStep[]; readonly ordinary: readonly SlowStep[] } {
   const slow: SlowStep[] = [];
   const ordinary: SlowStep[] = [];
@@ -26,7 +26,7 @@ export function slowSteps(
   return { slow, ordinary };
 }
 
-function lasts({ outcome, kind }: FactStep): boolean {
+function lasts({ outcome, kind }: SummaryStep): boolean {
   return outcome === "succeeded" || kind === "check" || kind === "deploy";
 }
 

@@ -1,12 +1,12 @@
-import type { FactStep, Facts, Found } from "./facts.ts";
+import type { Found, SideSummary, SummaryStep } from "./side-summary.ts";
 import { type SlowStep, slowSteps } from "./slow-steps.ts";
 import { isMentioned, type Story } from "./story.ts";
 import { type Compared, nothing, type Same, type Weighed } from "./weighed.ts";
 
-const isBuild = ({ kind }: FactStep) => kind === "build";
-const stepName = ({ kind, subject }: FactStep) => (subject === "" ? kind : `${kind} ${subject}`);
+const isBuild = ({ kind }: SummaryStep) => kind === "build";
+const stepName = ({ kind, subject }: SummaryStep) => (subject === "" ? kind : `${kind} ${subject}`);
 
-function pairsOf(left: Facts, right: Facts): readonly (readonly [FactStep, FactStep])[] {
+function pairsOf(left: SideSummary, right: SideSummary): readonly (readonly [SummaryStep, SummaryStep])[] {
   return left.steps.flatMap((step) => {
     const same = right.steps.find(({ kind, subject }) => kind === step.kind && subject === step.subject);
     return same === undefined ? [] : [[step, same] as const];
@@ -14,12 +14,12 @@ function pairsOf(left: Facts, right: Facts): readonly (readonly [FactStep, FactS
 }
 
 /** Builds of the same artifacts for another platform, in one difference where it is the same for several. */
-export function platformDifferences(left: Facts, right: Facts, story: Story): Compared {
+export function platformDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   const pairs = pairsOf(left, right).filter((pair) => pair.every((step) => isBuild(step) && step.platform !== ""));
   const isSame = ([one, other]: (typeof pairs)[number]) => one.platform === other.platform;
   const unlike = pairs.filter((pair) => !isSame(pair));
   const groups = Map.groupBy(unlike, ([one, other]) => `${one.platform} ${other.platform}`);
-  const found = ({ platform, position }: FactStep): Found => ({ value: platform, position });
+  const found = ({ platform, position }: SummaryStep): Found => ({ value: platform, position });
   return {
     same: pairs.filter(isSame).map(([{ subject, platform }]) => ({ kind: "platform", subject, value: platform })),
     differences: [...groups.values()].flatMap((group): Weighed[] => {
@@ -41,9 +41,9 @@ export function platformDifferences(left: Facts, right: Facts, story: Story): Co
 }
 
 /** In the loops of one session: the artifacts that were built in one and not in the other are what was changed. */
-export function changedDifferences(left: Facts, right: Facts, story: Story): Compared {
+export function changedDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   if (!story.isSameSession) return nothing;
-  const built = (facts: Facts) => new Map(facts.steps.filter(isBuild).map((step) => [step.subject, step]));
+  const built = (summary: SideSummary) => new Map(summary.steps.filter(isBuild).map((step) => [step.subject, step]));
   const [one, other] = [built(left), built(right)];
   const changed = [...one.values()].filter(({ subject }) => !other.has(subject));
   const unchanged = [...one.values()].filter(({ subject }) => other.has(subject));
@@ -59,12 +59,12 @@ export function changedDifferences(left: Facts, right: Facts, story: Story): Com
 }
 
 /** Steps that took much longer than on the other side, or than usual. */
-export function durationDifferences(left: Facts, right: Facts | undefined, story: Story): Compared {
+export function durationDifferences(left: SideSummary, right: SideSummary | undefined, story: Story): Compared {
   const { slow: steps, ordinary } = slowSteps(left, right);
   const checkMs = left.steps.find(({ kind }) => kind === "check")?.durationMs ?? 0;
   // The check is a part of the deploy, and may be most of it.
-  const isCheck = ({ kind, durationMs = 0 }: FactStep) => kind === "deploy" && checkMs > durationMs / 2;
-  const isFailed = (step: FactStep) => story.phase === step.kind || (story.phase === "check" && isCheck(step));
+  const isCheck = ({ kind, durationMs = 0 }: SummaryStep) => kind === "deploy" && checkMs > durationMs / 2;
+  const isFailed = (step: SummaryStep) => story.phase === step.kind || (story.phase === "check" && isCheck(step));
   return {
     same: ordinary.map(asUsual),
     differences: steps.map((one) => slow(one, right, story, story.explains.has("duration") && !isFailed(one.step))),
@@ -77,9 +77,9 @@ function asUsual({ step, other }: SlowStep): Same {
   return { kind: "duration", subject: stepName(step), value };
 }
 
-function slow({ step, other }: SlowStep, right: Facts | undefined, story: Story, isCause: boolean): Weighed {
+function slow({ step, other }: SlowStep, right: SideSummary | undefined, story: Story, isCause: boolean): Weighed {
   const { durationMs = 0, usualMs } = step;
-  const found = ({ durationMs = 0, position }: FactStep): Found => ({ value: secondsText(durationMs), position });
+  const found = ({ durationMs = 0, position }: SummaryStep): Found => ({ value: secondsText(durationMs), position });
   const usually = usualMs === undefined ? [] : [`usually ${secondsText(usualMs)}`];
   const there = other?.durationMs === undefined ? [] : [`${secondsText(other.durationMs)} in ${right?.name}`];
   return {
@@ -98,9 +98,9 @@ export function secondsText(ms: number): string {
 }
 
 /** Artifacts that one side took from the cache and the other built: of interest if nothing failed. */
-export function cacheDifferences(left: Facts, right: Facts, story: Story): Compared {
+export function cacheDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   const pairs = pairsOf(left, right).filter(([one, other]) => isBuild(one) && one.isCached !== other.isCached);
-  const value = ({ isCached, durationMs, position }: FactStep): Found => ({
+  const value = ({ isCached, durationMs, position }: SummaryStep): Found => ({
     value: isCached ? "from the cache" : `built in ${secondsText(durationMs ?? 0)}`,
     position,
   });

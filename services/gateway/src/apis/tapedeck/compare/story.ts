@@ -1,6 +1,6 @@
 import type { DifferenceKind } from "../schemas/comparison.ts";
-import type { FactStep, Facts, Failure } from "./facts.ts";
 import { type Reason, reasonOf, sameText, tellingText } from "./reasons.ts";
+import type { Failure, SideSummary, SummaryStep } from "./side-summary.ts";
 import { slowSteps } from "./slow-steps.ts";
 
 /** What is to be explained: the failures of both sides, and all their texts. */
@@ -18,7 +18,7 @@ export type Story = {
   /** The major numbers of the versions that these texts speak of: "release version 21". */
   readonly majors: ReadonlySet<string>;
   /** Steps of the left side that took much longer than they should. */
-  readonly slow: readonly FactStep[];
+  readonly slow: readonly SummaryStep[];
 };
 
 /** The steps of a loop in their order: what comes after the one that failed did not happen because of it. */
@@ -28,7 +28,7 @@ const order: readonly string[] = ["build", "test", "render", "deploy", "check", 
 const longestText = 8_192;
 const major = /\b(?:version|release)s?\W{1,4}v?(\d{1,4})\b(?!\.\d)/gi;
 
-export function storyOf(left: Facts, right: Facts | undefined): Story {
+export function storyOf(left: SideSummary, right: SideSummary | undefined): Story {
   const failures = [left.failure, right?.failure].filter((failure) => failure !== undefined);
   const [main] = failures;
   const texts = [
@@ -62,7 +62,7 @@ export function textsOf({ text, suggestions, log }: Failure): readonly string[] 
   return [text, ...log.map(({ value }) => value), ...suggestions];
 }
 
-function badResources({ resources }: Facts): readonly string[] {
+function badResources({ resources }: SideSummary): readonly string[] {
   return [...resources].flatMap(([name, { value }]) => (isReady(value) ? [] : [`${name}: ${value}`]));
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { DifferenceKind } from "../schemas/comparison.ts";
 import { differencesOf } from "./differences.ts";
-import type { FactStep, Facts } from "./facts.ts";
+import type { SideSummary, SummaryStep } from "./side-summary.ts";
 import { at, broken, failed, named, step } from "./testing/planted-sides.ts";
 
 // Causes that the ranking was not written for. `planted` was written by somebody who had not read it: 14 of 20 were first on
@@ -11,7 +11,7 @@ import { at, broken, failed, named, step } from "./testing/planted-sides.ts";
 const build = (artifact: string, durationMs: number) => step("build", artifact, { durationMs, usualMs: durationMs });
 
 /** A project of four artifacts, with a database of its own. */
-const bob: Facts = {
+const bob: SideSummary = {
   ...{ name: "bob/store", session: "B", runner: 1, loop: 12, outcome: "succeeded", position: "383600-t3k9x2", gaps: 0 },
   version: at("v2.14.2"),
   command: at("dev -p local --port-forward"),
@@ -53,14 +53,14 @@ const bob: Facts = {
 };
 
 /** Durations vary by up to 20 %, as they do. */
-const varied = (steps: readonly FactStep[]): readonly FactStep[] =>
+const varied = (steps: readonly SummaryStep[]): readonly SummaryStep[] =>
   steps.map((one, index) => ({
     ...one,
     durationMs: Math.round((one.durationMs ?? 0) * ([0.83, 1.17, 1.04, 0.91, 1.2][index % 5] ?? 1)),
   }));
 
 /** A colleague, whose machine and branch have nothing to do with it. */
-const alice: Facts = {
+const alice: SideSummary = {
   ...bob,
   ...{ name: "alice/store", session: "A", loop: 3 },
   labels: named({
@@ -71,24 +71,24 @@ const alice: Facts = {
 };
 
 /** The next loops of the same process. */
-const later: Facts = { ...bob, name: "loop 13", loop: 13, steps: varied(bob.steps) };
+const later: SideSummary = { ...bob, name: "loop 13", loop: 13, steps: varied(bob.steps) };
 
 /** The same developer on the next day. */
-const nextDay = (labels: Readonly<Record<string, string>>): Facts => ({
+const nextDay = (labels: Readonly<Record<string, string>>): SideSummary => ({
   ...later,
   ...{ session: "C", loop: 1, labels: new Map([...bob.labels, ...named(labels)]) },
 });
 
-const without = (values: Facts["settings"], ...names: readonly string[]) =>
+const without = (values: SideSummary["settings"], ...names: readonly string[]) =>
   new Map([...values].filter(([name]) => !names.includes(name)));
-const withValues = (values: Facts["settings"], more: Readonly<Record<string, string>>) =>
+const withValues = (values: SideSummary["settings"], more: Readonly<Record<string, string>>) =>
   new Map([...values, ...named(more)]);
 const onPlatform =
   (platform: string) =>
-  (one: FactStep): FactStep =>
+  (one: SummaryStep): SummaryStep =>
     one.kind === "build" ? { ...one, platform } : one;
 
-const dana: Facts = {
+const dana: SideSummary = {
   ...{ name: "dana/store", session: "D", runner: 0, loop: 0, outcome: "succeeded", position: "383600-t3k9x2", gaps: 0 },
   ...{ version: at("2.3.7"), command: at("up") },
   labels: named({ branch: "main", commit: "4f2c1e0a", host: "danas-laptop", user: "dana" }),
@@ -98,13 +98,13 @@ const dana: Facts = {
   steps: [step("command", "up", { durationMs: 81_000, usualMs: 78_000 })],
   failure: undefined,
 };
-const erin: Facts = {
+const erin: SideSummary = {
   ...dana,
   ...{ name: "erin/store", session: "E", steps: varied(dana.steps) },
   labels: named({ branch: "spike/tls", commit: "77aa01cd", host: "erins-tower", user: "erin" }),
 };
 
-const node1: Facts = {
+const node1: SideSummary = {
   ...{ name: "node-1/host", session: "N1", runner: 0, loop: 0, outcome: "unknown", position: "383600-t3k9x2", gaps: 0 },
   ...{ version: at("1.30.0"), command: at(""), artifacts: undefined, ports: new Map(), debuggers: new Map() },
   labels: named({ host: "node-1", rack: "a" }),
@@ -122,7 +122,7 @@ const node1: Facts = {
 };
 /** Pods have other ids on another host. */
 const otherPod = "f54a97f4-3a61-4d09-b553-4e3f676eee89";
-const node2: Facts = {
+const node2: SideSummary = {
   ...node1,
   ...{ name: "node-2/host", session: "N2", labels: named({ host: "node-2", rack: "b" }) },
   steps: ["worker", "batch", "sidecar"].map((app) => step("app", `${otherPod}/${app}`)),
@@ -130,8 +130,8 @@ const node2: Facts = {
 
 type Planted = {
   readonly cause: string;
-  readonly left: Facts;
-  readonly right: Facts;
+  readonly left: SideSummary;
+  readonly right: SideSummary;
   readonly first: readonly [DifferenceKind, subject: string];
 };
 

@@ -1,7 +1,7 @@
 import type { DifferenceKind } from "../schemas/comparison.ts";
 import { differentOptions, isConfiguration } from "./command-options.ts";
-import type { Facts, Found, Named } from "./facts.ts";
 import { isTelling, reasonOf } from "./reasons.ts";
+import type { Found, Named, SideSummary } from "./side-summary.ts";
 import { isAfterFailure, isMentioned, isReady, type Story } from "./story.ts";
 import { type Compared, nothing, type Weighed } from "./weighed.ts";
 
@@ -14,7 +14,7 @@ export const [named, explained] = [35, 40];
 export function compared(
   kind: DifferenceKind,
   [left, right]: readonly [Named, Named],
-  { name }: Pick<Facts, "name">,
+  { name }: Pick<SideSummary, "name">,
   pointsOf: (pair: Pair) => number | undefined,
 ): Compared {
   const subjects = [...new Set([...left.keys(), ...right.keys()])];
@@ -38,7 +38,7 @@ export function valueText({ subject, left, right }: Pair, name: string): string 
 const wordsOf = ({ subject, left, right }: Pair) => [subject, left?.value ?? "", right?.value ?? ""];
 const one = (name: string, found: Found): Named => (found.value === "" ? new Map() : new Map([[name, found]]));
 
-export function versionDifference(left: Facts, right: Facts, story: Story): Compared {
+export function versionDifference(left: SideSummary, right: SideSummary, story: Story): Compared {
   return compared("version", [one("version", left.version), one("version", right.version)], right, (pair) =>
     pair.left === undefined || pair.right === undefined
       ? undefined
@@ -49,7 +49,7 @@ export function versionDifference(left: Facts, right: Facts, story: Story): Comp
   );
 }
 
-export function commandDifference(left: Facts, right: Facts, story: Story): Compared {
+export function commandDifference(left: SideSummary, right: SideSummary, story: Story): Compared {
   const pair = [one("command", left.command), one("command", right.command)] as const;
   return compared("command", pair, right, ({ left, right }) => {
     if (left === undefined || right === undefined) return undefined;
@@ -72,7 +72,7 @@ const ordinary: Readonly<Record<string, number>> = {
   ...{ ci: 25, ci_run: 4, ci_job: 6, ci_attempt: 4 },
 };
 
-export function labelDifferences(left: Facts, right: Facts, story: Story): Compared {
+export function labelDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   return compared("label", [left.labels, right.labels], right, (pair) => {
     const usual = Object.hasOwn(ordinary, pair.subject) ? ordinary[pair.subject] : undefined;
     const isMissing = pair.left === undefined || pair.right === undefined;
@@ -87,7 +87,7 @@ export function labelDifferences(left: Facts, right: Facts, story: Story): Compa
  * An artifact that only one of the sides has: the other can't have built it. If something is missing where it failed,
  * that may well be the image that was never built there.
  */
-export function artifactDifferences(left: Facts, right: Facts, story: Story): Compared {
+export function artifactDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   if (left.artifacts === undefined || right.artifacts === undefined) return nothing;
   return compared("artifact", [left.artifacts, right.artifacts], right, (pair) => {
     const isUnbuilt = pair.left === undefined && left.failure !== undefined;
@@ -96,7 +96,7 @@ export function artifactDifferences(left: Facts, right: Facts, story: Story): Co
   });
 }
 
-export function resourceDifferences(left: Facts, right: Facts, story: Story): Compared {
+export function resourceDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   // A side that checked nothing in its loop, or came to no check, has no statement about its resources.
   const isSilent = left.resources.size === 0 || right.resources.size === 0 || isAfterFailure(story, "check");
   if (isSilent) return nothing;
@@ -136,7 +136,7 @@ const textOf = (status: string) => status.slice((/^[^:]*:? ?/.exec(status)?.[0] 
 /** Or it was terminated: rkt's code is the number of SIGTERM, which the other apps of a pod get when one fails. */
 const hasEndedWell = (status: string) => /^exited (?:0|15)$/i.test(status);
 
-export function portDifferences(left: Facts, right: Facts, story: Story): Compared {
+export function portDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   // A loop that failed earlier forwards no ports.
   const isConsequence = [left, right].some(({ failure, ports }) => failure !== undefined && ports.size === 0);
   if (isConsequence && !story.explains.has("port")) return nothing;
@@ -151,7 +151,7 @@ export function portDifferences(left: Facts, right: Facts, story: Story): Compar
   });
 }
 
-export function debuggerDifferences(left: Facts, right: Facts, story: Story): Compared {
+export function debuggerDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   const isConsequence = [left, right].some(({ failure, debuggers }) => failure !== undefined && debuggers.size === 0);
   if (isConsequence) return nothing;
   return compared(
@@ -162,8 +162,8 @@ export function debuggerDifferences(left: Facts, right: Facts, story: Story): Co
   );
 }
 
-export function gapDifference(left: Facts, right: Facts): Compared {
-  const gaps = ({ gaps, position }: Facts): Named =>
+export function gapDifference(left: SideSummary, right: SideSummary): Compared {
+  const gaps = ({ gaps, position }: SideSummary): Named =>
     gaps === 0 ? new Map() : new Map([["gaps", { value: String(gaps), position }]]);
   return compared("gap", [gaps(left), gaps(right)], right, () => 3);
 }

@@ -1,5 +1,5 @@
 import type { DifferenceKind } from "../schemas/comparison.ts";
-import type { Found } from "./facts.ts";
+import type { Found } from "./side-summary.ts";
 
 export type Weighed = {
   readonly kind: DifferenceKind;

@@ -16,7 +16,7 @@ export type JobPast = {
   readonly source: SourceName;
   /** The job's spans, in order; see `jobSpans`. */
   readonly spans: readonly LogSpan[];
-  /** Sequence up to which events are past. */
+  /** Offset up to which events are past. */
   readonly untilOffset: Offset;
 };
 

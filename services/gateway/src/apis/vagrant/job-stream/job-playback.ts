@@ -46,9 +46,9 @@ export class JobPlayback {
   readonly #selection: JobSelection;
   readonly #graceMs: number;
   readonly #source: SourceName;
-  /** Sequence up to which everything is past. */
+  /** Offset up to which everything is past. */
   readonly #pastOffset: Offset;
-  /** Sequence of the version that query found. */
+  /** Offset of the version that query found. */
   readonly #versionOffset: Offset;
   #version: JobVersion;
   #progress: JobProgress;

@@ -26,7 +26,7 @@ export class LogPlayback {
   readonly #scope: SessionScope;
   readonly #jobs: ScopedJobs;
   readonly #backlog: number;
-  /** Sequence at which the backlog ends and live output begins. */
+  /** Offset at which the backlog ends and live output begins. */
   readonly #endOffset: Offset;
   readonly #subjects: readonly string[];
   readonly #signal: AbortSignal;

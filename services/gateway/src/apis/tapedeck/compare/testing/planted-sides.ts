@@ -1,4 +1,4 @@
-import type { FactStep, Facts, Failure, Found } from "../facts.ts";
+import type { Failure, Found, SideSummary, SummaryStep } from "../side-summary.ts";
 
 // Sides of a comparison that a test plants a cause in.
 
@@ -6,7 +6,7 @@ export const at = (value: string): Found => ({ value, position: "383600-t3k9x2" 
 export const named = (values: Readonly<Record<string, string>>): ReadonlyMap<string, Found> =>
   new Map(Object.entries(values).map(([name, value]) => [name, at(value)]));
 
-export const step = (kind: string, subject: string, more: Partial<FactStep> = {}): FactStep => ({
+export const step = (kind: string, subject: string, more: Partial<SummaryStep> = {}): SummaryStep => ({
   ...{ kind, subject, outcome: "succeeded", durationMs: 1_000, isCached: false, platform: "" },
   ...{ position: "383600-t3k9x2", usualMs: 1_000 },
   ...(kind === "build" && { platform: "linux/amd64" }),
@@ -18,14 +18,14 @@ export const failed = (phase: string, text: string, more: Partial<Failure> = {})
 });
 
 /** The steps up to the one that failed. */
-export function broken(facts: Facts, failure: Failure, more: Partial<Facts> = {}): Facts {
-  const index = facts.steps.findIndex(({ kind, subject }) => kind === failure.phase && subject === failure.subject);
-  const steps = facts.steps
+export function broken(summary: SideSummary, failure: Failure, more: Partial<SideSummary> = {}): SideSummary {
+  const index = summary.steps.findIndex(({ kind, subject }) => kind === failure.phase && subject === failure.subject);
+  const steps = summary.steps
     .slice(0, index + 1)
-    .map((one, place): FactStep => (place === index ? { ...one, outcome: "failed" } : one));
+    .map((one, place): SummaryStep => (place === index ? { ...one, outcome: "failed" } : one));
   const isBeforeCheck = ["build", "deploy"].includes(failure.phase);
   return {
-    ...{ ...facts, outcome: "failed", failure, steps, ports: new Map() },
+    ...{ ...summary, outcome: "failed", failure, steps, ports: new Map() },
     ...(isBeforeCheck && { resources: new Map() }),
     ...more,
   };

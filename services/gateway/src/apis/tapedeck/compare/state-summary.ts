@@ -1,10 +1,10 @@
-import type { Facts, Found, Named } from "./facts.ts";
 import { at, entries, type Json, list, text, words } from "./json-values.ts";
-import { rktValues } from "./rkt-facts.ts";
+import { rktValues } from "./rkt-values.ts";
+import type { Found, Named, SideSummary } from "./side-summary.ts";
 
-type StateFacts = Pick<Facts, "settings" | "artifacts" | "resources" | "ports" | "debuggers">;
+type StateSummary = Pick<SideSummary, "settings" | "artifacts" | "resources" | "ports" | "debuggers">;
 
-const nothing: StateFacts = {
+const nothing: StateSummary = {
   settings: new Map(),
   artifacts: undefined,
   resources: new Map(),
@@ -16,13 +16,13 @@ const nothing: StateFacts = {
  * The comparable parts of an upstream's own state. `configuredAt`: where its configuration was recorded. `manifests`:
  * of pods, by their id.
  */
-export function stateFacts(
+export function stateSummary(
   upstream: string,
   state: Json,
   position: string,
   configuredAt: string,
   manifests: ReadonlyMap<string, Json> = new Map(),
-): StateFacts {
+): StateSummary {
   const found = (value: string): Found => ({ value, position });
   const configured = (value: string): Found => ({ value, position: configuredAt });
   switch (upstream) {
@@ -39,7 +39,7 @@ export function stateFacts(
 
 type Make = (value: string) => Found;
 
-function skaffold(state: Json, found: Make, configured: Make): StateFacts {
+function skaffold(state: Json, found: Make, configured: Make): StateSummary {
   const [v1, v2] = [at(state, "v1"), at(state, "v2")];
   // The second API knows more. Older Skaffolds have only the first, and so have those whose second one broke.
   const either = (...path: string[]) => (entries(at(v2, ...path)).length > 0 ? at(v2, ...path) : at(v1, ...path));
@@ -99,7 +99,7 @@ function debuggerOf(container: Json): readonly [string, string] {
   return [name.filter((part) => part !== "").join("/"), text(at(container, "runtime")) || "attached"];
 }
 
-function vagrant(state: Json, found: Make): Partial<StateFacts> {
+function vagrant(state: Json, found: Make): Partial<StateSummary> {
   const machines = list(at(state, "targets")).map((target) => {
     const described = text(at(target, "record", "state", "short_description"));
     return [text(at(target, "name")), words(described || text(at(target, "state")))] as const;
@@ -111,7 +111,7 @@ function vagrant(state: Json, found: Make): Partial<StateFacts> {
   return { resources: named(new Map(machines), found), settings: named(new Map(boxes), found) };
 }
 
-function rkt(state: Json, manifests: ReadonlyMap<string, Json>, found: Make): Partial<StateFacts> {
+function rkt(state: Json, manifests: ReadonlyMap<string, Json>, found: Make): Partial<StateSummary> {
   const { resources, settings } = rktValues(state, manifests);
   return { resources: named(resources, found), settings: named(settings, found) };
 }

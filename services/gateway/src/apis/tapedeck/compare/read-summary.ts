@@ -10,13 +10,12 @@ import type { EventsPageRequest } from "../events-page.ts";
 import type { Page } from "../list.ts";
 import { type LoadedState, type StateItem, stateJson } from "../state.ts";
 import { errorLines } from "./error-lines.ts";
-import type { FactStep, Facts, Failure, Found, Named } from "./facts.ts";
-
 import { tellingText } from "./reasons.ts";
 import { firstOfRound, type Side } from "./side.ts";
-import { stateFacts } from "./state-facts.ts";
+import type { Failure, Found, Named, SideSummary, SummaryStep } from "./side-summary.ts";
+import { stateSummary } from "./state-summary.ts";
 
-export type FactsDeps = {
+export type SummaryDeps = {
   readonly query: QueryClient;
   readonly readState: (context: CallContext) => Promise<LoadedState>;
   readonly events: (request: EventsPageRequest) => Promise<Page<EventJson>>;
@@ -25,8 +24,13 @@ export type FactsDeps = {
 /** So many are read of each: a comparison takes the same time for a loop of any length. */
 const most = { steps: 500, events: 300, history: 500, lines: 300, errorLines: 5 } as const;
 
-/** The facts of a side. `name`: its name for people, beside the other one. */
-export async function readFacts(deps: FactsDeps, context: CallContext, side: Side, name: string): Promise<Facts> {
+/** Summarizes a side. `name`: its name for people, beside the other one. */
+export async function readSummary(
+  deps: SummaryDeps,
+  context: CallContext,
+  side: Side,
+  name: string,
+): Promise<SideSummary> {
   const { session, unit, position } = side;
   const { upstream } = sourceParts(nameOf(session));
   const reading = { deps, context, side };
@@ -40,7 +44,7 @@ export async function readFacts(deps: FactsDeps, context: CallContext, side: Sid
   const json = stateJson(state.upstream, state.rows);
   const manifests = podManifests(state.rows);
   state.done();
-  const known = stateFacts(upstream, json, position, configuredAt, manifests);
+  const known = stateSummary(upstream, json, position, configuredAt, manifests);
   const own = steps.length > 0 ? steps : unit === undefined ? [] : [unit];
   const started = (value: string): Found => ({ value, position: session.start_position });
   const { command: label = started(""), ...labels } = labelsOf(side);
@@ -59,7 +63,7 @@ export async function readFacts(deps: FactsDeps, context: CallContext, side: Sid
     },
     ...known,
     resources: withTexts(known.resources, events),
-    steps: own.map((step) => factStep(step, history)),
+    steps: own.map((step) => summaryStep(step, history)),
     failure: await readFailure(reading, own, events),
     gaps: session.gaps,
   };
@@ -100,10 +104,10 @@ function labelsOf({ session, unit }: Side): Record<string, Found> {
   );
 }
 
-type Reading = { readonly deps: FactsDeps; readonly context: CallContext; readonly side: Side };
+type Reading = { readonly deps: SummaryDeps; readonly context: CallContext; readonly side: Side };
 
-function outcomeOf(operation: Operation | undefined): Facts["outcome"] {
-  return (operation?.outcome || null) as Facts["outcome"];
+function outcomeOf(operation: Operation | undefined): SideSummary["outcome"] {
+  return (operation?.outcome || null) as SideSummary["outcome"];
 }
 
 /** The steps of the loop; of a session without loops, the newest of each. */
@@ -148,7 +152,7 @@ function usual(durations: readonly number[] = []): number | undefined {
   return durations.toSorted((a, b) => a - b)[Math.floor(durations.length / 2)];
 }
 
-function factStep(step: Operation, history: History): FactStep {
+function summaryStep(step: Operation, history: History): SummaryStep {
   return {
     kind: step.kind,
     subject: step.subject,

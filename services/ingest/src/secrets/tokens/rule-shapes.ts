@@ -1,7 +1,7 @@
 import type { Run, TokenShape } from "./token-shape.ts";
 
 /** The shapes of tokens in a rule's regular expression; none: it has no fixed beginning, or too much else. */
-export function factsOf(id: string, regex: string, keywords: readonly string[]): readonly TokenShape[] {
+export function shapesOf(id: string, regex: string, keywords: readonly string[]): readonly TokenShape[] {
   const inContext = /\{0,5\}\((.*)\)\(\?:\[/.exec(regex)?.[1];
   const ignoresCase = inContext !== undefined && regex.startsWith("(?i)") ? "(?i)" : "";
   const { text, alone } = bare(ignoresCase + (inContext ?? regex));

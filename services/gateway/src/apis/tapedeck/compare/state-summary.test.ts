@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import type { Named } from "./facts.ts";
-import { stateFacts } from "./state-facts.ts";
+import type { Named } from "./side-summary.ts";
+import { stateSummary } from "./state-summary.ts";
 
 const [here, configuredAt] = ["383700-t3k9x2", "383600-t3k9x2"];
 const values = (named: Named | undefined) =>
@@ -28,8 +28,8 @@ it("Skaffold's state shows configuration, artifacts, resources, ports and debugg
     statusCheckState: { resources: { "deployment/web": "InProgress" } },
     metadata: { ...v1.metadata, build: { type: "LOCAL", artifacts } },
   };
-  const facts = stateFacts("skaffold", { v1, v2 }, here, configuredAt);
-  expect(values(facts.settings)).toEqual({
+  const summary = stateSummary("skaffold", { v1, v2 }, here, configuredAt);
+  expect(values(summary.settings)).toEqual({
     ...{
       "build.type": "LOCAL",
       "build.web.type": "DOCKER",
@@ -39,23 +39,23 @@ it("Skaffold's state shows configuration, artifacts, resources, ports and debugg
     ...{ "build.api.type": "CUSTOM", "build.api.context": "api", "deploy.cluster": "MINIKUBE", "deploy.helm": "2" },
     ...{ "build.automatic": "true", "deploy.automatic": "false" },
   });
-  expect(facts.settings.get("build.type")?.position).toBe(configuredAt);
-  expect(Object.keys(values(facts.artifacts))).toEqual(["web", "api"]);
-  expect(values(facts.resources)).toEqual({ "deployment/web": "in progress" });
-  expect(facts.resources.get("deployment/web")?.position).toBe(here);
-  expect(values(facts.ports)).toEqual({ "service/web:8080": "localhost:9080" });
-  expect(values(facts.debuggers)).toEqual({ "web/app": "nodejs" });
+  expect(summary.settings.get("build.type")?.position).toBe(configuredAt);
+  expect(Object.keys(values(summary.artifacts))).toEqual(["web", "api"]);
+  expect(values(summary.resources)).toEqual({ "deployment/web": "in progress" });
+  expect(summary.resources.get("deployment/web")?.position).toBe(here);
+  expect(values(summary.ports)).toEqual({ "service/web:8080": "localhost:9080" });
+  expect(values(summary.debuggers)).toEqual({ "web/app": "nodejs" });
 });
 
 it("a Skaffold with the first API alone shows as much as that has", () => {
-  const facts = stateFacts("skaffold", { v1 }, here, configuredAt);
-  expect(values(facts.settings)).toMatchObject({ "build.type": "LOCAL", "deploy.helm": "2" });
-  expect(Object.keys(values(facts.artifacts))).toEqual(["web"]);
-  expect(values(facts.resources)).toEqual({ "deployment/web": "ready" });
+  const summary = stateSummary("skaffold", { v1 }, here, configuredAt);
+  expect(values(summary.settings)).toMatchObject({ "build.type": "LOCAL", "deploy.helm": "2" });
+  expect(Object.keys(values(summary.artifacts))).toEqual(["web"]);
+  expect(values(summary.resources)).toEqual({ "deployment/web": "ready" });
 });
 
 it("Vagrant's shows machines and boxes, rkt's apps and images", () => {
-  const vagrant = stateFacts(
+  const vagrant = stateSummary(
     "vagrant",
     {
       targets: [{ name: "web1", state: "CREATED" }],
@@ -68,7 +68,7 @@ it("Vagrant's shows machines and boxes, rkt's apps and images", () => {
     { web1: "created" },
     { "box.debian/12.libvirt": "12.1" },
   ]);
-  const rkt = stateFacts(
+  const rkt = stateSummary(
     "rkt",
     {
       info: { rkt_version: "1.30.0" },
@@ -85,8 +85,8 @@ it("Vagrant's shows machines and boxes, rkt's apps and images", () => {
 });
 
 it("a Skaffold whose second API broke shows what the first one says", () => {
-  const facts = stateFacts("skaffold", { v1, v2: { statusCheckState: { resources: {} } } }, here, configuredAt);
-  expect(values(facts.resources)).toEqual({ "deployment/web": "ready" });
+  const summary = stateSummary("skaffold", { v1, v2: { statusCheckState: { resources: {} } } }, here, configuredAt);
+  expect(values(summary.resources)).toEqual({ "deployment/web": "ready" });
 });
 
 it("rkt's shows of the newest pod of an app which image, network and manifest it has", () => {
@@ -124,8 +124,8 @@ it("rkt's shows of the newest pod of an app which image, network and manifest it
     ],
     volumes: [{ name: "data", kind: "host", source: "/srv/data" }],
   };
-  const facts = stateFacts("rkt", { pods, images }, here, configuredAt, new Map([["b", manifest]]));
-  expect([values(facts.resources), values(facts.settings)]).toEqual([
+  const summary = stateSummary("rkt", { pods, images }, here, configuredAt, new Map([["b", manifest]]));
+  expect([values(summary.resources), values(summary.settings)]).toEqual([
     { api: "prepared", proxy: "running" },
     {
       ...{ "image.acme/api": "2.0", "content.acme/api": "sha512-bbbb", "arch.acme/api": "arm64" },
@@ -137,8 +137,8 @@ it("rkt's shows of the newest pod of an app which image, network and manifest it
 
 it.each(["skaffold", "vagrant", "rkt", "bazel"])("nothing is concluded of %s that shows nothing", (upstream) => {
   for (const state of [{}, null, { v1: null, v2: [] }, { targets: {}, pods: "none" }]) {
-    const facts = stateFacts(upstream, state, here, configuredAt);
-    expect([facts.settings.size, facts.resources.size, facts.ports.size, facts.artifacts]).toEqual([
+    const summary = stateSummary(upstream, state, here, configuredAt);
+    expect([summary.settings.size, summary.resources.size, summary.ports.size, summary.artifacts]).toEqual([
       0,
       0,
       0,

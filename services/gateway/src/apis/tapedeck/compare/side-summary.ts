@@ -3,8 +3,8 @@ import type { AnswerOf } from "../answers.ts";
 /** A value, and where in the log it was recorded. */
 export type Found = { readonly value: string; readonly position: string };
 
-/** The facts of one side of a comparison. Plain data: the differences of two are a pure function. */
-export type Facts = {
+/** What is known of one side of a comparison. Plain data: the differences of two are a pure function. */
+export type SideSummary = {
   /** How people name it beside the other side: "loop 14", "bob/shop". */
   readonly name: string;
   readonly session: string;
@@ -27,7 +27,7 @@ export type Facts = {
   /** Local ports by resource and its port. */
   readonly ports: Named;
   readonly debuggers: Named;
-  readonly steps: readonly FactStep[];
+  readonly steps: readonly SummaryStep[];
   readonly failure: Failure | undefined;
   readonly gaps: number;
 };
@@ -35,7 +35,7 @@ export type Facts = {
 export type Named = ReadonlyMap<string, Found>;
 
 /** A build, test, deploy … of the loop; or a command, an app. */
-export type FactStep = {
+export type SummaryStep = {
   readonly kind: string;
   readonly subject: string;
   readonly outcome: AnswerOf<"Operation">["outcome"];
