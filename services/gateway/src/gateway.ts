@@ -69,7 +69,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
       config,
       apis: served.apis,
       authenticate,
-      onPage: people?.onPage,
+      pageSignIn: people?.pageSignIn,
       certificate,
       limits,
       metrics,

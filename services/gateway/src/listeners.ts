@@ -41,7 +41,7 @@ export type ListenersOptions = {
   readonly apis: GatewayApis;
   readonly authenticate: Authenticator;
   /** Undefined: people sign in on the page with tokens only. */
-  readonly onPage: PageSignIn | undefined;
+  readonly pageSignIn: PageSignIn | undefined;
   /** Undefined: without TLS. */
   readonly certificate: Certificate | undefined;
   readonly limits: CallerLimits;
@@ -160,10 +160,10 @@ export class Listeners implements AsyncDisposable {
 
   /** The provider's sign-in, for /about. */
   #serveProviderSignIn(app: FastifyInstance): { readonly title: string; readonly url: string } | undefined {
-    const { config, onPage: signIn, metrics } = this.#options;
+    const { config, pageSignIn, metrics } = this.#options;
     const page = config.oidc?.page;
-    if (page === undefined || signIn === undefined) return undefined;
-    providerSignInRoutes(app, { signIn, page, watch: metrics.watch("api") });
+    if (page === undefined || pageSignIn === undefined) return undefined;
+    providerSignInRoutes(app, { signIn: pageSignIn, page, watch: metrics.watch("api") });
     return { title: page.title, url: page.origin + beginPath };
   }
 

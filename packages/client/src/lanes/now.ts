@@ -288,13 +288,13 @@ export function usualMs({ loops }: Pick<Row, "loops">, subject = ""): number | u
 /** A row stays in its group for a while, and as long as the pointer is on it: nothing jumps under the reader's eyes. */
 export const settleMs = 2_000;
 
-export type PlacedStep = { readonly group: Group; readonly wanted: Group; readonly since: number };
+export type Placement = { readonly group: Group; readonly wanted: Group; readonly since: number };
 
 export function placed(
-  before: ReadonlyMap<string, PlacedStep>,
+  before: ReadonlyMap<string, Placement>,
   rows: Now,
   { now, held }: { readonly now: number; readonly held: string | undefined },
-): ReadonlyMap<string, PlacedStep> {
+): ReadonlyMap<string, Placement> {
   return new Map(
     [...rows].map(([source, row]) => {
       const wanted = groupOf(row, now);

@@ -8,7 +8,7 @@
  *   --listen <address>     127.0.0.1 and a port, or the port alone; 0 (default): a free one
  *   --speed <factor>       how much faster than recorded (1)
  *   --pause <ms>           between two turns, on the recording's clock (2000)
- * --dir <folder>         the data directory that GetInfo answers (the recorded one)
+ *   --dir <folder>         the data directory that GetInfo answers (the recorded one)
  */
 import { parseArgs } from "node:util";
 import { listenPort, numberOption } from "../number-option.ts";

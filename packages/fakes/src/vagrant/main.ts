@@ -45,9 +45,9 @@ void fake.crash.then((reason) => {
 });
 process.stdout.write(`${JSON.stringify({ port: fake.port })}\n`);
 
-const { signal } = new AbortController();
 if (once === undefined) {
-  const demo = startDemo(fake, { recording, speed, pauseMs, signal });
+  // Only the end of the process ends the demo.
+  const demo = startDemo(fake, { recording, speed, pauseMs, signal: new AbortController().signal });
   process.on("message", (message) => {
     if (message === "pause") demo.pause();
     if (message === "resume") demo.resume();

@@ -19,7 +19,7 @@ const busyMs = 200;
 /**
  * The delay after an answer. The quickest of the last answers shows what a list costs, because others may have waited
  * for a pod that is starting or for a host that is busy elsewhere. The first answer is slow on any host and does not
- * count. A single record costs no more than the list of all: a request that took longer has waited, too
+ * count. A single record costs no more than the list of all: a request that took longer has waited, too.
  */
 export function delayMs({ tookMs, askedMs, roundTripMs, share, intervalMs, isChanging }: PollPace): number {
   const listMs = tookMs.length < 2 ? 0 : Math.max(0, Math.min(...tookMs) - roundTripMs);

@@ -1,6 +1,6 @@
 import { effect, signal } from "@preact/signals";
 import { failedLoop } from "@tapedeck/client/lanes/headline";
-import { type Group, groups, type Now, type PlacedStep, placed, type Row, settleMs } from "@tapedeck/client/lanes/now";
+import { type Group, groups, type Now, type Placement, placed, type Row, settleMs } from "@tapedeck/client/lanes/now";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { now, nowProblem, search } from "../data/shown.ts";
 import { tick } from "../data/tapedeck.ts";
@@ -11,7 +11,7 @@ import { choose, navigate, pathWith } from "../router.ts";
 import { NowRow } from "./now-row.tsx";
 import { SourcePanel } from "./source-panel.tsx";
 
-const places = signal<ReadonlyMap<string, PlacedStep>>(new Map());
+const places = signal<ReadonlyMap<string, Placement>>(new Map());
 const held = signal<string | undefined>(undefined);
 
 const titles: Readonly<Record<Group, string>> = { failing: "Failing", running: "Running", idle: "Idle", lost: "Lost" };
@@ -89,7 +89,7 @@ function place(rows: Now | undefined, moving: () => void): void {
   places.value = after;
 }
 
-function differs(before: ReadonlyMap<string, PlacedStep>, after: ReadonlyMap<string, PlacedStep>): boolean {
+function differs(before: ReadonlyMap<string, Placement>, after: ReadonlyMap<string, Placement>): boolean {
   if (before.size !== after.size) return true;
   return [...after].some(([source, { group, wanted }]) => {
     const old = before.get(source);

@@ -4,7 +4,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { msBetween, msOfTimestamp, timestampNow, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { PushResponses } from "./push-responses.ts";
 import type { PushedSession } from "./pushed-session.ts";
-import { within } from "./within.ts";
+import { withinTime } from "./within-time.ts";
 
 /** A channel without an item for this long is silent. The time is longer while the tap is behind. */
 const silenceMs = { live: 200, behind: 2_000 } as const;
@@ -22,7 +22,7 @@ export async function takeAll(
   let came = performance.now();
   while (!signal.aborted) {
     const silence = msBetween(at, timestampNow()) > behindMs ? silenceMs.behind : silenceMs.live;
-    const got = session.waiting ? await within(next, silence) : await next;
+    const got = session.waiting ? await withinTime(next, silence) : await next;
     if (signal.aborted) return;
     if (got === undefined) {
       await session.advance(timestampOfMs(msOfTimestamp(at) + performance.now() - came));

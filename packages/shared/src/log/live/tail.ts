@@ -80,13 +80,13 @@ export type TailDeps = StreamAccess & {
 const defaultLimits: RingLimits = { entries: 4_096, bytes: 32 * 1024 * 1024 };
 const idleHeartbeatMs = 500;
 const lostAfterMs = 3 * idleHeartbeatMs;
-const ms = 1_000_000;
+const nanosPerMs = 1_000_000;
 /** The bytes keep the server from taking us for a slow consumer when large messages come in a row; any one fits. */
 const pullRequest = {
   batch: 1_000,
   max_bytes: 16 * 1024 * 1024,
-  expires: 30_000 * ms,
-  idle_heartbeat: idleHeartbeatMs * ms,
+  expires: 30_000 * nanosPerMs,
+  idle_heartbeat: idleHeartbeatMs * nanosPerMs,
 };
 
 export function openTail(deps: TailDeps): Tail {

@@ -12,7 +12,7 @@ import type { ProviderSettings } from "./settings.ts";
 export type ProviderSignIn = AsyncDisposable & {
   readonly authenticate: Authenticator;
   /** Undefined: people sign in on the page with tokens only. */
-  readonly onPage: PageSignIn | undefined;
+  readonly pageSignIn: PageSignIn | undefined;
 };
 
 export type ProviderSignInOptions = {
@@ -35,7 +35,7 @@ export function providerSignIn(options: ProviderSignInOptions): ProviderSignIn {
   const { page } = settings;
   return {
     authenticate: providerAuthenticator({ settings, provider, sessions, deadlines, tokens, audit }),
-    onPage:
+    pageSignIn:
       page &&
       pageSignIn({
         ...{ settings, page, provider, sessions, audit },

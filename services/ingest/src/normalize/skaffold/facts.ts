@@ -58,7 +58,7 @@ export function laterType(
 }
 
 /** The loop that an event belongs to; without `kind` outside loops. */
-export function within(runner: number, loop: number): OperationRef {
+export function loopRef(runner: number, loop: number): OperationRef {
   return { kind: loop === 0 ? "" : "loop", subject: "", runner, loop };
 }
 

@@ -10,7 +10,7 @@ import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { runnerMadeOnV1 } from "@tapedeck/tap/skaffold/runners";
 import type { Fact } from "../fact.ts";
 import { failed, failure, firstLine, name, succeeded, summary, unreadable } from "../facts.ts";
-import { errorOf, laterType, mirror, within } from "./facts.ts";
+import { errorOf, laterType, loopRef, mirror } from "./facts.ts";
 import type { ChannelReader } from "./frame-reader.ts";
 import { build, debug, imageName, phase, port, resource, sync } from "./v1-facts.ts";
 
@@ -35,10 +35,10 @@ export const v1: ChannelReader<V1Memory> = {
       const entry = LogEntry.decode(bytes);
       const step = readEntry(memory, entry);
       const occurredAt = validTimestamp(entry.timestamp);
-      const operation = step.fact.operation ?? within(step.memory.runner, step.memory.loop);
+      const operation = step.fact.operation ?? loopRef(step.memory.runner, step.memory.loop);
       return { memory: step.memory, fact: { ...step.fact, operation, ...(occurredAt && { occurredAt }) } };
     } catch (cause) {
-      return { memory, fact: { ...unreadable(bytes, cause), operation: within(memory.runner, memory.loop) } };
+      return { memory, fact: { ...unreadable(bytes, cause), operation: loopRef(memory.runner, memory.loop) } };
     }
   },
   resume,

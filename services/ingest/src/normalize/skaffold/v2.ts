@@ -10,7 +10,7 @@ import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { rememberV2, startOfV2, type V2Memory } from "@tapedeck/tap/skaffold/runners";
 import type { Fact } from "../fact.ts";
 import { canceled, failed, failure, firstLine, message, name, succeeded, summary, text, unreadable } from "../facts.ts";
-import { type ActionableErr, errorOf, laterType, levelName, mirror, within } from "./facts.ts";
+import { type ActionableErr, errorOf, laterType, levelName, loopRef, mirror } from "./facts.ts";
 import type { ChannelReader } from "./frame-reader.ts";
 
 type V2EventType = NonNullable<V2Event["event_type"]>;
@@ -29,11 +29,11 @@ export const v2: ChannelReader<V2Memory> = {
       const fact =
         eventType === undefined ? mirror(laterType(event)) : (factOf(eventType, next) ?? mirrorOf(eventType));
       const occurredAt = validTimestamp(event.timestamp);
-      const operation = fact.operation ?? within(next.runner, next.loop);
+      const operation = fact.operation ?? loopRef(next.runner, next.loop);
       return { memory: next, fact: { ...fact, operation, ...(occurredAt && { occurredAt }) } };
     } catch (cause) {
       const next = { ...memory, loopJustStarted: false };
-      return { memory: next, fact: { ...unreadable(bytes, cause), operation: within(memory.runner, memory.loop) } };
+      return { memory: next, fact: { ...unreadable(bytes, cause), operation: loopRef(memory.runner, memory.loop) } };
     }
   },
   resume,

@@ -66,16 +66,11 @@ function spansOf(operations: readonly OperationRow[], began: bigint, ended: bigi
 
 /** Skaffold ends the other builds when one fails, and a deploy when its check does: the first to end is the cause. */
 function firstFailed(operations: readonly OperationRow[]): OperationRow | undefined {
-  const order = ({ ended_at, ended_ns, kind }: OperationRow) => [
-    nanosOf(ended_at, ended_ns) ?? 0n,
-    -phases.indexOf(kind as LoopPhase),
-  ];
+  const endOf = ({ ended_at, ended_ns }: OperationRow) => nanosOf(ended_at, ended_ns) ?? 0n;
+  const phaseOf = ({ kind }: OperationRow) => phases.indexOf(kind as LoopPhase);
   return operations
     .filter(({ outcome }) => outcome === "failed")
-    .toSorted((a, b) => {
-      const [first, second] = [order(a), order(b)];
-      return Number((first[0] as bigint) - (second[0] as bigint)) || Number(first[1]) - Number(second[1]);
-    })[0];
+    .toSorted((a, b) => Number(endOf(a) - endOf(b)) || phaseOf(b) - phaseOf(a))[0];
 }
 
 /** The loop's own error may be UNKNOWN_ERROR, or name the deploy where the check failed. */

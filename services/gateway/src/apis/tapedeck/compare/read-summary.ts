@@ -218,7 +218,7 @@ function withTexts(known: Named, events: readonly EventJson[]): Named {
 }
 
 /** SIGTERM ended the app of a rkt host, as it does when another one of its pod fails. */
-const isTold = ({ kind, exit_code }: Operation) => kind === "app" && exit_code === 15;
+const wasTerminated = ({ kind, exit_code }: Operation) => kind === "app" && exit_code === 15;
 
 /**
  * The failed step that ended first: what failed after it followed from it. Without loops, the first of the newest round: an
@@ -232,7 +232,7 @@ async function readFailure(
   const { unit } = reading.side;
   const failed = steps
     .filter(({ outcome }) => outcome === "failed")
-    .toSorted((a, b) => Number(isTold(a)) - Number(isTold(b)) || (a.end_position < b.end_position ? -1 : 1));
+    .toSorted((a, b) => Number(wasTerminated(a)) - Number(wasTerminated(b)) || (a.end_position < b.end_position ? -1 : 1));
   const ofRound = unit === undefined ? firstOfRound(failed) : undefined;
   const first = ofRound ?? failed[0] ?? (unit?.outcome === "failed" ? unit : undefined);
   if (first === undefined) return undefined;

@@ -68,9 +68,9 @@ export const pods: HostRules<PodMemory> = {
     const found = podFacts({ ...times, last: lastOf(memory), before: pod, to: "absent", now: pod }) ?? [];
     const facts = unrecorded(memory, found).map((fact) => (inferred ? { ...fact, inferred } : fact));
     // Only a collection, or this fact, reports that the pod is gone.
-    const isTold = facts.some(({ kind }) => kind === "pod.collected");
+    const isReported = facts.some(({ kind }) => kind === "pod.collected");
     const gone = podChanged(pod, "is gone", { removed: true });
-    const [first = gone, ...rest] = isTold ? facts : [...facts, gone];
+    const [first = gone, ...rest] = isReported ? facts : [...facts, gone];
     const frame: FrameOutcome = { what: "frame", facts: [first, ...rest], observedAt: times.at };
     return {
       memory: { ...afterFacts(memory, frame.facts), gone: true, buried: false, held: undefined },

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { within } from "./within.ts";
+import { withinTime } from "./within-time.ts";
 
 /** Two ends of a connection. */
 async function connected() {
@@ -24,7 +24,7 @@ function holdUp(ms: number): void {
 
 test("a result that came while the process was held up has come in time", async () => {
   await using ends = await connected();
-  const got = within(once(ends.far, "data"), 20);
+  const got = withinTime(once(ends.far, "data"), 20);
   ends.near.write("item");
   holdUp(100);
   expect(String(await got)).toBe("item");
@@ -32,11 +32,11 @@ test("a result that came while the process was held up has come in time", async 
 
 test("undefined is the answer when nothing comes", async () => {
   await using ends = await connected();
-  const got = within(once(ends.far, "data"), 20);
+  const got = withinTime(once(ends.far, "data"), 20);
   holdUp(100);
   expect(await got).toBeUndefined();
 });
 
 test("a failure in time is passed on", async () => {
-  await expect(within(Promise.reject(new Error("no")), 1_000)).rejects.toThrow("no");
+  await expect(withinTime(Promise.reject(new Error("no")), 1_000)).rejects.toThrow("no");
 });
