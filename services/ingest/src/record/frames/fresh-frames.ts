@@ -1,11 +1,11 @@
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
-import { MaskedPiece, type PendingFrame, type Redact } from "../session/connection.ts";
 import type { ChannelStore } from "./channel-store.ts";
+import { HashedFrame, type PendingFrame, type Redact } from "./pending-frame.ts";
 
 /** A frame that is not recorded yet. It is masked together with the output pieces before it. */
-export type FreshFrame = { readonly frame: PendingFrame; readonly masked: MaskedPiece };
+export type FreshFrame = { readonly frame: PendingFrame; readonly masked: HashedFrame };
 
 type FreshOptions = { readonly normalizer: Normalizer; readonly channel: string; readonly redact: Redact };
 
@@ -23,7 +23,7 @@ export async function freshFrames(
     const { piece } = alone;
     const after = (tail: string) => maskedAfter(normalizer, channel, alone, tail);
     const masked = piece === undefined ? alone : await after(tails.before(piece.stream));
-    const isKnown = (one: MaskedPiece) => known.size > 0 && known.take(one.sha, frame.at, frame.moment);
+    const isKnown = (one: HashedFrame) => known.size > 0 && known.take(one.sha, frame.at, frame.moment);
     // It may have been recorded after other pieces, or after none.
     let isRepeated = isKnown(masked) || (piece !== undefined && known.size > 0 && isKnown(alone));
     if (!isRepeated && piece !== undefined && known.size > 0) {
@@ -56,9 +56,9 @@ export function freshFrame(
 async function maskedAfter(
   normalizer: Normalizer,
   channel: string,
-  alone: MaskedPiece,
+  alone: HashedFrame,
   tail: string,
-): Promise<MaskedPiece> {
+): Promise<HashedFrame> {
   const { maskInThread: apart } = normalizer;
   if (tail === "" || apart === undefined || !isLarge(alone.bytes)) {
     return maskedHere(normalizer, channel, alone, tail);
@@ -70,14 +70,14 @@ async function maskedAfter(
   }
 }
 
-function maskedHere({ maskAfter }: Normalizer, channel: string, alone: MaskedPiece, tail: string): MaskedPiece {
+function maskedHere({ maskAfter }: Normalizer, channel: string, alone: HashedFrame, tail: string): HashedFrame {
   if (tail === "" || maskAfter === undefined) return alone;
   return maskedAs(maskAfter(channel, alone.bytes, tail), alone);
 }
 
 type After = { readonly bytes: Uint8Array; readonly redacted: number; readonly text: string };
 
-function maskedAs({ bytes, redacted, text }: After, alone: MaskedPiece): MaskedPiece {
+function maskedAs({ bytes, redacted, text }: After, alone: HashedFrame): HashedFrame {
   if (bytes === alone.bytes || alone.piece === undefined) return alone;
-  return new MaskedPiece({ bytes, redacted: alone.redacted + redacted, piece: { ...alone.piece, text } });
+  return new HashedFrame({ bytes, redacted: alone.redacted + redacted, piece: { ...alone.piece, text } });
 }

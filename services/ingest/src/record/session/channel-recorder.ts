@@ -9,19 +9,13 @@ import { type ChannelStore, emptyStore, readBack } from "../frames/channel-store
 import { type FreshFrame, freshFrame, freshFrames } from "../frames/fresh-frames.ts";
 import { isText, type Numbered } from "../frames/numbering.ts";
 import { originalOf } from "../frames/original.ts";
+import { fingerprintOf, type PendingFrame, type Redact } from "../frames/pending-frame.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
 import { lostBetween } from "../own-facts/gap-facts.ts";
 import { sessionIdentified } from "../own-facts/session-facts.ts";
 import type { OnFrame } from "../pushed-session.ts";
-import {
-  type ConnectionChannel,
-  fingerprintOf,
-  isFromFile,
-  type PendingFrame,
-  type Redact,
-  type UpstreamConnection,
-} from "./connection.ts";
+import { type ConnectionChannel, isFromFile, type UpstreamConnection } from "./connection.ts";
 import type { Injections } from "./injections.ts";
 
 export type ChannelRecorderOptions = {

@@ -2,110 +2,16 @@ import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { ChannelNormalizer, Normalizer } from "../../normalize/normalizer.ts";
-import type { MaskedFrame, Piece } from "../../secrets/pieces.ts";
-import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import type { ChannelStore } from "../frames/channel-store.ts";
-import { shaOf } from "../frames/original.ts";
+import {
+  type FrameFunctions,
+  fingerprintOf,
+  type PendingFrame,
+  type Redact,
+  type WholeFrame,
+} from "../frames/pending-frame.ts";
 import { ReplaySorter, type ReplayTimes } from "../frames/replay-sorter.ts";
-import type { Fingerprint } from "../own-facts/session-facts.ts";
 import type { ReceivedChannel } from "./session-match.ts";
-
-/** Whether secrets are masked, as `hello` asks. */
-export type Redact = "on" | "off";
-
-/** A frame as it would be recorded. */
-export class MaskedPiece implements MaskedFrame {
-  readonly bytes: Uint8Array;
-  readonly redacted: number;
-  readonly piece?: Piece;
-  #sha: string | undefined;
-
-  constructor({ bytes, redacted, piece }: MaskedFrame) {
-    this.bytes = bytes;
-    this.redacted = redacted;
-    if (piece !== undefined) this.piece = piece;
-  }
-
-  get sha(): string {
-    this.#sha ??= shaOf(this.bytes);
-    return this.#sha;
-  }
-}
-
-/** A frame on its way from the tap to the log. */
-export type PendingFrame = {
-  /** Indexes of the items that brought its pieces. */
-  readonly indexes: readonly bigint[];
-  readonly at: Timestamp;
-  readonly moment: Timestamp | undefined;
-  readonly size: number;
-  /** Another thread masks it. */
-  readonly isLarge: boolean;
-  /** Masks the frame at the first call, and remembers the result. */
-  readonly masked: (redact: Redact) => MaskedPiece;
-  /** Await this before `masked`, which takes long for a large frame. */
-  readonly prepare: (redact: Redact) => Promise<void>;
-};
-
-export function heldFrame({ bytes, indexes }: Whole, at: Timestamp, functions: FrameFunctions): PendingFrame {
-  return new FrameOfTap(bytes, indexes, at, functions);
-}
-
-/** A frame's properties are computed when first used: for most frames, few are. */
-class FrameOfTap implements PendingFrame {
-  readonly indexes: readonly bigint[];
-  readonly at: Timestamp;
-  readonly #bytes: Uint8Array;
-  readonly #functions: FrameFunctions;
-  #moment: { readonly of: Timestamp | undefined } | undefined;
-  #on: MaskedPiece | undefined;
-  #off: MaskedPiece | undefined;
-
-  constructor(bytes: Uint8Array, indexes: readonly bigint[], at: Timestamp, functions: FrameFunctions) {
-    this.indexes = indexes;
-    this.at = at;
-    this.#bytes = bytes;
-    this.#functions = functions;
-  }
-
-  get size(): number {
-    return this.#bytes.byteLength;
-  }
-
-  get isLarge(): boolean {
-    return isLarge(this.#bytes);
-  }
-
-  get moment(): Timestamp | undefined {
-    this.#moment ??= { of: this.#functions.timestampOf(this.#bytes) };
-    return this.#moment.of;
-  }
-
-  async prepare(redact: Redact): Promise<void> {
-    const { maskApart } = this.#functions;
-    if (redact === "off" || this.#on !== undefined || maskApart === undefined || !isLarge(this.#bytes)) return;
-    try {
-      this.#on = new MaskedPiece(await maskApart(this.#bytes));
-    } catch {
-      // `masked` then masks it in this thread.
-    }
-  }
-
-  masked(redact: Redact): MaskedPiece {
-    if (redact === "off") {
-      this.#off ??= new MaskedPiece({ bytes: this.#bytes, redacted: 0 });
-      return this.#off;
-    }
-    this.#on ??= new MaskedPiece(this.#functions.mask(this.#bytes));
-    return this.#on;
-  }
-}
-
-export type FrameFunctions = {
-  readonly mask: (bytes: Uint8Array) => MaskedFrame;
-  readonly maskApart?: ((bytes: Uint8Array) => Promise<MaskedFrame>) | undefined;
-  readonly timestampOf: (bytes: Uint8Array) => Timestamp | undefined;
-};
 
 /** One channel of a connection. */
 export type ConnectionChannel = {
@@ -196,32 +102,19 @@ export function connectionChannel(
 
 export type FramePiece = { readonly channel: string; readonly bytes: Uint8Array; readonly more: boolean };
 
-export type Whole = { readonly bytes: Uint8Array; readonly indexes: readonly bigint[] };
-
 /** Joins pieces to one frame; undefined while more are to come. Pieces may share an index or have their own. */
 export function assemble(
   channel: Pick<ConnectionChannel, "partial">,
   index: bigint,
   piece: Uint8Array,
   more: boolean,
-): Whole | undefined {
+): WholeFrame | undefined {
   if (channel.partial === undefined && !more) return { bytes: piece, indexes: [index] };
   const { indexes = [], pieces = [] } = channel.partial ?? {};
   const all = { indexes: [...indexes, index], pieces: [...pieces, piece] };
   channel.partial = more ? all : undefined;
   if (more) return undefined;
   return { bytes: all.pieces.length === 1 ? piece : Buffer.concat(all.pieces), indexes: all.indexes };
-}
-
-/** The frame with the smallest own time. */
-export function fingerprintOf(frames: readonly PendingFrame[], redact: Redact): Fingerprint | undefined {
-  let smallest: { readonly frame: PendingFrame; readonly moment: Timestamp } | undefined;
-  for (const frame of frames) {
-    const { moment } = frame;
-    if (moment === undefined || (smallest !== undefined && compareTimestamps(smallest.moment, moment) <= 0)) continue;
-    smallest = { frame, moment };
-  }
-  return smallest && { at: smallest.moment, sha: smallest.frame.masked(redact).sha };
 }
 
 /** The earliest that is known of the process: when its first frame came, or an own time of a frame before that. */

@@ -1,6 +1,7 @@
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { msBetween } from "@tapedeck/shared/time/timestamp";
 import type { Normalizer } from "../../normalize/normalizer.ts";
+import { PendingFrame } from "../frames/pending-frame.ts";
 import type { ReplayTimes } from "../frames/replay-sorter.ts";
 import type { AckWatermark } from "../journal/ack-watermark.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
@@ -11,9 +12,7 @@ import {
   type ConnectionChannel,
   connectionChannel,
   type FramePiece,
-  heldFrame,
   isFromFile,
-  type PendingFrame,
   runPending,
   type UpstreamConnection,
 } from "./connection.ts";
@@ -61,9 +60,9 @@ export class FrameRecorder {
     }
     const whole = assemble(channel, index, bytes, more);
     if (whole === undefined) return undefined;
-    const held = heldFrame(whole, at, channel.functions);
+    const frame = new PendingFrame(whole, at, channel.functions);
     connection.firstFrameAt ??= at;
-    const delivered = this.#deliver(connection, channel, channel.sorter.take(held, at));
+    const delivered = this.#deliver(connection, channel, channel.sorter.take(frame, at));
     if (delivered === undefined && connection.session !== "") return undefined;
     return Promise.resolve(delivered).then(() => this.#decide(connection, at, false));
   }

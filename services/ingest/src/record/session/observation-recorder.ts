@@ -14,13 +14,14 @@ import type {
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import { isText } from "../frames/numbering.ts";
 import { originalOf } from "../frames/original.ts";
+import type { Redact } from "../frames/pending-frame.ts";
 import type { AckWatermark } from "../journal/ack-watermark.ts";
 import type { KnownSession } from "../journal/known-sessions.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
 import { sessionGap } from "../own-facts/gap-facts.ts";
 import type { OnFrame } from "../pushed-session.ts";
-import { assemble, type FramePiece, type Redact, type UpstreamConnection } from "./connection.ts";
+import { assemble, type FramePiece, type UpstreamConnection } from "./connection.ts";
 import { rememberedEvents } from "./observation-memory.ts";
 
 export type ObservationRecorderOptions = {

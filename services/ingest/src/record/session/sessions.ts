@@ -8,13 +8,14 @@ import { ulid } from "ulid";
 import { channelNames, type Normalizer } from "../../normalize/normalizer.ts";
 import { lastNumbers } from "../frames/channel-store.ts";
 import type { Numbered } from "../frames/numbering.ts";
+import { fingerprintOf } from "../frames/pending-frame.ts";
 import type { KnownSession } from "../journal/known-sessions.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
 import type { Fingerprint } from "../own-facts/session-facts.ts";
 import { sessionDescribed, sessionEnded, sessionIdentified, sessionStarted } from "../own-facts/session-facts.ts";
 import { upstreamRestored } from "../own-facts/upstream-facts.ts";
-import { fingerprintOf, receivedBy, type UpstreamConnection } from "./connection.ts";
+import { receivedBy, type UpstreamConnection } from "./connection.ts";
 import { lossEvents } from "./session-loss.ts";
 import { isRepeatOf, matchSession } from "./session-match.ts";
 

@@ -5,7 +5,7 @@ import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { masks } from "../../normalize/masks.ts";
-import { heldFrame } from "../../record/session/connection.ts";
+import { PendingFrame } from "../../record/frames/pending-frame.ts";
 import { maskEntriesInThread, threadMasks } from "./thread-masks.ts";
 
 const texts = fc.array(
@@ -81,15 +81,16 @@ describe("a large frame", () => {
   it("is masked here neither whole nor in part, and frames keep their order", async () => {
     const here: number[] = [];
     const apart = threadMasks("skaffold");
-    const held = [much("TOKEN=hunter2 "), much("TOKEN=hunter2\n"), "small TOKEN=x"].map((text) =>
-      heldFrame({ bytes: printed(text), indexes: [1n] }, timestampNow(), {
-        mask(bytes) {
-          here.push(bytes.byteLength);
-          return masks.skaffold.mask("v2", bytes);
-        },
-        maskApart: (bytes) => apart.mask("v2", bytes),
-        timestampOf: () => undefined,
-      }),
+    const held = [much("TOKEN=hunter2 "), much("TOKEN=hunter2\n"), "small TOKEN=x"].map(
+      (text) =>
+        new PendingFrame({ bytes: printed(text), indexes: [1n] }, timestampNow(), {
+          mask(bytes) {
+            here.push(bytes.byteLength);
+            return masks.skaffold.mask("v2", bytes);
+          },
+          maskApart: (bytes) => apart.mask("v2", bytes),
+          timestampOf: () => undefined,
+        }),
     );
     for (const frame of held) await frame.prepare("on");
     const masked = held.map((frame) => frame.masked("on"));

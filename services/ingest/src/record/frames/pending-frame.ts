@@ -1,0 +1,101 @@
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
+import type { MaskedFrame, Piece } from "../../secrets/pieces.ts";
+import { isLarge } from "../../secrets/worker/thread-masks.ts";
+import type { Fingerprint } from "../own-facts/session-facts.ts";
+import { shaOf } from "./original.ts";
+
+/** Whether secrets are masked, as `hello` asks. */
+export type Redact = "on" | "off";
+
+/** A frame as it would be recorded, and its SHA-256. */
+export class HashedFrame implements MaskedFrame {
+  readonly bytes: Uint8Array;
+  readonly redacted: number;
+  readonly piece?: Piece;
+  #sha: string | undefined;
+
+  constructor({ bytes, redacted, piece }: MaskedFrame) {
+    this.bytes = bytes;
+    this.redacted = redacted;
+    if (piece !== undefined) this.piece = piece;
+  }
+
+  get sha(): string {
+    this.#sha ??= shaOf(this.bytes);
+    return this.#sha;
+  }
+}
+
+/** A frame's bytes, and the indexes of the items that brought its pieces. */
+export type WholeFrame = { readonly bytes: Uint8Array; readonly indexes: readonly bigint[] };
+
+export type FrameFunctions = {
+  readonly mask: (bytes: Uint8Array) => MaskedFrame;
+  readonly maskApart?: ((bytes: Uint8Array) => Promise<MaskedFrame>) | undefined;
+  readonly timestampOf: (bytes: Uint8Array) => Timestamp | undefined;
+};
+
+/** A frame on its way from the tap to the log. Its properties are computed when first used: for most frames, few are. */
+export class PendingFrame {
+  readonly indexes: readonly bigint[];
+  readonly at: Timestamp;
+  readonly #bytes: Uint8Array;
+  readonly #functions: FrameFunctions;
+  #moment: { readonly of: Timestamp | undefined } | undefined;
+  #on: HashedFrame | undefined;
+  #off: HashedFrame | undefined;
+
+  constructor({ bytes, indexes }: WholeFrame, at: Timestamp, functions: FrameFunctions) {
+    this.indexes = indexes;
+    this.at = at;
+    this.#bytes = bytes;
+    this.#functions = functions;
+  }
+
+  get size(): number {
+    return this.#bytes.byteLength;
+  }
+
+  /** Another thread masks it. */
+  get isLarge(): boolean {
+    return isLarge(this.#bytes);
+  }
+
+  get moment(): Timestamp | undefined {
+    this.#moment ??= { of: this.#functions.timestampOf(this.#bytes) };
+    return this.#moment.of;
+  }
+
+  /** Await this before `masked`, which takes long for a large frame. */
+  async prepare(redact: Redact): Promise<void> {
+    const { maskApart } = this.#functions;
+    if (redact === "off" || this.#on !== undefined || maskApart === undefined || !isLarge(this.#bytes)) return;
+    try {
+      this.#on = new HashedFrame(await maskApart(this.#bytes));
+    } catch {
+      // `masked` then masks it in this thread.
+    }
+  }
+
+  /** Masks the frame at the first call, and remembers the result. */
+  masked(redact: Redact): HashedFrame {
+    if (redact === "off") {
+      this.#off ??= new HashedFrame({ bytes: this.#bytes, redacted: 0 });
+      return this.#off;
+    }
+    this.#on ??= new HashedFrame(this.#functions.mask(this.#bytes));
+    return this.#on;
+  }
+}
+
+/** The frame with the smallest own time. */
+export function fingerprintOf(frames: readonly PendingFrame[], redact: Redact): Fingerprint | undefined {
+  let smallest: { readonly frame: PendingFrame; readonly moment: Timestamp } | undefined;
+  for (const frame of frames) {
+    const { moment } = frame;
+    if (moment === undefined || (smallest !== undefined && compareTimestamps(smallest.moment, moment) <= 0)) continue;
+    smallest = { frame, moment };
+  }
+  return smallest && { at: smallest.moment, sha: smallest.frame.masked(redact).sha };
+}
