@@ -4,8 +4,8 @@ import { expect, it } from "vitest";
 import { inMessages } from "../testing/positions.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { withoutRepeats } from "./repeats.ts";
-import * as sessions from "./sessions/evolve.ts";
-import * as sources from "./sources/evolve.ts";
+import * as sessions from "./sessions/row.ts";
+import * as sources from "./sources/row.ts";
 
 const batch = inMessages(randomEvents(seeded(searchSeed), 3_000), () => 7);
 
@@ -13,18 +13,18 @@ const batch = inMessages(randomEvents(seeded(searchSeed), 3_000), () => 7);
 function rowsAfter<Row>(
   events: readonly RecordedEvent[],
   of: "source" | "session",
-  evolve: (row: Row | undefined, recorded: RecordedEvent) => Row,
+  rowAfter: (row: Row | undefined, recorded: RecordedEvent) => Row,
 ): ReadonlyMap<string, Row> {
   const rows = new Map<string, Row>();
-  for (const recorded of events) rows.set(recorded.event[of], evolve(rows.get(recorded.event[of]), recorded));
+  for (const recorded of events) rows.set(recorded.event[of], rowAfter(rows.get(recorded.event[of]), recorded));
   return rows;
 }
 
 it.each([
-  { of: "source", evolve: sources.evolve, saysMore: sources.saysMore },
-  { of: "session", evolve: sessions.evolve, saysMore: sessions.saysMore },
-] as const)("the events that are left make the same rows of each $of", ({ of, evolve, saysMore }) => {
+  { of: "source", rowAfter: sources.rowAfter, saysMore: sources.saysMore },
+  { of: "session", rowAfter: sessions.rowAfter, saysMore: sessions.saysMore },
+] as const)("the events that are left make the same rows of each $of", ({ of, rowAfter, saysMore }) => {
   const left = withoutRepeats(batch, of, saysMore);
   expect(left.length).toBeLessThan(batch.length);
-  expect(rowsAfter<unknown>(left, of, evolve as never)).toEqual(rowsAfter<unknown>(batch, of, evolve as never));
+  expect(rowsAfter<unknown>(left, of, rowAfter as never)).toEqual(rowsAfter<unknown>(batch, of, rowAfter as never));
 });

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { OperationRow } from "../../db/schema.ts";
 import { type Scenario, scenario } from "../../testing/scenario.ts";
 import { ulid, type VagrantSession, vagrantSession, vagrantShop } from "../../testing/vagrant-scenario.ts";
-import { evolve } from "./evolve.ts";
+import { rowsAfter } from "./rows.ts";
 
 type Expected = Partial<OperationRow> & Pick<OperationRow, "kind">;
 
@@ -165,7 +165,7 @@ const cases: {
 ];
 
 it.each(cases)("$title", ({ given, expected }) => {
-  const rows = evolve([], reported(given)).sort(byPosition);
+  const rows = rowsAfter([], reported(given)).sort(byPosition);
   expect(rows).toMatchObject(expected);
   expect(rows).toHaveLength(expected.length);
 });
@@ -173,8 +173,8 @@ it.each(cases)("$title", ({ given, expected }) => {
 it.each(cases)("$title, also one event at a time", ({ given }) => {
   const rows = new Map<string, OperationRow>();
   for (const recorded of reported(given))
-    for (const row of evolve([...rows.values()], [recorded])) rows.set(row.id, row);
-  expect([...rows.values()].toSorted(byPosition)).toEqual(evolve([], reported(given)).sort(byPosition));
+    for (const row of rowsAfter([...rows.values()], [recorded])) rows.set(row.id, row);
+  expect([...rows.values()].toSorted(byPosition)).toEqual(rowsAfter([], reported(given)).sort(byPosition));
 });
 
 function byPosition(a: OperationRow, b: OperationRow): number {

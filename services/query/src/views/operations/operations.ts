@@ -4,7 +4,7 @@ import type { Tx } from "../../db/database.ts";
 import type { OperationRow } from "../../db/schema.ts";
 import { table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
-import { evolve } from "./evolve.ts";
+import { rowsAfter } from "./rows.ts";
 import { endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
 
 const operationsTable = table("operations", ["id"]);
@@ -16,7 +16,7 @@ export const operations: View = {
   async apply(tx, batch) {
     const steps = batch.filter((recorded) => endsSession(recorded.event) || stepOf(recorded) !== undefined);
     const [known, open] = await Promise.all([newest(tx, steps), running(tx, steps)]);
-    await upsert(tx, operationsTable, evolve([...known, ...open], steps));
+    await upsert(tx, operationsTable, rowsAfter([...known, ...open], steps));
   },
 };
 

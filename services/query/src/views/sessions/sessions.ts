@@ -1,7 +1,7 @@
 import { find, table, upsert } from "../../db/table.ts";
 import { withoutRepeats } from "../repeats.ts";
 import type { View } from "../view.ts";
-import { evolve, saysMore } from "./evolve.ts";
+import { rowAfter, saysMore } from "./row.ts";
 
 const sessionsTable = table("sessions", ["session"]);
 
@@ -20,7 +20,7 @@ export const sessions: View = {
     );
     const rows = new Map(known.map((row) => [row.session, row]));
     for (const recorded of withoutRepeats(ofSessions, "session", saysMore)) {
-      rows.set(recorded.event.session, evolve(rows.get(recorded.event.session), recorded));
+      rows.set(recorded.event.session, rowAfter(rows.get(recorded.event.session), recorded));
     }
     await upsert(tx, sessionsTable, [...rows.values()]);
   },

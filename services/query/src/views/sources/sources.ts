@@ -1,7 +1,7 @@
 import { find, table, upsert } from "../../db/table.ts";
 import { withoutRepeats } from "../repeats.ts";
 import type { View } from "../view.ts";
-import { evolve, saysMore } from "./evolve.ts";
+import { rowAfter, saysMore } from "./row.ts";
 
 const sourcesTable = table("sources", ["source"]);
 
@@ -18,7 +18,7 @@ export const sources: View = {
     );
     const rows = new Map(known.map((row) => [row.source, row]));
     for (const recorded of withoutRepeats(batch, "source", saysMore)) {
-      rows.set(recorded.event.source, evolve(rows.get(recorded.event.source), recorded));
+      rows.set(recorded.event.source, rowAfter(rows.get(recorded.event.source), recorded));
     }
     await upsert(tx, sourcesTable, [...rows.values()]);
   },

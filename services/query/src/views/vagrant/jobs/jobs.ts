@@ -8,7 +8,7 @@ import { find, insert, table, upsert } from "../../../db/table.ts";
 import { key } from "../../../db/text.ts";
 import { endsSession } from "../../operations/pairing.ts";
 import type { View } from "../../view.ts";
-import { abandoned, evolve, isOfJob } from "./evolve.ts";
+import { abandoned, isOfJob, rowAfter } from "./row.ts";
 
 const jobs = table("vagrant_jobs", ["session", "job"]);
 
@@ -40,7 +40,7 @@ export const vagrantJobs: View = {
         }
       } else {
         const before = rows.get(keyOf({ session, job: key(subject) }));
-        const after = evolve(before, recorded);
+        const after = rowAfter(before, recorded);
         put(after);
         const { source, job, message } = after;
         // The same object where the event has no message of its own.

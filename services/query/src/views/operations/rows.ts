@@ -10,7 +10,7 @@ import { endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
  * Pairs starts and ends. `known` holds the newest operation of every pairing in the batch, and the operations that run in
  * the sessions that end in it. Returns the new and the changed rows.
  */
-export function evolve(known: readonly OperationRow[], batch: readonly RecordedEvent[]): OperationRow[] {
+export function rowsAfter(known: readonly OperationRow[], batch: readonly RecordedEvent[]): OperationRow[] {
   const newest = new Map<string, OperationRow>();
   const running = new Map<string, OperationRow>();
   const changed = new Map<string, OperationRow>();

@@ -5,14 +5,14 @@ import type { Offset } from "@tapedeck/shared/log/offset";
 import { momentOf } from "../../../db/moment.ts";
 import type { VagrantJobRow } from "../../../db/schema.ts";
 import { key, longText, text } from "../../../db/text.ts";
-import { exitCodeOf } from "../../operations/evolve.ts";
+import { exitCodeOf } from "../../operations/rows.ts";
 import { outcomeOf } from "../../operations/pairing.ts";
 import { messageOf } from "../../states/message-of.ts";
 
 const ends = new Set(["job.succeeded", "job.failed", "job.canceled", "job.lost"]);
 
 /** The job's row after one event about it (see isOfJob), in the order of the log. Total, like the folds. */
-export function evolve(row: VagrantJobRow | undefined, { event, offset }: RecordedEvent): VagrantJobRow {
+export function rowAfter(row: VagrantJobRow | undefined, { event, offset }: RecordedEvent): VagrantJobRow {
   const before = row ?? firstRow(event, offset);
   return { ...before, ...described(event, before), ...answered(event), ...ended(event), last_position: offset };
 }

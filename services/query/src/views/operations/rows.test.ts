@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import type { OperationRow } from "../../db/schema.ts";
 import { type RktSession, rktHost, rktSession, uuid } from "../../testing/rkt-scenario.ts";
 import { type SkaffoldSession, scenario, startedAt, timestamp } from "../../testing/scenario.ts";
-import { evolve } from "./evolve.ts";
+import { rowsAfter } from "./rows.ts";
 
 type Expected = Partial<OperationRow> & Pick<OperationRow, "kind">;
 
@@ -181,7 +181,7 @@ it.each(cases)("$title", ({ given, expected }) => {
 it.each(cases)("$title, also one event at a time", ({ given }) => {
   let rows: OperationRow[] = [];
   for (const [index, event] of reported(given).entries()) {
-    const changed = new Map(evolve(rows, [recorded(event, index)]).map((row) => [row.id, row]));
+    const changed = new Map(rowsAfter(rows, [recorded(event, index)]).map((row) => [row.id, row]));
     rows = [...new Map([...rows.map((row) => [row.id, row] as const), ...changed]).values()];
   }
   expect(rows).toEqual(afterAll(given));
@@ -276,7 +276,7 @@ const ofHosts: {
 it.each(ofHosts)("$title", ({ given, expected }) => {
   const script = scenario(rktHost);
   given(rktSession("S", script));
-  const rows = evolve([], script.events.map(recorded)).sort((a, b) => a.start_position - b.start_position);
+  const rows = rowsAfter([], script.events.map(recorded)).sort((a, b) => a.start_position - b.start_position);
   expect(rows).toMatchObject(expected);
   expect(rows).toHaveLength(expected.length);
 });
@@ -286,7 +286,7 @@ it("nanoseconds count", () => {
     s.build("web", "started");
     s.build("web", "succeeded");
   });
-  const rows = evolve(
+  const rows = rowsAfter(
     [],
     [
       recorded({ ...(start as Event), occurred_at: { seconds: 1_700_000_000n, nanos: 999_999_999 } }, 0),
@@ -299,7 +299,7 @@ it("nanoseconds count", () => {
 });
 
 function afterAll(given: (session: SkaffoldSession) => void): OperationRow[] {
-  return evolve([], reported(given).map(recorded)).sort((a, b) => a.start_position - b.start_position);
+  return rowsAfter([], reported(given).map(recorded)).sort((a, b) => a.start_position - b.start_position);
 }
 
 function reported(given: (session: SkaffoldSession) => void): Event[] {

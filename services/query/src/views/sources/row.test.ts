@@ -2,7 +2,7 @@ import { offsetOf } from "@tapedeck/shared/log/offset";
 import { expect, it } from "vitest";
 import type { SourceRow } from "../../db/schema.ts";
 import { type Scenario, scenario } from "../../testing/scenario.ts";
-import { evolve } from "./evolve.ts";
+import { rowAfter } from "./row.ts";
 
 const addTo = (script: Scenario, kind: string, session = "", channel = "") =>
   script.add({ kind, session, detail: { $case: "upstream", value: { channel } } });
@@ -75,7 +75,7 @@ it("reports when the source disconnected, or was last heard if its loss was not 
   const seen = (script: Scenario) => {
     let row: SourceRow | undefined;
     return script.events.map((event, index) => {
-      row = evolve(row, { event, offset: offsetOf(index + 1), recordedAt: new Date(0), subject: "" });
+      row = rowAfter(row, { event, offset: offsetOf(index + 1), recordedAt: new Date(0), subject: "" });
       return row.not_heard_since?.slice(17, 23) ?? null;
     });
   };
@@ -103,7 +103,7 @@ it("is not in a session when a connection without one is restored", () => {
   addTo(script, "upstream.lost");
   let row: SourceRow | undefined;
   for (const [index, event] of script.events.entries()) {
-    row = evolve(row, { event, offset: offsetOf(index + 1), recordedAt: new Date(0), subject: "" });
+    row = rowAfter(row, { event, offset: offsetOf(index + 1), recordedAt: new Date(0), subject: "" });
   }
   expect(row?.status).toBe("waiting");
 });
@@ -113,7 +113,7 @@ it.each(cases)("$title: $status", ({ given, status }) => {
   given(script);
   let row: SourceRow | undefined;
   script.events.forEach((event, index) => {
-    row = evolve(row, { event, offset: offsetOf(index + 1), recordedAt: new Date(0), subject: "" });
+    row = rowAfter(row, { event, offset: offsetOf(index + 1), recordedAt: new Date(0), subject: "" });
   });
   expect(row).toMatchObject({ status, first_position: offsetOf(1), last_position: offsetOf(script.events.length) });
 });

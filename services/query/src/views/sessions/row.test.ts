@@ -3,7 +3,7 @@ import { offsetOf } from "@tapedeck/shared/log/offset";
 import { expect, it } from "vitest";
 import type { SessionRow } from "../../db/schema.ts";
 import { type Scenario, scenario } from "../../testing/scenario.ts";
-import { evolve } from "./evolve.ts";
+import { rowAfter } from "./row.ts";
 
 function after(given: (script: Scenario) => void): SessionRow | undefined {
   const script = scenario();
@@ -11,7 +11,7 @@ function after(given: (script: Scenario) => void): SessionRow | undefined {
   given(script);
   let row: SessionRow | undefined;
   for (const [index, event] of script.events.entries()) {
-    row = evolve(row, { event, offset: offsetOf(index + 1), recordedAt: new Date(0), subject: "" });
+    row = rowAfter(row, { event, offset: offsetOf(index + 1), recordedAt: new Date(0), subject: "" });
   }
   return row;
 }

@@ -4,7 +4,7 @@ import type { SourceRow, SourceStatus } from "../../db/schema.ts";
 import { longText, text } from "../../db/text.ts";
 import { sourceColumns } from "../view.ts";
 
-export function evolve(row: SourceRow | undefined, recorded: RecordedEvent): SourceRow {
+export function rowAfter(row: SourceRow | undefined, recorded: RecordedEvent): SourceRow {
   const { event, offset } = recorded;
   const before = row ?? firstRow(recorded);
   const link = linkAfter(before, recorded);

@@ -6,7 +6,7 @@ import { key, longText, text } from "../../db/text.ts";
 import { sourceColumns } from "../view.ts";
 
 /** The session's row after one event. Recording may begin mid-session, so any event of a session creates its row. */
-export function evolve(row: SessionRow | undefined, recorded: RecordedEvent): SessionRow {
+export function rowAfter(row: SessionRow | undefined, recorded: RecordedEvent): SessionRow {
   const { event, offset } = recorded;
   const before = row ?? firstRow(recorded);
   const updated = { ...before, ...described(recorded, before), last_position: offset };
