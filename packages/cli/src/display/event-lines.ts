@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import { isTextKind } from "@tapedeck/shared/events/kinds";
 import { plainLine } from "./plain-line.ts";
 import { spokenSource } from "./source-name.ts";
 import { type Colour, statusColour } from "./status-colour.ts";
@@ -21,8 +22,7 @@ const kindWidth = "session.configured".length;
 export function eventLines(event: ShownEvent, columns: number | undefined): readonly string[] {
   const { text, noise } = (event.detail ?? {}) as { readonly text?: unknown; readonly noise?: unknown };
   if (noise === true) return [];
-  const isText = event.kind === "log.written" || event.kind === "terminal.written";
-  if (!isText || typeof text !== "string") return [eventLine(event, columns)];
+  if (!isTextKind(event.kind) || typeof text !== "string") return [eventLine(event, columns)];
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   return lines.map((line) => eventLine({ ...event, summary: line }, columns));
 }

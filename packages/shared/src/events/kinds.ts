@@ -113,6 +113,16 @@ export const kinds = [
 /** The type of an event: `noun.verb`. */
 export type Kind = (typeof kinds)[number];
 
+/** The channel of Tapedeck's own events. It is numbered through all sessions of a source. */
+export const ownChannel = "tapedeck";
+
+/** What is printed: logs and the output of terminals. It never affects state, and may expire. */
+export const textKinds = ["log.written", "terminal.written"] as const satisfies readonly Kind[];
+
+export function isTextKind(kind: string): kind is (typeof textKinds)[number] {
+  return (textKinds as readonly string[]).includes(kind);
+}
+
 const known: ReadonlySet<string> = new Set(kinds);
 
 /** Whether this version knows the kind. A newer one may have recorded others. */

@@ -2,6 +2,7 @@ import { type Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { decodeTime } from "ulid";
 import { logStart } from "../log/offset.ts";
 import { eventToJson } from "./json.ts";
+import { ownChannel } from "./kinds.ts";
 
 /** The session whose events are checked, as it was recorded there. */
 export type ForeignSession = {
@@ -35,7 +36,6 @@ export type SessionCheck = {
   readonly isOpen: boolean;
 };
 
-const ownChannel = "tapedeck";
 /** Emitted by Tapedeck alone: readers ignore their channel. */
 const ownKinds: ReadonlySet<string> = new Set([
   ...["session.started", "session.identified", "session.labelled", "session.described", "session.ended"],

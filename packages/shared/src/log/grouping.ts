@@ -1,6 +1,6 @@
 import { batchLimits } from "./batch.ts";
 import { fitTogether, type NewEvent } from "./log.ts";
-import { isText } from "./subjects.ts";
+import { isTextSubject } from "./subjects.ts";
 
 /** Events that stay together: all facts, or all text, of one message. */
 export type MessageGroup = { readonly events: readonly NewEvent[]; readonly bytes: number };
@@ -25,7 +25,7 @@ export function nextBatch(queue: GroupQueue): MessageGroup & { readonly groups: 
   let groups = 0;
   for (let group = queue.at(0); group !== undefined; group = queue.at(groups)) {
     const [first] = events;
-    const text = textBytes + (isText(firstOf(group).subject) ? group.bytes : 0);
+    const text = textBytes + (isTextSubject(firstOf(group).subject) ? group.bytes : 0);
     const total = bytes + group.bytes;
     const isFull = events.length + group.events.length > batchLimits.events || total > batchLimits.bytes;
     const facts = total - text;
@@ -48,7 +48,11 @@ export function groupsOf(appended: readonly NewEvent[]): readonly MessageGroup[]
     const bytes = event.event.byteLength;
     const isFull =
       last === undefined || last.events.length === largestGroup.events || last.bytes + bytes > largestGroup.bytes;
-    if (isFull || !fitTogether(firstOf(last), event) || isText(firstOf(last).subject) !== isText(event.subject))
+    if (
+      isFull ||
+      !fitTogether(firstOf(last), event) ||
+      isTextSubject(firstOf(last).subject) !== isTextSubject(event.subject)
+    )
       groups.push({ events: [event], bytes });
     else {
       last.events.push(event);

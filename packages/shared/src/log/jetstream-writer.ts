@@ -11,7 +11,7 @@ import {
   type WriterMark,
 } from "./log.ts";
 import { indexesPerMessage, type Sequence } from "./offset.ts";
-import { isText, sourceFilter } from "./subjects.ts";
+import { isTextSubject, sourceFilter } from "./subjects.ts";
 
 /** The most bytes of one message of the log. */
 export const largestMessageBytes = Math.floor(7.9 * 1024 * 1024);
@@ -68,7 +68,7 @@ export function jetstreamWriter({ nc, jsm, streamName, timeoutMs }: Deps): LogWr
 
     async publish(source, writer, events, expectedLastSeq) {
       const { cursor, ttlSeconds } = lastOfBatch(events);
-      const { subject } = (events.find((event) => !isText(event.subject)) ?? events[0]) as NewEvent;
+      const { subject } = (events.find((event) => !isTextSubject(event.subject)) ?? events[0]) as NewEvent;
       const body = encodeBatch(events.map(({ event }) => event));
       checkSize(body.byteLength, nc.info?.max_payload ?? Number.POSITIVE_INFINITY);
       const h = headers();

@@ -1,4 +1,4 @@
-import { kindNoun } from "../events/kinds.ts";
+import { kindNoun, ownChannel, textKinds } from "../events/kinds.ts";
 import { recordedNouns } from "../events/upcast.ts";
 import { type SourceName, sourceParts } from "../source.ts";
 import { withoutCovered } from "./subject-match.ts";
@@ -9,17 +9,14 @@ export const streamName = "TAPEDECK";
 const root = "tapedeck.v2";
 const observedRoot = "tapedeck.observed";
 
-/** The channel of Tapedeck's own events. */
-const ownChannel = "tapedeck";
-
 /** Takes the place of the channel in the subject of messages with the upstream's frames. */
 const framesToken = "frames";
 
 /** Facts stay in the log. Text may expire. A message of text holds nothing else; one of facts may hold some text that stays. */
 export type RetentionClass = "facts" | "text";
 
-/** Kinds whose frames can be text. */
-const textNouns: readonly string[] = ["log", "terminal"];
+/** The nouns of text. */
+const textNouns: readonly string[] = textKinds.map(kindNoun);
 
 /**
  * An event's name in filters: tapedeck.v2.<workspace>.<developer>.<project>.<upstream>.<channel>.<kind noun>. A message
@@ -45,7 +42,7 @@ export function mayShare(subject: string, other: string): boolean {
 }
 
 /** Whether a message holds text, which may expire. */
-export function isText(messageSubject: string): boolean {
+export function isTextSubject(messageSubject: string): boolean {
   return isFrames(messageSubject) && messageSubject.endsWith(".text");
 }
 

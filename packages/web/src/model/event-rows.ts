@@ -1,6 +1,7 @@
 import type { TapedeckEvent } from "@tapedeck/client";
 import { plainText } from "@tapedeck/client/lanes/format";
 import { isErrorLine } from "@tapedeck/client/lanes/loop";
+import { isOutput, type Output } from "./output.ts";
 
 /** A row of a list of events: one event, or the pieces in which an upstream printed one line. */
 export type EventLine = {
@@ -15,8 +16,6 @@ export type EventLine = {
   /** It failed, or is output that looks like an error. */
   readonly isBad: boolean;
 };
-
-type Output = TapedeckEvent<"log.written" | "terminal.written">;
 
 /** Between the pieces of a line comes little: what other steps print meanwhile. */
 const mostBetween = 100;
@@ -37,10 +36,6 @@ export function foldRows(rows: readonly EventLine[], events: readonly TapedeckEv
 /** How many events rows stand for. */
 export function eventCount(rows: readonly EventLine[]): number {
   return rows.reduce((sum, { count }) => sum + count, 0);
-}
-
-function isOutput(event: TapedeckEvent): event is Output {
-  return event.kind === "log.written" || event.kind === "terminal.written";
 }
 
 function rowOf(event: TapedeckEvent): EventLine {

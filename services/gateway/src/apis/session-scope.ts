@@ -1,5 +1,6 @@
 import type { Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { sessionOf } from "@tapedeck/shared/log/batch";
 import type {
   FollowOptions,
@@ -92,7 +93,7 @@ export async function* eventBatchesIn(
   const end = positions.own(only?.end_position ?? "");
   let done = from.afterOffset;
   if (only?.ended !== true) {
-    const ends = eventSubject(source, "tapedeck", "session.ended");
+    const ends = eventSubject(source, ownChannel, "session.ended");
     const subjects = only === undefined ? from.subjects : [...from.subjects, ends];
     const until = due === undefined ? signal : AbortSignal.any([signal, due]);
     for await (const batch of log().followBatches({ ...from, subjects }, { ...options, signal: until })) {

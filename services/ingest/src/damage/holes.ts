@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { Cursor, StoredMessage } from "@tapedeck/shared/log/log";
 import type { SourceName } from "@tapedeck/shared/source";
-import { ownChannel } from "../record/frames/numbering.ts";
 import { isImport } from "../record/own-facts/import-facts.ts";
 import { isAhead, type SourceEnd } from "./ends.ts";
 import { type PositionRange, sizeOf, without } from "./ranges.ts";

@@ -1,4 +1,5 @@
 import { decodeEvent } from "@tapedeck/shared/events/codec";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { eventsIn, labelsOf } from "@tapedeck/shared/log/batch";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { StoredMessage } from "@tapedeck/shared/log/log";
@@ -6,7 +7,6 @@ import { type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { ownChannel } from "../record/frames/numbering.ts";
 import type { LogEnds } from "./ends.ts";
 import { type Hole, SourceHoles } from "./holes.ts";
 

@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { logStart, messagesBefore } from "@tapedeck/shared/log/offset";
 import { adoptSubject, channelFilter, eventSubject, everyObservedSubject } from "@tapedeck/shared/log/subjects";
@@ -123,7 +124,7 @@ export class DriftWatch implements AsyncDisposable {
 
   /** The last event of the folded channels, or of the control calls through Tapedeck, which touch the state too. */
   async #lastRelevantEvent(reader: LogReader, source: SourceName, fold: Fold): Promise<Event | undefined> {
-    const calls = eventSubject(source, "tapedeck", "control.requested");
+    const calls = eventSubject(source, ownChannel, "control.requested");
     const subjects = [...fold.channels.map((channel) => channelFilter(source, channel)), calls];
     const end = await reader.lastMatch(subjects);
     const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(patienceMs)]);

@@ -1,5 +1,6 @@
 import { stripVTControlCharacters, styleText } from "node:util";
 import { connect, TapedeckError } from "@tapedeck/client";
+import { textKinds } from "@tapedeck/shared/events/kinds";
 import { positionBefore } from "@tapedeck/shared/log/position";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
@@ -36,8 +37,6 @@ type TextDetail = {
 };
 type Session = { readonly session: string; readonly source: string; readonly startPosition: string };
 
-const kinds = ["log.written", "terminal.written"] as const;
-
 /** Prints the text of a session, or of a time, and follows it. */
 export async function logs(options: LogsOptions): Promise<void> {
   const api = apiAt(options.url);
@@ -51,7 +50,7 @@ export async function logs(options: LogsOptions): Promise<void> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   using client = connect({ url: api.base, ...(api.token !== undefined && { token: api.token }) });
-  const reading = { ...filter, kinds, after, signal: stop.signal };
+  const reading = { ...filter, kinds: textKinds, after, signal: stop.signal };
   try {
     for await (const message of client.subscribe(follow ? reading : { ...reading, until: until ?? "now" })) {
       if (message.type === "caught_up" || message.type === "complete") last.release();

@@ -1,6 +1,6 @@
 import { styleText } from "node:util";
 import { connect, TapedeckError } from "@tapedeck/client";
-import { type Kind, kindNoun, kinds } from "@tapedeck/shared/events/kinds";
+import { type Kind, kindNoun, kinds, textKinds } from "@tapedeck/shared/events/kinds";
 import { apiAt, type Page } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
@@ -27,8 +27,7 @@ export type TailOptions = {
 
 /** Kinds that are hidden: printed text, repeats of another channel, and what only Tapedeck needs. */
 const quiet: readonly Kind[] = [
-  "log.written",
-  "terminal.written",
+  ...textKinds,
   "mirror.received",
   "session.described",
   "session.identified",

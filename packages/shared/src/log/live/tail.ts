@@ -1,3 +1,4 @@
+import { ownChannel } from "../../events/kinds.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import { sessionOf } from "../batch.ts";
 import { epochOf } from "../epoch.ts";
@@ -199,7 +200,7 @@ class LogTail implements Tail {
 
 /** Decides by the subject, which ends with the channel and the noun of the kind. */
 function mayErase({ tokens }: TailEntry): boolean {
-  return tokens.at(-1) === "session" && tokens.at(-2) === "tapedeck";
+  return tokens.at(-1) === "session" && tokens.at(-2) === ownChannel;
 }
 
 /**

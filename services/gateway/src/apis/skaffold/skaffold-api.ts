@@ -1,5 +1,6 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { frameOf } from "@tapedeck/shared/log/batch";
 import type { HeldEvent, LogReader } from "@tapedeck/shared/log/log";
 import { justBefore, logStart } from "@tapedeck/shared/log/offset";
@@ -124,7 +125,7 @@ async function v2AutoWasCalled(
 ): Promise<boolean> {
   const session = await resolveSession(query, workspace, source, undefined);
   const afterOffset = session === undefined ? logStart : justBefore(positions.own(session.start_position));
-  const subjects = [eventSubject(nameOf(source), "tapedeck", "control.accepted")];
+  const subjects = [eventSubject(nameOf(source), ownChannel, "control.accepted")];
   for await (const { event } of log().history({ afterOffset, subjects }, await positions.lastOffset(), signal)) {
     const method = event.detail?.$case === "control" ? event.detail.value.method : "";
     if (event.kind === "control.accepted" && method.startsWith("/proto.v2.SkaffoldV2Service/Auto")) return true;

@@ -8,7 +8,7 @@ import type { ChannelNormalizer, FrameReader } from "../../normalize/normalizer.
 import { type Piece, Tails } from "../../secrets/pieces.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 import { KnownFrames } from "./known-frames.ts";
-import { isText, type LastNumbers, raised } from "./numbering.ts";
+import { isTextFrame, type LastNumbers, raised } from "./numbering.ts";
 import { recordedSha } from "./original.ts";
 
 /** The state for recording one channel of a session on one connection. */
@@ -80,7 +80,7 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
       for (const part of frame) frameReader.resume(part);
       frame = [];
       if (event.original !== undefined) {
-        const piece = isText([event]) ? options.pieceOf(event.original.bytes) : undefined;
+        const piece = isTextFrame([event]) ? options.pieceOf(event.original.bytes) : undefined;
         if (offset > connectedOffset && !begun) tails.reset();
         if (piece !== undefined) tails.took(piece);
         const sha = recordedSha(event.original);

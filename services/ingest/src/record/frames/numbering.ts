@@ -1,13 +1,11 @@
 import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
+import { isTextKind, ownChannel } from "@tapedeck/shared/events/kinds";
 import type { Cursor, NewEvent } from "@tapedeck/shared/log/log";
 import { messageSubject, type RetentionClass } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
-
-/** Channel of the events that Tapedeck itself states. It is numbered through all sessions of a source. */
-export const ownChannel = "tapedeck";
 
 /** The fields that the recorder adds to a fact. */
 export type ObservedFields = {
@@ -92,7 +90,7 @@ export class Numbering {
 
   /** Numbers all events of one frame. The first carries the original. */
   frame(channel: string, facts: readonly Fact[], original: Event["original"], observed: ObservedFields): Numbered[] {
-    const retention = isText(facts) ? "text" : "facts";
+    const retention = isTextFrame(facts) ? "text" : "facts";
     return facts.map((fact, part) => {
       const slot = { channel, session: this.#session, part };
       return this.#written(this.#event(slot, fact, observed, part === 0 ? original : undefined), retention);
@@ -208,11 +206,9 @@ export class Numbering {
   }
 }
 
-const textKinds: readonly string[] = ["log.written", "terminal.written"];
-
 /** The frame carries only text. All parts of any other frame stay, so that none is left without the bytes. */
-export function isText(facts: readonly { readonly kind: string }[]): boolean {
-  return facts.every(({ kind }) => textKinds.includes(kind));
+export function isTextFrame(facts: readonly { readonly kind: string }[]): boolean {
+  return facts.every(({ kind }) => isTextKind(kind));
 }
 
 /** The numbers, raised as if this many more events of each channel had been written and expired. Tapedeck's own never expire. */

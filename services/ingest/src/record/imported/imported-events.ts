@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { ownChannel } from "../frames/numbering.ts";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { importAddressPrefix, importedEndReason } from "../own-facts/import-facts.ts";
 
 export type MovedTo = {

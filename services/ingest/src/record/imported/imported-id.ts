@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { justBefore, laterOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { decodeTime, encodeTime } from "ulid";
-import { ownChannel } from "../frames/numbering.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 import type { Memory } from "./memory.ts";
 

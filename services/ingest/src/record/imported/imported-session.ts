@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Imported, Item, Recorded } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { decodeEvent } from "@tapedeck/shared/events/codec";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { type SessionCheck, sessionCheck, sessionProblem } from "@tapedeck/shared/events/session-check";
 import { largestGroup } from "@tapedeck/shared/log/grouping";
 import { sourceParts } from "@tapedeck/shared/source";
@@ -8,7 +9,7 @@ import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { channelNames } from "../../normalize/normalizer.ts";
-import { isText, type Numbered, ownChannel } from "../frames/numbering.ts";
+import { isTextFrame, type Numbered } from "../frames/numbering.ts";
 import { largestFrameBytes } from "../frames/original.ts";
 import { AckWatermark } from "../journal/ack-watermark.ts";
 import { openSourceJournal, type SourceJournal } from "../journal/source-journal.ts";
@@ -187,7 +188,7 @@ export class ImportedSession implements PushedSession {
     if (first === undefined) return;
     if (!this.#hasBegun) this.#begin();
     const { frameBytes = largestFrameBytes } = this.#options;
-    const retention = isWhole && first.channel !== ownChannel && isText(this.#frame) ? "text" : "facts";
+    const retention = isWhole && first.channel !== ownChannel && isTextFrame(this.#frame) ? "text" : "facts";
     const numbered = this.#frame.map((event) => this.#journal.numbers.imported(event, retention));
     for (const { written, event } of numbered) {
       if (written.event.byteLength <= frameBytes + besideFrameBytes) continue;

@@ -1,9 +1,10 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
-import { type LastNumbers, ownChannel } from "../frames/numbering.ts";
+import type { LastNumbers } from "../frames/numbering.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 import { withoutDamage } from "./imported-events.ts";
 

@@ -1,6 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { SourceName } from "@tapedeck/shared/source";
-import { isText, type LastNumbers } from "../frames/numbering.ts";
+import { isTextFrame, type LastNumbers } from "../frames/numbering.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
 import { isOfImport } from "./imported-events.ts";
 import { isSameEvent, type KnownEvents } from "./known-events.ts";
@@ -66,7 +66,7 @@ export class LogComparison {
 
   #hasExpired(event: Event): boolean {
     const { session, journal } = this.#options;
-    if (!journal.expires || !isText([event])) return false;
+    if (!journal.expires || !isTextFrame([event])) return false;
     return journal.numbers.session !== session || event.ordinal <= BigInt(journal.numbers.ordinal(event.channel));
   }
 }

@@ -1,3 +1,4 @@
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { Cursor, LastOfSource, LogReader, LogWriter, RecordedEvent } from "@tapedeck/shared/log/log";
 import {
   endOf,
@@ -14,7 +15,6 @@ import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import { decodeTime } from "ulid";
 import { isAhead, type LogEnds } from "../../damage/ends.ts";
-import { ownChannel } from "../frames/numbering.ts";
 import { SourceHistory } from "./source-history.ts";
 
 /** The parts of the log's reading half that recording needs. */

@@ -1,8 +1,8 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampKey } from "@tapedeck/shared/time/timestamp";
-import { ownChannel } from "../frames/numbering.ts";
 import { type KnownConnection, KnownConnections } from "./known-connections.ts";
 import { type KnownSession, KnownSessions } from "./known-sessions.ts";
 import { RecordedGaps, type ReportedGap } from "./recorded-gaps.ts";

@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { PublishOutcome } from "@tapedeck/shared/log/log";
 import { offsetOf } from "@tapedeck/shared/log/offset";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
@@ -8,7 +9,7 @@ import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import type { Fact } from "../../normalize/fact.ts";
-import { type Numbered, Numbering, ownChannel, raisedCursor, type TextLife } from "../frames/numbering.ts";
+import { type Numbered, Numbering, raisedCursor, type TextLife } from "../frames/numbering.ts";
 import type { Memory } from "../imported/memory.ts";
 import { sourceAdded, sourceCheckpoint } from "../own-facts/source-facts.ts";
 import {

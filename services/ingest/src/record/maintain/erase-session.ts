@@ -1,5 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import { logStart, type Offset, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { everySubject, sourceFilter, streamName } from "@tapedeck/shared/log/subjects";
@@ -7,7 +8,6 @@ import { parseSourceName, type SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
 import { openEnds } from "../../damage/ends.ts";
 import { rangesOf } from "../../damage/ranges.ts";
-import { ownChannel } from "../frames/numbering.ts";
 import { appendFact } from "../journal/append-fact.ts";
 import { LostRaceError } from "../journal/settle.ts";
 import type { SourceJournalOptions } from "../journal/source-journal.ts";

@@ -1,11 +1,12 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { LogRefusedError } from "@tapedeck/shared/log/jetstream-writer";
 import type { LastOfSource, LogWriter } from "@tapedeck/shared/log/log";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
-import { Numbering, ownChannel } from "../frames/numbering.ts";
+import { Numbering } from "../frames/numbering.ts";
 import { appendFact } from "../journal/append-fact.ts";
 import { LostRaceError, settle } from "../journal/settle.ts";
 import { sourceCheckpoint } from "../own-facts/source-facts.ts";

@@ -7,7 +7,7 @@ import type { Fact } from "../../normalize/fact.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import { type ChannelStore, emptyStore, readBack } from "../frames/channel-store.ts";
 import { type FreshFrame, freshFrame, freshFrames } from "../frames/fresh-frames.ts";
-import { isText, type Numbered } from "../frames/numbering.ts";
+import { isTextFrame, type Numbered } from "../frames/numbering.ts";
 import { originalOf } from "../frames/original.ts";
 import { fingerprintOf, type PendingFrame, type Redact } from "../frames/pending-frame.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
@@ -145,7 +145,7 @@ export class ChannelRecorder {
   /** The text would have expired by now, so the log no longer knows whether it had it. */
   #isForgotten({ rejoined, resumedOffset }: UpstreamConnection, frame: PendingFrame, facts: readonly Fact[]): boolean {
     const { textTtl } = this.#options;
-    if (textTtl === undefined || !(rejoined || resumedOffset !== undefined) || !isText(facts)) return false;
+    if (textTtl === undefined || !(rejoined || resumedOffset !== undefined) || !isTextFrame(facts)) return false;
     return frame.moment !== undefined && msBetween(frame.moment, timestampNow()) >= textTtl * 1_000;
   }
 

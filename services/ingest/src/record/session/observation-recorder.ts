@@ -12,7 +12,7 @@ import type {
   YieldPoint,
 } from "../../normalize/inventory/observing.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
-import { isText } from "../frames/numbering.ts";
+import { isTextFrame } from "../frames/numbering.ts";
 import { originalOf } from "../frames/original.ts";
 import type { Redact } from "../frames/pending-frame.ts";
 import type { AckWatermark } from "../journal/ack-watermark.ts";
@@ -180,7 +180,7 @@ export class ObservationRecorder {
     if (textTtl === undefined || outcome.what === "gap" || !(rejoined || resumedOffset !== undefined)) return false;
     const { occurredAt } = outcome.facts[0];
     return (
-      occurredAt !== undefined && isText(outcome.facts) && msBetween(occurredAt, timestampNow()) >= textTtl * 1_000
+      occurredAt !== undefined && isTextFrame(outcome.facts) && msBetween(occurredAt, timestampNow()) >= textTtl * 1_000
     );
   }
 

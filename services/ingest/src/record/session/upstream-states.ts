@@ -1,10 +1,10 @@
 import type { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import type { Described } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps, timestampNow } from "@tapedeck/shared/time/timestamp";
 import { channelNames, type Normalizer } from "../../normalize/normalizer.ts";
-import { ownChannel } from "../frames/numbering.ts";
 import { bufferOf } from "../frames/original.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
 import { sessionDescribed } from "../own-facts/session-facts.ts";

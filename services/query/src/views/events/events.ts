@@ -1,3 +1,4 @@
+import { isTextKind } from "@tapedeck/shared/events/kinds";
 import { insert, table } from "../../db/table.ts";
 import type { View } from "../view.ts";
 import { ensurePartitions } from "./partitions.ts";
@@ -6,7 +7,7 @@ import { eventRow } from "./row.ts";
 const eventsTable = table("events", ["recorded_at", "position"]);
 
 /**
- * One row per fact. Mirrors have no rows, so that nothing counts twice. Text (log.written) has rows only on request:
+ * One row per fact. Mirrors have no rows, so that nothing counts twice. Text has rows only on request:
  * there is much of it, and the log has it.
  */
 export function events(options: { readonly textRows: boolean }): View {
@@ -17,7 +18,7 @@ export function events(options: { readonly textRows: boolean }): View {
     sessionTables: ["events"],
     async apply(tx, batch) {
       const rows = batch
-        .filter(({ event }) => event.kind !== "mirror.received" && (options.textRows || !isText(event.kind)))
+        .filter(({ event }) => event.kind !== "mirror.received" && (options.textRows || !isTextKind(event.kind)))
         .map(eventRow);
       if (rows.length === 0) return;
       await ensurePartitions(
@@ -27,8 +28,4 @@ export function events(options: { readonly textRows: boolean }): View {
       await insert(tx, eventsTable, rows);
     },
   };
-}
-
-function isText(kind: string): boolean {
-  return kind === "log.written" || kind === "terminal.written";
 }

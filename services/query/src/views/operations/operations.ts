@@ -4,8 +4,8 @@ import type { Tx } from "../../db/database.ts";
 import type { OperationRow } from "../../db/schema.ts";
 import { table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
-import { rowsAfter } from "./rows.ts";
 import { endsSession, type Pairing, pairingKey, stepOf } from "./pairing.ts";
+import { rowsAfter } from "./rows.ts";
 
 const operationsTable = table("operations", ["id"]);
 

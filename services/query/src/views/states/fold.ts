@@ -1,4 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { isTextKind } from "@tapedeck/shared/events/kinds";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Collection, Item } from "./collection.ts";
 import type { StateTable } from "./state-table.ts";
@@ -41,5 +42,5 @@ export function stateItems({ collections }: Fold, name: string, state: unknown):
 
 /** Text never touches state: it is neither folded nor read for it. */
 export function isState(kind: string): boolean {
-  return kind !== "log.written" && kind !== "terminal.written";
+  return !isTextKind(kind);
 }

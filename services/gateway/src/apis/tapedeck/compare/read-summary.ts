@@ -1,6 +1,7 @@
 import { Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import type { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { EventJson } from "@tapedeck/shared/events/json";
+import { textKinds } from "@tapedeck/shared/events/kinds";
 import { parseFilter } from "@tapedeck/shared/filter/filter";
 import { sourceParts } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
@@ -232,7 +233,9 @@ async function readFailure(
   const { unit } = reading.side;
   const failed = steps
     .filter(({ outcome }) => outcome === "failed")
-    .toSorted((a, b) => Number(wasTerminated(a)) - Number(wasTerminated(b)) || (a.end_position < b.end_position ? -1 : 1));
+    .toSorted(
+      (a, b) => Number(wasTerminated(a)) - Number(wasTerminated(b)) || (a.end_position < b.end_position ? -1 : 1),
+    );
   const ofRound = unit === undefined ? firstOfRound(failed) : undefined;
   const first = ofRound ?? failed[0] ?? (unit?.outcome === "failed" ? unit : undefined);
   if (first === undefined) return undefined;
@@ -253,7 +256,7 @@ async function readFailure(
  * step, so some of it may stand before the step's start in the log, and some after its end.
  */
 async function readErrorLines(reading: Reading, step: Operation): Promise<readonly Found[]> {
-  const kinds = ["log.written", "terminal.written"];
+  const kinds = textKinds;
   const end = step.end_position || reading.side.position;
   const [before, after] = await Promise.all([
     eventsOf(reading, {

@@ -1,5 +1,6 @@
 import { GetJobStreamResponse_Terminal_Event } from "@tapedeck/proto/vagrant/vagrant";
 import type { Event } from "@tapedeck/shared/events/codec";
+import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -17,7 +18,7 @@ export function jobEventSubjects(source: SourceName): readonly string[] {
 
 /** Subjects of the beginnings and ends of sessions, with which jobs end. */
 export function sessionSubjects(source: SourceName): readonly string[] {
-  return ["session.ended", "upstream.restored"].map((kind) => eventSubject(source, "tapedeck", kind));
+  return ["session.ended", "upstream.restored"].map((kind) => eventSubject(source, ownChannel, kind));
 }
 
 /** One job: of all sessions, or of one. */
@@ -83,7 +84,7 @@ export function isClosed(progress: JobProgress): boolean {
 /** The progress after one more event of `jobSubjects`. Pure. */
 export function progressAfter(progress: JobProgress, recorded: RecordedEvent, selection: JobSelection): JobProgress {
   const { event, recordedAt } = recorded;
-  if (event.channel === "tapedeck") return afterSessionEvent(progress, recorded, selection);
+  if (event.channel === ownChannel) return afterSessionEvent(progress, recorded, selection);
   const before = { ...progress, running: event.session };
   if (!isOfJob(event, selection)) return before;
   const after = { ...before, lastEventAt: recordedAt.getTime() };

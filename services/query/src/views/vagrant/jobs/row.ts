@@ -5,8 +5,8 @@ import type { Offset } from "@tapedeck/shared/log/offset";
 import { momentOf } from "../../../db/moment.ts";
 import type { VagrantJobRow } from "../../../db/schema.ts";
 import { key, longText, text } from "../../../db/text.ts";
-import { exitCodeOf } from "../../operations/rows.ts";
 import { outcomeOf } from "../../operations/pairing.ts";
+import { exitCodeOf } from "../../operations/rows.ts";
 import { messageOf } from "../../states/message-of.ts";
 
 const ends = new Set(["job.succeeded", "job.failed", "job.canceled", "job.lost"]);
