@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lacking } from "../docker/testing/on-machine.ts";
 import { type BootedDebian, bootDebian, bootTools } from "./testing/booted-debian.ts";
 import { built } from "./testing/built.ts";
+import { installPage } from "./testing/install-page.ts";
 
 const why = lacking([...bootTools, "dpkg-deb"]);
 const services = ["tapedeck-ingest", "tapedeck-query", "tapedeck-gateway"];
@@ -28,7 +29,10 @@ describe.skipIf(why !== undefined)(
       await using made = await built("debian");
       const packages = ["nodejs", "nats-server", "postgresql"];
       debian = cleanup.use(await bootDebian(folder, packages));
-      await copyFile(join(made.folder, `tapedeck_${version}_all.deb`), join(debian.root, "root/tapedeck.deb"));
+      await copyFile(
+        join(made.folder, `tapedeck_${version}_all.deb`),
+        join(debian.root, `root/tapedeck_${version}_all.deb`),
+      );
     }, 1_200_000);
     afterAll(() => cleanup.disposeAsync());
 
@@ -41,7 +45,9 @@ describe.skipIf(why !== undefined)(
 
     it("starts all units once it is installed, and systemd waits for what they report", async () => {
       const began = performance.now();
-      await debian.run("DEBIAN_FRONTEND=noninteractive apt-get install --yes /root/tapedeck.deb");
+      const [typed = ""] = (await installPage()).typed("a server");
+      expect(typed).toBe("apt install ./tapedeck_<version>_all.deb");
+      await debian.run(`cd /root; export DEBIAN_FRONTEND=noninteractive; ${typed.replace("<version>", version)} --yes`);
       await allActive();
       console.log(`installed and started in ${((performance.now() - began) / 1_000).toFixed(0)} s`);
       for (const unit of services) {
@@ -75,6 +81,11 @@ describe.skipIf(why !== undefined)(
           (await debian.run(`cd / && runuser -u postgres -- psql -d tapedeck -Atc '${query}'`)).trim() === "t",
         { message: "a build to be in the tables" },
       );
+    });
+
+    it("makes a token with the commands that the page has for the server itself", async () => {
+      const [typed = ""] = (await installPage()).blocks.filter((block) => block.includes("cli.env"));
+      expect(await debian.run(`cd /root\n${typed}`)).toContain("tdk_");
     });
 
     it("has systemd start a service again that hangs", async () => {

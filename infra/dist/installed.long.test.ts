@@ -16,6 +16,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { complaintsOf, componentsOf, readBom } from "./testing/bom.ts";
 import { type Built, built } from "./testing/built.ts";
 import { type CleanPlace, cleanPlace, ownNode } from "./testing/clean-place.ts";
+import { type InstallPage, installPage } from "./testing/install-page.ts";
 import { installedPackages, withInstallScripts } from "./testing/installed-packages.ts";
 import { type StartTimes, startTimes } from "./testing/start-times.ts";
 
@@ -23,6 +24,7 @@ import { type StartTimes, startTimes } from "./testing/start-times.ts";
 describe("the packages and executables of npm run dist", { timeout: 600_000 }, () => {
   let dist: Built;
   let place: CleanPlace;
+  let page: InstallPage;
   let up: RunningCli | undefined;
   let url = "";
 
@@ -30,6 +32,7 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
     dist = await built("x64");
     // The stand-in of Skaffold, and a nats-server as a package manager would have put it there.
     place = await cleanPlace([await ownNode(), dirname(inject("natsServer"))]);
+    page = await installPage();
   }, 600_000);
   afterAll(async () => {
     up?.child.kill("SIGINT");
@@ -38,17 +41,23 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
     await dist?.[Symbol.asyncDispose]();
   });
 
-  const install = async (...names: readonly string[]) => {
-    const flags = ["--global", "--prefix", place.prefix, "--no-audit", "--no-fund"];
-    const ran = await place.run("npm", "install", ...flags, ...names.map(dist.archive));
+  /** Types what the page says, but for where the packages are. */
+  const install = async (who: string, wanted: string) => {
+    const [typed = ""] = page.typed(who);
+    expect(typed).toBe(wanted);
+    const began = performance.now();
+    const ran = await place.run("sh", "-c", typed.replaceAll(/@[\w-]+\/[\w-]+/g, dist.archive));
     expect([ran.code, ran.stderr]).toEqual([0, expect.not.stringContaining("ERR")]);
+    console.log(`${typed}: ${((performance.now() - began) / 1_000).toFixed(1)} s`);
   };
   const bomOf = (name: string) => dist.archive(name).replace(/\.tgz$/, ".cdx.json");
   /** Resolves when the servers are there. */
   const startUp = async (env: Readonly<Record<string, string>> = {}): Promise<RunningCli> => {
     const listeners = ["GATEWAY_GRPC", "GATEWAY_HTTP", "QUERY_GRPC", "QUERY_HEALTH", "INGEST_GRPC", "INGEST_HEALTH"];
     const ports = await Promise.all([...listeners, "NATS", "POSTGRES"].map(async (name) => [name, await ownPort()]));
-    const running = place.start("tapedeck", ["up", "--no-demo"], {
+    const [, typed = ""] = page.typed("a laptop with everything");
+    expect(typed).toBe("tapedeck up --no-demo");
+    const running = place.start("sh", ["-c", `exec ${typed}`], {
       ...Object.fromEntries(ports.map(([name, port]) => [`TAPEDECK_${name}_PORT`, `${port}`])),
       ...env,
     });
@@ -94,7 +103,9 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
 
   it("has a CLI of at most 3 MB, which says where the servers are", async () => {
     expect((await stat(dist.archive(npmPackages.cli))).size).toBeLessThan(3_000_000);
-    await install(npmPackages.cli);
+    const [forTheUser = ""] = page.blocks.filter((block) => block.includes("npm config set prefix"));
+    expect((await place.run("sh", "-ec", forTheUser)).code).toBe(0);
+    await install("a laptop that records into a team's server", `npm install --global ${npmPackages.cli}`);
     expect(await tapedeck("--version")).toEqual({ code: 0, stdout: `${version}\n`, stderr: "" });
     const { code, stderr } = await tapedeck("up");
     expect([code, stderr]).toEqual([
@@ -105,7 +116,7 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
   });
 
   it("is small, and consists of what runs", async () => {
-    await install(npmPackages.cli, npmPackages.server);
+    await install("a laptop with everything", `npm install --global ${npmPackages.cli} ${npmPackages.server}`);
     const kilobytes = Number.parseInt((await place.run("du", "-sk", place.prefix)).stdout, 10);
     console.log(`both packages with all that they need: ${Math.round(kilobytes / 1_024)} MB`);
     expect(kilobytes).toBeLessThan(120 * 1_024);

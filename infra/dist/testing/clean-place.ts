@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { collect, type RunningCli } from "tapedeck/testing/cli";
 
-/** A user who has never had Tapedeck: a home, a folder to work in, and a place where npm installs programs. */
+/** A user who has never had Tapedeck: a home, a folder to work in, and where npm installs programs in that home. */
 export type CleanPlace = AsyncDisposable & {
   readonly home: string;
   readonly work: string;
@@ -22,7 +22,8 @@ export async function cleanPlace(programs: readonly string[]): Promise<CleanPlac
   const folder = await mkdtemp(join(tmpdir(), "tapedeck-clean-"));
   await chmod(folder, 0o711); // started by root, Postgres runs as another user
   const at = (name: string) => join(folder, name);
-  const [home, work, prefix] = [at("home"), at("work"), at("prefix")];
+  const [home, work] = [at("home"), at("work")];
+  const prefix = join(home, ".local");
   for (const each of [home, work, prefix]) await mkdir(each);
   const env = {
     HOME: home,
