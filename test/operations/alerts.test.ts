@@ -1,34 +1,13 @@
-import { mkdtemp } from "node:fs/promises";
-import { join } from "node:path";
-import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
-import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
-import { testCertificate } from "@tapedeck/shared/testing/certificates";
-import { expect, inject, it } from "vitest";
-import { startStack } from "../stack/stack.ts";
+import { expect, it } from "vitest";
 import { readAlerts, selectorsIn } from "./alerts.ts";
+import { namesOf, servedMetrics } from "./served-metrics.ts";
 
 /** Prometheus itself makes this metric, and these labels. */
 const ofPrometheus = { metric: "up", labels: ["job", "instance"] };
 
 it("every metric and label in the alerts is one that the services serve", async () => {
-  const recording = loadRecording(
-    join(import.meta.dirname, "../../packages/fakes/recordings/skaffold/04-deploy-failure-then-recovery"),
-  );
-  await using fake = await startFakeSkaffold({ recording });
-  const { certFile, keyFile } = await testCertificate(await mkdtemp(join(inject("serversFolder"), "tls-")));
-  const env = {
-    TAPEDECK_SERVICES_TLS_CERT: certFile,
-    TAPEDECK_SERVICES_TLS_KEY: keyFile,
-    TAPEDECK_SERVICES_TLS_CA: certFile,
-    TAPEDECK_QUERY_GRPC_HOST: "localhost",
-    TAPEDECK_INGEST_GRPC_HOST: "localhost",
-  };
-  await using stack = await startStack({ skaffold: [{ address: fake.address }], env });
-  await fake.play();
-  await stack.drained({ address: fake.address, said: fake.said });
-  const places = [stack.ingestHealth, stack.queryHealth, stack.http];
-  const texts = await Promise.all(places.map(async (at) => (await fetch(`http://${at}/metrics`)).text()));
-  const served = new Set(texts.flatMap((text) => [...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name = ""]) => name)));
+  const texts = await servedMetrics();
+  const served = new Set(namesOf(texts));
   const labels = new Map<string, Set<string>>();
   for (const [, name = "", within = ""] of texts.join("\n").matchAll(/^([a-z]\w*)\{(.*)\} \S+$/gm)) {
     const known = labels.get(name) ?? new Set(ofPrometheus.labels);
