@@ -182,6 +182,35 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
     }
   });
 
+  it("has the ports at which the services listen, and probes of them", async () => {
+    const portOf = (setting: string) => {
+      const [, port = ""] = new RegExp(`^\\| \`${setting}\\.port\` \\| [^|]* \\| \`(\\d+)\` \\|`, "m").exec(page) ?? [];
+      return Number(port);
+    };
+    const listeners = { ingest: ["grpc", "health"], query: ["grpc", "health"], gateway: ["grpc", "http"] };
+    for (const [name, kinds] of Object.entries(listeners)) {
+      const pod = await one(least, name === "ingest" ? "StatefulSet" : "Deployment", `-${name}`);
+      const { ports, ...container } = podOf(pod).spec.containers[0];
+      expect(ports).toEqual(kinds.map((kind) => ({ name: kind, containerPort: portOf(`${name}.${kind}`) })));
+      const service = await one(least, "Service", `-${name}`);
+      expect(service.spec?.ports?.map(({ name: port, port: number }) => [port, number])).toEqual(
+        kinds.map((kind) => [kind, portOf(`${name}.${kind}`)]),
+      );
+      const [, probed] = kinds;
+      expect(container).toMatchObject({
+        startupProbe: { httpGet: { path: "/healthz", port: probed } },
+        livenessProbe: { httpGet: { path: "/healthz", port: probed } },
+        readinessProbe: { httpGet: { path: "/readyz", port: probed } },
+      });
+    }
+    const gateway = envOf(await one(least, "Deployment", "-gateway"));
+    const addressOf = (name: string) => expect.stringMatching(new RegExp(`-${name}:${portOf(`${name}.grpc`)}$`));
+    expect(gateway).toMatchObject({
+      TAPEDECK_QUERY_ADDRESS: addressOf("query"),
+      TAPEDECK_INGEST_ADDRESS: addressOf("ingest"),
+    });
+  });
+
   it("takes all secrets by reference, CloudNativePG's by its name", async () => {
     const values = { ...least, postgres: { cloudNativePG: { cluster: "tables" } } };
     const env = envOf(await one(values, "Deployment", "-query"));
@@ -261,14 +290,10 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
     expect([url, replicas]).toEqual([nodes.join(","), "3"]);
   });
 
-  const hasReplicas = page.includes("`TAPEDECK_NATS_REPLICAS`");
-  it.skipIf(!hasReplicas)(
-    `says it to services that understand it${hasReplicas ? "" : " (none does yet)"}`,
-    async () => {
-      const values = { image, nats: cluster, log: { replicas: 3 }, postgres: least.postgres };
-      expect(unknownIn(await one(values, "StatefulSet", "-ingest"))).toEqual([]);
-    },
-  );
+  it("says it to services that understand it", async () => {
+    const values = { image, nats: cluster, log: { replicas: 3 }, postgres: least.postgres };
+    expect(unknownIn(await one(values, "StatefulSet", "-ingest"))).toEqual([]);
+  });
 
   it("goes without TLS within the cluster only", async () => {
     const insecure = async (values: Values) => envOf(await one(values, "Deployment", "-gateway")).TAPEDECK_INSECURE;

@@ -28,6 +28,7 @@ type PodSpec = {
       /** The name of the service. A pod without one has no service. */
       readonly args?: readonly string[];
       readonly env: readonly { readonly name: string; readonly value?: string; readonly valueFrom?: object }[];
+      readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
       readonly securityContext: object;
     },
   ];

@@ -257,6 +257,17 @@ export const refused: Readonly<Record<string, readonly [values: Values, why: Reg
     /edge without sectionName/,
   ],
   "a route without tokens": [{ ...least, httpRoute, auth: "none" }, /auth: without tokens/],
+  "ports and addresses by settings": [
+    {
+      ...least,
+      settings: {
+        gateway: { hosts: ["deck.example.com"], http: { port: 8080 } },
+        query: { address: "elsewhere:7053", health: { port: 8062 } },
+        ingest: { grpc: { host: "127.0.0.1" }, spill: { dir: "/tmp/spill" } },
+      },
+    },
+    /settings\.gateway\.hosts:.*settings\.gateway\.http:.*settings\.ingest\.grpc:.*settings\.query\.address:.*settings\.query\.health:.*settings\.ingest\.spill\.dir:/s,
+  ],
   "insecure by settings": [{ ...least, settings: { insecure: true } }, /settings\.insecure/],
   "a source that two ingests read": [
     { ...least, ingest: { replicas: 2 }, settings: { sources: [{ address: "10.0.0.7:15441" }] } },

@@ -126,6 +126,22 @@
     {{- $why = append $why (printf "settings.%s: the chart sets this. Use its own values." $key) -}}
   {{- end -}}
 {{- end -}}
+{{- /* Variables take precedence over settings, and Services, probes, policies and the spill's volume have these alone. */ -}}
+{{- $fixed := dict
+      "gateway" (list "hosts" "grpc" "http")
+      "query" (list "address" "grpc" "health")
+      "ingest" (list "address" "grpc" "health")
+-}}
+{{- range $service, $keys := $fixed -}}
+  {{- range $key := $keys -}}
+    {{- if hasKey (dig $service dict ($v.settings | default dict)) $key -}}
+      {{- $why = append $why (printf "settings.%s.%s: the chart sets this. Use its own values." $service $key) -}}
+    {{- end -}}
+  {{- end -}}
+{{- end -}}
+{{- if dig "ingest" "spill" "dir" "" ($v.settings | default dict) -}}
+  {{- $why = append $why "settings.ingest.spill.dir: the chart sets this, to the volume of ingest.spill." -}}
+{{- end -}}
 
 {{- /* Secrets are references: settings become a ConfigMap */ -}}
 {{- if ($v.settings.oidc | default dict).clientSecret -}}
