@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
-import { eventLines, type ShownEvent } from "./event-lines.ts";
+import { eventLines, type ShownEvent, sourceColumn } from "./event-lines.ts";
 
 // A time of today is shown without its date: no midnight comes between.
 const noon = new Date(2026, 10, 20, 12);
@@ -25,6 +25,17 @@ it("shows each line of a text, in a row of its own that fits, and nothing of wha
   ]);
   expect(shown({ detail: { text } }, 58).map((line) => line.slice(-5))).toEqual(["web1…", ": tw…"]);
   expect(shown({ summary: "", detail: { text: "", noise: true } })).toEqual([]);
+});
+
+it("has the kinds of all sources below each other", () => {
+  const alice = { source: "demo/alice/shop/skaffold", kind: "build.started", summary: "build" };
+  const width = sourceColumn([event, alice]);
+  const lines = [event, { ...event, ...alice }].flatMap((one) => eventLines(one, undefined, width));
+  expect(lines.map((line) => stripVTControlCharacters(line).slice("12:00:00  ".length))).toEqual([
+    "dana/shop/vagrant  terminal.written    ==> web1: Booting VM...",
+    "alice/shop         build.started       build",
+  ]);
+  expect([sourceColumn([]), sourceColumn([alice]), sourceColumn([alice], 17)]).toEqual([12, 12, 17]);
 });
 
 it("shows other events by what they say, and why", () => {

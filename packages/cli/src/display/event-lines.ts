@@ -18,25 +18,34 @@ export type ShownEvent = {
 
 const kindWidth = "session.configured".length;
 
+/** The width that the sources of all events need: what stands behind them is a column then. */
+export function sourceColumn(events: readonly Pick<ShownEvent, "source">[], atLeast = 12): number {
+  return Math.max(atLeast, ...events.map(({ source }) => spokenSource(source).length));
+}
+
 /** One, of a text as many as it has lines. What is only there for positions has none. */
-export function eventLines(event: ShownEvent, columns: number | undefined): readonly string[] {
+export function eventLines(
+  event: ShownEvent,
+  columns: number | undefined,
+  sourceWidth = sourceColumn([event]),
+): readonly string[] {
   const { text, noise } = (event.detail ?? {}) as { readonly text?: unknown; readonly noise?: unknown };
   if (noise === true) return [];
-  if (!isTextKind(event.kind) || typeof text !== "string") return [eventLine(event, columns)];
+  if (!isTextKind(event.kind) || typeof text !== "string") return [eventLine(event, columns, sourceWidth)];
   const lines = text.split("\n").filter((line) => line.trim() !== "");
-  return lines.map((line) => eventLine({ ...event, summary: line }, columns));
+  return lines.map((line) => eventLine({ ...event, summary: line }, columns, sourceWidth));
 }
 
 /** `12:03:41  alice/shop  build.succeeded     Build completed for artifact web`, cut at the terminal's edge. */
-function eventLine(event: ShownEvent, columns: number | undefined): string {
+function eventLine(event: ShownEvent, columns: number | undefined, sourceWidth: number): string {
   const time = timeText(new Date(event.occurredAt ?? event.recordedAt));
-  const source = spokenSource(event.source);
+  const source = spokenSource(event.source).padEnd(sourceWidth);
   const colour = eventColour(event);
-  const start = `${time}  ${source.padEnd(12)}  `;
+  const start = `${time}  ${source}  `;
   const room = columns === undefined ? Number.POSITIVE_INFINITY : columns - start.length - kindWidth - 2;
   const text = oneLine(event);
   const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text;
-  return `${styleText("dim", time)}  ${source.padEnd(12)}  ${styleText(colour, event.kind.padEnd(kindWidth))}  ${shown}`.trimEnd();
+  return `${styleText("dim", time)}  ${source}  ${styleText(colour, event.kind.padEnd(kindWidth))}  ${shown}`.trimEnd();
 }
 
 /**

@@ -5,7 +5,7 @@ import { apiAt, type Page } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
-import { eventLines, type ShownEvent } from "../../display/event-lines.ts";
+import { eventLines, type ShownEvent, sourceColumn } from "../../display/event-lines.ts";
 
 export type TailOptions = {
   readonly url?: string;
@@ -49,9 +49,12 @@ export async function tail(options: TailOptions): Promise<void> {
   const filter = filterOf({ ...options, kind: options.kind ?? (options.all ? undefined : usualKinds()) });
   const columns = process.stdout.columns || undefined;
   let isEmpty = true;
+  // Grows with the names that come.
+  let sourceWidth = sourceColumn([]);
   const show = (event: ShownEvent) => {
     isEmpty = false;
-    const lines = options.json ? [JSON.stringify(event)] : eventLines(event, columns);
+    sourceWidth = sourceColumn([event], sourceWidth);
+    const lines = options.json ? [JSON.stringify(event)] : eventLines(event, columns, sourceWidth);
     process.stdout.write(lines.map((line) => `${line}\n`).join(""));
   };
   let after = options.after ?? options.since;
@@ -60,6 +63,7 @@ export async function tail(options: TailOptions): Promise<void> {
       ...parametersOf(filter),
       last: Math.max(1, options.last),
     });
+    sourceWidth = sourceColumn(items);
     for (const event of options.last === 0 ? [] : items) show(event);
     if (!options.follow) return items.length === 0 ? reportUnrecorded(api, options.source) : undefined;
     after = position;
