@@ -45,6 +45,26 @@ it("begins with what failed, and numbers what differs with where it was recorded
   ]);
 });
 
+it("says on which side a difference was recorded, if only one has it", () => {
+  const { evidence } = difference(1);
+  const line = (some: typeof evidence) => {
+    const differences = [{ ...difference(1), evidence: some }];
+    return lines({ left, right, differences, equal: 3, same: [], position: "" }).at(-2);
+  };
+  const ofLeft = evidence.filter(({ side }) => side === "left");
+  expect(line(evidence.filter(({ side }) => side === "right"))).toBe("    label, recorded beside, at 383500-t3k9x2");
+  expect(line(ofLeft.flatMap((one) => [one, { ...one, position: "383601-t3k9x2" }]))).toBe(
+    "    label, recorded at 383600-t3k9x2, 383601-t3k9x2",
+  );
+  expect(line([])).toBe("    label");
+});
+
+it("says what a number of an error is", () => {
+  const failure = left.failure && { ...left.failure, phase: "command", subject: "up", errorCode: "2" };
+  const shown = lines({ left: { ...left, failure }, right, differences: [], equal: 0, same: [], position: "" });
+  expect(shown[1]).toBe("  command up: kubectl apply: exit status 1  exit code 2");
+});
+
 it("shows the first of many, and says what is missing", () => {
   const differences = Array.from({ length: 13 }, (_, index) => difference(index));
   expect(lines({ left, right, differences, equal: 0, same: [], position: "" })).toContain(

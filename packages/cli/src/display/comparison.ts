@@ -41,7 +41,7 @@ function sideLines({
   const head = `${styleText("bold", spokenSource(source))}  ${what}  ${styleText(statusColour(state), state)}${took}, ${agoText(startedAt)}`;
   if (failure === null) return [head];
   const step = plainLine([failure.phase, failure.subject].filter((part) => part !== "").join(" "));
-  const code = failure.errorCode === "" ? "" : styleText("dim", `  ${plainLine(failure.errorCode)}`);
+  const code = failure.errorCode === "" ? "" : styleText("dim", `  ${codeText(plainLine(failure.errorCode))}`);
   return [
     head,
     `  ${styleText("red", `${step}: ${plainLine(failure.error) || "failed"}`)}${code}`,
@@ -50,12 +50,23 @@ function sideLines({
   ];
 }
 
+/** Vagrant's and rkt's codes are the numbers with which commands and apps exit. */
+function codeText(code: string): string {
+  return /^\d+$/.test(code) ? `exit code ${code}` : code;
+}
+
 function differenceLines({ kind, text, evidence }: Difference, index: number): string[] {
   const places = (side: string) => [
     ...new Set(evidence.filter((one) => one.side === side).map(({ position }) => position)),
   ];
   const [left, right] = [places("left"), places("right")];
-  const where = [...left, ...(right.length === 0 ? [] : ["beside", ...right])].join(" ");
+  const where = [
+    ...(left.length === 0 ? [] : [`recorded at ${left.join(", ")}`]),
+    ...(right.length === 0 ? [] : [`${left.length === 0 ? "recorded beside, at" : "beside"} ${right.join(", ")}`]),
+  ].join(" ");
   const number = String(index + 1).padStart(2);
-  return [`${number}  ${plainLine(text)}`, styleText("dim", `    ${kind}, recorded at ${where}`)];
+  return [
+    `${number}  ${plainLine(text)}`,
+    styleText("dim", `    ${[kind, where].filter((part) => part !== "").join(", ")}`),
+  ];
 }

@@ -53,7 +53,7 @@ it("shows the server, its machines, what it does now and what it did, and its bo
     web1     running  virtualbox
     web2     running  virtualbox
 
-    COMMAND  OUTCOME    BEGAN      TOOK
+    COMMAND  OUTCOME    BEGAN      TOOK       ERROR
     up       failed     30 s ago   1.1 s      The SSH command responded with a non-zero exit status. (shortened)
     destroy  succeeded  3 min ago  1 min 5 s
     ssh      failed     30 s ago   1 min 5 s  exit code 127
@@ -94,7 +94,7 @@ it("shows a command as it was typed, and jobs that wait or do something else", (
     web1     running  virtualbox
     web2     unknown  -
 
-    COMMAND                                                   OUTCOME   BEGAN    TOOK
+    COMMAND                                                   OUTCOME   BEGAN    TOOK  ERROR
     (job)                                                     running   1 s ago  -
     box add hashicorp/bionic64                                queued    1 s ago  -
     (init)                                                    assigned  1 s ago  -

@@ -98,7 +98,7 @@ function runsText(jobs: readonly VagrantJob[], commands: readonly RecordedVagran
   ];
   if (rows.length === 0) return "No commands.";
   return table(
-    ["COMMAND", "OUTCOME", "BEGAN", "TOOK", ""].map((title) => ({ title })),
+    ["COMMAND", "OUTCOME", "BEGAN", "TOOK", "ERROR"].map((title) => ({ title })),
     rows.map((row) => [...row, "-", ""].slice(0, 5)),
   );
 }
