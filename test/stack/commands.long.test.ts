@@ -9,6 +9,8 @@ beforeAll(async () => {
   await shop.stack.drained(shop.fake);
 });
 
+const unrecorded = (source: string) => `nothing has been recorded of ${source}: \`tapedeck status\` lists all\n`;
+
 it("times may be written as people write them", async () => {
   expect((await tapedeck("sessions", "--since", "10m")).out).toContain("alice/shop");
   expect((await tapedeck("sessions", "--until", "yesterday")).out).toBe("No matching sessions.\n");
@@ -43,7 +45,7 @@ it("times may be written as people write them", async () => {
   expect((await tapedeck("tail", "--since", "10m", "--until", "9m", "-k", "loop.started")).out).toBe("");
   for (const more of [[], ["--since", "10m"]]) {
     const unknown = await tapedeck("tail", "-s", "nosuch/x", "--no-follow", ...more);
-    expect(unknown).toMatchObject({ code: 0, out: "", err: "nothing has been recorded of nosuch/x\n" });
+    expect(unknown).toMatchObject({ code: 0, out: "", err: unrecorded("nosuch/x") });
     const known = await tapedeck("tail", "-s", "alice/shop", "-k", "pod.*", "--no-follow", ...more);
     expect(known).toMatchObject({ code: 0, out: "", err: "" });
   }

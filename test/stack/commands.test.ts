@@ -83,7 +83,7 @@ it("wait reports the result by its exit code, and can continue after a position"
   });
   expect(await tapedeck("wait", "--for", "loop.*", "-s", "nosuch/x", "--timeout", "100ms")).toMatchObject({
     code: 124,
-    err: expect.stringMatching(/^nothing has been recorded of nosuch\/x\n/),
+    err: expect.stringMatching(/^nothing has been recorded of nosuch\/x: `tapedeck status` lists all\n/),
   });
   expect(await tapedeck("wait", "--for", "nothing.like_it")).toMatchObject({
     code: 1,
@@ -105,6 +105,20 @@ it("logs prints the output of the requested source without control characters", 
   expect((await tapedeck("logs", "--app", "nobody")).err).toBe("no output matches\n");
   await using following = start(["logs", "-f", "-n", "1"]);
   await until(() => following.stdout() === `${lines.at(-1)}\n`, { message: "the last line" });
+});
+
+it("says that a source is not known, which may be mistyped", async () => {
+  const err = "nothing has been recorded of nosuch/x: `tapedeck status` lists all\n";
+  for (const words of [["loops"], ["sessions"], ["stats", "builds"], ["stats", "loops"]]) {
+    const out = expect.stringMatching(/^No matching /);
+    expect(await tapedeck(...words, "-s", "nosuch/x")).toEqual({ code: 0, out, err });
+  }
+  expect((await tapedeck("loops", "-s", "alice/shop", "--outcome", "canceled")).err).toBe("");
+  // They wait for what comes.
+  for (const words of [["tail"], ["tail", "--since", "10m"], ["watch"]]) {
+    await using waiting = start([...words, "-s", "nosuch/x"]);
+    await until(() => waiting.stderr() === err, { message: `the name of the source, of ${words.join(" ")}` });
+  }
 });
 
 it("times may be written as people write them", async () => {

@@ -4,6 +4,7 @@ import type { ApiClient, Page } from "./api.ts";
 export async function reportUnrecorded(api: ApiClient, sources: readonly string[] = []): Promise<void> {
   for (const source of sources) {
     const { items } = await api.get<Page<object>>("/api/v1/events", { source, limit: 1 });
-    if (items.length === 0) process.stderr.write(`nothing has been recorded of ${source}\n`);
+    if (items.length === 0)
+      process.stderr.write(`nothing has been recorded of ${source}: \`tapedeck status\` lists all\n`);
   }
 }

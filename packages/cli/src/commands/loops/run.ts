@@ -2,6 +2,7 @@ import { styleText } from "node:util";
 import type { Operation } from "@tapedeck/client";
 import { causeLine } from "@tapedeck/client/lanes/headline";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
+import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { agoText, durationText } from "../../display/durations.ts";
 import { plainLine } from "../../display/plain-line.ts";
 import { spokenSource } from "../../display/source-name.ts";
@@ -32,6 +33,7 @@ export async function loops(options: LoopsOptions): Promise<void> {
   if (page.items.length === 0) {
     const isAll = [source, outcome, from, to].every((one) => one === undefined);
     console.log(isAll ? "No finished loops yet." : "No matching loops.");
+    if (source !== undefined) await reportUnrecorded(api, [source]);
     return;
   }
   const causes = await causesOf(api, page.items, source);

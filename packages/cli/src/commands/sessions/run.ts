@@ -1,4 +1,5 @@
 import { apiAt, type Page } from "../../api/api.ts";
+import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { agoText, durationText } from "../../display/durations.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { table } from "../../display/table.ts";
@@ -27,7 +28,8 @@ type Session = {
 export async function sessions(options: SessionsOptions): Promise<void> {
   const { url, json, source, label, limit, since: from, until: to } = options;
   const labels = Object.entries(label ?? {}).map(([name, value]) => `${name}=${value}`);
-  const page = await apiAt(url).get<Page<Session>>("/api/v1/sessions", { source, label: labels, limit, from, to });
+  const api = apiAt(url);
+  const page = await api.get<Page<Session>>("/api/v1/sessions", { source, label: labels, limit, from, to });
   if (json) {
     process.stdout.write(`${JSON.stringify(page)}\n`);
     return;
@@ -38,6 +40,7 @@ export async function sessions(options: SessionsOptions): Promise<void> {
         ? "No sessions yet."
         : "No matching sessions.",
     );
+    if (source !== undefined) await reportUnrecorded(api, [source]);
     return;
   }
   const rows = page.items.map((session) => [

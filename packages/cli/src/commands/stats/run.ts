@@ -1,4 +1,5 @@
 import { apiAt, type Page } from "../../api/api.ts";
+import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { plainLine } from "../../display/plain-line.ts";
 import { table } from "../../display/table.ts";
 import type { StatsKind, StatsRow } from "./kinds.ts";
@@ -26,7 +27,8 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
     developer: developer ?? ofDeveloper,
     project: project ?? ofProject,
   };
-  const page = await apiAt(url).get<Page<StatsRow>>(`/api/v1/stats/${kind.name}`, parameters);
+  const api = apiAt(url);
+  const page = await api.get<Page<StatsRow>>(`/api/v1/stats/${kind.name}`, parameters);
   if (json) {
     process.stdout.write(`${JSON.stringify(page)}\n`);
     return;
@@ -34,6 +36,7 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
   if (page.items.length === 0) {
     const isAll = [from, to, developer, project, artifact, source].every((one) => one === undefined);
     console.log(isAll ? `No ${kind.nothing} yet.` : `No matching ${kind.nothing}.`);
+    if (source !== undefined) await reportUnrecorded(api, [source]);
     return;
   }
   const numbers = kind.columns.map(({ title, align = "right" }) => ({ title, align }));

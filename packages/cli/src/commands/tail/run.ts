@@ -70,6 +70,8 @@ export async function tail(options: TailOptions): Promise<void> {
   }
   // Reports an unreachable address or a wrong filter at once.
   await api.get("/api/v1/events", { ...parametersOf(filter), limit: 1 });
+  // A reader who follows would wait for a mistyped name in vain.
+  if (isEmpty && options.follow) await reportUnrecorded(api, options.source);
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const notify = (line: string) => process.stderr.isTTY && process.stderr.write(`${styleText("dim", line)}\n`);

@@ -10,6 +10,8 @@ export type LanesView = {
 export type Terminal = {
   readonly out: WriteStream;
   readonly keyboard: ReadStream;
+  /** Shown while there are no sources. */
+  readonly none: string;
   /** Called for `q` and Ctrl-C. */
   readonly quit: () => void;
 };

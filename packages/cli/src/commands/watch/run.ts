@@ -1,8 +1,9 @@
 import { connect, type SourceFilter, TapedeckError } from "@tapedeck/client";
 import { foldNow, type Now, nowKinds } from "@tapedeck/client/lanes/now";
 import { readLanes } from "@tapedeck/client/lanes/read-lanes";
-import { apiAt } from "../../api/api.ts";
+import { apiAt, type Page } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
+import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
 import type { LanesView } from "./lanes-view.ts";
 import { lanesView } from "./view.ts";
@@ -18,10 +19,12 @@ export async function watch(options: WatchOptions): Promise<void> {
   const api = apiAt(options.url);
   const filter: SourceFilter = filterOf(options);
   // Reports an unreachable address or a wrong filter at once.
-  await api.get("/api/v1/sources", { ...parametersOf(filter), limit: 1 });
+  const { items } = await api.get<Page<object>>("/api/v1/sources", { ...parametersOf(filter), limit: 1 });
+  if (items.length === 0) await reportUnrecorded(api, options.source);
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
-  const view = await lanesView({ out: process.stdout, keyboard: process.stdin, quit: () => stop.abort() });
+  const none = noneText(filter);
+  const view = await lanesView({ out: process.stdout, keyboard: process.stdin, none, quit: () => stop.abort() });
   const { token } = api;
   using client = connect({
     url: api.base,
@@ -42,6 +45,12 @@ export async function watch(options: WatchOptions): Promise<void> {
   } finally {
     view.end();
   }
+}
+
+function noneText(filter: SourceFilter): string {
+  return Object.keys(filter).length === 0
+    ? "No sources yet. `tapedeck run -- skaffold dev` records a first one."
+    : "No source matches yet. `tapedeck status` lists all.";
 }
 
 async function showAll(messages: ReturnType<ReturnType<typeof connect>["subscribe"]>, from: Now, view: LanesView) {

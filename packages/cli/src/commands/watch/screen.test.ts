@@ -37,7 +37,7 @@ const now = new Map([
   row("acme/erin/api/skaffold", [good], { status: "lost", lostSince: at - 3_600_000 }),
 ]);
 const screen = (columns: number, rows: number) =>
-  screenOf(now, { columns, rows, at }).map((line) => stripVTControlCharacters(line));
+  screenOf(now, { columns, rows, at, none: "" }).map((line) => stripVTControlCharacters(line));
 
 test("failures come first, with the first line of their error, since when, and the loops before", () => {
   const lines = screen(100, 40);
@@ -56,6 +56,7 @@ test("no line is longer than the terminal, and what does not fit below is counte
   const lines = screen(80, 6);
   expect(lines).toHaveLength(5);
   expect(lines.at(-1)).toBe("… 7 more lines: a larger window shows them");
+  expect(screen(30, 6).at(-1)).toBe("… 6 more lines: a larger wind…");
 });
 
 test("into a pipe a source is a line when it is another than before", () => {

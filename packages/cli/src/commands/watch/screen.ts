@@ -7,8 +7,13 @@ import cliTruncate from "cli-truncate";
 import { spokenSource } from "../../display/source-name.ts";
 import type { Colour } from "../../display/status-colour.ts";
 
-/** Where it is drawn: a terminal of so many columns and rows, at a time in ms since 1970. */
-export type Canvas = { readonly columns: number; readonly rows: number; readonly at: number };
+/** Where it is drawn: a terminal of so many columns and rows, at a time in ms since 1970, and `none` without sources. */
+export type Canvas = {
+  readonly columns: number;
+  readonly rows: number;
+  readonly at: number;
+  readonly none: string;
+};
 
 /** A sign for the eye, and a word where lines are searched. */
 const signs: Readonly<
@@ -26,7 +31,7 @@ const shownLoops = 10;
 
 /** All sources, failures first. Lines that do not fit below each other are counted in the last one. */
 export function screenOf(now: Now, canvas: Canvas): readonly string[] {
-  if (now.size === 0) return ["No sources yet. `tapedeck run skaffold dev` records a first one."];
+  if (now.size === 0) return [canvas.none];
   const rows = [...now.values()].toSorted((a, b) => (a.name < b.name ? -1 : 1));
   const byGroup = new Map(groups.map((group) => [group, rows.filter((row) => groupOf(row, canvas.at) === group)]));
   const width = Math.min(28, Math.max(...rows.map(({ source }) => spokenSource(source).length)));
@@ -39,7 +44,8 @@ export function screenOf(now: Now, canvas: Canvas): readonly string[] {
   const all = [summary(byGroup), "", ...lines.slice(0, -1)];
   if (all.length < canvas.rows) return all;
   const kept = all.slice(0, Math.max(1, canvas.rows - 2));
-  return [...kept, styleText("dim", `… ${plural(all.length - kept.length, "more line")}: a larger window shows them`)];
+  const hidden = `… ${plural(all.length - kept.length, "more line")}: a larger window shows them`;
+  return [...kept, styleText("dim", cliTruncate(hidden, canvas.columns))];
 }
 
 function summary(byGroup: ReadonlyMap<Group, readonly Row[]>): string {

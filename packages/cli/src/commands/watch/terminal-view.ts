@@ -65,7 +65,8 @@ export class TerminalView implements LanesView {
     const { columns, rows } = this.#terminal.out;
     const at = Date.now();
     const lost = this.#lostAt === undefined ? [] : [styleText("yellow", lostText(at - this.#lostAt).slice(0, columns))];
-    return [...lost, ...screenOf(now, { columns, rows: rows - lost.length, at })];
+    const { none } = this.#terminal;
+    return [...lost, ...screenOf(now, { columns, rows: rows - lost.length, at, none })];
   }
 
   #enter(): void {
