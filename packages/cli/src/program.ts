@@ -12,7 +12,18 @@ const program = new Command("tapedeck")
   .enablePositionalOptions()
   .configureHelp({ showGlobalOptions: false })
   .showHelpAfterError("(see --help)")
-  .configureOutput({ outputError: (text, write) => write(text.replace(/^error: /, "tapedeck: ")) });
+  .configureOutput({ outputError: (text, write) => write(withSource(text).replace(/^error: /, "tapedeck: ")) });
+
+/** A source is named by a flag, and easily taken for an argument. */
+function withSource(text: string): string {
+  const [, name, source] = /^error: too many arguments for '(.+)'\. .*: ([^\s/,]+\/[^\s,]+)\.$/m.exec(text) ?? [];
+  const hasFlag = commandNamed(program, name)?.options.some(({ short }) => short === "-s");
+  return hasFlag ? `${text.trimEnd()}\n(Did you mean -s ${source}?)\n` : text;
+}
+
+function commandNamed(parent: Command, name: string | undefined): Command | undefined {
+  return parent.commands.map((one) => (one.name() === name ? one : commandNamed(one, name))).find(Boolean);
+}
 
 async function addCommands(): Promise<void> {
   for (const command of await commandsFor(process.argv[2])) {

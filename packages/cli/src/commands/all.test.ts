@@ -35,3 +35,17 @@ it("names the nearest command to a mistyped one", async () => {
   expect(await cli.ended).toBe(1);
   expect(cli.stderr()).toBe("tapedeck: unknown command 'statuss'\n(Did you mean status?)\n(see --help)\n");
 });
+
+it("says how a source is named to who gives it as an argument", async () => {
+  for (const words of [["loops"], ["stats", "builds"]]) {
+    await using cli = startCli([...words, "bob/shop"], { cwd: tmpdir() });
+    expect(await cli.ended).toBe(1);
+    expect(cli.stderr()).toBe(
+      `tapedeck: too many arguments for '${words.at(-1)}'. Expected 0 arguments but got 1: bob/shop.\n(Did you mean -s bob/shop?)\n(see --help)\n`,
+    );
+  }
+  // It has no such flag.
+  await using cli = startCli(["status", "bob/shop"], { cwd: tmpdir() });
+  expect(await cli.ended).toBe(1);
+  expect(cli.stderr()).not.toContain("Did you mean");
+});
