@@ -64,6 +64,19 @@ it("/about names the gRPC address to everyone, and a token's roles to its bearer
   expect(await about("Bearer tdk_wrong")).toMatchObject([401, { error: { code: "unauthenticated" } }]);
 });
 
+it("says that a server may want TLS where it closes a plaintext connection", async () => {
+  const plain = url.replace("https:", "http:");
+  const closes = `what listens at ${plain} closes the connection, as a server with TLS does`;
+  expect(await tapedeck(["status", "--url", plain])).toEqual({
+    code: 1,
+    out: "",
+    err: `tapedeck: ${closes}: give its https address with --url or \`tapedeck login\`.\n`,
+  });
+  const { out } = await tapedeck(["doctor", "--url", plain]);
+  expect(out).toContain(closes);
+  expect(out).toContain("→ give its address with --url, TAPEDECK_URL or `tapedeck login`: https://…");
+});
+
 it("a login with a refused token, or without a trusted certificate, stores nothing", async () => {
   const ca = { TAPEDECK_CA: certFile };
   expect(await tapedeck(["login", url], { ...ca, TAPEDECK_TOKEN: "tdk_wrong" })).toMatchObject({

@@ -121,6 +121,24 @@ it("says that a source is not known, which may be mistyped", async () => {
   }
 });
 
+it("says since when there is a state, to who asks for an earlier one", async () => {
+  expect((await tapedeck("state", "-s", "alice/shop", "--at", "yesterday")).err).toMatch(
+    /alice\/shop\/skaffold begins at \S+, which was recorded at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\n$/,
+  );
+});
+
+it("says which folder an export has no place in, and that nobody answers where a page is to be opened", async () => {
+  expect(await tapedeck("export", "-s", "alice/shop", "-o", "/nosuch/shop.gz")).toEqual({
+    code: 1,
+    out: "",
+    err: "tapedeck: there is no folder /nosuch to write to.\n",
+  });
+  expect((await tapedeck("open")).out).toBe(`http://${shop.stack.http}/\n`);
+  await using opening = start(["open"], "http://127.0.0.1:1");
+  expect([await opening.ended, opening.stdout()]).toEqual([1, ""]);
+  expect(opening.stderr()).toContain("no Tapedeck server answers at http://127.0.0.1:1");
+});
+
 it("times may be written as people write them", async () => {
   expect((await tapedeck("sessions", "--since", "10m")).out).toContain("alice/shop");
   expect((await tapedeck("sessions", "--until", "yesterday")).out).toBe("No matching sessions.\n");

@@ -1,4 +1,5 @@
 import { commandToStart } from "@tapedeck/shared/installation";
+import { closedConnection } from "../closed-connection.ts";
 import { CommandError } from "../command-error.ts";
 import { httpBase } from "../gateway-address.ts";
 import { isCertificateFault, UntrustedCertificate, urlTrustAdvice } from "../untrusted-certificate.ts";
@@ -20,7 +21,14 @@ export type ApiClient = {
 /** A list as the gateway gives it. */
 export type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: string; readonly position: string };
 
-type ErrorBody = { readonly error?: { readonly message?: string; readonly choices?: readonly string[] } };
+type ErrorBody = {
+  readonly error?: {
+    readonly code?: string;
+    readonly message?: string;
+    readonly choices?: readonly string[];
+    readonly earliest?: string;
+  };
+};
 
 /** Reaches the Tapedeck that is named, or chosen (`chosenTapedeck`), with its token, and trusts its certificates. */
 export function apiAt(url?: string): ApiClient {
@@ -38,7 +46,17 @@ export function apiAt(url?: string): ApiClient {
       throw new CommandError(`several sources match: choose one with -s (${choicesText(error.choices)}).`);
     // The message is written for API clients.
     const message = error?.message?.replace("GET /api/v1/sources lists", "`tapedeck status` lists");
-    throw new CommandError(message ?? `${base} answered ${response.status}`);
+    const when = error?.code === "before_first" ? await momentOf(error.earliest) : "";
+    throw new CommandError(message === undefined ? `${base} answered ${response.status}` : `${message}${when}`);
+  };
+  /** When the event at a position was recorded, for people, who can't read that from it. */
+  const momentOf = async (position = ""): Promise<string> => {
+    const asked = queryOf({ until: position, last: 1 });
+    const answer = await answerTo(`/api/v1/events${asked}`, {});
+    const body = (await answer.json().catch(() => undefined)) as Partial<Page<{ recordedAt: string }>> | undefined;
+    const [event] = body?.items ?? [];
+    // sv-SE writes a time as 2026-01-31 12:03:41.
+    return event === undefined ? "" : `, which was recorded at ${new Date(event.recordedAt).toLocaleString("sv-SE")}`;
   };
   return {
     base,
@@ -63,10 +81,14 @@ function choicesText(sources: readonly string[]): string {
 
 function unreachable(base: string, error: unknown): CommandError {
   const { code, message } = ((error as Error).cause ?? {}) as NodeJS.ErrnoException;
-  return isCertificateFault(code) ? new UntrustedCertificate(base, message, urlTrustAdvice) : nobodyAnswers(base);
+  return isCertificateFault(code) ? new UntrustedCertificate(base, message, urlTrustAdvice) : nobodyAnswers(base, code);
 }
 
-export function nobodyAnswers(base: string): CommandError {
+/** The code is that of the failed connection. */
+export function nobodyAnswers(base: string, code?: string): CommandError {
+  const closed = closedConnection(base, code);
+  if (closed !== undefined)
+    return new CommandError(`${closed}: give its https address with --url or \`tapedeck login\`.`);
   return new CommandError(
     `no Tapedeck server answers at ${base}: start one with \`${commandToStart()}\`, or give its address with --url or \`tapedeck login\`.`,
   );

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { closedConnection } from "../closed-connection.ts";
 import { CommandError } from "../command-error.ts";
 import type { HttpBase } from "../gateway-address.ts";
 import { isCertificateFault, UntrustedCertificate } from "../untrusted-certificate.ts";
@@ -33,7 +34,9 @@ export async function askAbout({ base, headers }: HttpBase, trustAdvice: string)
     const { message, code } =
       (error as { readonly cause?: NodeJS.ErrnoException }).cause ?? (error as Error & { code?: string });
     if (isCertificateFault(code)) throw new UntrustedCertificate(base, message, trustAdvice);
-    throw new CommandError(`no Tapedeck server answers at ${base} (${message || code}).`);
+    throw new CommandError(
+      `${closedConnection(base, code) ?? `no Tapedeck server answers at ${base}`} (${message || code}).`,
+    );
   });
   const body: unknown = await response.json().catch(() => undefined);
   const said = (body as { readonly error?: { readonly message?: string } } | undefined)?.error?.message;

@@ -41,8 +41,8 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   async function ask(method: string, path: string, signal?: AbortSignal, body?: object): Promise<Readable> {
     const sent = body && { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
     const request = { method, headers, ...sent, ...(signal && { signal }) };
-    const response = await fetch(`${base}/api/v1/${path}`, request).catch(() => {
-      throw nobodyAnswers(base);
+    const response = await fetch(`${base}/api/v1/${path}`, request).catch((error: Error) => {
+      throw nobodyAnswers(base, (error.cause as NodeJS.ErrnoException | undefined)?.code);
     });
     if (response.ok && response.body !== null) return Readable.fromWeb(response.body as ReadableStream);
     const { error } = ((await response.json().catch(() => ({}))) ?? {}) as { error?: { message?: string } };

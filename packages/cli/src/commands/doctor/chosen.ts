@@ -32,8 +32,12 @@ export async function checkChosen(url: string | undefined): Promise<readonly Fin
     ];
   } catch (error) {
     if (error instanceof UntrustedCertificate) return [fail("HTTP", error.what, error.advice)];
-    const advice = `start it (\`${commandToStart()}\`), or give its address with --url, TAPEDECK_URL or \`tapedeck login\``;
-    return [fail("HTTP", (error as Error).message, advice)];
+    const { message } = error as Error;
+    const named = "its address with --url, TAPEDECK_URL or `tapedeck login`";
+    const advice = message.includes("TLS")
+      ? `give ${named}: https://…`
+      : `start it (\`${commandToStart()}\`), or give ${named}`;
+    return [fail("HTTP", message, advice)];
   }
 }
 

@@ -1,5 +1,6 @@
 import { createWriteStream } from "node:fs";
 import { rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
@@ -59,7 +60,9 @@ export async function writeFile(file: string, from: Readable): Promise<void> {
     await rename(part, file);
   } catch (error) {
     await rm(part, { force: true });
-    throw stop.signal.aborted ? new CommandError("stopped: nothing was written.") : error;
+    if (stop.signal.aborted) throw new CommandError("stopped: nothing was written.");
+    const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
+    throw isMissing ? new CommandError(`there is no folder ${dirname(file)} to write to.`) : error;
   } finally {
     process.off("SIGINT", abort);
   }

@@ -1,17 +1,29 @@
 import { spawn } from "node:child_process";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
+import { UntrustedCertificate } from "../../untrusted-certificate.ts";
 
 export type OpenOptions = { readonly url?: string; readonly source?: string };
 
 /** Prints the page's address, and opens it where there is a browser. */
 export async function open({ url, source }: OpenOptions): Promise<void> {
   const api = apiAt(url);
-  if (source !== undefined) await requireSource(source, api);
+  if (source === undefined) await requireServer(api);
+  else await requireSource(source, api);
   const address = pageAddress(api.base, source);
   console.log(address);
   const program = browserProgram(process.platform, process.env);
   if (program !== undefined) start(program, address);
+}
+
+/**
+ * A browser may trust a certificate that this program does not.
+ * @throws CommandError if nobody answers, as a browser would only say that it can't connect
+ */
+async function requireServer(api: ApiClient): Promise<void> {
+  await api.text("/about").catch((error: unknown) => {
+    if (!(error instanceof UntrustedCertificate)) throw error;
+  });
 }
 
 /** @throws CommandError */
