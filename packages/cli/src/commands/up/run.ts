@@ -19,6 +19,7 @@ import { startDemo } from "./demo.ts";
 import { forgetOld, pauseUnwatched } from "./demo-care.ts";
 import { mendFullDisk } from "./full-disk.ts";
 import type { UpOptions } from "./options.ts";
+import { variablesToFind } from "./other-terminals.ts";
 import { programName } from "./program-name.ts";
 import { programPath } from "./programs.ts";
 import { type LogFile, openLogFile, showLogs } from "./service-log.ts";
@@ -79,6 +80,7 @@ export async function up(options: UpOptions): Promise<void> {
       sources: sources.map(welcomeSource),
       analystUrl: postgres === undefined ? undefined : analystUrl(postgres, secrets),
       program: programName(),
+      variables: variablesToFind(settings, process.env),
       waiting: await countWaiting(home, gateway.grpc),
     }),
   );

@@ -1,6 +1,7 @@
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { expect, it } from "vitest";
+import { variablesToFind } from "./other-terminals.ts";
 import { type Welcome, welcome } from "./welcome.ts";
 
 const sources: Welcome["sources"] = [
@@ -18,6 +19,7 @@ const options: Welcome = {
   sources,
   analystUrl: "postgres://tapedeck_analyst:a-password@127.0.0.1:7043/tapedeck",
   program: { here: "npx tapedeck", anywhere: "tapedeck" },
+  variables: {},
   waiting: 0,
 };
 /** Its paragraphs. */
@@ -67,6 +69,25 @@ it("says where people get in, and with what", () => {
         the same in SQL
     "
   `);
+});
+
+it("says what commands need to find a Tapedeck that is not where they expect it", () => {
+  const configFile = resolve("tapedeck.yaml");
+  const dataDir = resolve(".tapedeck");
+  expect(variablesToFind({ dataDir, configFile }, {})).toEqual({});
+  expect(variablesToFind({ dataDir, configFile: undefined }, { TAPEDECK_NATS_PORT: "1" })).toEqual({});
+  const variables = variablesToFind(
+    { dataDir: "/var/lib/tape deck", configFile: "/etc/tapedeck.yaml" },
+    { TAPEDECK_GATEWAY_HTTP_PORT: "8052", TAPEDECK_NATS_PORT: "1" },
+  );
+  expect(shown({ variables })[2]?.split("\n").slice(0, 6)).toEqual([
+    "Try, in another terminal:",
+    "  export TAPEDECK_DATA='/var/lib/tape deck' \\",
+    "    TAPEDECK_CONFIG=/etc/tapedeck.yaml \\",
+    "    TAPEDECK_GATEWAY_HTTP_PORT=8052",
+    "    where commands find this Tapedeck",
+    "  npx tapedeck open                       the page, in a browser",
+  ]);
 });
 
 const accesses = [

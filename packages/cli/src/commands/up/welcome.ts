@@ -16,6 +16,8 @@ export type Welcome = {
   readonly analystUrl: string | undefined;
   /** How this program is called: "tapedeck" where that is on the path, else in the checkout, and anywhere. */
   readonly program: { readonly here: string; readonly anywhere: string };
+  /** Variables by which commands in another terminal find this Tapedeck, where it is not as they expect it. */
+  readonly variables: Readonly<Record<string, string>>;
   /** Spills of earlier runs that wait to be taken. */
   readonly waiting: number;
 };
@@ -98,12 +100,22 @@ function toTry(options: Welcome): string[] {
   });
   return [
     bold("Try, in another terminal:"),
+    ...findingIt(options),
     ...lettingIn(options),
     command(`${program.here} open`, "the page, in a browser"),
     command(`${program.here} tail`, "what happens, as it happens"),
     ...states,
     ...moreToTry(options),
   ];
+}
+
+function findingIt({ variables }: Welcome): string[] {
+  const set = Object.entries(variables).map(([name, value]) => `${name}=${shellWord(value)}`);
+  return set.length === 0 ? [] : [command(`export ${set.join(" \\\n    ")}`, "where commands find this Tapedeck")];
+}
+
+function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 function lettingIn({ access, program: { here } }: Welcome): string[] {
