@@ -169,6 +169,11 @@ function Sources({ sources, waiting }: SourcesProps) {
   );
 }
 
+/** An imported source is not waiting for more. */
+function restText({ status, address }: Source): string {
+  return /^(file:|session of )/.test(address) ? "imported" : status;
+}
+
 /** `waits`: what its tap has not recorded yet; undefined: its tap is away, or not known. */
 function SourceLine({ source, waits }: { readonly source: Source; readonly waits: Waiting | undefined }) {
   const last = millis(source.lastEventAt);
@@ -181,7 +186,7 @@ function SourceLine({ source, waits }: { readonly source: Source; readonly waits
       </th>
       <td data-name="tool">{source.upstream}</td>
       <td data-name="status" class={isLost ? "lost" : source.status === "recording" ? "good" : ""}>
-        {isLost ? "? lost" : source.status === "recording" ? "✓ recording" : `· ${source.status}`}
+        {isLost ? "? lost" : source.status === "recording" ? "✓ recording" : `· ${restText(source)}`}
         {since !== undefined && ` (last heard ${agoText(tick.value - since)})`}
       </td>
       <td data-name="last event">{last === undefined ? "–" : <Ago at={last} />}</td>

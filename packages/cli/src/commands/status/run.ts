@@ -46,7 +46,7 @@ export async function status(options: StatusOptions): Promise<void> {
       if (!options.json) printTroubles(await healthOf(running, api.base));
       throw error;
     });
-  const items = [...known, ...neverSeen(running, known)];
+  const items = [...known, ...neverSeen(running, known)].toSorted((a, b) => (a.source < b.source ? -1 : 1));
   const health = await healthOf(running, api.base);
   if (options.json) {
     process.stdout.write(`${JSON.stringify({ sources: items, position, ...health })}\n`);
@@ -78,8 +78,13 @@ function printTroubles({ problems, warnings }: Pick<Health, "problems" | "warnin
   for (const warning of warnings) console.log(styleText("yellow", warning));
 }
 
-/** An imported source is not waiting for more. */
-function statusCells({ status, address, notHeardSince }: Source): readonly [status: string, where: string] {
+/** An imported source is not waiting for more: of event logs it has the files, else the source that was exported. */
+export function statusCells({
+  status,
+  address,
+  notHeardSince,
+}: Pick<Source, "status" | "address" | "notHeardSince">): readonly [status: string, where: string] {
+  if (address.startsWith("session of ") && status !== "recording") return ["imported", address];
   const files = /^file:(.*)$/.exec(address)?.[1];
   if (files !== undefined && status !== "recording") {
     return [

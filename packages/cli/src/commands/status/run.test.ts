@@ -1,0 +1,16 @@
+import { stripVTControlCharacters } from "node:util";
+import { expect, it } from "vitest";
+import { statusCells } from "./run.ts";
+
+const cells = (status: string, address: string) =>
+  statusCells({ status, address, notHeardSince: null }).map((cell) => stripVTControlCharacters(cell));
+
+it("says of an imported source that it is, and of what", () => {
+  expect(cells("waiting", "session of demo/alice/shop/skaffold")).toEqual([
+    "imported",
+    "session of demo/alice/shop/skaffold",
+  ]);
+  expect(cells("waiting", "file:/tmp/a.log, /tmp/b.log")).toEqual(["imported", "a.log, b.log"]);
+  expect(cells("recording", "127.0.0.1:50051")).toEqual(["recording", "127.0.0.1:50051"]);
+  expect(cells("waiting", "")).toEqual(["waiting", "-"]);
+});
