@@ -71,7 +71,13 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await page.getByLabel("Filter by source, artifact or error").fill("nobody");
     await page.getByLabel("Filter by source, artifact or error").press("Enter");
     await page.getByRole("heading", { name: "What happens now" }).waitFor({ state: "attached" });
+    await page.getByText("No source, artifact or error matches “nobody”.").waitFor();
     expect([await page.locator(".row").count(), problems]).toEqual([0, []]);
+    await page.getByRole("button", { name: "Show all sources" }).click();
+    await page.locator(".row").waitFor();
+    await page.goto(`http://${stack?.http}/?source=nobody/shop`);
+    await page.getByText("There is no source nobody/shop here.").waitFor();
+    expect(problems).toEqual([]);
   });
 
   it("says of a failed loop each thing once, what its output says first", async () => {

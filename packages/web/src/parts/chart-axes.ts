@@ -27,6 +27,11 @@ function roundUp(wanted: number, least: number): number {
   return Math.max(least, step);
 }
 
+/** Room for the longest name beside an axis, in its font of 12 px. Most charts have the same, so that they align. */
+export function axisWidth(names: readonly string[]): number {
+  return Math.max(60, ...names.map((name) => 7 * name.length + 10));
+}
+
 /** Which of so many bins have a name at the axis, so that names do not touch. */
 export function namedBins(count: number, width: number, nameWidth: number): readonly number[] {
   const step = Math.max(1, Math.ceil((count * nameWidth) / Math.max(1, width)));

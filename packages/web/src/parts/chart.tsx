@@ -2,7 +2,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import type { Series } from "../model/trends/figures.ts";
-import { linesUpTo, namedBins, type Unit } from "./chart-axes.ts";
+import { axisWidth, linesUpTo, namedBins, type Unit } from "./chart-axes.ts";
 import { useColours } from "./colours.ts";
 
 export type Drawn = {
@@ -110,6 +110,8 @@ function optionsOf(latest: { readonly current: ChartProps }, width: number, colo
   const { series, ticks, unit, shape, format } = latest.current;
   const most = Math.max(0, ...series.flatMap(({ values }) => values.filter((value) => value !== null)));
   const lines = linesUpTo(most, unit);
+  const names = lines.map((value) => (value === 0 ? "0" : format(value)));
+  const namesWidth = axisWidth(names);
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
   const axis = { stroke: colour("quiet"), font, ticks: { show: false }, gap: 4 } as const;
   let wasDragged = false;
@@ -127,15 +129,15 @@ function optionsOf(latest: { readonly current: ChartProps }, width: number, colo
         ...axis,
         size: 24,
         grid: { show: false },
-        splits: () => [...namedBins(ticks.length, width - 64, 64)],
+        splits: () => [...namedBins(ticks.length, width - namesWidth - 4, 64)],
         values: (_, splits) => splits.map((bin) => ticks[bin] ?? ""),
       },
       {
         ...axis,
-        size: 60,
+        size: namesWidth,
         grid: { stroke: colour("line"), width: 1 },
         splits: () => [...lines],
-        values: (_, splits) => splits.map((value) => (value === 0 ? "0" : format(value))),
+        values: () => names,
       },
     ],
     series: [

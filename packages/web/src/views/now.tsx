@@ -35,14 +35,18 @@ export function NowView({ source, filter }: NowViewProps) {
   if (now.value === undefined) return <Loading what="what happens now" />;
   if (now.value.size === 0) return <Nothing />;
   const chosen = source === undefined ? undefined : rowNamed(now.value, source);
+  const wanted = search.value.trim();
+  const isNone = ![...now.value.values()].some((row) => matches(row, wanted.toLowerCase()));
   return (
     <div class={`now ${chosen === undefined ? "" : "beside"}`}>
       <div class="groups" ref={list}>
         <h1 class="hidden">What happens now</h1>
         {nowProblem.value !== undefined && <p class="notice bad">Not live any more. {nowProblem.value}</p>}
+        {source !== undefined && chosen === undefined && <p class="notice">There is no source {source} here.</p>}
         {groups.map((group) => (
           <GroupOfRows key={group} group={group} chosen={chosen?.source} />
         ))}
+        {isNone && <NoMatch wanted={wanted} />}
       </div>
       {chosen !== undefined && <SourcePanel key={chosen.source} row={chosen} />}
     </div>
@@ -159,6 +163,22 @@ function useRowKeys(list: { readonly current: HTMLDivElement | null }, isBeside:
     addEventListener("keydown", pressed);
     return () => removeEventListener("keydown", pressed);
   }, [isBeside]);
+}
+
+function NoMatch({ wanted }: { readonly wanted: string }) {
+  const showAll = () => {
+    search.value = "";
+  };
+  return (
+    <div class="empty">
+      <p>No source, artifact or error matches “{wanted}”.</p>
+      <p>
+        <button type="button" class="quiet" onClick={showAll}>
+          Show all sources
+        </button>
+      </p>
+    </div>
+  );
 }
 
 const firstCommand = "tapedeck run -- skaffold dev";

@@ -101,7 +101,7 @@ function Shown({ head, record, isWhole, chosen }: ShownProps) {
       <LabelList labels={head.labels} />
       <Slider events={events} loops={loops} index={index} go={go} isLive={isLive} speed={speed} />
       <div class="columns">
-        <LoopList loops={loops} chosen={loop} />
+        <LoopList of={head.source.split("/").at(-1) ?? ""} loops={loops} chosen={loop} />
         <div class="middle">
           {loop !== undefined && <ChosenLoop loop={loop} record={record} choices={chosen.output} />}
           <EventSection
@@ -243,12 +243,21 @@ function Title({ head, ended, position }: TitleProps) {
   );
 }
 
-function LoopList({ loops, chosen }: { readonly loops: readonly Loop[]; readonly chosen: Loop | undefined }) {
+/** What a session of an upstream consists of. */
+const parts: Readonly<Record<string, { readonly name: string; readonly none: string }>> = {
+  vagrant: { name: "Commands", none: "none yet" },
+  rkt: { name: "Loops", none: "a rkt host has none" },
+};
+
+type LoopListProps = { readonly of: string; readonly loops: readonly Loop[]; readonly chosen: Loop | undefined };
+
+function LoopList({ of, loops, chosen }: LoopListProps) {
+  const { name, none } = parts[of] ?? { name: "Loops", none: "none yet" };
   const longest = Math.max(1, ...loops.map((loop) => lengthOf(loop, tick.value)));
   return (
-    <nav class="loop-list" aria-label="Loops">
-      <h2 class="part">Loops</h2>
-      {loops.length === 0 && <p class="quiet-text">none yet</p>}
+    <nav class={`loop-list ${of}`} aria-label={name}>
+      <h2 class="part">{name}</h2>
+      {loops.length === 0 && <p class="quiet-text">{none}</p>}
       <ol>
         {loops.toReversed().map((loop) => {
           const shown = shownOutcome(loop);
@@ -260,7 +269,7 @@ function LoopList({ loops, chosen }: { readonly loops: readonly Loop[]; readonly
                 aria-current={loop === chosen ? "true" : undefined}
               >
                 <Sign of={shown} />
-                <span class="number">
+                <span class="number" title={loop.kind === "loop" ? undefined : loop.subject}>
                   <span class="hidden">{loop.kind} </span>
                   {loop.kind === "loop" ? loop.loop : loop.subject}
                 </span>

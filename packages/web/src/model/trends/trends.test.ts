@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { linesUpTo, namedBins } from "../../parts/chart-axes.ts";
+import { axisWidth, linesUpTo, namedBins } from "../../parts/chart-axes.ts";
 import { binsBetween, binsOf } from "./bins.ts";
 import { type Choice, choiceOf, trendsPath } from "./choice.ts";
 import { causesOf, causeText, shareText, waitedFor } from "./figures.ts";
@@ -127,6 +127,8 @@ it("axes have three or four round lines, and names that do not touch", () => {
   expect(lines(0.18, "share")).toEqual([0, 0.1, 0.2]);
   expect(namedBins(30, 400, 64)).toEqual([4, 9, 14, 19, 24, 29]);
   expect(namedBins(1, 400, 64)).toEqual([0]);
+  // Charts whose names are short are as wide as each other.
+  expect([["45 s", "0"], ["1 min 30 s"]].map(axisWidth)).toEqual([60, 80]);
 });
 
 it("shares have the digits that distinguish them", () => {
