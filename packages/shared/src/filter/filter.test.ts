@@ -131,7 +131,7 @@ describe("a filter", () => {
     const ofKinds = kinds.filter((kind) => patterns.some((pattern) => kindMatches(pattern, kind)));
     const nouns = new Set(ofKinds.map((kind) => kind.split(".")[0]));
     const subjects = toSubjects(parseFilter(fields), "acme");
-    expect(subjects.sort()).toEqual([...nouns].map((noun) => `tapedeck.v2.acme.*.*.*.*.${noun}`).sort());
+    expect(subjects.toSorted()).toEqual([...nouns].map((noun) => `tapedeck.v2.acme.*.*.*.*.${noun}`).sort());
 
     const repeated = { developers: Array(100).fill("alice"), projects: ["shop"], kinds: ["build.*"] };
     expect(toSubjects(parseFilter(repeated), "acme")).toEqual(["tapedeck.v2.acme.alice.shop.*.*.build"]);

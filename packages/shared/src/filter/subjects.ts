@@ -1,5 +1,6 @@
 import { kinds } from "../events/kinds.ts";
 import { recordedNouns } from "../events/upcast.ts";
+import { withoutCovered } from "../log/subject-match.ts";
 import type { Filter } from "./filter.ts";
 import { kindMatches } from "./filter.ts";
 
@@ -10,7 +11,7 @@ const mostSubjects = 64;
  * Subjects that together cover every event of the workspace that can match the filter (and more: `matches`
  * decides). Shape: tapedeck.v2.<workspace>.<developer>.<project>.<upstream>.<channel>.<noun>.
  */
-export function toSubjects(filter: Filter, workspace: string): string[] {
+export function toSubjects(filter: Filter, workspace: string): readonly string[] {
   const nouns = filter.kinds === undefined ? ["*"] : nounsOf(filter.kinds);
   const upstreams = [...new Set(filter.upstreams ?? ["*"])];
   const developers = [...new Set(filter.developers ?? ["*"])];
@@ -30,7 +31,7 @@ export function toSubjects(filter: Filter, workspace: string): string[] {
   ];
   const narrowest = candidates.find((candidate) => candidate.count <= mostSubjects);
   if (narrowest === undefined) return [`tapedeck.v2.${workspace}.>`];
-  return withoutOverlap(narrowest.make().map((subject) => `tapedeck.v2.${workspace}.${subject}`));
+  return withoutCovered(narrowest.make().map((subject) => `tapedeck.v2.${workspace}.${subject}`));
 }
 
 function nounsOf(patterns: readonly string[]): string[] {
@@ -45,14 +46,4 @@ function fromSource(source: string): string {
   const parts = source.split("/");
   const [developer = "*", project = "*", upstream = "*"] = parts.length === 4 ? parts.slice(1) : parts;
   return `${developer}.${project}.${upstream}`;
-}
-
-/** JetStream refuses filter subjects that overlap; `matches` makes the wider one enough. */
-function withoutOverlap(subjects: string[]): string[] {
-  return subjects.filter((subject, index) => !subjects.some((other, at) => at !== index && covers(other, subject)));
-}
-
-function covers(wider: string, subject: string): boolean {
-  const tokens = subject.split(".");
-  return wider.split(".").every((token, index) => token === "*" || token === tokens[index]);
 }
