@@ -11,6 +11,7 @@ import {
 import { commandToStart } from "@tapedeck/shared/installation";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { positionBefore } from "@tapedeck/shared/log/position";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { CommandError } from "../command-error.ts";
 import { shortSource } from "../display/source-name.ts";
 import type { GrpcTarget } from "../grpc-target.ts";
@@ -88,8 +89,8 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
       const { items, position } = await listedSessions(isPeriod, {
         filter,
         limit,
-        ...(since !== undefined && { from: timeFromText(since) }),
-        ...(until !== undefined && { to: timeFromText(until) }),
+        ...(since !== undefined && { from: timestampOfMs(Date.parse(since)) }),
+        ...(until !== undefined && { to: timestampOfMs(Date.parse(until)) }),
       });
       return { ...chosenOf(items, wanted, source), position };
     },
@@ -112,11 +113,6 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
     },
     [Symbol.dispose]: () => client.close(),
   };
-}
-
-function timeFromText(text: string) {
-  const ms = Date.parse(text);
-  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms % 1_000) * 1_000_000 };
 }
 
 /** True when it came to its end. */

@@ -8,6 +8,7 @@ import {
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event as EventV2, State as StateV2 } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { ApiVersion, SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
+import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { RecordedState, RecordedUpstream } from "./recording.ts";
 import type { RecordedCall } from "./recording-calls.ts";
 
@@ -150,7 +151,7 @@ export function injected(
   api: ApiVersion,
   request: Buffer,
 ): { readonly channel: SkaffoldChannel; readonly bytes: Buffer } {
-  const timestamp = { seconds: BigInt(Math.floor(Date.now() / 1_000)), nanos: (Date.now() % 1_000) * 1_000_000 };
+  const timestamp = timestampNow();
   if (api === "v1") {
     const entry = LogEntry.encode({ timestamp, event: EventV1.decode(request), entry: "" });
     return { channel: "v1", bytes: Buffer.from(entry.finish()) };

@@ -5,6 +5,7 @@ import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { messageType, registry } from "@tapedeck/shared/descriptors/registry";
 import type { ApiVersion, SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
+import { nanosOfTimestamp, timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
 const types = { v1: messageType("proto.LogEntry"), v2: messageType("proto.v2.Event") };
@@ -47,8 +48,7 @@ function eventLater(bytes: Buffer, byMs: number): Uint8Array {
 
 function later(timestamp: Timestamp | undefined, byMs: number): Timestamp | undefined {
   if (timestamp === undefined) return undefined;
-  const nanos = timestamp.seconds * 1_000_000_000n + BigInt(timestamp.nanos) + BigInt(byMs) * 1_000_000n;
-  return { seconds: nanos / 1_000_000_000n, nanos: Number(nanos % 1_000_000_000n) };
+  return timestampOfNanos(nanosOfTimestamp(timestamp) + BigInt(byMs) * 1_000_000n);
 }
 
 /** The same, but v2's stream breaks after so many messages, as after text that is not UTF-8. */

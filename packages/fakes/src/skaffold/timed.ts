@@ -2,6 +2,7 @@ import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
+import { nanosOfTimestamp, timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 import { withCacheHit } from "./cache-hit.ts";
 import type { RecordedMessage, RecordedUpstream } from "./recording.ts";
 
@@ -82,10 +83,10 @@ function stamper(): Stamp {
   const last: Record<SkaffoldChannel, bigint> = { v1: 0n, v2: 0n, logs: 0n };
   const timeFor = (channel: SkaffoldChannel, heardAt: number, said: Timestamp | undefined): Timestamp => {
     const nowNs = BigInt(Math.round((performance.timeOrigin + performance.now()) * 1_000)) * 1_000n;
-    const underWay = said === undefined ? 0n : BigInt(Math.round(heardAt)) * 1_000_000n - nanosOf(said);
+    const underWay = said === undefined ? 0n : BigInt(Math.round(heardAt)) * 1_000_000n - nanosOfTimestamp(said);
     const time = nowNs - (underWay > 0n ? underWay : 0n);
     last[channel] = time > last[channel] ? time : last[channel] + 1_000n;
-    return { seconds: last[channel] / 1_000_000_000n, nanos: Number(last[channel] % 1_000_000_000n) };
+    return timestampOfNanos(last[channel]);
   };
   return (channel, { at, bytes }, add) => {
     if (channel === "v1") {
@@ -109,8 +110,4 @@ function renumber(event: NonNullable<Event["event_type"]>, add: number): void {
   } else if ("task_id" in event.value) {
     event.value.task_id = renumbered(event.value.task_id);
   }
-}
-
-function nanosOf({ seconds, nanos }: Timestamp): bigint {
-  return seconds * 1_000_000_000n + BigInt(nanos);
 }

@@ -17,6 +17,19 @@ export function msOfTimestamp({ seconds, nanos }: Timestamp): number {
   return Number(seconds) * 1_000 + nanos / 1_000_000;
 }
 
+const nanosPerSecond = 1_000_000_000n;
+
+/** Nanoseconds since 1970 as seconds, rounded down, and the remaining nanoseconds. */
+export function timestampOfNanos(nanos: bigint): Timestamp {
+  const rest = ((nanos % nanosPerSecond) + nanosPerSecond) % nanosPerSecond;
+  return { seconds: (nanos - rest) / nanosPerSecond, nanos: Number(rest) };
+}
+
+/** Nanoseconds since 1970. */
+export function nanosOfTimestamp({ seconds, nanos }: Timestamp): bigint {
+  return seconds * nanosPerSecond + BigInt(nanos);
+}
+
 /** How many milliseconds `to` is after `from`. */
 export function msBetween(from: Timestamp, to: Timestamp): number {
   return Number(to.seconds - from.seconds) * 1_000 + (to.nanos - from.nanos) / 1_000_000;

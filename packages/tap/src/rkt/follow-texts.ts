@@ -1,9 +1,10 @@
 import { type ClientReadableStream, type StatusObject, status } from "@grpc/grpc-js";
 import { GetLogsRequest, type Pod, PodState, PublicAPIService } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
 import { DelayedTexts, type PodText } from "./delayed-texts.ts";
-import { linesOf, textOf, timeOf, timestampOfNanos } from "./text-lines.ts";
+import { linesOf, textOf, timeOf } from "./text-lines.ts";
 import type { HeardTexts, TextSource } from "./text-memory.ts";
 
 export type TextFollowerOptions = {

@@ -1,6 +1,6 @@
 import { GetLogsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { describe, expect, it } from "vitest";
-import { linesOf, messageOf, nanosOfTimestamp, textOf, timeOf, timestampOfNanos } from "./text-lines.ts";
+import { linesOf, messageOf, textOf, timeOf } from "./text-lines.ts";
 
 describe("the time of a line", () => {
   it.each([
@@ -16,13 +16,6 @@ describe("the time of a line", () => {
     ["", undefined],
   ])("%s", (text, time) => {
     expect(timeOf(text)).toBe(time);
-  });
-
-  it("goes into whole seconds and what is left, and back", () => {
-    expect(timestampOfNanos(-100_000_000n)).toEqual({ seconds: -1n, nanos: 900_000_000 });
-    for (const nanos of [0n, -1n, 1n, 1_795_188_504_368_852_000n, -3_000_000_000n]) {
-      expect(nanosOfTimestamp(timestampOfNanos(nanos))).toBe(nanos);
-    }
   });
 });
 

@@ -1,6 +1,6 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { GetLogsResponse } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
 
 /**
  * The lines of a v1alpha.GetLogsResponse, each as a response with that line alone, in its original bytes. Undefined for
@@ -42,7 +42,7 @@ export function timeOf(text: string): bigint | undefined {
   const east = (Number(hoursEast) * 60 + Number(minutesEast)) * (sign === "-" ? -60 : 60);
   const seconds = Date.UTC(year, month - 1, day, hour, minute, second) / 1_000 - east;
   if (seconds >= endOfTime) return undefined;
-  return BigInt(seconds) * nanosInSecond + BigInt(fraction.padEnd(9, "0"));
+  return nanosOfTimestamp({ seconds: BigInt(seconds), nanos: Number(fraction.padEnd(9, "0")) });
 }
 
 /** The message of a line, without the time and the field. */
@@ -66,15 +66,3 @@ const longestLineBefore = 2_048;
 
 /** A protobuf Timestamp ends before this second. */
 const endOfTime = 253_402_300_800;
-const nanosInSecond = 1_000_000_000n;
-
-/** Nanoseconds since 1970 as seconds, rounded down, and the remaining nanoseconds. */
-export function timestampOfNanos(nanos: bigint): Timestamp {
-  const rest = ((nanos % nanosInSecond) + nanosInSecond) % nanosInSecond;
-  return { seconds: (nanos - rest) / nanosInSecond, nanos: Number(rest) };
-}
-
-/** Nanoseconds since 1970. */
-export function nanosOfTimestamp({ seconds, nanos }: Timestamp): bigint {
-  return seconds * nanosInSecond + BigInt(nanos);
-}

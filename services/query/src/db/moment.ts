@@ -1,4 +1,5 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
 
 /** A timestamp as two columns: text with microseconds for timestamptz, and the remaining nanoseconds. */
 export type StoredMoment = { readonly at: string | null; readonly ns: number };
@@ -39,6 +40,6 @@ export function millisecondsBetween(start: StoredMoment, end: StoredMoment): num
   const from = timestampOf(start.at, start.ns);
   const to = timestampOf(end.at, end.ns);
   if (from === undefined || to === undefined) return null;
-  const nanos = (to.seconds - from.seconds) * 1_000_000_000n + BigInt(to.nanos - from.nanos);
+  const nanos = nanosOfTimestamp(to) - nanosOfTimestamp(from);
   return nanos < 0n ? 0 : Number(nanos / 1_000_000n);
 }

@@ -8,6 +8,7 @@ import {
 } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { grpcLink } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
 import type { GrpcTarget } from "../../grpc-target.ts";
@@ -117,8 +118,8 @@ function importedOf(
   return Imported.fromPartial({
     ...{ session, source },
     ...(origin !== session && { origin_session: origin }),
-    recorded_at: timestamp(recordedAt),
-    exported_at: timestamp(new Date(exportedAt)),
+    recorded_at: timestampOfMs(recordedAt.getTime()),
+    exported_at: timestampOfMs(Date.parse(exportedAt)),
     missing: Object.fromEntries(Object.entries(missing).map(([channel, count]) => [channel, BigInt(count)])),
   });
 }
@@ -165,11 +166,6 @@ async function* requests({ from, session, onPushed }: ToPush, hello: Hello): Asy
   if (events.length > 0) yield recorded(events);
   onPushed?.(count);
   yield item({ $case: "recorded_end", value: { events: BigInt(session.events) } });
-}
-
-function timestamp(date: Date) {
-  const ms = date.getTime();
-  return { seconds: BigInt(Math.floor(ms / 1_000)), nanos: (ms - Math.floor(ms / 1_000) * 1_000) * 1_000_000 };
 }
 
 function nobodyTakes(details: string, name: string): CommandError {

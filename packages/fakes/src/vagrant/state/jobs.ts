@@ -14,13 +14,14 @@ import {
   type ValidateJobRequest,
   type ValidateJobResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
+import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import { Panic, Refusal } from "../status.ts";
 import type { ServerDatabase } from "./database.ts";
 import { JobTable } from "./job-table.ts";
 import { makeOutput, type Output } from "./output.ts";
 import { accepts, readQueueRequest, unreadableBecause } from "./queue.ts";
 import { needed } from "./records.ts";
-import { plus, type Stamps, toNanos } from "./stamps.ts";
+import { plus, type Stamps } from "./stamps.ts";
 import type { Generation } from "./targets.ts";
 
 /** The causes of a job's changes, by name. Each throws an Error if it cannot happen. */
@@ -95,7 +96,8 @@ class ProcessJobs implements Jobs {
       const reason = unreadableBecause(job);
       if (reason !== undefined) throw new Error(`the server cannot start: job ${job.id} has ${reason}`);
       this.#table.know(job.id, job.state === Job_State.RUNNING);
-      const isLate = job.expire_time !== undefined && toNanos(job.expire_time) <= toNanos(stamps.now());
+      const isLate =
+        job.expire_time !== undefined && nanosOfTimestamp(job.expire_time) <= nanosOfTimestamp(stamps.now());
       if (isLate && job.state === Job_State.QUEUED) this.expire(job.id);
     }
   }

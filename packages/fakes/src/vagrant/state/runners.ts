@@ -9,12 +9,12 @@ import {
   type RunnerJobStreamRequest,
   type RunnerJobStreamResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
+import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import { Panic, Refusal } from "../status.ts";
 import type { ServerDatabase } from "./database.ts";
 import type { Jobs } from "./jobs.ts";
 import { accepts, assignedJob } from "./queue.ts";
 import { needed } from "./records.ts";
-import { toNanos } from "./stamps.ts";
 
 type ConfigCall = ServerDuplexStream<RunnerConfigRequest, RunnerConfigResponse>;
 type JobCall = ServerDuplexStream<RunnerJobStreamRequest, RunnerJobStreamResponse>;
@@ -190,5 +190,5 @@ class RunnerJobStream {
 }
 
 function queuedAt({ queue_time }: Job): bigint {
-  return queue_time === undefined ? 0n : toNanos(queue_time);
+  return queue_time === undefined ? 0n : nanosOfTimestamp(queue_time);
 }

@@ -1,5 +1,6 @@
+import { nanosOfTimestamp, timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it } from "vitest";
-import { fromNanos, goDuration, makeStamps, plus, toNanos } from "./stamps.ts";
+import { goDuration, makeStamps, plus } from "./stamps.ts";
 
 describe("stamps", () => {
   const start = Date.parse("2030-01-01T00:00:00Z");
@@ -7,16 +8,16 @@ describe("stamps", () => {
   it("have no time twice, and ULIDs of now", () => {
     const { now, id } = makeStamps(() => start);
     const [first, second] = [now(), now()];
-    expect(toNanos(first)).toBe(BigInt(start) * 1_000_000n);
-    expect(toNanos(second)).toBeGreaterThan(toNanos(first));
+    expect(nanosOfTimestamp(first)).toBe(BigInt(start) * 1_000_000n);
+    expect(nanosOfTimestamp(second)).toBeGreaterThan(nanosOfTimestamp(first));
     expect(id()).toMatch(/^01[0-9A-HJKMNP-TV-Z]{24}$/);
   });
 
   it("are lent to one call, in order, and what is left over is not used by the next", () => {
     const { now, id, lend } = makeStamps(() => start);
-    const times = [fromNanos(1n), fromNanos(2n), fromNanos(3n)];
+    const times = [timestampOfNanos(1n), timestampOfNanos(2n), timestampOfNanos(3n)];
     const got = lend({ times, ids: ["A", "B"] }, () => [now(), now(), id()]);
-    expect(got).toEqual([fromNanos(1n), fromNanos(2n), "A"]);
+    expect(got).toEqual([timestampOfNanos(1n), timestampOfNanos(2n), "A"]);
     expect(now().seconds).toBe(BigInt(start / 1_000));
     expect(id()).not.toBe("B");
   });

@@ -1,4 +1,5 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
+import { nanosOfTimestamp, timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 
 /** Where a server gets its times and ids from. */
@@ -23,7 +24,7 @@ export function makeStamps(now: () => number): Stamps {
       if (lent !== undefined) return lent;
       const read = BigInt(Math.round(now() * 1e3)) * 1_000n;
       last = read > last ? read : last + 1n;
-      return fromNanos(last);
+      return timestampOfNanos(last);
     },
     id: () => ids.shift() ?? ulid(Math.floor(now())),
     lend(lent, call) {
@@ -39,17 +40,8 @@ export function makeStamps(now: () => number): Stamps {
   };
 }
 
-/** Since 1970. */
-export function toNanos({ seconds, nanos }: Timestamp): bigint {
-  return seconds * 1_000_000_000n + BigInt(nanos);
-}
-
-export function fromNanos(nanos: bigint): Timestamp {
-  return { seconds: nanos / 1_000_000_000n, nanos: Number(nanos % 1_000_000_000n) };
-}
-
 export function plus(time: Timestamp, nanos: bigint): Timestamp {
-  return fromNanos(toNanos(time) + nanos);
+  return timestampOfNanos(nanosOfTimestamp(time) + nanos);
 }
 
 const units = { ns: 1, us: 1e3, µs: 1e3, μs: 1e3, ms: 1e6, s: 1e9, m: 60e9, h: 3600e9 };

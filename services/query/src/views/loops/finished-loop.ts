@@ -1,3 +1,4 @@
+import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampOf } from "../../db/moment.ts";
 import type { FinishedLoopRow, OperationRow } from "../../db/schema.ts";
 import { type LoopPhase, type LoopSpan, phases, type Wait, waitsOf } from "./timeline.ts";
@@ -86,7 +87,7 @@ function isPhase(kind: string): kind is LoopPhase {
 
 function nanosOf(at: string | null, ns: number): bigint | undefined {
   const timestamp = timestampOf(at, ns);
-  return timestamp && timestamp.seconds * 1_000_000_000n + BigInt(timestamp.nanos);
+  return timestamp && nanosOfTimestamp(timestamp);
 }
 
 /** Parallel senders may stamp an end before its start, which counts as 0. */

@@ -7,6 +7,7 @@ import {
   type Pod,
   podStateToJSON,
 } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 import { momentOf } from "../../db/moment.ts";
 import type { RktAppRow, RktImageRow, RktNetworkRow, RktPodRow } from "../../db/schema.ts";
 import { key, text } from "../../db/text.ts";
@@ -71,7 +72,7 @@ const second = 1_000_000_000n;
 
 /** From nanoseconds since 1970. rkt reports 0 for an unknown time. */
 function moment(nanos: bigint): string | null {
-  return nanos <= 0n ? null : momentOf({ seconds: nanos / second, nanos: Number(nanos % second) }).at;
+  return nanos <= 0n ? null : momentOf(timestampOfNanos(nanos)).at;
 }
 
 /** "POD_STATE_RUNNING" → "RUNNING"; an unknown state is its number. */

@@ -1,8 +1,7 @@
 import type { App, Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { type AppDetail, Outcome, type PodDetail } from "@tapedeck/proto/tapedeck/v1/event";
 import { assertNever } from "@tapedeck/shared/assert-never";
-import type { Timestamp } from "@tapedeck/shared/time/timestamp";
-import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps, timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import { failed, name, summary } from "../../facts.ts";
 import type { Times } from "../../inventory/inventory-rules.ts";
@@ -217,7 +216,7 @@ function startTime(change: PodChange): FactDetails {
 
 /** The upstream's own time, in ns; without one it was not observed. */
 function upstreamTime(ns: bigint, times: Times): FactDetails {
-  return ns > 0n ? { occurredAt: timestampOfNs(ns) } : unseen(times);
+  return ns > 0n ? { occurredAt: timestampOfNanos(ns) } : unseen(times);
 }
 
 function unseen({ after }: Times): FactDetails {
@@ -226,13 +225,9 @@ function unseen({ after }: Times): FactDetails {
 
 /** No end has a time of its own, but it was before the pod was marked. */
 function endTime({ to, now, at, after }: PodChange): FactDetails {
-  const marked = to === "GARBAGE" && now.gc_marked_at > 0n ? timestampOfNs(now.gc_marked_at) : undefined;
+  const marked = to === "GARBAGE" && now.gc_marked_at > 0n ? timestampOfNanos(now.gc_marked_at) : undefined;
   if (marked === undefined || compareTimestamps(marked, at) >= 0) return unseen({ at, after });
   // Clocks differ: an interval must have an inside.
   const notBefore = after !== undefined && compareTimestamps(after, marked) < 0 ? after : undefined;
   return { occurredAt: marked, ...(notBefore && { notBefore }) };
-}
-
-function timestampOfNs(ns: bigint): Timestamp {
-  return { seconds: ns / 1_000_000_000n, nanos: Number(ns % 1_000_000_000n) };
 }

@@ -1,6 +1,6 @@
 import { hash as digest } from "node:crypto";
 import type { HostDetail_TextEnd } from "@tapedeck/proto/tapedeck/v1/event";
-import { nanosOfTimestamp, timestampOfNanos } from "@tapedeck/tap/rkt/text-lines";
+import { nanosOfTimestamp, timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 
 /** A line as a stream gave it. */
 export type GivenLine = {

@@ -3,7 +3,7 @@ import { GetLogsResponse, ListPodsResponse } from "@tapedeck/proto/rkt/v1alpha/r
 import { Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
-import { timestampOfNanos } from "@tapedeck/tap/rkt/text-lines";
+import { timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ObservationOutcome, Observed, Watcher } from "../../inventory/observing.ts";
