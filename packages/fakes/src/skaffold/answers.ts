@@ -9,23 +9,9 @@ import {
 import { Event as EventV2, State as StateV2 } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { ApiVersion, SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
+import type { ControlAnswer, ControlName, FakeCall } from "./calls.ts";
 import type { RecordedState, RecordedUpstream } from "./recording.ts";
 import type { RecordedCall } from "./recording-calls.ts";
-
-export type ControlAnswer = { readonly code: number; readonly message: string; readonly response: Buffer };
-
-export type ControlName = "Execute" | "AutoBuild" | "AutoSync" | "AutoDeploy" | "Handle";
-
-export type FakeCall = {
-  readonly api: ApiVersion;
-  readonly name: ControlName;
-  readonly method: string;
-  readonly request: Buffer;
-  /** Absent: the call ended the process. */
-  readonly answer?: ControlAnswer;
-  /** The answer is the recorded one. */
-  readonly recorded: boolean;
-};
 
 const flags = { AutoBuild: "build", AutoSync: "sync", AutoDeploy: "deploy" } as const;
 type Flag = (typeof flags)[keyof typeof flags];

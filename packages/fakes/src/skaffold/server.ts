@@ -3,8 +3,8 @@ import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { ApiVersion, SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { channels, services } from "@tapedeck/shared/skaffold/methods";
-import type { ControlName, FakeCall } from "./answers.ts";
 import { Answers, atWork, injected } from "./answers.ts";
+import type { ControlName, FakeCall } from "./calls.ts";
 import type { EventCall, HandlerHealth } from "./event-handler.ts";
 import { EventHandler } from "./event-handler.ts";
 import type { Cue, Speed } from "./playback.ts";

@@ -1,7 +1,7 @@
-import type { TextSource } from "./text-memory.ts";
+import type { HeardText } from "./heard-texts.ts";
 
 /** A message of a pod's or an app's stream. `isReopened`: the first one of a stream that was opened again. */
-export type PodText = { readonly source: TextSource; readonly bytes: Buffer; readonly isReopened: boolean };
+export type PodText = { readonly heard: HeardText; readonly bytes: Buffer; readonly isReopened: boolean };
 
 const mostBytes = 16 * 1024 * 1024;
 

@@ -11,7 +11,7 @@ import { dial } from "../polling/dial.ts";
 import type { PollResult } from "../polling/poll-result.ts";
 import { rktServer } from "./connection.ts";
 import { TextFollower, type TextPace } from "./follow-texts.ts";
-import { HeardTexts } from "./text-memory.ts";
+import { HeardTexts } from "./heard-texts.ts";
 
 const recording = loadRecording(`${recordings.rkt}/08-logs-journal`);
 const pod = "91d2f685-a122-492d-8bbe-c843c3cdb304";
@@ -127,7 +127,7 @@ describe("a pod that has ended", () => {
     await when("streams", () => fake.calls.GetLogs.inFlight === 3);
     await when("it to be forgotten", () => {
       tapped.update([]);
-      return tapped.memory.sources.size === 0;
+      return tapped.memory.texts.size === 0;
     });
     await when("them to be closed", () => fake.calls.GetLogs.inFlight === 0);
   });
@@ -136,7 +136,7 @@ describe("a pod that has ended", () => {
     await using fake = await startFakeRkt({ recording });
     await using tapped = await following(fake);
     tapped.update([listed(PodState.POD_STATE_EXITED, ["web"], "a82ad1bd-1111-4111-8111-111111111111")]);
-    expect(tapped.memory.sources.size).toBe(0);
+    expect(tapped.memory.texts.size).toBe(0);
     tapped.update([exited]);
     await when("its lines", () => tapped.of("web").length > 0);
   });
@@ -157,9 +157,9 @@ describe("another connection", () => {
       expect(first.of("").length).toBeGreaterThan(10);
     }
     // The pod's stream looks as if it were behind.
-    const behind = memory.sources.get(`${pod}/`);
+    const behind = memory.texts.get(`${pod}/`);
     if (behind !== undefined) behind.second = start + 2n;
-    const seconds = new Map([...memory.sources].map(([key, { second }]) => [key.split("/")[1], second]));
+    const seconds = new Map([...memory.texts].map(([key, { second }]) => [key.split("/")[1], second]));
     expect(seconds.get("web")).toBeGreaterThan(start + 2n);
     await using next = await following(fake, { memory });
     next.update([exited]);

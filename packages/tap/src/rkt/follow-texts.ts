@@ -4,8 +4,8 @@ import { timestampOfNanos } from "@tapedeck/shared/time/timestamp";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
 import { DelayedTexts, type PodText } from "./delayed-texts.ts";
+import type { HeardText, HeardTexts } from "./heard-texts.ts";
 import { linesOf, textOf, timeOf } from "./text-lines.ts";
-import type { HeardTexts, TextSource } from "./text-memory.ts";
 
 export type TextFollowerOptions = {
   readonly connection: Pick<PolledConnection, "open">;
@@ -14,8 +14,8 @@ export type TextFollowerOptions = {
   readonly pace?: TextPace;
 };
 
-/** A source's stream on this connection. */
-type SourceStream = {
+/** A text's stream on this connection. */
+type TextStream = {
   /** Undefined after the stream has ended by itself. */
   readonly call: ClientReadableStream<Buffer> | undefined;
   receivedAt: number;
@@ -50,7 +50,7 @@ const journalAttempts = 5;
 export class TextFollower {
   readonly #options: TextFollowerOptions;
   readonly #pace: TextPace;
-  readonly #streams = new Map<string, SourceStream>();
+  readonly #streams = new Map<string, TextStream>();
   readonly #podTexts: DelayedTexts;
   #isClosed = false;
 
@@ -66,7 +66,7 @@ export class TextFollower {
     const { memory } = this.#options;
     const states = new Map(pods.map(({ id, state }) => [id, state]));
     memory.update(pods);
-    for (const [key, source] of memory.sources) this.#updateSource(key, source, states.get(source.pod));
+    for (const [key, heard] of memory.texts) this.#updateText(key, heard, states.get(heard.pod));
   }
 
   /** Emits what is delayed and closes all streams, at the end of the connection. */
@@ -76,40 +76,40 @@ export class TextFollower {
     for (const [key, stream] of this.#streams) this.#closeStream(key, stream);
   }
 
-  #updateSource(key: string, source: TextSource, state: PodState | undefined): void {
+  #updateText(key: string, heard: HeardText, state: PodState | undefined): void {
     const now = performance.now();
     const isListed = state !== undefined;
-    source.goneAt = isListed ? undefined : (source.goneAt ?? now);
+    heard.goneAt = isListed ? undefined : (heard.goneAt ?? now);
     const stream = this.#streams.get(key);
     if (stream?.call !== undefined) {
       stream.endedAt = state === PodState.POD_STATE_RUNNING ? undefined : (stream.endedAt ?? now);
       if (stream.endedAt === undefined) return;
       if (now - Math.max(stream.endedAt, stream.receivedAt) < this.#pace.quiet) return;
-      source.isFinished = true;
+      heard.isFinished = true;
       this.#closeStream(key, stream);
-    } else if (isListed && !source.isFinished && now >= (stream?.retryAt ?? 0)) {
-      this.#openStream(key, source, stream?.failures ?? 0);
-    } else if (source.goneAt !== undefined && now - source.goneAt >= this.#pace.forgetGone) {
-      this.#options.memory.sources.delete(key);
+    } else if (isListed && !heard.isFinished && now >= (stream?.retryAt ?? 0)) {
+      this.#openStream(key, heard, stream?.failures ?? 0);
+    } else if (heard.goneAt !== undefined && now - heard.goneAt >= this.#pace.forgetGone) {
+      this.#options.memory.texts.delete(key);
       this.#streams.delete(key);
     }
   }
 
-  #openStream(key: string, source: TextSource, failures: number): void {
+  #openStream(key: string, heard: HeardText, failures: number): void {
     const { connection, memory } = this.#options;
-    const range = { lines: 0, follow: true, since_time: memory.since(source), until_time: 0n };
-    const request = GetLogsRequest.encode({ pod_id: source.pod, app_name: source.app, ...range }).finish();
+    const range = { lines: 0, follow: true, since_time: memory.since(heard), until_time: 0n };
+    const request = GetLogsRequest.encode({ pod_id: heard.pod, app_name: heard.app, ...range }).finish();
     const call = connection.open(PublicAPIService.getLogs.path, request);
-    const stream: SourceStream = { call, receivedAt: performance.now(), endedAt: undefined, failures, retryAt: 0 };
-    let isReopened = source.wasOpened;
-    source.wasOpened = true;
+    const stream: TextStream = { call, receivedAt: performance.now(), endedAt: undefined, failures, retryAt: 0 };
+    let isReopened = heard.wasOpened;
+    heard.wasOpened = true;
     this.#streams.set(key, stream);
     call.on("data", (bytes: Buffer) => {
       if (this.#streams.get(key) !== stream) return;
       stream.receivedAt = performance.now();
       stream.failures = 0;
-      if (source.app === "") this.#podTexts.add({ source, bytes, isReopened });
-      else this.#emit({ source, bytes, isReopened });
+      if (heard.app === "") this.#podTexts.add({ heard, bytes, isReopened });
+      else this.#emit({ heard, bytes, isReopened });
       isReopened = false;
     });
     call.on("status", (end: StatusObject) => {
@@ -117,7 +117,7 @@ export class TextFollower {
     });
   }
 
-  #streamEnded(key: string, stream: SourceStream, { code, details }: StatusObject): void {
+  #streamEnded(key: string, stream: TextStream, { code, details }: StatusObject): void {
     if (code === status.UNIMPLEMENTED || details === withoutLogs) {
       this.close();
       this.#options.emit({ $case: "failed", value: { code, message: details } });
@@ -130,15 +130,15 @@ export class TextFollower {
     this.#streams.set(key, { ...stream, call: undefined, failures, retryAt });
   }
 
-  #closeStream(key: string, { call }: SourceStream): void {
+  #closeStream(key: string, { call }: TextStream): void {
     this.#streams.delete(key);
     call?.cancel();
   }
 
-  #emit({ source, bytes, isReopened: reopened }: PodText): void {
-    const { pod, app } = source;
+  #emit({ heard, bytes, isReopened: reopened }: PodText): void {
+    const { pod, app } = heard;
     const second = lastSecond(bytes);
-    if (second > source.second) source.second = second;
+    if (second > heard.second) heard.second = second;
     this.#options.emit({ $case: "text", value: { pod, app, bytes, reopened } });
   }
 }

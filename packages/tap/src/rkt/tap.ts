@@ -11,10 +11,10 @@ import { failedReply } from "../polling/unary-call.ts";
 import type { RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
 import { rktServer } from "./connection.ts";
 import { TextFollower } from "./follow-texts.ts";
+import { HeardTexts } from "./heard-texts.ts";
 import { ImageDoubts, PodDoubts } from "./list-doubts.ts";
 import { channels, imageMethods, podMethods, type RktChannel } from "./methods.ts";
 import { InventoryPoll, type InventoryPollOptions } from "./poll-inventory.ts";
-import { HeardTexts } from "./text-memory.ts";
 
 const dialDelays = { awayMs: { first: 250, longest: 5_000 }, steadyMs: 5_000 };
 

@@ -13,7 +13,7 @@ import {
   Target,
 } from "@tapedeck/proto/vagrant/vagrant";
 import { sourceName } from "@tapedeck/shared/source";
-import { messages } from "../views/vagrant/messages.ts";
+import { resourceMessages } from "../views/vagrant/resource-messages.ts";
 import type { ResourceKind } from "../views/vagrant/resources.ts";
 import { type Fields, type Scenario, startedAt, timestamp } from "./scenario.ts";
 import { describeInParts, type Fact, framesOf, original, type When } from "./session-frames.ts";
@@ -177,7 +177,12 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
       const bytes = encoded(kind, id, message);
       resources.set(`${kind}/${id}`, { kind, id, bytes });
       const detail = { $case: "thing" as const, value: { kind, id } };
-      frame("things", original(messages[kind].type, bytes), [{ kind: `${kind}.${verb}`, subject: id, detail }], when);
+      frame(
+        "things",
+        original(resourceMessages[kind].type, bytes),
+        [{ kind: `${kind}.${verb}`, subject: id, detail }],
+        when,
+      );
     },
     removed(kind: ResourceKind, id: string, when: When = {}) {
       resources.delete(`${kind}/${id}`);
@@ -189,7 +194,7 @@ export function vagrantSession(session: string, { add }: Pick<Scenario, "add">) 
 
 export type VagrantSession = ReturnType<typeof vagrantSession>;
 
-type MessageOf<Kind extends ResourceKind> = ReturnType<(typeof messages)[Kind]["message"]["decode"]>;
+type MessageOf<Kind extends ResourceKind> = ReturnType<(typeof resourceMessages)[Kind]["message"]["decode"]>;
 
 /** Ids as Vagrant creates them: later ones are greater. */
 export function ulid(number: number): string {

@@ -6,7 +6,7 @@ import type { TapItem } from "../../tap.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 
 /** The address of a process that is recorded from its event log file alone. */
-export const filedAddress = "file:--event-log-file";
+const filedAddress = "file:--event-log-file";
 
 type Append = (item: TapItem) => unknown;
 

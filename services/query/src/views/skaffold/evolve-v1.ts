@@ -11,8 +11,8 @@ import {
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { assertNever } from "@tapedeck/shared/assert-never";
 import { base64 } from "../states/base64.ts";
+import type { V1Event } from "./api-event.ts";
 import { containerKey } from "./container-key.ts";
-import type { V1Event } from "./messages.ts";
 import { resetForLoop, takeHints } from "./resets.ts";
 import { freshV1, type LoopFacts, type SkaffoldState, type V1Facts, type Written } from "./state.ts";
 

@@ -6,8 +6,8 @@ import {
 } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { assertNever } from "@tapedeck/shared/assert-never";
 import { base64 } from "../states/base64.ts";
+import type { V2Event } from "./api-event.ts";
 import { containerKey } from "./container-key.ts";
-import type { V2Event } from "./messages.ts";
 import { hintReset } from "./resets.ts";
 import { freshV2, type ResettingPhase, type SkaffoldState, type V2Facts } from "./state.ts";
 

@@ -1,10 +1,10 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { adopted, gapFilled, gapOpened } from "./adopted.ts";
+import { v1EventOf, v2EventOf } from "./api-event-of.ts";
 import { accepted, rejected, requested } from "./control.ts";
 import { described } from "./described.ts";
 import { evolveV1 } from "./evolve-v1.ts";
 import { evolveV2 } from "./evolve-v2.ts";
-import { v1EventOf, v2EventOf } from "./message-of.ts";
 import type { SkaffoldState } from "./state.ts";
 
 /**

@@ -13,7 +13,7 @@ import {
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import * as v2 from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import type { V1Event, V2Event } from "./messages.ts";
+import type { V1Event, V2Event } from "./api-event.ts";
 
 /**
  * The upstream's message as far as the normalized fields contain it, for frames that exceed the log's size limit. In

@@ -38,7 +38,7 @@ export type ResettingPhase = "build" | "test" | "deploy";
 
 export type Flags = { readonly [phase in "build" | "sync" | "deploy"]: boolean | null };
 
-export const unknownFlags: Flags = { build: null, sync: null, deploy: null };
+const unknownFlags: Flags = { build: null, sync: null, deploy: null };
 
 export type V1Facts = {
   /** The number of reported configuration loads. */

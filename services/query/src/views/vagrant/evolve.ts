@@ -4,7 +4,7 @@ import { GetVersionInfoResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { base64 } from "../states/base64.ts";
 import { withoutDescription } from "../states/description.ts";
 import { decoded, messageOf } from "../states/message-of.ts";
-import { messages } from "./messages.ts";
+import { resourceMessages } from "./resource-messages.ts";
 import {
   described,
   isResourceKind,
@@ -43,7 +43,7 @@ function evolveResources(before: Resources, event: Event): Resources {
   const id = event.subject;
   if (!isResourceKind(kind) || id === "") return resources;
   if (verb === "removed") return without(resources, { kind, id });
-  const { type, message } = messages[kind];
+  const { type, message } = resourceMessages[kind];
   if (event.original === undefined || messageOf<unknown>(event, type, message) === undefined) return resources;
   return put(resources, [{ kind, id, bytes: base64(event.original.bytes) }]);
 }
@@ -55,7 +55,7 @@ function listedIn({ kinds }: DescribedResources): readonly ListedResource[] {
 }
 
 function listed(kind: ResourceKind, id: string, bytes: Uint8Array): ListedResource {
-  const isReadable = decoded<unknown>(messages[kind].message, bytes) !== undefined;
+  const isReadable = decoded<unknown>(resourceMessages[kind].message, bytes) !== undefined;
   return { kind, id, ...(isReadable && { bytes: base64(bytes) }) };
 }
 

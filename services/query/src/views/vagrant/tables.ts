@@ -5,7 +5,7 @@ import { fromBase64 } from "../states/base64.ts";
 import { historyTable } from "../states/history-table.ts";
 import type { OfSession, StateStep, StateTable } from "../states/state-table.ts";
 import { rowChanges, validityFrom } from "../states/validity.ts";
-import { messages } from "./messages.ts";
+import { resourceMessages } from "./resource-messages.ts";
 import { changesBetween, type FoldedResource, type ResourceKind } from "./resources.ts";
 import { basisRow, boxRow, projectRow, runnerRow, targetRow } from "./rows.ts";
 import type { VagrantState } from "./state.ts";
@@ -17,11 +17,11 @@ const boxes = table("vagrant_boxes", ["session", "id"]);
 const runners = table("vagrant_runners", ["session", "id"]);
 
 export const tables: readonly StateTable<VagrantState>[] = [
-  resourceTable("target", targets, messages.target.message, targetRow),
-  resourceTable("project", projects, messages.project.message, projectRow),
-  resourceTable("basis", bases, messages.basis.message, basisRow),
-  resourceTable("box", boxes, messages.box.message, boxRow),
-  resourceTable("runner", runners, messages.runner.message, runnerRow),
+  resourceTable("target", targets, resourceMessages.target.message, targetRow),
+  resourceTable("project", projects, resourceMessages.project.message, projectRow),
+  resourceTable("basis", bases, resourceMessages.basis.message, basisRow),
+  resourceTable("box", boxes, resourceMessages.box.message, boxRow),
+  resourceTable("runner", runners, resourceMessages.runner.message, runnerRow),
 ];
 
 /** The resources of a kind, including those that are gone. */

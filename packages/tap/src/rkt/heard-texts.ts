@@ -1,7 +1,7 @@
 import { type Pod, PodState } from "@tapedeck/proto/rkt/v1alpha/rkt";
 
 /** The output of one app, or (app "") of everything in the pod. */
-export type TextSource = {
+export type HeardText = {
   readonly pod: string;
   readonly app: string;
   /** The latest second of a line that was emitted. */
@@ -15,21 +15,21 @@ export type TextSource = {
 
 /** A host's output so far, over all connections to it. */
 export class HeardTexts {
-  readonly sources = new Map<string, TextSource>();
+  readonly texts = new Map<string, HeardText>();
   #states: ReadonlyMap<string, PodState> | undefined;
 
-  /** Takes a list of pods, and adds the sources of those whose output must be followed. */
+  /** Takes a list of pods, and adds the texts of those whose output must be followed. */
   update(pods: readonly Pod[]): void {
-    for (const pod of pods) if (this.#mustFollow(pod)) this.#addSources(pod);
+    for (const pod of pods) if (this.#mustFollow(pod)) this.#addTexts(pod);
     this.#states = new Map(pods.map(({ id, state }) => [id, state]));
   }
 
   /**
-   * The second from which a source is opened. An app's stream goes back at least as far as its pod's, so that every line
+   * The second from which a text is read. An app's stream goes back at least as far as its pod's, so that every line
    * of an app that the pod repeats can be matched.
    */
-  since({ pod, app, second }: TextSource): bigint {
-    const ofPod = app === "" ? second : (this.sources.get(sourceKey(pod, ""))?.second ?? 0n);
+  since({ pod, app, second }: HeardText): bigint {
+    const ofPod = app === "" ? second : (this.texts.get(textKey(pod, ""))?.second ?? 0n);
     return ofPod < second ? ofPod : second;
   }
 
@@ -40,18 +40,18 @@ export class HeardTexts {
     return !endStates.has(this.#states.get(id) ?? PodState.POD_STATE_UNDEFINED);
   }
 
-  #addSources({ id: pod, apps }: Pod): void {
+  #addTexts({ id: pod, apps }: Pod): void {
     for (const app of [...apps.map(({ name }) => name), ""]) {
-      const key = sourceKey(pod, app);
-      const known = this.sources.get(key);
+      const key = textKey(pod, app);
+      const known = this.texts.get(key);
       if (known !== undefined) known.isFinished = false;
-      else this.sources.set(key, { pod, app, second: 0n, wasOpened: false, isFinished: false, goneAt: undefined });
+      else this.texts.set(key, { pod, app, second: 0n, wasOpened: false, isFinished: false, goneAt: undefined });
     }
   }
 }
 
 const endStates: ReadonlySet<PodState> = new Set([PodState.POD_STATE_EXITED, PodState.POD_STATE_GARBAGE]);
 
-export function sourceKey(pod: string, app: string): string {
+function textKey(pod: string, app: string): string {
   return `${pod}/${app}`;
 }

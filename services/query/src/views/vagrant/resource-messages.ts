@@ -2,7 +2,7 @@ import { Basis, Box, Project, Runner, Target } from "@tapedeck/proto/vagrant/vag
 import type { ResourceKind } from "./resources.ts";
 
 /** The upstream's message for the resources of each kind. */
-export const messages = {
+export const resourceMessages = {
   target: { type: "hashicorp.vagrant.Target", message: Target },
   project: { type: "hashicorp.vagrant.Project", message: Project },
   basis: { type: "hashicorp.vagrant.Basis", message: Basis },
