@@ -129,7 +129,7 @@ export class ControlCalls {
   }
 }
 
-export function upstreamAway(message: string): ControlReply {
+function upstreamAway(message: string): ControlReply {
   return { code: unavailable, message, response: noBytes, reason: "upstream_away" };
 }
 

@@ -33,7 +33,7 @@ export async function readTroubles(base: string): Promise<Troubles> {
   }
 }
 
-export function parseMetrics(text: string): readonly Sample[] {
+function parseMetrics(text: string): readonly Sample[] {
   return text.split("\n").flatMap((line) => {
     const [, name, labels = "", value] = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
     return name === undefined ? [] : [{ name, labels: parseLabels(labels), value: Number(value) }];

@@ -256,7 +256,7 @@ export function lastEnded({ loops }: Pick<Row, "loops">): Loop | undefined {
 }
 
 /** For so long a failure is shown as one after its process has ended: about a working day. */
-export const failsAfterEndMs = 12 * 3_600_000;
+const failsAfterEndMs = 12 * 3_600_000;
 
 /**
  * A source fails from its first bad loop to its next good one, also while it tries again. When its process ends, what

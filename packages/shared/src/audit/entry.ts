@@ -22,9 +22,6 @@ export const auditActions = [
   "sql-role.dropped",
 ] as const;
 
-/** An action that the audit log records. */
-export type AuditAction = (typeof auditActions)[number];
-
 /** The longest text of an entry; what is longer is cut. */
 const textLength = 300;
 

@@ -61,7 +61,7 @@ function overwrite(target: Buffer, text: string, replacement: string, path: stri
 }
 
 /** The bytes as text that takes exactly as many bytes, so that lengths and offsets hold. */
-export function byteTrueText(bytes: Buffer): string {
+function byteTrueText(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString("utf8");
   const shown = Buffer.from(bytes);
   for (let at = 0; at < shown.length; ) {

@@ -60,7 +60,7 @@ export const tokenPrefix = "tdk_";
 export const tokenLength = 47;
 
 /** The longest lifetime of a token: ten years. */
-export const longestLifetimeMs = 3_650 * 86_400_000;
+const longestLifetimeMs = 3_650 * 86_400_000;
 
 /** @throws RangeError one sentence about what such a token lacks */
 export function makeToken({ lifetimeMs, ...request }: TokenRequest, now = Date.now()): MadeToken {
@@ -91,7 +91,7 @@ export function makeToken({ lifetimeMs, ...request }: TokenRequest, now = Date.n
 }
 
 /** How long a token stays valid beside its renewal, so that all its holders can change over. */
-export const renewalOverlapMs = 3_600_000;
+const renewalOverlapMs = 3_600_000;
 
 /** From when on a token may be renewed: the second half of its life, so that renewing stays rare. */
 export function renewableFrom({ createdAt, expiresAt }: TokenRecord): number {

@@ -50,7 +50,7 @@ export function tapedeck(): Client {
 }
 
 /** Ends what is being read, as when the visitor is another one. */
-export function forgetClient(): void {
+function forgetClient(): void {
   open?.close();
   open = undefined;
 }

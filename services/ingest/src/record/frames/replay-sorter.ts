@@ -5,7 +5,7 @@ import { compareTimestamps, msBetween } from "@tapedeck/shared/time/timestamp";
  * How long and how much is held before a sorted piece is released. Frames are counted too, because an empty frame has no
  * bytes but takes memory like any other.
  */
-export const replaySorterLimits = {
+const replaySorterLimits = {
   silenceMs: 200,
   pieceMs: 5_000,
   pieceBytes: 64 * 1024 * 1024,

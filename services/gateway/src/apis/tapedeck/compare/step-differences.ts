@@ -92,7 +92,7 @@ function slow({ step, other }: SlowStep, right: SideSummary | undefined, story: 
 }
 
 /** "820 ms", "2.3 s", "72 s". */
-export function secondsText(ms: number): string {
+function secondsText(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   return ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 1_000)} s`;
 }

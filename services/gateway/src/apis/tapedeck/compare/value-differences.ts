@@ -30,7 +30,7 @@ export function compared(
   };
 }
 
-export function valueText({ subject, left, right }: Pair, name: string): string {
+function valueText({ subject, left, right }: Pair, name: string): string {
   if (left === undefined) return `${subject} is absent; ${right?.value} in ${name}`;
   return `${subject}: ${left.value}; ${right === undefined ? "absent" : right.value} in ${name}`;
 }

@@ -40,7 +40,7 @@ export const vagrantJobSpans: View = {
 };
 
 /** The span that an event of the job belongs to; `last`: the job's last span before the event. */
-export function spanAfter(last: VagrantJobSpanRow | undefined, { event, offset }: RecordedEvent): VagrantJobSpanRow {
+function spanAfter(last: VagrantJobSpanRow | undefined, { event, offset }: RecordedEvent): VagrantJobSpanRow {
   const ordinal = Number(event.ordinal);
   const { session, source, subject } = event;
   const first_position = last !== undefined && ordinal - last.last_ordinal <= maxGap ? last.first_position : offset;
