@@ -109,6 +109,10 @@ describe("with one source", () => {
   it("a request need not name it", async () => {
     expect(await ask()).toMatchObject({ artifacts: { web: "In Progress" }, session: "01A2", ended: undefined });
   });
+
+  it("the next ones need not either", async () => {
+    for (let n = 0; n < 3; n++) expect(await ask()).toMatchObject({ session: "01A2" });
+  });
 });
 
 describe("with several sources", () => {

@@ -137,6 +137,7 @@ const emptyReadState: ReadStateRequest = {
   collection: "",
   key_prefix: "",
   also: [],
+  with_newest_source: false,
 };
 
 const emptyList: ListRequest = {

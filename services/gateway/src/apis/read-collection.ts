@@ -34,8 +34,8 @@ export async function readCollection<Upstream extends keyof CollectionNames>(
   context: CallContext,
   prefix = "",
 ): Promise<CollectionRead> {
-  return withSource(query, context, upstream, async (source) => {
-    const { head, rows } = await query.readState({
+  return withSource(query, context, upstream, async (source, readState) => {
+    const { head, rows } = await readState({
       workspace: context.workspace,
       source,
       session: context.session ?? "",

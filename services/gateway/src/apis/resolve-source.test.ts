@@ -1,5 +1,8 @@
+import { StateHead } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { expect, it } from "vitest";
+import { storedOffset } from "@tapedeck/shared/log/offset";
+import { formatPosition } from "@tapedeck/shared/log/position";
+import { describe, expect, it } from "vitest";
 import type { QueryClient } from "../query-client.ts";
 import { withSource } from "./resolve-source.ts";
 
@@ -56,4 +59,72 @@ it("lets other refusals of the use through at once", async () => {
     code: "before_first",
   });
   expect(lists()).toBe(0);
+});
+
+describe("a call that leaves the choice open", () => {
+  const alice = { source: only, began: 10 };
+  const bob = { source: "acme/bob/shop/skaffold", began: 30 };
+  const at = (offset: number, epoch = "aaaaaa") => formatPosition({ epoch, offset: storedOffset(offset) });
+
+  /** Query with these sources, which answers for any of them; it counts its answers. */
+  function growing() {
+    const state = { sources: [alice], checkpoint: 20, epoch: "aaaaaa", lists: 0, reads: 0 };
+    const query: Pick<QueryClient, "listSources" | "readState"> = {
+      async listSources() {
+        state.lists++;
+        const items = state.sources.map(({ source }) => ({ source, upstream: "skaffold" }) as never);
+        return { items, next_page: "", position: at(state.checkpoint, state.epoch) };
+      },
+      async readState({ source = "", session, with_newest_source }) {
+        state.reads++;
+        if (!state.sources.some((one) => one.source === source)) throw new TapedeckError("unknown_source", "gone");
+        if (session === "of bob" && source !== bob.source) throw new TapedeckError("unknown_session", "not of it");
+        const newest = Math.max(...state.sources.map(({ began }) => began));
+        const newest_source = with_newest_source === true ? at(newest, state.epoch) : "";
+        return { head: StateHead.fromPartial({ source, newest_source }), rows: [] };
+      },
+    };
+    const call = (session = "") =>
+      withSource(query as QueryClient, { workspace: "acme" }, "skaffold", async (source, readState) => {
+        return (await readState({ source, session })).head.source;
+      });
+    return { state, call };
+  }
+
+  it("asks once for the choice, while no other source begins", async () => {
+    const { state, call } = growing();
+    for (let n = 0; n < 3; n++) expect(await call()).toBe(only);
+    expect([state.lists, state.reads]).toEqual([1, 3]);
+  });
+
+  it("is ambiguous as soon as the tables have another source", async () => {
+    const { state, call } = growing();
+    await call();
+    state.sources.push(bob);
+    await expect(call()).rejects.toMatchObject({ code: "ambiguous_source" });
+  });
+
+  it("gets the source that took the place of the chosen one", async () => {
+    const { state, call } = growing();
+    await call();
+    state.sources = [bob];
+    state.checkpoint = 40;
+    expect([await call(), await call()]).toEqual([bob.source, bob.source]);
+    expect(state.lists).toBe(2);
+  });
+
+  it("is not refused because of what only the former choice lacks", async () => {
+    const { state, call } = growing();
+    await call();
+    state.sources.push(bob);
+    await expect(call("of bob")).rejects.toMatchObject({ code: "ambiguous_source" });
+  });
+
+  it("is chosen anew in another log", async () => {
+    const { state, call } = growing();
+    await call();
+    state.epoch = "bbbbbb";
+    expect(await call()).toBe(only);
+    expect(state.lists).toBe(2);
+  });
 });

@@ -4,6 +4,7 @@ import { namePart, parseSourceName, type SourceName, sourceParts } from "@tapede
 import { isUpstreamName, type UpstreamName } from "@tapedeck/shared/upstreams";
 import type { CallContext } from "../call-context.ts";
 import type { QueryClient } from "../query-client.ts";
+import { keptChoices, OutdatedChoiceError, readingChosen } from "./kept-choices.ts";
 
 /** More choices than are useful in an error. */
 const mostChoices = 50;
@@ -13,11 +14,18 @@ const mostChoices = 50;
  * must be unique), `developer/project/upstream`, or in full. A call without a source means the only source there is.
  * @throws TapedeckError unknown_source, ambiguous_source, invalid_argument
  */
-export async function resolveSource(
+export async function resolveSource(query: QueryClient, context: Choosing, upstream?: string): Promise<Source> {
+  return (await choose(query, context, upstream)).source;
+}
+
+type Choosing = Pick<CallContext, "workspace" | "source" | "at" | "minPosition">;
+
+/** `position`: up to where the sources were compared; undefined: those of an earlier moment were. */
+async function choose(
   query: QueryClient,
-  { workspace, source, at, minPosition = "" }: Pick<CallContext, "workspace" | "source" | "at" | "minPosition">,
+  { workspace, source, at, minPosition = "" }: Choosing,
   upstream?: string,
-): Promise<Source> {
+): Promise<{ readonly source: Source; readonly position: string | undefined }> {
   const wanted = source === undefined ? {} : sourcePattern(workspace, source, upstream);
   const asked = {
     workspace,
@@ -26,9 +34,10 @@ export async function resolveSource(
     min_position: minPosition,
     limit: mostChoices,
   };
-  let { items } = await query.listSources(asked);
+  const now = await query.listSources(asked);
   // Query waits for the moment that is asked for, and may have the source by then.
-  if (items.length === 0 && at !== undefined) ({ items } = await query.listSources({ ...asked, at }));
+  const isEarlier = now.items.length === 0 && at !== undefined;
+  const { items } = isEarlier ? await query.listSources({ ...asked, at }) : now;
   const [first, ...others] = items;
   if (first === undefined) throw unknownSource(source, upstream);
   if (others.length > 0) {
@@ -39,29 +48,58 @@ export async function resolveSource(
       { choices },
     );
   }
-  return first;
+  return { source: first, position: isEarlier ? undefined : now.position };
 }
 
 /**
- * Calls `use` with the full name of the source of a call. A full name is not checked first: if `use` finds no such
- * source, resolveSource gives the reason.
+ * Calls `use` with the full name of the source of a call, and with what reads its state. A full name is not checked first:
+ * if `use` finds no such source, resolveSource gives the reason. Where the call leaves the choice open, the last choice is
+ * taken, and made again if the answer does not confirm it.
  * @throws TapedeckError the errors of resolveSource and of `use`
  */
 export async function withSource<T>(
   query: QueryClient,
-  context: Pick<CallContext, "workspace" | "source" | "at" | "minPosition">,
+  context: Choosing,
   upstream: UpstreamName | undefined,
-  use: (source: SourceName) => Promise<T>,
+  use: (source: SourceName, readState: QueryClient["readState"]) => Promise<T>,
 ): Promise<T> {
   const given = fullName(context, upstream);
   if (given !== undefined) {
     try {
-      return await use(given);
+      return await use(given, query.readState);
     } catch (error) {
       if (!(error instanceof TapedeckError) || error.code !== "unknown_source") throw error;
     }
+    return use(nameOf(await resolveSource(query, context, upstream)), query.readState);
   }
-  return use(nameOf(await resolveSource(query, context, upstream)));
+  const kept = keptChoices(query);
+  const question = JSON.stringify([context.workspace, context.source, upstream]);
+  const known = kept.get(question);
+  if (known !== undefined) {
+    try {
+      return await use(known.source, readingChosen(query, known));
+    } catch (error) {
+      if (!mayBeOfChoice(error)) throw error;
+      kept.delete(question);
+    }
+  }
+  const { source, position } = await choose(query, context, upstream);
+  const name = nameOf(source);
+  if (position !== undefined) kept.set(question, { source: name, position });
+  return use(name, query.readState);
+}
+
+/** What is refused of one source may be there of another. */
+const refusalsOfSource: ReadonlySet<string> = new Set([
+  "unknown_source",
+  "unknown_session",
+  "before_first",
+  "out_of_range",
+]);
+
+function mayBeOfChoice(error: unknown): boolean {
+  if (error instanceof OutdatedChoiceError) return true;
+  return error instanceof TapedeckError && refusalsOfSource.has(error.code);
 }
 
 /** Undefined: the call leaves a part of the name open, or names another upstream than its API's. */

@@ -114,7 +114,15 @@ it("one question to the tables is about one set of them", async () => {
   await using query = await on.startQuery();
   await reaches(query, seq);
   await using database = openDatabase({ url: on.databaseUrl, connections: 2 });
-  const question = { workspace: "acme", source: shop, session: "", at: undefined, foldVersion: 1, known: "" };
+  const question = {
+    workspace: "acme",
+    source: shop,
+    session: "",
+    with_newest_source: false,
+    at: undefined,
+    foldVersion: 1,
+    known: "",
+  };
   await using swapping = openDatabase({ url: on.databaseUrl, connections: 1 });
   let asked: ReturnType<typeof readStateTables> | undefined;
   await swapping.db.transaction().execute(async (tx) => {

@@ -25,7 +25,7 @@ export async function noSwapUntilCommit(tx: Tx): Promise<void> {
 export const withoutSwap = sql`with without_swap as (select from ${privateTable("swap")})`;
 
 /** What `tx` reads is of one moment. Until it is disposed it holds a connection, and a swap waits for it. */
-export type Snapshot = AsyncDisposable & { readonly tx: Tx };
+type Snapshot = AsyncDisposable & { readonly tx: Tx };
 
 export async function openSnapshot({ db }: Database): Promise<Snapshot> {
   const tx = await db.startTransaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute();

@@ -107,7 +107,15 @@ export function readDeps({ on, end }: History, database: Database) {
 type StateQuery = Pick<ReadStateRequest, "source" | "collection" | "session"> & { readonly at: number };
 
 export async function readRows(history: History, database: Database, { at, ...query }: StateQuery) {
-  const request = { workspace: "acme", min_position: "", key_prefix: "", also: [], at: history.on.at(at), ...query };
+  const request = {
+    workspace: "acme",
+    min_position: "",
+    key_prefix: "",
+    also: [],
+    with_newest_source: false,
+    at: history.on.at(at),
+    ...query,
+  };
   const { signal } = new AbortController();
   const answer = await Array.fromAsync(stateReader(folds)(readDeps(history, database), request, { signal }));
   return answer.flatMap(({ body }) =>

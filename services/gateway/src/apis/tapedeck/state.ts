@@ -62,11 +62,11 @@ export type StateApiDeps = {
 /** Reads the state of a source, now or at a moment. Throws TapedeckError. */
 export function stateReader({ query, largeAnswers }: StateApiDeps): (context: CallContext) => Promise<LoadedState> {
   return (context) =>
-    withSource(query, context, undefined, async (source) => {
+    withSource(query, context, undefined, async (source, readState) => {
       const upstream = sourceParts(source).upstream as UpstreamName;
       const done = upstreamStates[upstream].isLarge ? await largeAnswers.acquire(context.signal) : () => {};
       try {
-        return { ...(await readWhole(query, { source, upstream }, context)), done };
+        return { ...(await readWhole(readState, { source, upstream }, context)), done };
       } catch (error) {
         done();
         throw error;
@@ -76,14 +76,14 @@ export function stateReader({ query, largeAnswers }: StateApiDeps): (context: Ca
 
 /** All collections in one question, so that they are of one moment and one session. */
 async function readWhole(
-  query: QueryClient,
+  readState: QueryClient["readState"],
   { source, upstream }: { readonly source: SourceName; readonly upstream: UpstreamName },
   { workspace, session: named = "", at, minPosition = "" }: CallContext,
 ): Promise<Omit<LoadedState, "done">> {
   const { collections } = upstreamStates[upstream];
   const [first, ...also] = collections.map(([name]) => name);
   const asked = { workspace, source, session: named, at: at ?? "", min_position: minPosition };
-  const { head, rows } = await query.readState({ ...asked, collection: first ?? "", also });
+  const { head, rows } = await readState({ ...asked, collection: first ?? "", also });
   const { position, session, session_ended, not_heard_since } = head;
   const types = new Map(collections);
   return {

@@ -32,7 +32,13 @@ export function stateReader(folds: Folds) {
   ): AsyncGenerator<ReadStateResponse, void> {
     const wanted = wantedOf(all, request);
     const [{ fold, upstream }] = wanted;
-    const question = JSON.stringify([request.workspace, request.source, request.session, upstream]);
+    const question = JSON.stringify([
+      request.workspace,
+      request.source,
+      request.session,
+      upstream,
+      request.with_newest_source,
+    ]);
     const held = recent.get(question);
     await using snapshot = wanted.some((one) => one.of === "tables") ? await reachedSnapshot(deps, request) : undefined;
     const db = snapshot?.tx ?? deps.database().db;
@@ -114,13 +120,14 @@ async function reachedSnapshot(deps: ApiDeps, request: Pick<ReadStateRequest, "a
   return { ...(await openSnapshot(deps.database())), at };
 }
 
-function headOf({ hasEnded, silentSince }: StateTables, scope: CollectionScope) {
+function headOf({ epoch, hasEnded, silentSince, newestSource }: StateTables, scope: CollectionScope) {
   return {
     position: formatPosition(scope),
     source: scope.source,
     session: scope.session?.session ?? "",
     session_ended: hasEnded,
     not_heard_since: timestampOf(silentSince, 0),
+    newest_source: newestSource === null ? undefined : formatPosition({ epoch, offset: newestSource }),
   };
 }
 

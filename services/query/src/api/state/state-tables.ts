@@ -12,7 +12,7 @@ import { sourceAt } from "../source-at.ts";
 import { currentSession } from "./current-session.ts";
 
 /** What ReadState asks of the tables. */
-export type StateQuestion = Pick<ReadStateRequest, "workspace" | "source" | "session"> & {
+export type StateQuestion = Pick<ReadStateRequest, "workspace" | "source" | "session" | "with_newest_source"> & {
   /** Undefined: now. */
   readonly at: Offset | undefined;
   readonly foldVersion: number;
@@ -28,6 +28,8 @@ export type StateTables = {
   /** How far the tables had come. */
   readonly checkpoint: Offset;
   readonly source: Pick<SourceRow, "source" | "upstream" | "first_position"> | undefined;
+  /** Where the newest source of the workspace began; null also where nobody asked. */
+  readonly newestSource: Offset | null;
   /** The session that was named, or the current one. */
   readonly session: SessionRange | undefined;
   readonly hasEnded: boolean;
@@ -52,6 +54,7 @@ type Nullable<T> = { readonly [Name in keyof T]: T[Name] | null };
 type Row = { readonly tables_version: string; readonly epoch: string; readonly checkpoint: Offset } & Nullable<
   Pick<SourceRow, "source" | "upstream" | "first_position"> &
     Pick<SessionRow, "session" | "start_position" | "last_position"> & {
+      readonly newest_source: Offset;
       readonly has_ended: boolean;
       readonly silent_since: string;
       readonly is_live: boolean;
@@ -76,10 +79,10 @@ export async function readStateTables(db: Kysely<Schema>, question: StateQuestio
   const { rows } = await tablesQuery(question).execute(db);
   const [row] = rows;
   if (row === undefined) throw notProjected();
-  const { tables_version: version, epoch, checkpoint, has_ended, silent_since } = row;
+  const { tables_version: version, epoch, checkpoint, newest_source, has_ended, silent_since } = row;
   return {
     ...{ version, epoch, checkpoint, hasEnded: has_ended ?? false, silentSince: silent_since },
-    ...{ source: sourceIn(row), session: sessionIn(row), stored: storedIn(row) },
+    ...{ newestSource: newest_source, source: sourceIn(row), session: sessionIn(row), stored: storedIn(row) },
   };
 }
 
@@ -132,11 +135,12 @@ function versionOf(checkpoint: RawBuilder<unknown>): RawBuilder<string> {
   return sql`concat_ws(' ', ${checkpoint}.tableoid, ${checkpoint}.xmin, ${checkpoint}.epoch, ${checkpoint}.position)`;
 }
 
-function tablesQuery({ workspace, source, session, at, foldVersion, known }: StateQuestion): RawBuilder<Row> {
+function tablesQuery({ workspace, source, session, at, foldVersion, known, ...asked }: StateQuestion): RawBuilder<Row> {
+  const newest = sql`(select max(first_position) from sources where workspace = ${text(workspace)})`;
   const current = currentSession(sql`of.source`, at ?? beyondAll);
   return sql<Row>`${withoutSwap}
     select ${versionOf(sql`log`)} as tables_version, log.epoch, log.position as checkpoint, of.source, of.upstream, of.first_position,
-      one.session, one.start_position, one.last_position,
+      ${asked.with_newest_source ? newest : sql`null::int8`} as newest_source, one.session, one.start_position, one.last_position,
       ${at === undefined ? sql`one.end_position is not null` : hadEnded(at)} as has_ended,
       case when one.session = current.session then ${at === undefined ? silentNow : silentAt(at)} end as silent_since,
       stored.is_live, stored.position, stored.version,
