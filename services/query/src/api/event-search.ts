@@ -1,7 +1,6 @@
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
-import { blockOf } from "../views/events/blocks.ts";
 import { allOf, anyOf, type SqlCondition } from "./conditions.ts";
 
 /** Which positions are wanted: the `limit` newest or first ones in (after, until]. */
@@ -12,7 +11,11 @@ export type SearchRange = {
   readonly newest: boolean;
 };
 
-export type Search = SearchRange & { readonly subjects: readonly string[] };
+export type Search = SearchRange & {
+  readonly subjects: readonly string[];
+  /** No block before it has what is wanted. */
+  readonly firstBlock: Offset;
+};
 
 /**
  * The positions of some branches: rows of a group, and the name of a session or a subject in it, or nothing. An index
@@ -26,14 +29,13 @@ export async function searchBranches(
   search: Search & { readonly by: "group" | "session" | "subject" },
 ): Promise<readonly Offset[]> {
   if (search.after >= search.until) return [];
-  const { by, newest, until } = search;
-  const firstBlock = await blockOf(tx, search.after);
+  const { by, newest, until, firstBlock } = search;
   const [enough, toward] = [enoughFor(search), order(search)];
   const conditions = [
     sql`p.event_group = b.event_group`,
     by === "session" ? sql`p.session = b.name` : undefined,
     by === "subject" ? sql`p.subject = b.name` : ofSubjects(search, by),
-    ...inRange(search, firstBlock),
+    ...inRange(search),
   ];
   const { rows } = await sql<{ position: Offset }>`
     with near as materialized (
@@ -60,7 +62,7 @@ export async function searchAll(tx: Tx, groups: SqlCondition, search: Search): P
   const conditions = allOf([
     // Not a join because of "is true", so that rows are read in the order of the blocks and looked up in a hash table.
     sql`(p.event_group in (select t.id from event_groups t where ${groups})) is true`,
-    ...inRange(search, await blockOf(tx, search.after)),
+    ...inRange(search),
   ]);
   const nearest = (ofSubject: SqlCondition) => sql`
     select p.block, p.distances from event_positions p where ${conditions} and ${ofSubject}
@@ -93,7 +95,7 @@ function ofSubjects({ subjects }: Search, by: "group" | "session"): SqlCondition
 }
 
 /** Rows with a position in the range, or at its far end, where the search ends. */
-function inRange({ after, until }: SearchRange, firstBlock: Offset): SqlCondition[] {
+function inRange({ after, until, firstBlock }: Search): SqlCondition[] {
   return [
     sql`p.block between ${firstBlock} and ${until}`,
     sql`p.first_position <= ${until} and p.last_position > ${after}`,

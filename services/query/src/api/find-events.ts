@@ -6,6 +6,7 @@ import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
 import { readConsistently } from "../db/read.ts";
 import { key, text } from "../db/text.ts";
+import { blockOf } from "../views/events/blocks.ts";
 import { eventPositions } from "../views/events/positions.ts";
 import { allOf, anyOf, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
@@ -47,17 +48,20 @@ export async function findPositions(
   range: SearchRange,
   branches = mostBranches,
 ): Promise<readonly Offset[]> {
-  await readInOrder(tx);
+  const inOrder = readInOrder(tx);
   const subjects = [...new Set(filter.subjects.map(key))];
-  const search = { ...range, subjects };
   const chosen = chosenGroups(filter, range);
   if (filter.sessions.length > 0) {
+    const [firstBlock] = await Promise.all([blockOf(tx, range.after), inOrder]);
+    const search = { ...range, subjects, firstBlock };
     return searchBranches(tx, ofSessions(filter.sessions.map(text), chosen), { ...search, by: "session" });
   }
-  const extent = await extentOf(tx, chosen, range);
+  const [extent] = await Promise.all([extentOf(tx, chosen, range), inOrder]);
   if (extent.groups === 0) return [];
   const within = {
-    ...search,
+    ...range,
+    subjects,
+    firstBlock: extent.firstBlock ?? range.after,
     after: laterOf(range.after, justBefore(extent.first)),
     until: earlierOf(range.until, extent.last),
   };
@@ -86,6 +90,8 @@ type Extent = {
   readonly over: number;
   /** Where the nearest group ends that is not among the nearest ones; null: all are. */
   readonly nextEnd: Offset | null;
+  /** Where the block begins that has the range's first event of these groups; null: before all blocks. */
+  readonly firstBlock: Offset | null;
 };
 
 /** The groups that the filter chooses and that have events in the range. */
@@ -105,9 +111,12 @@ async function extentOf(tx: Tx, chosen: SqlCondition, range: SearchRange): Promi
     select count(*) as groups, coalesce(min(first_position), 0) as first, coalesce(max(last_position), 0) as last,
       count(*) filter (where ${isOver}) as over,
       (select ${end} from chosen where not ${isOver} order by ${end} ${order(range)} offset ${range.limit} limit 1)
-        as "nextEnd"
+        as "nextEnd",
+      (select b.first_position from event_blocks b
+        where b.first_position <= greatest(${range.after}, (select min(first_position) from chosen))
+        order by b.first_position desc limit 1) as "firstBlock"
     from chosen`.execute(tx);
-  return rows[0] ?? { groups: 0, first: logStart, last: logStart, over: 0, nextEnd: null };
+  return rows[0] ?? { groups: 0, first: logStart, last: logStart, over: 0, nextEnd: null, firstBlock: null };
 }
 
 /**

@@ -10,6 +10,9 @@ export const liveSchema = "tapedeck";
 export type Database = AsyncDisposable & {
   readonly db: Kysely<Schema>;
   readonly schema: string;
+  readonly sessionSettings: CompiledQuery;
+  /** One of the pool's connections, with or without the session settings. It must be released. */
+  readonly client: () => Promise<pg.PoolClient>;
   /** Opens a connection outside the pool. */
   readonly connect: (more?: Pick<pg.ClientConfig, "pipeline">) => Promise<pg.Client>;
 };
@@ -36,7 +39,8 @@ export function openDatabase(options: OpenDatabase): Database {
     application_name: "tapedeck-query",
     types: { getTypeParser },
   };
-  const pool = new pg.Pool({ ...connection, Client, max: connections });
+  const settings = sessionSettings(schema, statementTimeoutMs);
+  const pool = new pg.Pool({ ...connection, Client, max: connections, pipeline: true });
   // The next statement on a lost connection reports the loss. Without listeners the error would end the process.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
@@ -44,20 +48,26 @@ export function openDatabase(options: OpenDatabase): Database {
     dialect: new QueryDialect({
       pool,
       onCreateConnection: async (connection) => {
-        await connection.executeQuery(sessionSettings(schema, statementTimeoutMs));
+        await connection.executeQuery(settings);
       },
     }),
   });
   return {
     db,
     schema,
+    sessionSettings: settings,
+    client: () => pool.connect(),
     connect: async (more = {}) => {
       const client = new Client({ ...connection, ...more });
       client.on("error", () => {}); // its end reports the loss
       await client.connect();
       return client;
     },
-    [Symbol.asyncDispose]: () => db.destroy(),
+    async [Symbol.asyncDispose]() {
+      // This ends the pool only where it has used it.
+      await db.destroy();
+      if (!pool.ending) await pool.end();
+    },
   };
 }
 

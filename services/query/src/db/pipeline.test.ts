@@ -2,7 +2,7 @@ import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { type Database, openDatabase, type Tx } from "./database.ts";
-import { openPipeline } from "./pipeline.ts";
+import { beginReading, openPipeline } from "./pipeline.ts";
 
 /** A table that takes a number twice until the commit. */
 async function numbers() {
@@ -13,6 +13,7 @@ async function numbers() {
   const pipeline = stack.use(await openPipeline(database));
   const all = stack.move();
   return {
+    url: fresh.url,
     pipeline,
     add: (tx: Tx, n: number) => sql`insert into numbers select * from unnest(${[n]}::int[])`.execute(tx),
     async there(): Promise<readonly number[]> {
@@ -69,4 +70,34 @@ it("fails whatever waits when the connection is lost", async () => {
   const lost = on.pipeline.transaction((tx) => sql`select pg_terminate_backend(pg_backend_pid())`.execute(tx));
   await expect(lost).rejects.toThrow(/terminat/);
   await expect(on.pipeline.transaction((tx) => on.add(tx, 1))).rejects.toThrow();
+});
+
+async function reading<T>(database: Database, read: (tx: Tx) => Promise<T>): Promise<T> {
+  await using begun = await beginReading(database);
+  return await read(begun.tx);
+}
+
+it("reads one snapshot with the settings of its database, and goes on after a read that failed", async () => {
+  await using on = await numbers();
+  await using database = openDatabase({ url: on.url, schema: "public", connections: 1, statementTimeoutMs: 7_000 });
+  const counted = async (tx: Tx) =>
+    (await sql<{ n: number }>`select count(*) as n from numbers`.execute(tx)).rows[0]?.n;
+  const settings = await reading(database, async (tx) => {
+    const { rows } =
+      await sql`select current_setting('search_path') as schema, current_setting('statement_timeout') as ms`.execute(
+        tx,
+      );
+    return rows;
+  });
+  expect(settings).toEqual([{ schema: "public", ms: "7s" }]);
+  await expect(reading(database, (tx) => sql`select 1 / 0`.execute(tx))).rejects.toThrow("division by zero");
+  await expect(reading(database, (tx) => on.add(tx, 1))).rejects.toThrow("read-only transaction");
+  const before = await reading(database, async (tx) => {
+    const first = await counted(tx);
+    await (await on.pipeline.transaction((other) => on.add(other, 1))).committed;
+    return [first, await counted(tx)];
+  });
+  expect(before).toEqual([0, 0]);
+  expect(await reading(database, counted)).toBe(1);
+  expect((await sql`select 1 as one`.execute(database.db)).rows).toEqual([{ one: 1 }]);
 });

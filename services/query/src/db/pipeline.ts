@@ -56,6 +56,40 @@ export async function openPipeline(database: Database): Promise<Pipeline> {
   };
 }
 
+/** The connections of pools that have the session settings from here. */
+const settled = new WeakSet<pg.PoolClient>();
+
+/** A transaction that only reads, on a connection of the pool, which it gives back when it is disposed. */
+export type Reading = AsyncDisposable & {
+  /** Statements that do not wait for each other's answers go along with each other. */
+  readonly tx: Tx;
+  /** Rejects when `tx` is not to be used. Statements may be sent before. */
+  readonly begun: Promise<unknown>;
+};
+
+/** Begins to read one snapshot, that of the first statement which reads. */
+export async function beginReading(database: Database): Promise<Reading> {
+  const client = await database.client();
+  const connection = new PipelinedConnection(client);
+  const begun = Promise.all([
+    settled.has(client) || connection.executeQuery(database.sessionSettings).then(() => settled.add(client)),
+    connection.send("start transaction isolation level repeatable read read only"),
+  ]);
+  // A statement that follows it fails, too, and nobody else may be waiting.
+  begun.catch(() => {});
+  return {
+    tx: concurrent(connection),
+    begun,
+    async [Symbol.asyncDispose]() {
+      // The end of what only reads is not waited for.
+      connection.send("rollback").then(
+        () => client.release(),
+        () => client.release(true),
+      );
+    },
+  };
+}
+
 /** Postgres answers the commit of a failed transaction with a rollback, and not with an error. */
 async function commit(connection: PipelinedConnection): Promise<void> {
   const { command } = await connection.send("commit");

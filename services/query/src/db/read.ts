@@ -2,6 +2,7 @@ import { sql } from "kysely";
 import { readCheckpoint } from "../projecting/checkpoint.ts";
 import type { Database, Tx } from "./database.ts";
 import { lockUntilCommit } from "./lock.ts";
+import { beginReading } from "./pipeline.ts";
 import { privateTable } from "./private.ts";
 import type { CheckpointRow } from "./schema.ts";
 
@@ -27,21 +28,12 @@ export const withoutSwap = sql`with without_swap as (select from ${privateTable(
 /** What `tx` reads is of one moment. Until it is disposed it holds a connection, and a swap waits for it. */
 type Snapshot = AsyncDisposable & { readonly tx: Tx };
 
-export async function openSnapshot({ db }: Database): Promise<Snapshot> {
-  const tx = await db.startTransaction().setIsolationLevel("repeatable read").setAccessMode("read only").execute();
-  // Fails only without its connection, and then the transaction is over, too.
-  const close = () =>
-    tx
-      .rollback()
-      .execute()
-      .catch(() => {});
-  try {
-    await noSwapUntilCommit(tx);
-  } catch (error) {
-    await close();
-    throw error;
-  }
-  return { tx, [Symbol.asyncDispose]: close };
+export async function openSnapshot(database: Database): Promise<Snapshot> {
+  await using stack = new AsyncDisposableStack();
+  const { tx, begun } = stack.use(await beginReading(database));
+  await Promise.all([begun, noSwapUntilCommit(tx)]);
+  const owned = stack.move();
+  return { tx, [Symbol.asyncDispose]: () => owned.disposeAsync() };
 }
 
 /**
@@ -52,6 +44,9 @@ export async function readConsistently<T>(
   database: Database,
   read: (tx: Tx, checkpoint: CheckpointRow | undefined) => Promise<T>,
 ): Promise<T> {
-  await using snapshot = await openSnapshot(database);
-  return await read(snapshot.tx, await readCheckpoint(snapshot.tx));
+  await using reading = await beginReading(database);
+  const { tx, begun } = reading;
+  // The lock comes first, because the snapshot is that of the first statement which reads.
+  const [, , checkpoint] = await Promise.all([begun, noSwapUntilCommit(tx), readCheckpoint(tx)]);
+  return await read(tx, checkpoint);
 }
