@@ -1,6 +1,7 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
 import { credentials, Metadata } from "@grpc/grpc-js";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { gatewayLink, type RecorderLink } from "@tapedeck/tap/push/link";
 import { pushItems, type RunningPush } from "@tapedeck/tap/push/push";
@@ -71,12 +72,13 @@ export class PushingTap implements AsyncDisposable {
     this.#append({ $case: "closed", value: { reason: "ended", process_ended: true } });
   }
 
-  /** Says the next thing whenever all before it is recorded, until `finish`. */
-  speak(): void {
+  /** Says the next thing whenever all before it is recorded, and a pause later, until `finish`. */
+  speak(pauseMs = 0): void {
     this.#speaking = (async () => {
       while (!this.#stop.signal.aborted && !this.#isDone) {
         this.say();
         await this.recorded();
+        if (pauseMs > 0) await delay(pauseMs, this.#stop.signal);
       }
     })();
   }

@@ -29,6 +29,8 @@ export type TwoShards = AsyncDisposable & {
   furtherGateway(): Promise<{ readonly grpc: string; readonly http: string }>;
   /** The same in a process of its own, to be killed. The caller owns it. */
   gatewayProcess(): Promise<ServiceProcess>;
+  /** Ends all gateways of this process. */
+  endGateways(): Promise<void>;
 };
 
 const withTokens = { TAPEDECK_AUTH: "tokens", TAPEDECK_LIMITS_REQUESTS_PER_SECOND: "100000" };
@@ -68,6 +70,7 @@ export async function startTwoShards(
     await tokens.create(made);
     return made.text;
   };
+  const gateways = cleanup.use(new AsyncDisposableStack());
   const owned = cleanup.move();
   const envOf = (shards: readonly (ShardSetting & { readonly name: string })[]) => ({
     ...gatewayEnv(home.parts),
@@ -75,7 +78,7 @@ export async function startTwoShards(
   });
   const start = async (shards: readonly (ShardSetting & { readonly name: string })[]) => {
     const env = envOf(shards);
-    const { addresses } = owned.use(await startGateway(readConfig({ env }), silentLogger));
+    const { addresses } = gateways.use(await startGateway(readConfig({ env }), silentLogger));
     return { grpc: addresses.grpc ?? "", http: addresses.http ?? "" };
   };
   return {
@@ -89,6 +92,10 @@ export async function startTwoShards(
     gateway: async (shards) => (await start(shards)).http,
     furtherGateway: () => start([{ name: "two", ...setting }]),
     gatewayProcess: () => startServiceProcess("gateway", envOf([{ name: "two", ...setting }])),
+    async endGateways() {
+      await gateways.disposeAsync();
+      await home.parts.gateway[Symbol.asyncDispose]();
+    },
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -60,7 +60,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
   if (people !== undefined) stack.use(people);
   const closing = new AbortController();
   stack.defer(() => closing.abort());
-  const served = serveShards(shards, { config, logger, auditLog, signal: closing.signal });
+  const served = serveShards(shards, { config, logger, auditLog, signal: closing.signal, stack });
   const limited = limitedAuthenticator(people?.authenticate ?? own, limits.refusalsPerMinute);
   const authenticate = served.whileInPlace(limited);
   const health = { readiness, warnings: () => shards.flatMap(({ warnings }) => warnings()) };

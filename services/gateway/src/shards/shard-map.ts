@@ -2,12 +2,13 @@ import { createHash } from "node:crypto";
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { bucketNames, ensureBucket } from "@tapedeck/shared/log/key-value-bucket";
+import { isNamePart } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
 import { homeShard, type ShardConfig } from "./settings.ts";
 
-const bucket = "TAPEDECK_SHARDS";
-const { stream, subject: subjectOf } = bucketNames(bucket);
+export const mapBucket = "TAPEDECK_SHARDS";
+const { stream, subject: subjectOf } = bucketNames(mapBucket);
 const wrongSequenceCodes: readonly number[] = [10071, 10164];
 const timeoutMs = 2_000;
 
@@ -79,9 +80,11 @@ export class ShardMap {
   async all(): Promise<readonly (readonly [workspace: string, shard: string])[]> {
     return orNotReady(async () => {
       const jsm = await this.#jsm();
-      await ensureBucket(jsm, bucket);
+      await ensureBucket(jsm, mapBucket);
       const { state } = await jsm.streams.info(stream, { subjects_filter: subjectOf(">") });
-      const names = Object.keys(state.subjects ?? {}).map((subject) => subject.slice(subjectOf("").length));
+      const keys = Object.keys(state.subjects ?? {}).map((subject) => subject.slice(subjectOf("").length));
+      // The bucket has the entry of the moves, too.
+      const names = keys.filter(isNamePart);
       const entries: (readonly [string, string])[] = [];
       for (const name of names) entries.push([name, (await this.#get(jsm, name)).shard ?? homeShard]);
       return entries;
@@ -174,7 +177,7 @@ export class ShardMap {
     return orNotReady(async () => {
       const { connection } = this.#options.nats();
       const jsm = await this.#jsm();
-      await ensureBucket(jsm, bucket);
+      await ensureBucket(jsm, mapBucket);
       const { shard: known } = await this.#get(jsm, workspace);
       if (known !== undefined) return known;
       const holder = await this.#holder(workspace);

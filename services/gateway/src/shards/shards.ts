@@ -1,3 +1,4 @@
+import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import { LogReplacedError } from "@tapedeck/shared/log/log";
 import { logStart, mayHoldEvents } from "@tapedeck/shared/log/offset";
 import { workspaceFilter } from "@tapedeck/shared/log/subjects";
@@ -6,8 +7,12 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import type { GatewayApis } from "../apis.ts";
 import type { AuditLog } from "../audit/audit-log.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
+import type { Caller } from "../call-context.ts";
 import type { GatewayConfig } from "../config.ts";
 import type { LogLink } from "../log-link.ts";
+import { continueMoves } from "./moving/continue-moves.ts";
+import { MoveTurns } from "./moving/move-turns.ts";
+import { MovesEntry, type UnfinishedMove } from "./moving/moves-entry.ts";
 import { homeShard } from "./settings.ts";
 import { severalShards } from "./several-shards.ts";
 import { type OpenShard, openShard, type Shard } from "./shard.ts";
@@ -41,9 +46,11 @@ export type ServeShards = {
   readonly logger: Logger;
   readonly auditLog: Pick<AuditLog, "record">;
   readonly signal: AbortSignal;
+  /** Owns what is opened here. */
+  readonly stack: AsyncDisposableStack;
 };
 
-export function serveShards(shards: Shards, { config, logger, auditLog, signal }: ServeShards): Served {
+export function serveShards(shards: Shards, { config, logger, auditLog, signal, stack }: ServeShards): Served {
   const [home, ...others] = shards;
   if (others.length === 0) return { apis: home.apis, whileInPlace: (authenticate) => authenticate };
   const byName = new Map(shards.map((shard) => [shard.name, shard]));
@@ -62,21 +69,25 @@ export function serveShards(shards: Shards, { config, logger, auditLog, signal }
   });
   const to = async (workspace: string) => named(await map.of(workspace)).apis;
   void map.watch(signal);
-  const moves = severalShards({
-    ...{ shards, map, homeWorkspace: config.workspace, closing: signal },
-    failedAlone(workspace, err) {
-      const text = `the move of the workspace "${workspace}" broke off: nothing is recorded in it until the same move is made again`;
+  const turns = stack.use(new MoveTurns(new MovesEntry(home.link.nats)));
+  const moving = {
+    ...{ shards, map, turns, closing: signal },
+    failedAlone(workspace: string, err: unknown) {
+      const text = `the move of the workspace "${workspace}" broke off, and is tried again: maybe nothing is recorded in it until then`;
       logger.error({ err, workspace }, text);
     },
-    audit(by, workspace, about) {
-      const { who, token } = by;
+    audit({ who, token }: Pick<Caller, "who" | "token">, workspace: string, about: AuditEntry["about"]) {
       logger.info({ audit: "workspace moved", who, token, workspace, ...about }, "workspace moved");
       const action = "workspace.moved";
       auditLog.record({ action, who, workspace, ...(token !== undefined && { by: token }), about });
     },
-  });
+    continued: ({ workspace, ...move }: UnfinishedMove) =>
+      logger.info({ workspace, ...move }, "a move that had lost its gateway is at its end"),
+  };
+  void continueMoves(moving);
+  const api = severalShards({ ...moving, homeWorkspace: config.workspace });
   return {
-    apis: shardedApis([home.apis, ...others.map(({ apis }) => apis)], to, moves),
+    apis: shardedApis([home.apis, ...others.map(({ apis }) => apis)], to, api),
     whileInPlace: (authenticate) => async (credentials) => {
       const caller = await authenticate(credentials);
       const stay = map.stay(caller.workspace);

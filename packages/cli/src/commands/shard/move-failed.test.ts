@@ -7,7 +7,7 @@ import { startCli } from "../../testing/cli.ts";
 
 const progress = (step: string) => `${JSON.stringify({ type: "progress", step, all: 1, done: 0 })}\n`;
 const error = `${JSON.stringify({ type: "error", error: { message: "NATS is away" } })}\n`;
-const closed = "nothing is recorded in team-a before it is in two: repeat the same command";
+const closed = "nothing is recorded in team-a before it is in two: the gateways try that again by themselves";
 
 /** Moves at a gateway that answers this, and then breaks off, or waits for Ctrl-C. */
 async function moved(lines: string, how: "breaks off" | "is stopped" = "breaks off") {
@@ -37,8 +37,15 @@ it.each([
   expect([code, stderr.includes(closed)]).toEqual([1, isClosed]);
 });
 
-it("a move that is stopped while writers wait says that it goes on, and how to end it", async () => {
+it("a move that is stopped while writers wait says that it goes on", async () => {
   const { stdout, stderr } = await moved(progress("fencing"), "is stopped");
   expect(stderr).toContain("the gateway goes on until team-a is in two: nothing is recorded in it before");
-  expect(stdout).toBe("stopped: the same command continues the move\n");
+  expect(stdout).toBe("stopped: the gateway finishes the move\n");
+});
+
+it.each([
+  ["before writers wait", progress("copying"), "the same command continues the move"],
+  ["after the switch", progress("switched") + progress("removing"), "the gateway finishes the move"],
+])("a move that is stopped %s says who goes on", async (_, lines, who) => {
+  expect((await moved(lines, "is stopped")).stdout).toBe(`stopped: ${who}\n`);
 });

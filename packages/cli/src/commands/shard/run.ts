@@ -54,10 +54,12 @@ export async function moveWorkspace(
       console.error(
         stop.signal.aborted
           ? `the gateway goes on until ${workspace} is in ${to}: nothing is recorded in it before`
-          : `nothing is recorded in ${workspace} before it is in ${to}: repeat the same command`,
+          : `nothing is recorded in ${workspace} before it is in ${to}: the gateways try that again by themselves`,
       );
     }
   }
-  if (stop.signal.aborted) console.log("stopped: the same command continues the move");
-  else console.log(step === undefined ? `${workspace} is in ${to} already` : `moved ${workspace} to ${to}`);
+  if (stop.signal.aborted) {
+    const isLeft = waitedSince === undefined && !isSwitched;
+    console.log(isLeft ? "stopped: the same command continues the move" : "stopped: the gateway finishes the move");
+  } else console.log(step === undefined ? `${workspace} is in ${to} already` : `moved ${workspace} to ${to}`);
 }

@@ -19,11 +19,15 @@ export type Move = {
   readonly context: CallContext;
   /** For the part that goes on without its caller. */
   readonly alone: Pick<ToItsEnd<MoveProgress>, "closing" | "failedAlone">;
+  /** Before the workspace is closed. */
+  readonly onClosing: () => Promise<void>;
   readonly onSwitched: () => void;
+  /** Nothing is left of it. */
+  readonly onFinished: () => Promise<void>;
 };
 
 /** What is left of a move when the map is changed. */
-type Finish = Pick<Move, "workspace" | "from" | "to" | "context">;
+type Finish = Pick<Move, "workspace" | "from" | "to" | "context" | "onFinished">;
 
 /** How often it is asked how far the tables of the new shard have come. */
 const askMs = 200;
@@ -48,14 +52,17 @@ export async function* moveWorkspace(move: Move): AsyncGenerator<MoveProgress, v
     ...{ ...alone, caller: context.signal },
     begin: (signal) => switchOver({ ...move, context: { ...context, signal } }, comparison),
   });
-  yield* mover.clearUp();
+  yield* finishMove(move);
 }
 
 /** `comparison`: undefined when the rest is there already. */
 async function* switchOver(move: Move, comparison: CopyComparison | undefined): AsyncGenerator<MoveProgress, void> {
   const { workspace, from, to, map, context } = move;
-  if (comparison !== undefined) yield* new Mover(move).bringRest(comparison);
+  const mover = new Mover(move);
+  await move.onClosing();
+  if (comparison !== undefined) yield* mover.bringRest(comparison);
   context.signal.throwIfAborted();
+  await mover.assertClosed();
   // From here on callers are sent to the new shard. Until here the old one has everything.
   await map.change(workspace, { from: from.name, to: to.name });
   move.onSwitched();
@@ -65,21 +72,39 @@ async function* switchOver(move: Move, comparison: CopyComparison | undefined): 
 /** What is left of a move whose map was changed: the old shard still has the workspace, or its tables do. */
 export async function* finishMove(move: Finish): AsyncGenerator<MoveProgress, void> {
   yield* new Mover(move).clearUp();
+  if (!move.context.signal.aborted) await move.onFinished();
 }
 
-function isAt({ state, other }: MoveResponse, wanted: "arriving" | "arrived" | "leaving", shard: Shard): boolean {
+/** Whether the workspace waits for the switch. Its operator may have opened the old shard again. Changes nothing. */
+export async function isClosed(move: Omit<Finish, "onFinished">): Promise<boolean> {
+  return isAt(await new Mover(move).status(move.from), "leaving", move.to);
+}
+
+function isAt(
+  { state, other }: MoveResponse,
+  wanted: "arriving" | "arrived" | "leaving" | "gone",
+  shard: Shard,
+): boolean {
   return state === wanted && other === shard.name;
 }
 
 class Mover {
-  readonly #move: Finish;
+  readonly #move: Omit<Finish, "onFinished">;
 
-  constructor(move: Finish) {
+  constructor(move: Omit<Finish, "onFinished">) {
     this.#move = move;
   }
 
   get isOver(): boolean {
     return this.#move.context.signal.aborted;
+  }
+
+  /** Its operator may have opened it again, and what was recorded since would be left behind. @throws TapedeckError */
+  async assertClosed(): Promise<void> {
+    const { workspace, from, to } = this.#move;
+    const departure = await this.status(from);
+    if (isAt(departure, "leaving", to) || isAt(departure, "gone", to)) return;
+    throw invalidArgument(`the workspace "${workspace}" was opened in "${from.name}" again: the move is given up`);
   }
 
   /** Changes nothing. */
