@@ -7,7 +7,7 @@ import { openStore } from "@tapedeck/ingest/store";
 import type { Item, PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
-import { mailbox } from "@tapedeck/tap/push/mailbox";
+import { Mailbox } from "@tapedeck/tap/push/mailbox";
 import { ulid } from "ulid";
 import { expect, inject, it } from "vitest";
 import { eventsOf } from "./move-harness.ts";
@@ -29,7 +29,7 @@ type Source = {
 };
 
 function startSource(recorder: Recorder, workspace: string, project: string): Source {
-  const box = mailbox<PushRequest>();
+  const box = new Mailbox<PushRequest>();
   const connection = ulid();
   let index = 0n;
   const item = (what: Item["what"]) =>

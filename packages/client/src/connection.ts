@@ -25,62 +25,72 @@ export type ConnectionWatch = {
   readonly lost: (end: { readonly wasOpen: boolean; readonly code: number; readonly reason: string }) => void;
 };
 
-export type Connection = { readonly send: (message: object) => void; readonly close: () => void };
-
 /** A timer that takes so many times as long indicates that this process was held up. */
 const punctual = 1.05;
 
 /** One socket, from its beginning to its end. */
-export function openConnection(options: ConnectionOptions, watch: ConnectionWatch): Connection {
-  const socket = new options.WebSocket(options.url, [...options.protocols]);
-  let isOpen = false;
-  let isOver = false;
-  let isHeard = true;
-  let checkedAt = performance.now();
-  let isExcused = false;
-  const check = setInterval(() => {
+export class Connection {
+  readonly #options: ConnectionOptions;
+  readonly #watch: ConnectionWatch;
+  readonly #socket: WebSocketLike;
+  readonly #timer: ReturnType<typeof setInterval>;
+  #isOpen = false;
+  #isOver = false;
+  #isHeard = true;
+  #checkedAt = performance.now();
+  #isExcused = false;
+
+  constructor(options: ConnectionOptions, watch: ConnectionWatch) {
+    this.#options = options;
+    this.#watch = watch;
+    this.#socket = new options.WebSocket(options.url, [...options.protocols]);
+    this.#timer = setInterval(() => this.#check(), options.quietMs);
+    this.#socket.addEventListener("open", () => this.#opened());
+    this.#socket.addEventListener("message", ({ data }) => this.#received(String(data)));
+    this.#socket.addEventListener("error", () => {}); // `close` follows, with the reason
+    this.#socket.addEventListener("close", ({ code, reason }) => this.#end(code, reason));
+  }
+
+  send(message: object): void {
+    this.#socket.send(JSON.stringify(message));
+  }
+
+  close(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearInterval(this.#timer);
+    this.#socket.close(1000);
+  }
+
+  #opened(): void {
+    if (this.#isOver) return;
+    this.#isOpen = true;
+    this.#isHeard = true;
+    this.#watch.opened();
+  }
+
+  #received(text: string): void {
+    if (this.#isOver) return;
+    this.#isHeard = true;
+    this.#watch.received(text);
+  }
+
+  #check(): void {
     const now = performance.now();
-    const isLate = now - checkedAt > options.quietMs * punctual;
-    checkedAt = now;
+    const isLate = now - this.#checkedAt > this.#options.quietMs * punctual;
+    this.#checkedAt = now;
     // A process that was held up may not have read the answer yet. Once: timers of a page in the background are always
     // late.
-    isExcused = !isHeard && isLate && !isExcused;
+    this.#isExcused = !this.#isHeard && isLate && !this.#isExcused;
     // A dead network answers neither a ping nor the closing: the socket's own end could be minutes away.
-    if (!isHeard && !isExcused) end(1006, "no answer to pings");
-    else if (isOpen) socket.send('{"type":"ping"}');
-    isHeard = false;
-  }, options.quietMs);
-
-  function over(): void {
-    isOver = true;
-    clearInterval(check);
-    socket.close(1000);
+    if (!this.#isHeard && !this.#isExcused) this.#end(1006, "no answer to pings");
+    else if (this.#isOpen) this.#socket.send('{"type":"ping"}');
+    this.#isHeard = false;
   }
 
-  function end(code: number, reason: string): void {
-    if (isOver) return;
-    over();
-    watch.lost({ wasOpen: isOpen, code, reason });
+  #end(code: number, reason: string): void {
+    if (this.#isOver) return;
+    this.close();
+    this.#watch.lost({ wasOpen: this.#isOpen, code, reason });
   }
-
-  socket.addEventListener("open", () => {
-    if (isOver) return;
-    isOpen = true;
-    isHeard = true;
-    watch.opened();
-  });
-  socket.addEventListener("message", ({ data }) => {
-    if (isOver) return;
-    isHeard = true;
-    watch.received(String(data));
-  });
-  socket.addEventListener("error", () => {}); // `close` follows, with the reason
-  socket.addEventListener("close", ({ code, reason }) => end(code, reason));
-
-  return {
-    send: (message) => socket.send(JSON.stringify(message)),
-    close: () => {
-      if (!isOver) over();
-    },
-  };
 }

@@ -1,5 +1,5 @@
 import { type Backoff, backoff, delay } from "./backoff.ts";
-import { type ConnectionOptions, openConnection } from "./connection.ts";
+import { Connection, type ConnectionOptions } from "./connection.ts";
 import { errorIn, TapedeckError } from "./error.ts";
 import type { TapedeckEvent } from "./event.ts";
 import type { UpstreamState } from "./message.ts";
@@ -170,9 +170,9 @@ export class Link {
     const lost = new Promise<End>((done) => {
       resolve = done;
     });
-    const connection = openConnection(this.#options, {
+    const connection = new Connection(this.#options, {
       opened: () => {
-        this.#send = connection.send;
+        this.#send = (message) => connection.send(message);
         this.#report(true);
         for (const seat of this.#seats) this.#subscribe(seat);
       },

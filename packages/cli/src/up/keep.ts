@@ -1,12 +1,12 @@
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 
-export type Kept<Server> = AsyncDisposable & {
-  readonly current: () => Server;
-  /** Stops it; it is started again at once. */
-  readonly restart: () => Promise<void>;
-};
-
 type Server = { readonly port: number; readonly exited: Promise<unknown>; readonly stop: () => Promise<void> };
+
+type KeepOptions<S> = {
+  readonly name: string;
+  readonly start: (port: number) => Promise<S>;
+  readonly say: (line: string) => void;
+};
 
 /**
  * Starts a server, and restarts it on the same port whenever it exits, until it is disposed of. `say` gets one line for
@@ -18,45 +18,67 @@ export async function keep<S extends Server>(
   start: (port: number) => Promise<S>,
   say: (line: string) => void,
 ): Promise<Kept<S>> {
-  let current = await start(port);
-  const { port: kept } = current;
-  const stopping = new AbortController();
-  let isAsked = false;
+  return new Kept(await start(port), { name, start, say });
+}
 
-  async function supervise(): Promise<void> {
-    const wait = backoff(100, 5_000);
-    while (!stopping.signal.aborted) {
-      await current.exited;
-      if (stopping.signal.aborted) return;
-      if (!isAsked) say(`${name} exited unexpectedly and is restarted`);
-      isAsked = false;
-      for (let again = false; !again && !stopping.signal.aborted; ) {
-        await delay(wait.next(), stopping.signal);
-        if (stopping.signal.aborted) return;
-        try {
-          current = await start(kept);
-          again = true;
-        } catch (error) {
-          say(`${name}: ${error instanceof Error ? error.message : error}`);
-        }
-      }
-      wait.reset();
+/** A server that runs, and is started again when it exits. */
+export class Kept<S extends Server> implements AsyncDisposable {
+  readonly #options: KeepOptions<S>;
+  readonly #port: number;
+  readonly #stopping = new AbortController();
+  readonly #over: Promise<void>;
+  #current: S;
+  #isAsked = false;
+
+  constructor(running: S, options: KeepOptions<S>) {
+    this.#options = options;
+    this.#port = running.port;
+    this.#current = running;
+    this.#over = this.#supervise();
+  }
+
+  current(): S {
+    return this.#current;
+  }
+
+  /** Stops it; it is started again at once. */
+  restart(): Promise<void> {
+    this.#isAsked = true;
+    return this.#current.stop();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#stopping.abort();
+    await this.#current.stop();
+    await this.#over;
+    // It may have been on its way up again: a server that gets our signal, too, ends before we ask it to.
+    await this.#current.stop();
+  }
+
+  async #supervise(): Promise<void> {
+    const { name, say } = this.#options;
+    const stopping = this.#stopping.signal;
+    while (!stopping.aborted) {
+      await this.#current.exited;
+      if (stopping.aborted) return;
+      if (!this.#isAsked) say(`${name} exited unexpectedly and is restarted`);
+      this.#isAsked = false;
+      await this.#startAgain(stopping);
     }
   }
 
-  const over = supervise();
-  return {
-    current: () => current,
-    restart() {
-      isAsked = true;
-      return current.stop();
-    },
-    [Symbol.asyncDispose]: async () => {
-      stopping.abort();
-      await current.stop();
-      await over;
-      // It may have been on its way up again: a server that gets our signal, too, ends before we ask it to.
-      await current.stop();
-    },
-  };
+  async #startAgain(stopping: AbortSignal): Promise<void> {
+    const { name, start, say } = this.#options;
+    const wait = backoff(100, 5_000);
+    for (;;) {
+      await delay(wait.next(), stopping);
+      if (stopping.aborted) return;
+      try {
+        this.#current = await start(this.#port);
+        return;
+      } catch (error) {
+        say(`${name}: ${error instanceof Error ? error.message : error}`);
+      }
+    }
+  }
 }

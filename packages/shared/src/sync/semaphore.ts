@@ -1,55 +1,53 @@
-/** Lets a bounded number of tasks run at once; the rest wait in line. */
-export type Semaphore = {
+/** Lets a bounded number of callers proceed at once; the rest wait in line. */
+export class Semaphore {
+  readonly #atOnce: number;
+  readonly #line = new Set<() => void>();
+  #running = 0;
+
+  constructor(atOnce: number) {
+    this.#atOnce = atOnce;
+  }
+
+  get waiting(): number {
+    return this.#line.size;
+  }
+
+  get running(): number {
+    return this.#running;
+  }
+
   /** Resolves with the function that releases the permit; with undefined when the signal aborts first. */
-  acquire(signal: AbortSignal): Promise<(() => void) | undefined>;
-  readonly waiting: number;
-  readonly running: number;
-};
+  acquire(signal: AbortSignal): Promise<(() => void) | undefined> {
+    if (signal.aborted) return Promise.resolve(undefined);
+    if (this.#running < this.#atOnce) return Promise.resolve(this.#start());
+    return new Promise((resolve) => {
+      const called = () => {
+        signal.removeEventListener("abort", leave);
+        resolve(this.#start());
+      };
+      const leave = () => {
+        this.#line.delete(called);
+        resolve(undefined);
+      };
+      this.#line.add(called);
+      signal.addEventListener("abort", leave, { once: true });
+    });
+  }
 
-/** A semaphore that lets `atOnce` callers proceed at a time. */
-export function semaphore(atOnce: number): Semaphore {
-  const line = new Set<() => void>();
-  let running = 0;
-
-  const end = () => {
-    running--;
-    const [next] = line;
-    if (next === undefined) return;
-    line.delete(next);
-    next();
-  };
-
-  const start = () => {
-    running++;
+  #start(): () => void {
+    this.#running++;
     let ended = false;
     return () => {
-      if (!ended) end();
+      if (!ended) this.#end();
       ended = true;
     };
-  };
+  }
 
-  return {
-    get waiting() {
-      return line.size;
-    },
-    get running() {
-      return running;
-    },
-    acquire(signal) {
-      if (signal.aborted) return Promise.resolve(undefined);
-      if (running < atOnce) return Promise.resolve(start());
-      return new Promise((resolve) => {
-        const called = () => {
-          signal.removeEventListener("abort", leave);
-          resolve(start());
-        };
-        const leave = () => {
-          line.delete(called);
-          resolve(undefined);
-        };
-        line.add(called);
-        signal.addEventListener("abort", leave, { once: true });
-      });
-    },
-  };
+  #end(): void {
+    this.#running--;
+    const [next] = this.#line;
+    if (next === undefined) return;
+    this.#line.delete(next);
+    next();
+  }
 }

@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
-import { mailbox } from "./mailbox.ts";
+import { Mailbox } from "./mailbox.ts";
 
 it("gives what was put in, one after another", async () => {
-  const box = mailbox<number>();
+  const box = new Mailbox<number>();
   const puts = [box.put(1), box.put(2)];
   const taken: number[] = [];
   for await (const value of box) {
@@ -14,7 +14,7 @@ it("gives what was put in, one after another", async () => {
 });
 
 it("lets nobody wait when it is closed", async () => {
-  const box = mailbox<number>();
+  const box = new Mailbox<number>();
   const before = box.put(1);
   box.close();
   await before;

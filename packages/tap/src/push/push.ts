@@ -11,7 +11,7 @@ import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { Spill } from "../spill/spill.ts";
 import type { TapIdentity } from "../spill/spill-folder.ts";
 import type { RecorderLink } from "./link.ts";
-import { type Mailbox, mailbox } from "./mailbox.ts";
+import { Mailbox } from "./mailbox.ts";
 import { inPieces } from "./pieces.ts";
 
 /** What is pushed, to which recorder, and what is called meanwhile. */
@@ -131,8 +131,8 @@ const renamed = Symbol("renamed");
 async function connect({ link, spill, control, log, ...options }: PushOptions, stopped: AbortSignal): Promise<unknown> {
   const over = new AbortController();
   const signal = AbortSignal.any([stopped, over.signal]);
-  const box = mailbox<PushRequest>();
-  signal.addEventListener("abort", box.close);
+  const box = new Mailbox<PushRequest>();
+  signal.addEventListener("abort", () => box.close());
   void box.put({
     body: { $case: "hello", value: { settings: {}, ...spill.hello(), first_index: spill.state().firstIndex } },
   });

@@ -1,7 +1,7 @@
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
-import { semaphore } from "@tapedeck/shared/sync/semaphore";
+import { Semaphore } from "@tapedeck/shared/sync/semaphore";
 import { ulid } from "ulid";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
@@ -28,7 +28,7 @@ const mostFailures = 2;
  */
 export class JobFollower {
   readonly #options: JobFollowerOptions;
-  readonly #finishedSlots = semaphore(finishedAtOnce);
+  readonly #finishedSlots = new Semaphore(finishedAtOnce);
   readonly #following = new Map<string, Promise<void>>();
 
   constructor(options: JobFollowerOptions) {

@@ -1,5 +1,5 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { semaphore } from "@tapedeck/shared/sync/semaphore";
+import { Semaphore } from "@tapedeck/shared/sync/semaphore";
 
 /** A semaphore whose callers wait only for a limited time. */
 export type TimedSemaphore = {
@@ -18,7 +18,7 @@ export type TimedSemaphoreOptions = {
 };
 
 export function timedSemaphore({ atOnce, patienceMs, what }: TimedSemaphoreOptions): TimedSemaphore {
-  const permits = semaphore(atOnce);
+  const permits = new Semaphore(atOnce);
   return {
     async acquire(signal) {
       const release = await permits.acquire(AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));

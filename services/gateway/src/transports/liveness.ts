@@ -3,32 +3,38 @@ import type { Liveness } from "@tapedeck/shared/service/peer-liveness";
 /** WebSocket peers that are gone are found within 35 s, including the farewell. */
 export const liveness: Liveness = { quietMs: 15_000, silentMs: 34_000 };
 
-export type Heartbeat = {
-  /** To be called for every sign of life of the peer. */
-  readonly alive: () => void;
-  readonly stop: () => void;
-};
-
 /** Calls `ask` when a peer has been quiet for long enough, and `gone` once when it was silent for too long. */
-export function heartbeat({ quietMs, silentMs }: Liveness, ask: () => void, gone: () => void): Heartbeat {
-  let timer: NodeJS.Timeout;
-  let stopped = false;
-  const startWaiting = () => {
-    timer = setTimeout(() => {
-      ask();
-      timer = setTimeout(gone, silentMs - quietMs);
+export class Heartbeat {
+  readonly #liveness: Liveness;
+  readonly #ask: () => void;
+  readonly #gone: () => void;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopped = false;
+
+  constructor(liveness: Liveness, ask: () => void, gone: () => void) {
+    this.#liveness = liveness;
+    this.#ask = ask;
+    this.#gone = gone;
+    this.#wait();
+  }
+
+  /** To be called for every sign of life of the peer. */
+  alive(): void {
+    if (this.#isStopped) return;
+    clearTimeout(this.#timer);
+    this.#wait();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  #wait(): void {
+    const { quietMs, silentMs } = this.#liveness;
+    this.#timer = setTimeout(() => {
+      this.#ask();
+      this.#timer = setTimeout(this.#gone, silentMs - quietMs);
     }, quietMs);
-  };
-  startWaiting();
-  return {
-    alive() {
-      if (stopped) return;
-      clearTimeout(timer);
-      startWaiting();
-    },
-    stop() {
-      stopped = true;
-      clearTimeout(timer);
-    },
-  };
+  }
 }

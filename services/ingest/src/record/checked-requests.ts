@@ -28,23 +28,52 @@ type Open = {
  * @throws TapedeckError invalid_argument
  */
 export async function* checkedRequests(requests: AsyncIterable<PushRequest>): AsyncGenerator<PushRequest, void> {
-  let last: bigint | undefined;
-  let open: Open | undefined;
+  const check = new ItemCheck();
+  for await (const request of requests) {
+    const { body } = request;
+    if (body?.$case === "hello") {
+      checkHello(body.value);
+      check.begin(body.value.first_index);
+      yield request;
+    } else if (body?.$case === "item" || body?.$case === "items") {
+      const items = check.checked(body.$case === "item" ? [body.value] : body.value.items);
+      if (items.length > 0) yield { body: { $case: "items", value: { items } } };
+    } else yield request;
+  }
+}
 
-  function place({ index, connection, at, what }: Item): void {
+/** Checks items one after the other, and joins the pieces of described states. */
+class ItemCheck {
+  #last: bigint | undefined;
+  #open: Open | undefined;
+
+  /** The first `hello` says where the indexes begin. */
+  begin(firstIndex: bigint): void {
+    this.#last ??= firstIndex === 0n ? 0n : firstIndex - 1n;
+  }
+
+  checked(items: readonly Item[]): Item[] {
+    return items.flatMap((item) => {
+      this.#place(item);
+      return this.#join(item) ?? [];
+    });
+  }
+
+  #place({ index, connection, at, what }: Item): void {
     if (at !== undefined && validTimestamp(at) === undefined) {
       // A reader of the log has to be able to write it again.
       throw wrong("at", `item ${index}: at is not a time between the years 1 and 9999`);
     }
     if (what?.$case === "labelled") checkLabels(what.value, index);
     if (connection.length > idLength) throw wrong("connection", `item ${index}: the connection's id is too long`);
-    const expected = open === undefined ? (last ?? 0n) + 1n : open.item.index;
-    const isAfterLoss = open === undefined && what?.$case === "dropped" && index > expected;
+    const expected = this.#open === undefined ? (this.#last ?? 0n) + 1n : this.#open.item.index;
+    const isAfterLoss = this.#open === undefined && what?.$case === "dropped" && index > expected;
     if (index !== expected && !isAfterLoss) throw wrong("index", `item ${index} came where ${expected} was expected`);
-    last = index;
+    this.#last = index;
   }
 
-  function join(item: Item): Item | undefined {
+  #join(item: Item): Item | undefined {
+    const open = this.#open;
     const piece = payloadOf(item);
     if (open !== undefined && !continues(open, item)) {
       throw wrong("more", `item ${item.index} is not the rest of what began with it`);
@@ -56,26 +85,9 @@ export async function* checkedRequests(requests: AsyncIterable<PushRequest>): As
     if (count > mostPieces) throw wrong("more", `item ${item.index} has more than ${mostPieces} pieces`);
     const isDescribed = item.what?.$case === "described";
     const pieces = isDescribed ? [...(open?.pieces ?? []), piece.bytes] : [];
-    open = piece.more ? { item, channel: piece.channel, pieces, count, bytes } : undefined;
+    this.#open = piece.more ? { item, channel: piece.channel, pieces, count, bytes } : undefined;
     if (!isDescribed) return item;
     return piece.more ? undefined : withPayload(item, Buffer.concat(pieces), false);
-  }
-
-  for await (const request of requests) {
-    const { body } = request;
-    if (body?.$case === "hello") {
-      check(body.value);
-      last ??= body.value.first_index === 0n ? 0n : body.value.first_index - 1n;
-      yield request;
-    } else if (body?.$case === "item" || body?.$case === "items") {
-      const items: Item[] = [];
-      for (const item of body.$case === "item" ? [body.value] : body.value.items) {
-        place(item);
-        const value = join(item);
-        if (value !== undefined) items.push(value);
-      }
-      if (items.length > 0) yield { body: { $case: "items", value: { items } } };
-    } else yield request;
   }
 }
 
@@ -84,7 +96,7 @@ function continues({ item, channel }: Open, next: Item): boolean {
   return isSame && payloadOf(next)?.channel === channel;
 }
 
-function check(hello: Hello): void {
+function checkHello(hello: Hello): void {
   if (hello.tap.length > idLength) throw wrong("tap", "the tap's id is too long");
   if (Hello.encode(hello).finish().length > helloBytes) {
     throw wrong("hello", `hello has more than ${helloBytes} bytes: are its labels that long?`);

@@ -17,17 +17,6 @@ export type ServiceSpec = {
   readonly onDeath?: (how: string) => void;
 };
 
-export type ChildService = AsyncDisposable & {
-  readonly name: string;
-  /** The addresses from the last time it was ready. */
-  readonly addresses: () => Readonly<Record<string, string>>;
-  readonly pid: () => number | undefined;
-  /** A message over its IPC channel; lost while it is down. */
-  readonly send: (message: string) => void;
-  /** Asks it to stop and waits until it is gone. It is not started again. */
-  readonly stop: () => Promise<void>;
-};
-
 type Exit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
 
 /** A child that has lived this long is started again at once; one that dies sooner waits longer each time. */
@@ -39,61 +28,89 @@ const steadyMs = 10_000;
  * @throws CommandError with its output if it fails before
  */
 export async function startChildService(spec: ServiceSpec): Promise<ChildService> {
-  let addresses: Readonly<Record<string, string>> = {};
-  const stopping = new AbortController();
-  const first = Promise.withResolvers<void>();
-  let current = launch();
+  const service = new ChildService(spec);
+  await service.ready();
+  return service;
+}
 
-  function launch() {
-    const running = spawnService(spec, {
-      ready: (at) => {
-        addresses = at;
-        first.resolve();
-      },
-      failed: (message) => first.reject(new CommandError(message)),
-    });
-    return running;
+export class ChildService implements AsyncDisposable {
+  readonly #spec: ServiceSpec;
+  readonly #stopping = new AbortController();
+  readonly #first = Promise.withResolvers<void>();
+  #current: ReturnType<typeof spawnService>;
+  #addresses: Readonly<Record<string, string>> = {};
+  /** Set once it was ready. */
+  #over: Promise<void> | undefined;
+
+  constructor(spec: ServiceSpec) {
+    this.#spec = spec;
+    this.#current = this.#launch();
   }
 
-  async function supervise(): Promise<void> {
+  get name(): string {
+    return this.#spec.name;
+  }
+
+  /** The addresses from the last time it was ready. */
+  addresses(): Readonly<Record<string, string>> {
+    return this.#addresses;
+  }
+
+  /** Resolves when it is ready for the first time; it is supervised from then on. */
+  async ready(): Promise<void> {
+    const { name, logFile } = this.#spec;
+    const died = this.#current.exited.then(({ code, signal }) => {
+      throw new CommandError(`${name} did not start (${signal ?? `exit code ${code}`}): see ${logFile}.`);
+    });
+    await Promise.race([this.#first.promise, died]);
+    died.catch(() => {});
+    this.#over ??= this.#supervise();
+  }
+
+  /** A message over its IPC channel; lost while it is down. */
+  send(message: string): void {
+    const { child } = this.#current;
+    if (child.connected) child.send(message);
+  }
+
+  /** Asks it to stop and waits until it is gone. It is not started again. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    const { child } = this.#current;
+    child.kill("SIGTERM");
+    const gaveUp = setTimeout(() => child.kill("SIGKILL"), this.#spec.stopMs);
+    await this.#over;
+    clearTimeout(gaveUp);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  #launch(): ReturnType<typeof spawnService> {
+    return spawnService(this.#spec, {
+      ready: (at) => {
+        this.#addresses = at;
+        this.#first.resolve();
+      },
+      failed: (message) => this.#first.reject(new CommandError(message)),
+    });
+  }
+
+  async #supervise(): Promise<void> {
+    const stopping = this.#stopping.signal;
     const wait = backoff(200, 10_000);
     for (;;) {
       const started = performance.now();
-      const exit = await current.exited;
-      if (stopping.signal.aborted) return;
+      const exit = await this.#current.exited;
+      if (stopping.aborted) return;
       if (performance.now() - started > steadyMs) wait.reset();
-      spec.onDeath?.(exit.signal === null ? `ended with code ${exit.code}` : `was killed (${exit.signal})`);
-      await delay(wait.next(), stopping.signal);
-      if (stopping.signal.aborted) return;
-      current = launch();
+      this.#spec.onDeath?.(exit.signal === null ? `ended with code ${exit.code}` : `was killed (${exit.signal})`);
+      await delay(wait.next(), stopping);
+      if (stopping.aborted) return;
+      this.#current = this.#launch();
     }
   }
-
-  const died = current.exited.then(({ code, signal }) => {
-    throw new CommandError(`${spec.name} did not start (${signal ?? `exit code ${code}`}): see ${spec.logFile}.`);
-  });
-  await Promise.race([first.promise, died]);
-  died.catch(() => {});
-  const over = supervise();
-
-  const stop = async () => {
-    stopping.abort();
-    const { child } = current;
-    child.kill("SIGTERM");
-    const gaveUp = setTimeout(() => child.kill("SIGKILL"), spec.stopMs);
-    await over;
-    clearTimeout(gaveUp);
-  };
-  return {
-    name: spec.name,
-    addresses: () => addresses,
-    pid: () => current.child.pid,
-    send: (message) => {
-      if (current.child.connected) current.child.send(message);
-    },
-    stop,
-    [Symbol.asyncDispose]: stop,
-  };
 }
 
 type Reports = {

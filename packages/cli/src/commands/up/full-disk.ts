@@ -1,12 +1,11 @@
 import { statfs } from "node:fs/promises";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { readMetrics, sumOf } from "../../api/metrics.ts";
-import type { Kept } from "../../up/keep.ts";
 
 export type MendFullDisk = {
   /** Ingest's health, "host:port". */
   readonly ingest: string;
-  readonly nats: Pick<Kept<unknown>, "restart">;
+  readonly nats: { readonly restart: () => Promise<void> };
   /** On the disk that NATS writes to. */
   readonly folder: string;
   readonly say: (line: string) => void;

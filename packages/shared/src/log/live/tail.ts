@@ -175,10 +175,11 @@ class LogTail implements Tail {
     passDropped();
     this.watches.wakeAll();
     const signals = { signal: this.#closing.signal, lost: this.#reconnects.signal };
-    await pump(this.#deps, consumer, signals, (message) => {
+    const pump = new Pump(this.#deps, consumer, (message) => {
       this.#accept(entries, message);
       passDropped();
     });
+    await pump.run(signals);
   }
 
   /** All events of a message are in place before any follower is woken. */
@@ -221,63 +222,75 @@ function endsPull({ code, description }: Exclude<PullAnswer, { readonly type: "m
   throw new Error(`the log answered ${code} ${description}`);
 }
 
-/** Pulls until the consumer or the server is gone, which is an error, or the signal aborts. */
-async function pump(
-  deps: StreamAccess,
-  consumer: Consumer,
-  { signal, lost }: { readonly signal: AbortSignal; readonly lost: AbortSignal },
-  accept: (message: Delivered) => void,
-): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  let answers = 0;
-  let delivered = 0;
-  let left = 0;
-  let current: Disposable | undefined;
+/** Pulls from a consumer, and gives what comes to `accept`. */
+class Pump {
+  readonly #access: StreamAccess;
+  readonly #consumer: Consumer;
+  readonly #accept: (message: Delivered) => void;
+  readonly #end = Promise.withResolvers<void>();
+  readonly #silence: NodeJS.Timeout;
+  #answers = 0;
+  #delivered = 0;
+  /** How many messages the current pull may still bring. */
+  #left = 0;
+  #current: Disposable | undefined;
 
-  const pullMore = () => {
-    current?.[Symbol.dispose]();
-    left = pullRequest.batch;
-    current = pull(deps, consumer, pullRequest, (answer) => {
+  constructor(access: StreamAccess, consumer: Consumer, accept: (message: Delivered) => void) {
+    this.#access = access;
+    this.#consumer = consumer;
+    this.#accept = accept;
+    this.#silence = setTimeout(() => this.#suspectSilence(), lostAfterMs);
+  }
+
+  /** Pulls until the consumer or the server is gone, which is an error, or the signal aborts. To be called once. */
+  async run({ signal, lost }: { readonly signal: AbortSignal; readonly lost: AbortSignal }): Promise<void> {
+    const { promise, resolve, reject } = this.#end;
+    const abort = () => resolve();
+    const reconnected = () => reject(new Error("reconnected"));
+    signal.addEventListener("abort", abort);
+    // A server that was away has forgotten the consumer, so there is no need to wait for missed heartbeats.
+    lost.addEventListener("abort", reconnected);
+    if (signal.aborted) resolve(); // aborted before the listener was added
+    try {
+      this.#pullMore();
+      await promise;
+    } finally {
+      clearTimeout(this.#silence);
+      signal.removeEventListener("abort", abort);
+      lost.removeEventListener("abort", reconnected);
+      this.#current?.[Symbol.dispose]();
+    }
+  }
+
+  #pullMore(): void {
+    this.#current?.[Symbol.dispose]();
+    this.#left = pullRequest.batch;
+    this.#current = pull(this.#access, this.#consumer, pullRequest, (answer) => {
       try {
-        answers++;
-        silence.refresh();
-        take(answer);
+        this.#answers++;
+        this.#silence.refresh();
+        this.#take(answer);
       } catch (err) {
-        reject(err);
+        this.#end.reject(err);
       }
     });
-  };
+  }
 
-  const take = (answer: PullAnswer) => {
+  #take(answer: PullAnswer): void {
     if (answer.type === "message") {
-      if (answer.message.deliverySeq !== ++delivered) throw new Error("a message was lost on the way");
-      accept(answer.message);
-      if (--left === 0) pullMore();
+      if (answer.message.deliverySeq !== ++this.#delivered) throw new Error("a message was lost on the way");
+      this.#accept(answer.message);
+      if (--this.#left === 0) this.#pullMore();
       return;
     }
-    if (endsPull(answer)) pullMore();
-  };
+    if (endsPull(answer)) this.#pullMore();
+  }
 
-  const silence = setTimeout(() => {
-    const before = answers;
+  #suspectSilence(): void {
+    const before = this.#answers;
     // This process may have been held up: then what has arrived meanwhile is read after its timers, and before this.
     setImmediate(() => {
-      if (answers === before) reject(new Error("the log fell silent"));
+      if (this.#answers === before) this.#end.reject(new Error("the log fell silent"));
     });
-  }, lostAfterMs);
-  const abort = () => resolve();
-  const reconnected = () => reject(new Error("reconnected"));
-  signal.addEventListener("abort", abort);
-  // A server that was away has forgotten the consumer, so there is no need to wait for missed heartbeats.
-  lost.addEventListener("abort", reconnected);
-  if (signal.aborted) resolve(); // aborted before the listener was added
-  try {
-    pullMore();
-    await promise;
-  } finally {
-    clearTimeout(silence);
-    signal.removeEventListener("abort", abort);
-    lost.removeEventListener("abort", reconnected);
-    current?.[Symbol.dispose]();
   }
 }

@@ -1,4 +1,4 @@
-import { type Semaphore, semaphore } from "../../sync/semaphore.ts";
+import { Semaphore } from "../../sync/semaphore.ts";
 import { layoutOf, type MovedFrom } from "../batch.ts";
 import type { FormerEpoch } from "../epoch.ts";
 import { cursorIn, writerIn } from "../jetstream-writer.ts";
@@ -35,7 +35,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const { epoch, formerEpochs } = deps;
   const warn = rateLimited(deps.warn);
   const readMessage = messageReader(deps.warn);
-  const historySemaphore: Semaphore = semaphore(deps.historyReaders);
+  const historySemaphore = new Semaphore(deps.historyReaders);
   let tail: Tail | undefined;
 
   const leader = new Leader(deps);

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { semaphore } from "@tapedeck/shared/sync/semaphore";
+import { Semaphore } from "@tapedeck/shared/sync/semaphore";
 import type { WebSocket } from "ws";
 import { SendWindow } from "../send-window.ts";
 import { textFrames } from "./frames.ts";
@@ -26,7 +26,7 @@ export type OutboxOptions = {
 
 export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
   const window = new SendWindow(most);
-  const sending = semaphore(1);
+  const sending = new Semaphore(1);
 
   /** Below `ws`, which takes one message at a time. What it writes itself, pings and the close frame, are whole frames as well. */
   const send = (frames: Buffer) => {

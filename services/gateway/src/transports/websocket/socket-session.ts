@@ -1,6 +1,6 @@
 import { invalidArgument, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
 import type { WebSocket } from "ws";
-import { type Heartbeat, heartbeat } from "../liveness.ts";
+import { Heartbeat } from "../liveness.ts";
 import { type Outbox, outbox } from "./outbox.ts";
 import { type ClientMessage, clientMessage, closeCodes, type Subscribe, subscriptionId } from "./protocol.ts";
 import type { SocketOptions } from "./socket-options.ts";
@@ -36,7 +36,7 @@ export class SocketSession {
       unreadBytes: limits.unreadBytes,
       failed: (error, id) => this.#refuse(error, id),
     });
-    this.#heartbeat = heartbeat(
+    this.#heartbeat = new Heartbeat(
       limits,
       () => socket.ping(),
       () => this.#closeFor(closeCodes.noPong, "no answer to pings"),
@@ -46,7 +46,7 @@ export class SocketSession {
   start(): void {
     const socket = this.#socket;
     this.#endWithToken();
-    socket.on("pong", this.#heartbeat.alive);
+    socket.on("pong", () => this.#heartbeat.alive());
     socket.on("ping", () => this.#pauseIfFull());
     socket.on("close", () => {
       this.#closed.abort();

@@ -4,7 +4,7 @@ import type { Item, PushRequest, PushResponse } from "@tapedeck/proto/tapedeck/v
 import { startTestNats, type TestNats } from "@tapedeck/shared/testing/nats";
 import { until } from "@tapedeck/shared/testing/until";
 import { compareTimestamps, timestampNow, timestampOfMs } from "@tapedeck/shared/time/timestamp";
-import { mailbox } from "@tapedeck/tap/push/mailbox";
+import { Mailbox } from "@tapedeck/tap/push/mailbox";
 import { ulid } from "ulid";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { normalizers } from "../../normalize/normalizers.ts";
@@ -53,7 +53,7 @@ function recorder(lostAfterMs: number, noticeMs = 10): Recorder {
 
 /** A tap that pushes what it has made since `first`; leaving it without a word is what a kill is. */
 function tapped(on: Recorder, developer: string, { tap = "T", first = 1n } = {}) {
-  const requests = mailbox<PushRequest>();
+  const requests = new Mailbox<PushRequest>();
   const gone = new AbortController();
   const responses: NonNullable<PushResponse["body"]>[] = [];
   let failure: unknown;

@@ -3,7 +3,7 @@ import { lifecycleSubjects } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { recorderTimeouts } from "@tapedeck/shared/service/peer-liveness";
 import type { SourceName } from "@tapedeck/shared/source";
-import { semaphore } from "@tapedeck/shared/sync/semaphore";
+import { Semaphore } from "@tapedeck/shared/sync/semaphore";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { Examined, LastHeard } from "./unheard-source.ts";
@@ -35,7 +35,7 @@ export class LostSources implements AsyncDisposable {
   readonly #timers = new Map<SourceName, NodeJS.Timeout>();
   readonly #lost = new Map<SourceName, Timestamp>();
   readonly #running = new Set<Promise<void>>();
-  readonly #semaphore = semaphore(examinedAtOnce);
+  readonly #semaphore = new Semaphore(examinedAtOnce);
   readonly #closing = new AbortController();
 
   constructor(options: LostSourcesOptions) {
