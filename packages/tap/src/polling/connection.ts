@@ -1,6 +1,6 @@
 import { type Client, type ClientReadableStream, connectivityState, Metadata, status } from "@grpc/grpc-js";
 import { asBytes } from "@tapedeck/shared/rpc/as-bytes";
-import { callUnary, failedReply, type Reply } from "./unary-call.ts";
+import { callUnary, failedReply, type Reply } from "../unary-call.ts";
 
 /** A connection to a server that may be left in the middle of a call or a stream without harm to it. */
 export class PolledConnection {

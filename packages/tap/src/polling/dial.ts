@@ -1,6 +1,6 @@
 import { Client, type ClientOptions, credentials, type Metadata, status } from "@grpc/grpc-js";
+import { callUnary } from "../unary-call.ts";
 import { PolledConnection } from "./connection.ts";
-import { callUnary } from "./unary-call.ts";
 
 /** The differences between polled upstreams when they are dialled. */
 export type PolledServer = {

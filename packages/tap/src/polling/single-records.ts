@@ -1,6 +1,6 @@
+import type { Reply } from "../unary-call.ts";
 import type { PolledConnection } from "./connection.ts";
 import type { EmitResult } from "./poll-result.ts";
-import type { Reply } from "./unary-call.ts";
 
 export type SingleRecords = {
   readonly connection: Pick<PolledConnection, "signal" | "call">;

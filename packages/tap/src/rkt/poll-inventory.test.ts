@@ -4,7 +4,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { PollResult } from "../polling/poll-result.ts";
-import type { Reply } from "../polling/unary-call.ts";
+import type { Reply } from "../unary-call.ts";
 import { ImageDoubts, PodDoubts } from "./list-doubts.ts";
 import { type InventoryMethods, imageMethods, podMethods } from "./methods.ts";
 import { InventoryPoll, isSameList } from "./poll-inventory.ts";

@@ -1,13 +1,13 @@
 import { status } from "@grpc/grpc-js";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { PolledConnection } from "../polling/connection.ts";
-import { delayMs } from "../polling/pace.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
 import { requestSingleRecords } from "../polling/single-records.ts";
-import type { Reply } from "../polling/unary-call.ts";
 import { WholeListInterval } from "../polling/whole-list-interval.ts";
+import type { Reply } from "../unary-call.ts";
 import type { Doubts } from "./list-doubts.ts";
 import type { InventoryMethods } from "./methods.ts";
+import { delayMs } from "./pace.ts";
 
 export type InventoryPollOptions = {
   readonly methods: InventoryMethods;

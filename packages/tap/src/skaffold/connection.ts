@@ -7,8 +7,8 @@ import { apis, services, streamMethods, unaryMethods } from "@tapedeck/shared/sk
 import { delay } from "@tapedeck/shared/sync/delay";
 import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { EmitContent } from "../connection-items.ts";
-import { callUnary, failedReply } from "../polling/unary-call.ts";
 import type { BrokenChannels } from "../tap.ts";
+import { callUnary, failedReply } from "../unary-call.ts";
 import { connectClient, connectionLost, isConnected, isRefusal, statusOf } from "./client.ts";
 import { timestampOf } from "./frame-timestamp.ts";
 import { OtherProcessDetector } from "./other-process.ts";

@@ -12,8 +12,8 @@ import { channels, type SkaffoldChannel, services } from "@tapedeck/shared/skaff
 import { lossyProxy } from "@tapedeck/shared/testing/lossy-proxy";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import { parseAddress } from "../port-probe.ts";
 import { listen } from "../testing/listen.ts";
-import { parseAddress } from "./port-probe.ts";
 
 const fixtures = recordings.skaffold;
 const load = (name: string) => loadRecording(`${fixtures}/${name}`);

@@ -5,11 +5,11 @@ import { channels } from "@tapedeck/shared/skaffold/methods";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import { connectionItems, type ItemContent } from "../connection-items.ts";
-import { failedReply } from "../polling/unary-call.ts";
+import { parseAddress, portOpens, probePort } from "../port-probe.ts";
 import type { BrokenChannels, Remembered, RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
+import { failedReply } from "../unary-call.ts";
 import type { SkaffoldConnection } from "./connection.ts";
 import { openConnection } from "./connection.ts";
-import { parseAddress, portOpens, probePort } from "./port-probe.ts";
 
 /** After a connection without a message: something else may listen there. Grows to `longest`. */
 const strangerMs = { first: 500, longest: 30_000 };

@@ -1,12 +1,12 @@
 import { status } from "@grpc/grpc-js";
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import type { PolledConnection } from "../polling/connection.ts";
-import { FailureDelay } from "../polling/failure-delay.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
 import { requestSingleRecords } from "../polling/single-records.ts";
-import type { Reply } from "../polling/unary-call.ts";
 import type { WakeableTimer } from "../polling/wakeable-timer.ts";
 import { WholeListInterval } from "../polling/whole-list-interval.ts";
+import type { Reply } from "../unary-call.ts";
+import { FailureDelay } from "./failure-delay.ts";
 import { jobDelayMs } from "./job-pace.ts";
 import type { TappedJobs } from "./tapped-jobs.ts";
 

@@ -3,8 +3,8 @@ import { type Job, Job_State, ListJobsResponse, VagrantService } from "@tapedeck
 import { delay } from "@tapedeck/shared/sync/delay";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { PollResult } from "../polling/poll-result.ts";
-import type { Reply } from "../polling/unary-call.ts";
 import { WakeableTimer } from "../polling/wakeable-timer.ts";
+import type { Reply } from "../unary-call.ts";
 import { JobPoll } from "./poll-jobs.ts";
 import { ResourcePoll } from "./poll-resources.ts";
 import { TappedJobs } from "./tapped-jobs.ts";

@@ -28,7 +28,7 @@ import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { monotonicTimes } from "../polling/monotonic-times.ts";
+import { monotonicTimes } from "./monotonic-times.ts";
 import { listen, when } from "./testing/tap-listen.ts";
 
 const none = Buffer.alloc(0);

@@ -4,12 +4,12 @@ import { wallClock } from "@tapedeck/shared/time/wall-clock";
 import type { EmitContent } from "../connection-items.ts";
 import type { DialledServer } from "../polling/dial.ts";
 import { DialLoop } from "../polling/dial-loop.ts";
-import { monotonicTimes } from "../polling/monotonic-times.ts";
 import { milliseconds } from "../polling/settings.ts";
-import { failedReply } from "../polling/unary-call.ts";
 import type { RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
+import { failedReply } from "../unary-call.ts";
 import { vagrantServer } from "./connection.ts";
 import { ConnectionPolls } from "./connection-polls.ts";
+import { monotonicTimes } from "./monotonic-times.ts";
 import { TappedJobs } from "./tapped-jobs.ts";
 
 const dialDelays = {

@@ -1,7 +1,7 @@
 import { abortable } from "@tapedeck/shared/sync/abortable";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
-import { parseAddress, portOpens, probePort } from "@tapedeck/tap/skaffold/port-probe";
+import { parseAddress, portOpens, probePort } from "@tapedeck/tap/port-probe";
 import type { TapItem } from "@tapedeck/tap/tap";
 
 /** Nobody has listened for so long: longer than a process takes to be started again. */

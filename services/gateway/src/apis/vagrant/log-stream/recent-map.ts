@@ -1,7 +1,7 @@
-/** Entries beyond this many are forgotten, oldest first. A caller that needs one again finds it out again. */
+/** Entries beyond this many are forgotten, those first that were first set. A caller that needs one again finds it out again. */
 const mostEntries = 10_000;
 
-/** A map that keeps its newest keys. */
+/** A map that forgets the keys that it has had longest, also those that were set again since. */
 export class RecentMap<V> {
   readonly #entries = new Map<string, V>();
 

@@ -1,6 +1,6 @@
 import { status } from "@grpc/grpc-js";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
-import type { WakeableTimer } from "./wakeable-timer.ts";
+import type { WakeableTimer } from "../polling/wakeable-timer.ts";
 
 /** An abandoned call continues inside the server, so failing calls must not become many. */
 const failedMs = { first: 250, longest: 30_000 };
