@@ -3,11 +3,11 @@ import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { run } from "./run.ts";
 
-const KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg";
-export const DEBIAN_MIRROR = "http://deb.debian.org/debian";
+const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg";
+export const debianMirror = "http://deb.debian.org/debian";
 
 /** Only root's apt drops its rights for the fetching, and would then not get into our folder; others have no name to give. */
-const SANDBOX = process.getuid?.() === 0 ? { "APT::Sandbox::User": "root" } : {};
+const sandbox = process.getuid?.() === 0 ? { "APT::Sandbox::User": "root" } : {};
 
 export type DownloadDebianPackages = {
   /** For the packages, and for apt's state, cache and sources: the system's apt stays as it is. */
@@ -22,20 +22,20 @@ export type DownloadDebianPackages = {
  * Downloads packages of Debian, without those that they need. apt does it, and checks the signatures.
  * @returns the .deb files
  */
-export const downloadDebianPackages = async ({
+export async function downloadDebianPackages({
   folder,
   suite,
   names,
   architecture,
-}: DownloadDebianPackages): Promise<readonly string[]> => {
+}: DownloadDebianPackages): Promise<readonly string[]> {
   if (process.platform !== "linux" || !existsSync("/usr/bin/apt-get")) throw new Error("no apt on this machine");
-  if (!existsSync(KEYRING)) throw new Error(`apt here does not have ${KEYRING} (package debian-archive-keyring)`);
+  if (!existsSync(keyring)) throw new Error(`apt here does not have ${keyring} (package debian-archive-keyring)`);
   const wanted = architecture ?? (await run("dpkg", ["--print-architecture"])).stdout.trim();
 
   await mkdir(join(folder, "state", "lists", "partial"), { recursive: true });
   await mkdir(join(folder, "cache", "archives", "partial"), { recursive: true });
   const sources = join(folder, "sources.list");
-  await writeFile(sources, `deb [arch=${wanted} signed-by=${KEYRING}] ${DEBIAN_MIRROR} ${suite} main\n`);
+  await writeFile(sources, `deb [arch=${wanted} signed-by=${keyring}] ${debianMirror} ${suite} main\n`);
   const options = {
     "APT::Architecture": wanted,
     "APT::Architectures": wanted,
@@ -46,7 +46,7 @@ export const downloadDebianPackages = async ({
     "Dir::Etc::sourceparts": "-",
     "Dir::Etc::preferences": "-",
     "Dir::Etc::preferencesparts": "-",
-    ...SANDBOX,
+    ...sandbox,
     "APT::Update::Error-Mode": "any",
     "Acquire::Languages": "none",
     "Acquire::Retries": "2",
@@ -60,12 +60,12 @@ export const downloadDebianPackages = async ({
   const archives = (await readdir(folder)).filter((name) => name.endsWith(".deb"));
   if (archives.length === 0) throw new Error("apt-get downloaded nothing");
   return archives.map((name) => join(folder, name));
-};
+}
 
 /** Unpacks packages into a folder, without running anything of theirs. */
-export const unpackDebianPackages = async (archives: readonly string[], folder: string): Promise<void> => {
+export async function unpackDebianPackages(archives: readonly string[], folder: string): Promise<void> {
   for (const archive of archives) {
     const { code, stderr } = await run("dpkg", ["-x", archive, folder]);
     if (code !== 0) throw new Error(`dpkg -x failed: ${stderr.trim()}`);
   }
-};
+}

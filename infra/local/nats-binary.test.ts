@@ -8,7 +8,7 @@ import { create } from "tar";
 import { afterEach, expect, test, vi } from "vitest";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
 import { findNatsServer, isNewEnough } from "./nats-binary.ts";
-import { type FetchNats, fetchNatsRelease, RELEASE_NAME } from "./nats-release.ts";
+import { type FetchNats, fetchNatsRelease, releaseName } from "./nats-release.ts";
 
 const log = () => {};
 
@@ -87,9 +87,9 @@ test("when all fails one sentence says what to install", async () => {
 
 test("a release is unpacked if it is what SHA256SUMS says, and refused if not", async () => {
   const dir = await temporaryFolder();
-  const archive = `${RELEASE_NAME}.tar.gz`;
-  await program(join(dir, RELEASE_NAME, "nats-server"), "2.15.1");
-  await create({ file: join(dir, archive), cwd: dir, gzip: true }, [RELEASE_NAME]);
+  const archive = `${releaseName}.tar.gz`;
+  await program(join(dir, releaseName, "nats-server"), "2.15.1");
+  await create({ file: join(dir, archive), cwd: dir, gzip: true }, [releaseName]);
   const bytes = await readFile(join(dir, archive));
   const right = createHash("sha256").update(bytes).digest("hex");
   let sums = `${"a".repeat(64)}  something-else.zip\n${right}  ${archive}\n`;

@@ -22,12 +22,12 @@ export type FindNatsServer = {
  * The path of a nats-server that is new enough: from PATH, from that folder, from the official release, or from Debian.
  * @throws LocalServerError that says what to install when none of these gives one
  */
-export const findNatsServer = async ({
+export async function findNatsServer({
   bin,
   log,
   signal,
   sources = [fetchNatsRelease, fetchNatsFromDebian],
-}: FindNatsServer): Promise<string> => {
+}: FindNatsServer): Promise<string> {
   const installed = await natsVersion("nats-server");
   if (installed !== undefined && isNewEnough(installed)) return "nats-server";
 
@@ -59,15 +59,15 @@ export const findNatsServer = async ({
     `nats-server ${OLDEST.join(".")} or newer is needed${found} and could not be fetched (${failures.join("; ")}): ` +
       "install it (macOS: brew install nats-server; elsewhere: https://github.com/nats-io/nats-server/releases) so that it is on PATH.",
   );
-};
+}
 
 /** `2.15.1`, or undefined when there is no such program. */
-export const natsVersion = async (binary: string): Promise<string | undefined> => {
+export async function natsVersion(binary: string): Promise<string | undefined> {
   const { stdout } = await run(binary, ["--version"]);
   return /v(\d+\.\d+\.\d+)/.exec(stdout)?.[1];
-};
+}
 
-export const isNewEnough = (version: string): boolean => {
+export function isNewEnough(version: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   return major > OLDEST[0] || (major === OLDEST[0] && minor >= OLDEST[1]);
-};
+}

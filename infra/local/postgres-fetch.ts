@@ -23,7 +23,7 @@ export type FetchPostgres = {
  * @returns the URL of its module
  * @throws LocalServerError that says what to do instead
  */
-export const fetchPostgres = async ({ name, folder, log, npm = "npm" }: FetchPostgres): Promise<string> => {
+export async function fetchPostgres({ name, folder, log, npm = "npm" }: FetchPostgres): Promise<string> {
   const kept = join(folder, `postgres-${postgresRelease}`);
   if (!existsSync(kept)) {
     await mkdir(folder, { recursive: true });
@@ -40,9 +40,9 @@ export const fetchPostgres = async ({ name, folder, log, npm = "npm" }: FetchPos
     }
   }
   return pathToFileURL(join(kept, "node_modules", name, "dist", "index.js")).href;
-};
+}
 
-const install = async (npm: string, folder: string, name: string): Promise<void> => {
+async function install(npm: string, folder: string, name: string): Promise<void> {
   const flags = ["--prefix", folder, "--ignore-scripts", "--no-save", "--no-audit", "--no-fund"];
   const { code, stderr } = await run(npm, ["install", ...flags, `${name}@${postgresRelease}`], { env: ownEnv() });
   if (code !== 0) {
@@ -55,8 +55,9 @@ const install = async (npm: string, folder: string, name: string): Promise<void>
   const links = join("scripts", "hydrate-symlinks.js");
   const made = await run(process.execPath, [links], { cwd: join(folder, "node_modules", name) });
   if (made.code !== 0) throw new LocalServerError(`Postgres could not be unpacked: ${made.stderr.trim()}.`);
-};
+}
 
 /** An npm that runs this process passes its settings in the environment, such as --global. They do not apply here. */
-const ownEnv = (): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
+function ownEnv(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^npm_/i.test(name)));
+}

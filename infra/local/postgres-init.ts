@@ -15,7 +15,7 @@ type Initialise = {
 };
 
 /** Makes the data directory unless it is there already, and refuses one that this Postgres can't use. */
-export const initialise = async (options: Initialise): Promise<void> => {
+export async function initialise(options: Initialise): Promise<void> {
   const { dataDir, binaries } = options;
   const major = await majorVersion(binaries);
   const state = await inspect(dataDir);
@@ -31,14 +31,14 @@ export const initialise = async (options: Initialise): Promise<void> => {
     );
   }
   await create(options);
-};
+}
 
 type State =
   | { readonly kind: "empty" }
   | { readonly kind: "foreign"; readonly found: string }
   | { readonly kind: "cluster"; readonly version: string };
 
-const inspect = async (dataDir: string): Promise<State> => {
+async function inspect(dataDir: string): Promise<State> {
   const names = await readdir(dataDir).catch((error: NodeJS.ErrnoException): string[] => {
     if (error.code === "ENOENT") return [];
     throw new LocalServerError(`${dataDir} can't be the data directory of Postgres: ${error.message}.`);
@@ -47,10 +47,10 @@ const inspect = async (dataDir: string): Promise<State> => {
     return { kind: "cluster", version: (await readFile(join(dataDir, "PG_VERSION"), "utf8")).trim() };
   }
   return names[0] === undefined ? { kind: "empty" } : { kind: "foreign", found: names[0] };
-};
+}
 
 /** Creates it under another name and renames it, so that an interrupted start leaves nothing incomplete. */
-const create = async ({ dataDir, password, fsync = true, binaries, as }: Initialise): Promise<void> => {
+async function create({ dataDir, password, fsync = true, binaries, as }: Initialise): Promise<void> {
   const half = await mkdtemp(`${dataDir}.new-`);
   const secrets = await mkdtemp(join(tmpdir(), "tapedeck-"));
   const passwordFile = join(secrets, "password");
@@ -73,4 +73,4 @@ const create = async ({ dataDir, password, fsync = true, binaries, as }: Initial
     await rm(half, { recursive: true, force: true });
     await rm(secrets, { recursive: true, force: true });
   }
-};
+}

@@ -14,13 +14,13 @@ export type AsPostgres = {
   ): { readonly command: string; readonly args: readonly string[]; readonly user: Identity | undefined };
 };
 
-const NAME = "postgres";
+const userName = "postgres";
 
 /**
  * The user that Postgres runs as: the current one, unless it is root. Postgres refuses to run as root, so root uses the
  * system's user `postgres`, which is created if necessary.
  */
-export const asPostgres = async (dataDir: string, binary: string): Promise<AsPostgres> => {
+export async function asPostgres(dataDir: string, binary: string): Promise<AsPostgres> {
   if (process.getuid?.() !== 0) {
     return { owner: undefined, command: (command, args) => ({ command, args, user: undefined }) };
   }
@@ -46,23 +46,24 @@ export const asPostgres = async (dataDir: string, binary: string): Promise<AsPos
     };
   }
   throw new LocalServerError(
-    `Postgres refuses to run as root, and the user ${NAME} may not enter ${dirname(dataDir)}: start as a plain user, or put the project where ${NAME} can read it.`,
+    `Postgres refuses to run as root, and the user ${userName} may not enter ${dirname(dataDir)}: start as a plain user, or put the project where ${userName} can read it.`,
   );
-};
+}
 
-const make = async (): Promise<Identity> => {
-  await run("useradd", ["--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", NAME]);
+async function make(): Promise<Identity> {
+  await run("useradd", ["--system", "--user-group", "--no-create-home", "--shell", "/usr/sbin/nologin", userName]);
   const made = await lookUp();
   if (made) return made;
   throw new LocalServerError(
-    `Postgres refuses to run as root and there is no user ${NAME} to run as: create one (useradd --system ${NAME}) or start as a plain user.`,
+    `Postgres refuses to run as root and there is no user ${userName} to run as: create one (useradd --system ${userName}) or start as a plain user.`,
   );
-};
+}
 
-const lookUp = async (): Promise<Identity | undefined> => {
-  const [uid, gid] = await Promise.all([run("id", ["-u", NAME]), run("id", ["-g", NAME])]);
+async function lookUp(): Promise<Identity | undefined> {
+  const [uid, gid] = await Promise.all([run("id", ["-u", userName]), run("id", ["-g", userName])]);
   return uid.code === 0 && gid.code === 0 ? { uid: Number(uid.stdout), gid: Number(gid.stdout) } : undefined;
-};
+}
 
-const canReach = async (who: Identity, path: string): Promise<boolean> =>
-  (await run("test", ["-x", path], { ...who, cwd: "/" })).code === 0;
+async function canReach(who: Identity, path: string): Promise<boolean> {
+  return (await run("test", ["-x", path], { ...who, cwd: "/" })).code === 0;
+}

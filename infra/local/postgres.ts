@@ -51,15 +51,15 @@ export type Postgres = AsyncDisposable & {
   kill(signal?: NodeJS.Signals): Promise<Exit>;
 };
 
-const MAX_CONNECTIONS = 200;
-const TRIES = 5;
+const maxConnections = 200;
+const mostTries = 5;
 
 /**
  * Starts a Postgres on a data directory, which is created at the first start, and resolves when it accepts connections.
  * If this process is root, the server runs as the system's user `postgres`, because Postgres refuses to be root.
  * @throws LocalServerError for a taken port, a data directory of something else, of another major version or in use
  */
-export const startPostgres = async (given: StartPostgres): Promise<Postgres> => {
+export async function startPostgres(given: StartPostgres): Promise<Postgres> {
   const options = { ...given, dataDir: resolve(given.dataDir) };
   const { dataDir, host = "127.0.0.1", password, persistent = true } = options;
   const binaries = await postgresBinaries(given.fetch);
@@ -92,9 +92,9 @@ export const startPostgres = async (given: StartPostgres): Promise<Postgres> => 
     ensureDatabase: (name) => ensureDatabase(url("postgres"), name),
     [Symbol.asyncDispose]: stop,
   };
-};
+}
 
-const ensureDatabase = async (url: string, name: string): Promise<void> => {
+async function ensureDatabase(url: string, name: string): Promise<void> {
   const client = new Client(url);
   await client.connect();
   try {
@@ -105,19 +105,19 @@ const ensureDatabase = async (url: string, name: string): Promise<void> => {
   } finally {
     await client.end();
   }
-};
+}
 
-const launch = async (
+async function launch(
   options: StartPostgres,
   { postgres }: PostgresBinaries,
   as: AsPostgres,
-): Promise<{ server: ServerProcess; port: number }> => {
+): Promise<{ server: ServerProcess; port: number }> {
   const { dataDir, host = "127.0.0.1", fsync = true } = options;
   const logFile = options.logFile ?? `${dataDir}.log`;
   const settings = {
     listen_addresses: host,
     unix_socket_directories: "",
-    max_connections: String(MAX_CONNECTIONS),
+    max_connections: String(maxConnections),
     // Nobody here notifies, and no role can be kept from it: 512 KiB instead of 8 GiB of the disk.
     max_notify_queue_pages: "64",
     ...(!fsync && { fsync: "off", full_page_writes: "off", synchronous_commit: "off" }),
@@ -137,24 +137,25 @@ const launch = async (
     const log = await logSince(logFile, logStart);
     // Processes of a killed server may live a moment longer than it; a free port may have been taken in between.
     const passing = log.includes("pre-existing shared memory") || (options.port === 0 && isPortTaken(log));
-    if (!passing || attempt === TRIES) throw whyNot(log, host, port, dataDir);
+    if (!passing || attempt === mostTries) throw whyNot(log, host, port, dataDir);
   }
-};
+}
 
 /** Postgres writes its state to line 8 of postmaster.pid; pg_ctl waits for the same words. A standby can be read. */
-const isReady = async (dataDir: string, pid: number): Promise<true | undefined> => {
+async function isReady(dataDir: string, pid: number): Promise<true | undefined> {
   const lines = await pidFileLines(dataDir);
   return lines[0] === String(pid) && ["ready", "standby"].includes(lines[7]?.trim() ?? "") ? true : undefined;
-};
+}
 
-const pidFileLines = async (dataDir: string): Promise<readonly string[]> =>
-  (await readFile(join(dataDir, "postmaster.pid"), "utf8").catch(() => "")).split("\n");
+async function pidFileLines(dataDir: string): Promise<readonly string[]> {
+  return (await readFile(join(dataDir, "postmaster.pid"), "utf8").catch(() => "")).split("\n");
+}
 
 /**
  * A postmaster.pid outlives a kill -9, and its number may belong to another program by now, which would keep Postgres
  * from starting for ever.
  */
-const settleEarlierServer = async (dataDir: string, takeOver: boolean): Promise<void> => {
+async function settleEarlierServer(dataDir: string, takeOver: boolean): Promise<void> {
   const pid = Number((await pidFileLines(dataDir))[0]);
   if (!pid) return;
   if (!(await commandLineOf(pid))?.includes(`-D ${dataDir} `)) {
@@ -165,10 +166,10 @@ const settleEarlierServer = async (dataDir: string, takeOver: boolean): Promise<
     throw new LocalServerError(`a Postgres (process ${pid}) already runs on ${dataDir}: stop it first.`);
   }
   await stopForeign(pid, "SIGINT");
-};
+}
 
-const freePort = (host: string): Promise<number> =>
-  new Promise((resolve, reject) => {
+function freePort(host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
     const probe = createServer();
     probe.once("error", reject);
     probe.listen(0, host, () => {
@@ -176,10 +177,13 @@ const freePort = (host: string): Promise<number> =>
       probe.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0));
     });
   });
+}
 
-const isPortTaken = (log: string): boolean => log.includes("Address already in use");
+function isPortTaken(log: string): boolean {
+  return log.includes("Address already in use");
+}
 
-const whyNot = (log: string, host: string, port: number, dataDir: string): LocalServerError => {
+function whyNot(log: string, host: string, port: number, dataDir: string): LocalServerError {
   if (isPortTaken(log)) {
     return new LocalServerError(
       `port ${port} on ${host} is taken, so Postgres can't listen there: stop what uses it or choose another port for Postgres.`,
@@ -189,4 +193,4 @@ const whyNot = (log: string, host: string, port: number, dataDir: string): Local
   return new LocalServerError(
     `Postgres did not start on ${dataDir}: ${last?.replace(/^.*FATAL: */, "") ?? (log.trim() || "it exited without a message")}.`,
   );
-};
+}

@@ -11,22 +11,22 @@ export type Secrets = {
   readonly servicesKey: string;
 };
 
-const NAMES = ["natsPassword", "postgresPassword", "servicesKey"] as const satisfies readonly (keyof Secrets)[];
+const names = ["natsPassword", "postgresPassword", "servicesKey"] as const satisfies readonly (keyof Secrets)[];
 
 /**
  * The secrets in a file (`.tapedeck/secrets`, mode 0600), made at the first call. If several processes come first at
  * once, one makes them and all get the same.
  */
-export const loadSecrets = async (file: string): Promise<Secrets> => {
+export async function loadSecrets(file: string): Promise<Secrets> {
   const found = await read(file);
   if (found) return found;
   await create(file);
   const made = await read(file);
   if (made) return made;
   throw unusable(file, "it disappeared");
-};
+}
 
-const read = async (file: string): Promise<Secrets | undefined> => {
+async function read(file: string): Promise<Secrets | undefined> {
   let text: string;
   try {
     text = await readFile(file, "utf8");
@@ -35,23 +35,23 @@ const read = async (file: string): Promise<Secrets | undefined> => {
     throw unusable(file, (error as Error).message);
   }
   const secrets = parse(text);
-  const missing = NAMES.find((name) => typeof secrets[name] !== "string" || secrets[name] === "");
+  const missing = names.find((name) => typeof secrets[name] !== "string" || secrets[name] === "");
   if (missing !== undefined) throw unusable(file, `it lacks ${missing}`);
   await chmod(file, 0o600);
   return secrets as Secrets;
-};
+}
 
-const parse = (text: string): Partial<Record<keyof Secrets, unknown>> => {
+function parse(text: string): Partial<Record<keyof Secrets, unknown>> {
   try {
     return Object(JSON.parse(text));
   } catch {
     return {};
   }
-};
+}
 
 /** The file appears complete: link() fails if another process was faster, whose file then counts. */
-const create = async (file: string): Promise<void> => {
-  const fresh = Object.fromEntries(NAMES.map((name) => [name, randomBytes(32).toString("base64url")]));
+async function create(file: string): Promise<void> {
+  const fresh = Object.fromEntries(names.map((name) => [name, randomBytes(32).toString("base64url")]));
   const half = `${file}.${randomBytes(6).toString("hex")}`;
   try {
     await mkdir(dirname(file), { recursive: true });
@@ -65,7 +65,10 @@ const create = async (file: string): Promise<void> => {
   } finally {
     await rm(half, { force: true });
   }
-};
+}
 
-const unusable = (file: string, why: string): LocalServerError =>
-  new LocalServerError(`${file} can't be used (${why}): delete it, and new secrets are created at the next start.`);
+function unusable(file: string, why: string): LocalServerError {
+  return new LocalServerError(
+    `${file} can't be used (${why}): delete it, and new secrets are created at the next start.`,
+  );
+}

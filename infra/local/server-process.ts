@@ -34,15 +34,15 @@ export type ServerCommand = {
   readonly mark: string;
 };
 
-const STOP_TIMEOUT_MS = 10_000;
-const LOG_LIMIT_BYTES = 10 * 1024 * 1024;
+const stopTimeoutMs = 10_000;
+const logLimitBytes = 10 * 1024 * 1024;
 
 /**
  * Starts a server in its own process group: a Ctrl-C in the terminal reaches only this process, which decides when it
  * stops. If this process exits without stopping it, the server is stopped on the way out; if this process is killed, by
  * a watchdog.
  */
-export const spawnServer = async (server: ServerCommand): Promise<ServerProcess> => {
+export async function spawnServer(server: ServerCommand): Promise<ServerProcess> {
   await rotate(server.logFile);
   const log = await open(server.logFile, "a", 0o600);
   const child = spawn(server.command, server.args, {
@@ -73,18 +73,18 @@ export const spawnServer = async (server: ServerCommand): Promise<ServerProcess>
     return exited;
   };
   const stop = async () => {
-    const gaveUp = setTimeout(() => child.kill("SIGKILL"), STOP_TIMEOUT_MS);
+    const gaveUp = setTimeout(() => child.kill("SIGKILL"), stopTimeoutMs);
     await kill(server.stopSignal);
     clearTimeout(gaveUp);
   };
   return { pid, exited, stop, kill };
-};
+}
 
 /** Polls `ready` until it returns a value. Returns `undefined` if the process ended before. */
-export const untilReady = async <T>(
+export async function untilReady<T>(
   { exited }: ServerProcess,
   ready: () => Promise<T | undefined>,
-): Promise<T | undefined> => {
+): Promise<T | undefined> {
   let alive = true;
   void exited.then(() => {
     alive = false;
@@ -95,18 +95,18 @@ export const untilReady = async <T>(
     await delay(20);
   }
   return undefined;
-};
+}
 
 /** The command line of a running process; undefined if there is none with that id. Slim Linux images have no `ps`. */
-export const commandLineOf = async (pid: number): Promise<string | undefined> => {
+export async function commandLineOf(pid: number): Promise<string | undefined> {
   const commandLine = await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "");
   if (commandLine !== "") return commandLine.replaceAll("\0", " ").trim();
   const { code, stdout } = await run("ps", ["-ww", "-p", String(pid), "-o", "args="]);
   return code === 0 ? stdout.trim() : undefined;
-};
+}
 
 /** Stops a process that is not our child, and waits until it is gone. */
-export const stopForeign = async (pid: number, signal: NodeJS.Signals): Promise<void> => {
+export async function stopForeign(pid: number, signal: NodeJS.Signals): Promise<void> {
   const started = Date.now();
   let next: NodeJS.Signals | 0 = signal;
   for (;;) {
@@ -116,35 +116,36 @@ export const stopForeign = async (pid: number, signal: NodeJS.Signals): Promise<
       return;
     }
     await delay(20);
-    next = Date.now() - started > STOP_TIMEOUT_MS ? "SIGKILL" : 0;
+    next = Date.now() - started > stopTimeoutMs ? "SIGKILL" : 0;
   }
-};
+}
 
 /** The server's log since `from` (a byte offset). */
-export const logSince = async (logFile: string, from: number): Promise<string> => {
+export async function logSince(logFile: string, from: number): Promise<string> {
   if (!existsSync(logFile)) return "";
   return (await readFile(logFile)).subarray(from).toString();
-};
+}
 
 /** The size of a log file in bytes; 0 if there is none. */
-export const logSize = async (logFile: string): Promise<number> =>
-  existsSync(logFile) ? (await stat(logFile)).size : 0;
+export async function logSize(logFile: string): Promise<number> {
+  return existsSync(logFile) ? (await stat(logFile)).size : 0;
+}
 
 const running = new Map<ChildProcess, NodeJS.Signals>();
 
-const stopOnExit = (child: ChildProcess, signal: NodeJS.Signals): void => {
+function stopOnExit(child: ChildProcess, signal: NodeJS.Signals): void {
   if (running.size === 0) process.once("exit", stopAll);
   running.set(child, signal);
   child.once("exit", () => {
     running.delete(child);
     if (running.size === 0) process.off("exit", stopAll);
   });
-};
+}
 
-const stopAll = (): void => {
+function stopAll(): void {
   for (const [child, signal] of running) child.kill(signal);
-};
+}
 
-const rotate = async (logFile: string): Promise<void> => {
-  if ((await logSize(logFile)) > LOG_LIMIT_BYTES) await rename(logFile, `${logFile}.old`);
-};
+async function rotate(logFile: string): Promise<void> {
+  if ((await logSize(logFile)) > logLimitBytes) await rename(logFile, `${logFile}.old`);
+}

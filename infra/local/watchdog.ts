@@ -22,7 +22,7 @@ case "$command" in *"$2"*) kill -s "$3" "$1" ;; esac`;
  * asked. A small process in a session of its own, so that a Ctrl-C in the terminal does not reach it. To be killed when
  * the server has ended.
  */
-export const watchOver = ({ pid, stopSignal, mark }: Watched): ChildProcess => {
+export function watchOver({ pid, stopSignal, mark }: Watched): ChildProcess {
   const args = ["-c", script, "tapedeck-watchdog", String(pid), mark, stopSignal.replace(/^SIG/, "")];
   const watchdog = spawn("/bin/sh", args, { stdio: ["pipe", "ignore", "ignore"], detached: true });
   // Without one the server is only left running, and the next start stops it.
@@ -32,4 +32,4 @@ export const watchOver = ({ pid, stopSignal, mark }: Watched): ChildProcess => {
   const input = watchdog.stdin;
   if (input !== null && "unref" in input && typeof input.unref === "function") input.unref();
   return watchdog;
-};
+}

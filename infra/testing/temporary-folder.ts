@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { onTestFinished } from "vitest";
 
 /** An empty folder that goes when the test has ended. */
-export const temporaryFolder = async (): Promise<string> => {
+export async function temporaryFolder(): Promise<string> {
   const path = await mkdtemp(join(tmpdir(), "tapedeck-test-"));
   onTestFinished(() => rm(path, { recursive: true, force: true }));
   return path;
-};
+}
