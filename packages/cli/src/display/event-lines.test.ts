@@ -42,6 +42,13 @@ it("shows other events by what they say, and why", () => {
   const error = { code: "2", message: "no such box" };
   const failed = { kind: "command.finished", summary: "up failed", outcome: "failed", error, detail: { exitCode: 0 } };
   expect(shown(failed)).toEqual(["dana/shop/vagrant  command.finished    up failed: no such box"]);
+  // Skaffold quotes what a command wrote below the command; the summary has the command, and may have been cut.
+  const command = `copying files: running [kubectl exec web-${"0".repeat(200)}]`;
+  const message = `${command}\n - stdout: ""\n - stderr: "error: unable to upgrade connection\\n"\n - cause: exit status 1`;
+  const sync = { kind: "sync.failed", outcome: "failed", error: { message }, source: "demo/alice/shop/skaffold" };
+  expect(shown({ ...sync, summary: `sync of 1 file to web failed: ${command.slice(0, 160)}…` })).toEqual([
+    "alice/shop    sync.failed         sync of 1 file to web failed: error: unable to upgrade connection",
+  ]);
   expect(shown({ source: "demo/alice/shop/skaffold", kind: "build.started", summary: "build" })).toEqual([
     "alice/shop    build.started       build",
   ]);

@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import { causeLine } from "@tapedeck/client/lanes/headline";
 import { isTextKind } from "@tapedeck/shared/events/kinds";
 import { plainLine } from "./plain-line.ts";
 import { spokenSource } from "./source-name.ts";
@@ -63,8 +64,12 @@ function timeText(moment: Date): string {
   return moment.toDateString() === new Date().toDateString() ? time : `${moment.toLocaleDateString("sv-SE")} ${time}`;
 }
 
+/** A summary ends with the first line of the error, where another line may say more. */
 function oneLine({ summary, error }: ShownEvent): string {
-  const known = error === undefined || error.message === "" || summary.includes(error.message);
-  const text = known ? summary : `${summary}: ${error.message}`;
-  return plainLine(text);
+  const cause = causeLine(error?.message ?? "");
+  if (cause === "" || summary.includes(cause)) return plainLine(summary);
+  const end = summary.indexOf(failedWith);
+  return plainLine(`${end < 0 ? summary : summary.slice(0, end)}${end < 0 ? ": " : failedWith}${cause}`);
 }
+
+const failedWith = " failed: ";
