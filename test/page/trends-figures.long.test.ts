@@ -137,7 +137,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     expect(await panel(page, "commands").count()).toBe(hasCommands ? 1 : 0);
     if (hasCommands) {
       const expected = (await by("commands")).map((row) => [
-        `${row.command} ${row.machine ?? ""}`,
+        `${row.command}/${row.machine ?? ""}`,
         ...["p50_ms", "p90_ms", "runs", "failed"].map((column) => whole(row[column])),
       ]);
       expect(expected.length).toBeGreaterThan(1);
@@ -208,6 +208,54 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     const [overtaken] = await run("select count(*)::int as count from tapedeck.loop_times where overtaken");
     await expect.poll(() => behind.locator("tbody tr").count(), { timeout: 10_000 }).toBe(overtaken?.count);
     expect(page.url()).toContain(`since=${weeks.from}&until=${weeks.to}`);
+    expect([...problems, ...other.problems]).toEqual([]);
+  });
+
+  it("lead from a row to what it counts, by pointer and by keyboard, and a copied URL shows the same", async () => {
+    const days = { from: "2026-11-24", to: "2026-11-25", zone: "UTC", by: "developer" };
+    await using opened = await openPage(browser, base + path(days));
+    const { page, problems } = opened;
+    const behind = page.getByLabel("Loops behind it");
+    const shows = async (title: RegExp, count: number) => {
+      await behind.getByRole("heading", { name: title }).waitFor();
+      await expect.poll(() => behind.locator("tbody tr").count(), { timeout: 10_000 }).toBe(count);
+    };
+    const inTime = "started_at >= '2026-11-24' and started_at < '2026-11-26'";
+    const [checked] = await run(
+      `select count(*)::int as count from tapedeck.loop_times where check_ms > 0 and ${inTime}`,
+    );
+    expect(checked?.count).toBeGreaterThan(1);
+    await panel(page, "waits").getByRole("button", { name: "check" }).click();
+    await shows(/^Loops that waited for check/, Number(checked?.count));
+    await using other = await openPage(browser, page.url(), { timezoneId: "America/New_York" });
+    const again = other.page.getByLabel("Loops behind it").locator("tbody tr").first();
+    await again.waitFor();
+    expect(await again.locator("a").textContent()).toBe(await behind.locator("tbody a").first().textContent());
+    expect(await again.locator("td.number").textContent()).toBe(
+      await behind.locator("tbody td.number").first().textContent(),
+    );
+    const picked = other.page.locator('button[aria-pressed="true"]', { hasText: "check" });
+    expect(await picked.count()).toBe(1);
+
+    const bob = panel(page, "sides").getByRole("button", { name: /loops of bob$/ });
+    const loops = Number(await bob.textContent());
+    expect(loops).toBeGreaterThan(1);
+    await bob.focus();
+    await page.keyboard.press("Enter");
+    await shows(/^Loops of bob/, loops);
+    const sources = await behind.locator("tbody a").allTextContents();
+    expect(sources.filter((name) => !name.startsWith("bob/shop · loop "))).toEqual([]);
+
+    await page.goto(base + path({ zone: "UTC" }));
+    const provision = panel(page, "commands").getByRole("button", { name: "provision" });
+    await provision.focus();
+    await page.keyboard.press("Space");
+    await shows(/^Runs of provision/, 2);
+    await screenshot(page, "trends-runs", { fullPage: true });
+    expect(await faultsOf(page)).toEqual([]);
+    await behind.locator("tbody a").first().click();
+    await page.getByRole("heading", { name: /dana\/machines/ }).waitFor();
+    expect(page.url()).toMatch(/\/sessions\/0VAGRANT\?at=/);
     expect([...problems, ...other.problems]).toEqual([]);
   });
 });

@@ -83,6 +83,9 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     await observed("trends", path({}), "Flaky artifacts");
     await observed("trends-picked", path({ pick: "failures", since: "2026-11-26" }), "web does not build");
     await observed("trends-waits", path({ pick: "wait", since: "2026-11-26" }), "Loops that became ready");
+    const sides = { by: "developer", pick: "sides", of: "bob" };
+    await observed("trends-side", path(sides), "Loops of bob");
+    await observed("trends-phase", path({ pick: "waits", of: "check" }), "Loops that waited for check");
     await using opened = await openPage(browser, path({}));
     const { page } = opened;
     await page.getByLabel("SQL of Wait per loop").click();

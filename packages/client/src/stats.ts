@@ -12,7 +12,7 @@ export type StatsGroups = {
   readonly green: Cause | Common;
   readonly builds: "artifact" | Common;
   readonly flakes: "artifact" | Common;
-  readonly commands: "command" | "machine" | "box" | "provider" | Exclude<Common, "loop">;
+  readonly commands: "command" | "machine" | "box" | "provider" | "session" | "position" | Exclude<Common, "loop">;
 };
 
 export type StatsOptions<Group extends string = string> = {

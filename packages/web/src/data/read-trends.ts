@@ -6,10 +6,12 @@ import {
   type Causes,
   causeKey,
   causesOf,
+  commandKey,
   type FlakyArtifact,
   flakiest,
   mostCauses,
   nameOf,
+  phases,
   restKey,
   type Series,
   type SlowArtifact,
@@ -174,13 +176,15 @@ function sameArtifact<Row extends OfArtifact>(rows: readonly Row[], of: OfArtifa
   return rows.filter((row) => nameOf(row) === nameOf(of));
 }
 
-/** A loop behind a number. */
+/** A loop behind a number, or a command. */
 export type Behind = {
-  /** "session.runner.loop" */
+  /** "session.runner.loop"; of what is outside of loops with zeros. */
   readonly loop: string;
+  /** Where a command began; undefined: of a loop. */
+  readonly position?: string;
   readonly source: string;
   readonly at: number;
-  /** Milliseconds: of the wait, until it was green, or of the build. */
+  /** Milliseconds: of the wait, until it was green, of the build, or of the command. */
   readonly ms: number | null;
   readonly isFailed: boolean;
   readonly isOvertaken: boolean;
@@ -197,7 +201,8 @@ export async function readBehind(
 ): Promise<readonly Behind[]> {
   const bins = binsBetween(all, pick.since, pick.until);
   if (bins.length === 0) return [];
-  const found = await reads[pick.chart](tapedeck(), rangeOf(choice, bins, signal), pick, causes);
+  const range = rangeOf(choice, bins, signal);
+  const found = await reads[pick.chart](tapedeck(), range, pick, { causes, by: choice.by ?? "developer" });
   return found.toSorted((a, b) => (b.ms ?? 0) - (a.ms ?? 0) || b.at - a.at);
 }
 
@@ -209,26 +214,41 @@ function behind({ loop = "", source = "", time = "" }: Named, more: Partial<Behi
   return { loop, source, at: Date.parse(time), ...unknown, ...more };
 }
 
-type Read = (client: Client, range: Range, pick: Pick, causes: Causes) => Promise<readonly Behind[]>;
+type Shown = { readonly causes: Causes; readonly by: TrendsSide };
+type Read = (client: Client, range: Range, pick: Pick, shown: Shown) => Promise<readonly Behind[]>;
+
+async function loopsOf({ stats }: Client, range: Range, isWanted: (row: StatsRow<"loops">) => boolean) {
+  return (await stats.loops({ ...range, group: rows })).items.filter(isWanted).map((row) => ({
+    row,
+    one: behind(row, { ms: Number(row.waitedMs), isFailed: row.failed !== "0", isOvertaken: row.overtaken !== "0" }),
+  }));
+}
 
 const loopsBehind =
   (isWanted: (row: StatsRow<"loops">) => boolean): Read =>
-  async ({ stats }, range) =>
-    (await stats.loops({ ...range, group: rows })).items
-      .filter(isWanted)
-      .map((row) =>
-        behind(row, { ms: Number(row.waitedMs), isFailed: row.failed !== "0", isOvertaken: row.overtaken !== "0" }),
-      );
+  async (client, range) =>
+    (await loopsOf(client, range, isWanted)).map(({ one }) => one);
 
 const reads: Readonly<Record<Pick["chart"], Read>> = {
+  sides: async (client, range, { of = "" }, { by }) => {
+    const own = by === "developer" ? { developers: [of] } : { projects: [of] };
+    return (await loopsOf(client, { ...range, ...own }, () => true)).map(({ one }) => one);
+  },
   // A loop that failed, was canceled or has an unknown outcome was never ready.
   wait: loopsBehind(({ readyP50Ms }) => readyP50Ms !== null),
   overtaken: loopsBehind(({ overtaken }) => overtaken !== "0"),
+  // The time is that of the phase alone.
+  waits: async (client, range, { of = "" }) => {
+    const phase = phases.find((one) => one === of);
+    if (phase === undefined) return [];
+    const found = await loopsOf(client, range, ({ phases }) => phases[phase].waitedMs !== "0");
+    return found.map(({ row, one }) => ({ ...one, ms: Number(row.phases[phase].waitedMs) }));
+  },
   green: async ({ stats }, range) =>
     (await stats.green({ ...range, group: [...rows, "phase", "error"] })).items.map((row) =>
       behind(row, { ms: row.redP50Ms, isFailed: true, text: textOf(row) }),
     ),
-  failures: async ({ stats }, range, { of }, causes) => {
+  failures: async ({ stats }, range, { of }, { causes }) => {
     const { items } = await stats.failures({ ...range, group: [...rows, "phase", "errorCode", "error"] });
     const top = new Set(causes.top.map(({ key }) => key));
     const isWanted = (key: string) => of === undefined || (of === restKey ? !top.has(key) : key === of);
@@ -244,6 +264,15 @@ const reads: Readonly<Record<Pick["chart"], Read>> = {
     (await stats.flakes({ ...range, ...artifactOf(of), group: rows })).items
       .filter(({ flakes }) => flakes !== "0")
       .map((row) => behind(row, { isFailed: true })),
+  commands: async ({ stats }, range, { of = "" }) => {
+    const group = ["command", "machine", "session", "position", "time", "source"] as const;
+    return (await stats.commands({ ...range, group })).items
+      .filter((row) => commandKey(row) === of)
+      .map(({ session, position = "", source = "", time = "", p50Ms, failed }) => ({
+        ...behind({ loop: `${session}.0.0`, source, time }, { ms: p50Ms, isFailed: failed !== "0" }),
+        position,
+      }));
+  },
 };
 
 function textOf({ phase = "", error = "" }: { readonly phase?: string; readonly error?: string }): string {

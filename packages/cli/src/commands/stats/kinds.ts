@@ -148,7 +148,7 @@ file counts too: flakes of several developers (SEEN BY) say more.`,
     description: `Shows how long the commands take that Vagrant ran, and how many fail.`,
     when: "commands that started",
     ...{
-      groups: ["command", "machine", "box", "provider", ...ofAll],
+      groups: ["command", "machine", "box", "provider", "session", "position", ...ofAll],
       group: ["command", "machine"],
       hasArtifact: false,
     },

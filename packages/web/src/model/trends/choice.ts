@@ -8,7 +8,17 @@ export type TrendsRange = keyof typeof ranges;
 export const groups = ["hour", "day", "week"] as const;
 export type TrendsGroup = (typeof groups)[number];
 
-export const charts = ["wait", "green", "overtaken", "failures", "slow", "flaky"] as const;
+export const charts = [
+  "sides",
+  "wait",
+  "waits",
+  "green",
+  "overtaken",
+  "failures",
+  "slow",
+  "flaky",
+  "commands",
+] as const;
 export type ChartName = (typeof charts)[number];
 
 /** A selection in a chart, to see the loops behind it. */
@@ -17,7 +27,10 @@ export type Pick = {
   /** Names of bins, both inclusive; undefined: all of the range. */
   readonly since?: string;
   readonly until?: string;
-  /** A cause of failures as `causeKey` names it, or "project/artifact". */
+  /**
+   * A row: a developer or project beside others, a phase, a cause of failures as `causeKey` names it,
+   * "project/artifact", or a command as `commandKey` names it.
+   */
   readonly of?: string;
 };
 

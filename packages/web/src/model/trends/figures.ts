@@ -115,6 +115,17 @@ export function nameOf({ project = "", artifact = "" }: { readonly project?: str
   return `${project}/${artifact}`;
 }
 
+/** A command of Vagrant and its machine; without one it was for all of them. */
+export function commandKey({ command = "", machine = "" }: { readonly command?: string; readonly machine?: string }) {
+  return `${command}/${machine}`;
+}
+
+/** "up on web1", of a key. */
+export function commandText(key: string): string {
+  const [command = "", machine = ""] = key.split("/");
+  return machine === "" ? command : `${command} on ${machine}`;
+}
+
 export function sum(numbers: readonly number[]): number {
   return numbers.reduce((all, one) => all + one, 0);
 }

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { axisWidth, linesUpTo, namedBins } from "../../parts/chart-axes.ts";
 import { binsBetween, binsOf } from "./bins.ts";
 import { type Choice, choiceOf, trendsPath } from "./choice.ts";
-import { causesOf, causeText, shareText, waitedFor } from "./figures.ts";
+import { causesOf, causeText, commandKey, commandText, shareText, waitedFor } from "./figures.ts";
 import { sqlOf } from "./sql.ts";
 
 const now = Date.UTC(2026, 10, 20, 9, 40);
@@ -22,6 +22,9 @@ it.each([
   ["by=project&label=branch=main&label=nonsense", { by: "project", labels: ["branch=main"] }],
   ["by=nobody&sql=wait&sql=slow", { labels: [], sql: ["wait", "slow"] }],
   ["pick=failures&of=build/X", { pick: { chart: "failures", of: "build/X" } }],
+  ["pick=waits&of=deploy", { pick: { chart: "waits", of: "deploy" } }],
+  ["by=project&pick=sides&of=shop", { by: "project", pick: { chart: "sides", of: "shop" } }],
+  ["pick=commands&of=up/web1", { pick: { chart: "commands", of: "up/web1" } }],
 ])("%s chooses %j", (query, expected) => {
   expect(choice(query)).toMatchObject(expected);
 });
@@ -33,6 +36,11 @@ it("a choice's path leads back to it, in any time zone", () => {
   expect(choiceOf(trendsPath(chosen).split("?")[1] ?? "")).toEqual(chosen);
   expect(chosen).toMatchObject({ labels: ["a=b=c"], by: "developer", sql: ["wait"] });
   expect(chosen).toMatchObject({ zone: "Asia/Tokyo", developers: ["a&b", "c"] });
+});
+
+it("a command is named with its machine, or alone where it was for all of them", () => {
+  expect(commandText(commandKey({ command: "up", machine: "web1" }))).toBe("up on web1");
+  expect(commandText(commandKey({ command: "box add" }))).toBe("box add");
 });
 
 it("bins are whole hours, days and weeks of a time zone, up to now", () => {

@@ -3,9 +3,10 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type Behind, readBehind } from "../../data/read-trends.ts";
 import { useReading } from "../../data/reading.ts";
 import { tick } from "../../data/tapedeck.ts";
+import { sessionPath } from "../../model/route.ts";
 import { type Bin, binsBetween, binText } from "../../model/trends/bins.ts";
 import { type Choice, type Pick, trendsPath } from "../../model/trends/choice.ts";
-import { type Causes, causeText, restKey } from "../../model/trends/figures.ts";
+import { type Causes, causeText, commandText, restKey } from "../../model/trends/figures.ts";
 import { Sign } from "../../parts/small.tsx";
 
 export type LoopsBehindProps = {
@@ -18,15 +19,18 @@ export type LoopsBehindProps = {
 const most = 100;
 
 const whats: Readonly<Record<Pick["chart"], { readonly title: string; readonly took: string }>> = {
+  sides: { title: "Loops of", took: "wait" },
   wait: { title: "Loops that became ready", took: "wait" },
+  waits: { title: "Loops that waited for", took: "waited" },
   green: { title: "Loops that turned a source red", took: "until green" },
   overtaken: { title: "Overtaken loops", took: "wait" },
   failures: { title: "Failures", took: "" },
   slow: { title: "Loops that built", took: "build" },
   flaky: { title: "Loops in which it flaked", took: "" },
+  commands: { title: "Runs of", took: "took" },
 };
 
-/** The loops behind what is selected in a chart, each a link. */
+/** The loops or commands behind what is selected in a chart, each a link. */
 export function LoopsBehind({ choice, pick, bins, causes }: LoopsBehindProps) {
   const [found, setFound] = useState<readonly Behind[]>();
   const [problem, setProblem] = useState<string>();
@@ -78,7 +82,7 @@ function BehindTable({ found, took, chart }: BehindTableProps) {
       <table class="list">
         <thead>
           <tr>
-            <th scope="col">loop</th>
+            <th scope="col">{chart === "commands" ? "command" : "loop"}</th>
             <th scope="col">when</th>
             {took !== "" && (
               <th scope="col" class="number">
@@ -109,21 +113,21 @@ function BehindLine({
   readonly hasTook: boolean;
   readonly chart: string;
 }) {
-  const { loop, source, at, ms, isFailed, isOvertaken, text } = one;
+  const { loop, position, source, at, ms, isFailed, isOvertaken, text } = one;
   const [session = "", runner, number = "0"] = loop.split(".");
   const isLoop = runner !== "0" || number !== "0";
   return (
     <tr>
       <th scope="row">
         <Sign of={isFailed ? "failed" : "succeeded"} />{" "}
-        <a href={isLoop ? `/loops/${loop}` : `/sessions/${session}`}>
+        <a href={isLoop ? `/loops/${loop}` : sessionPath(session, position)}>
           {sourceText(source)} · {isLoop ? `loop ${number}` : "its session"}
         </a>
       </th>
       <td>{momentText(at, tick.peek())}</td>
       {hasTook && <td class="number">{ms === null ? (chart === "green" ? "still red" : "–") : durationText(ms)}</td>}
       <td class="what" title={text}>
-        {text === "" && isOvertaken && chart === "wait" ? "overtaken" : text}
+        {text === "" && isOvertaken && (chart === "wait" || chart === "sides") ? "overtaken" : text}
       </td>
     </tr>
   );
@@ -131,6 +135,8 @@ function BehindLine({
 
 function ofText({ chart, of }: Pick, { top, rest }: Causes): string {
   if (of === undefined) return "";
+  if (chart === "sides" || chart === "waits") return of;
+  if (chart === "commands") return commandText(of);
   if (chart !== "failures") return `${of.slice(of.indexOf("/") + 1)} of ${of.slice(0, of.indexOf("/"))}`;
   const cause = [...top, ...(rest === undefined ? [] : [rest])].find(({ key }) => key === of);
   return cause === undefined ? "" : of === restKey ? "of all other causes" : `· ${causeText(cause)}`;

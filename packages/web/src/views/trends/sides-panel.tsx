@@ -1,5 +1,5 @@
 import type { LoopPhase } from "@tapedeck/client";
-import { durationText } from "@tapedeck/client/lanes/format";
+import { durationText, plural } from "@tapedeck/client/lanes/format";
 import type { SideFigures } from "../../data/read-trends.ts";
 import type { Answered } from "../../data/reading.ts";
 import { type Choice, type TrendsSide, trendsPath } from "../../model/trends/choice.ts";
@@ -12,11 +12,12 @@ type SidesPanelProps = {
   readonly by: TrendsSide;
   readonly choice: Choice;
   readonly sql: PanelSql;
+  readonly pick: (of: string) => void;
 };
 
-/** Developers or projects beside each other, whoever waits longest first. Each leads to its own trends. */
-export function SidesPanel({ answered: { value: all, problem }, by, choice, sql }: SidesPanelProps) {
-  const { pick: _, ...unpicked } = choice;
+/** Developers or projects beside each other, whoever waits longest first. Each leads to its own trends, and its number of loops to these. */
+export function SidesPanel({ answered: { value: all, problem }, by, choice, sql, pick }: SidesPanelProps) {
+  const { pick: picked, ...unpicked } = choice;
   const pathOf = (name: string) =>
     trendsPath({ ...unpicked, ...(by === "developer" ? { developers: [name] } : { projects: [name] }) });
   const waits = phasesIn(all);
@@ -46,7 +47,14 @@ export function SidesPanel({ answered: { value: all, problem }, by, choice, sql 
             </thead>
             <tbody>
               {all.map((one) => (
-                <SideLine key={one.name} one={one} waits={waits} href={pathOf(one.name)} />
+                <SideLine
+                  key={one.name}
+                  one={one}
+                  waits={waits}
+                  href={pathOf(one.name)}
+                  isPicked={picked?.chart === "sides" && picked.of === one.name}
+                  pick={pick}
+                />
               ))}
             </tbody>
           </table>
@@ -61,9 +69,11 @@ type SideLineProps = {
   /** The phases that have columns. */
   readonly waits: readonly LoopPhase[];
   readonly href: string;
+  readonly isPicked: boolean;
+  readonly pick: (of: string) => void;
 };
 
-function SideLine({ one, waits, href }: SideLineProps) {
+function SideLine({ one, waits, href, isPicked, pick }: SideLineProps) {
   const { name, readyP50Ms, readyP90Ms, loops, failed, overtakenShare, phases, series } = one;
   const wait = (name: string, ms: number | null) => (
     <td class="number" data-name={name} data-value={ms ?? ""}>
@@ -78,7 +88,15 @@ function SideLine({ one, waits, href }: SideLineProps) {
       {wait("wait p50", readyP50Ms)}
       {wait("wait p90", readyP90Ms)}
       <td class="number" data-name="loops" data-value={loops}>
-        {loops}
+        <button
+          type="button"
+          class="quiet"
+          aria-pressed={isPicked}
+          aria-label={`${plural(Number(loops), "loop")} of ${name}`}
+          onClick={() => pick(name)}
+        >
+          {loops}
+        </button>
       </td>
       <td class="number" data-name="failed" data-value={failed}>
         {failed}

@@ -2,7 +2,14 @@ import type { StatsRow } from "@tapedeck/client";
 import { durationText, plural } from "@tapedeck/client/lanes/format";
 import type { Answered } from "../../data/reading.ts";
 import type { Pick } from "../../model/trends/choice.ts";
-import { type FlakyArtifact, nameOf, type SlowArtifact, shareText } from "../../model/trends/figures.ts";
+import {
+  commandKey,
+  commandText,
+  type FlakyArtifact,
+  nameOf,
+  type SlowArtifact,
+  shareText,
+} from "../../model/trends/figures.ts";
 import { Panel, type PanelSql } from "./panel.tsx";
 import { Sparkline } from "./sparkline.tsx";
 
@@ -138,9 +145,14 @@ function ArtifactName({ one, isPicked, pick }: NameProps) {
   );
 }
 
-type CommandsProps = { readonly answered: Answered<readonly StatsRow<"commands">[]>; readonly sql: PanelSql };
+type CommandsProps = {
+  readonly answered: Answered<readonly StatsRow<"commands">[]>;
+  readonly sql: PanelSql;
+  readonly picked: Pick | undefined;
+  readonly pick: (of: string) => void;
+};
 
-export function CommandsPanel({ answered, sql }: CommandsProps) {
+export function CommandsPanel({ answered, sql, picked, pick }: CommandsProps) {
   const { value: commands, problem } = answered;
   return (
     <Panel
@@ -171,8 +183,18 @@ export function CommandsPanel({ answered, sql }: CommandsProps) {
         </thead>
         <tbody>
           {commands.map((row) => (
-            <tr key={`${row.command} ${row.machine}`} data-command={`${row.command} ${row.machine}`}>
-              <th scope="row">{row.command}</th>
+            <tr key={commandKey(row)} data-command={commandKey(row)}>
+              <th scope="row">
+                <button
+                  type="button"
+                  class="quiet"
+                  aria-pressed={picked?.of === commandKey(row)}
+                  aria-label={commandText(commandKey(row))}
+                  onClick={() => pick(commandKey(row))}
+                >
+                  {row.command}
+                </button>
+              </th>
               <td>{row.machine || "–"}</td>
               <td class="number" data-value={row.p50Ms ?? ""}>
                 {row.p50Ms === null ? "–" : durationText(row.p50Ms)}

@@ -77,7 +77,7 @@ function Shown({ trends, choice }: ShownProps) {
           <p class="quiet-text">{plural(count, "loop")} in this time</p>
         )}
         {!hasNothing && choice.pick === undefined && (
-          <p class="hint quiet-text">Click a bar or drag over a chart to see the loops behind it.</p>
+          <p class="hint quiet-text">Click a bar or a row, or drag over a chart, to see the loops behind it.</p>
         )}
       </header>
       {/* Before anything is recorded, there is nothing to choose from. */}
@@ -88,9 +88,15 @@ function Shown({ trends, choice }: ShownProps) {
         <>
           <div class="multiples">
             {trends.sides !== undefined && choice.by !== undefined && (
-              <SidesPanel answered={trends.sides} by={choice.by} choice={choice} sql={sql("sides")} />
+              <SidesPanel
+                answered={trends.sides}
+                by={choice.by}
+                choice={choice}
+                sql={sql("sides")}
+                pick={(of) => go({ chart: "sides", of })}
+              />
             )}
-            <LoopPanels trends={trends} choice={choice} sql={sql} pickBins={pickBins} />
+            <LoopPanels trends={trends} choice={choice} sql={sql} pickBins={pickBins} go={go} />
             <FailuresPanel
               answered={causes}
               choice={choice}
@@ -140,7 +146,12 @@ function TablePanels({ trends, choice, sql, go }: TablePanelsProps) {
         pick={(of) => go({ chart: "flaky", of })}
       />
       {(trends.commands.value.length > 0 || trends.commands.problem !== undefined) && (
-        <CommandsPanel answered={trends.commands} sql={sql("commands")} />
+        <CommandsPanel
+          answered={trends.commands}
+          sql={sql("commands")}
+          picked={choice.pick?.chart === "commands" ? choice.pick : undefined}
+          pick={(of) => go({ chart: "commands", of })}
+        />
       )}
     </>
   );
@@ -154,10 +165,11 @@ function binNames({ bins }: Trends, first: number, last: number): Partial<Pick> 
 type LoopPanelsProps = ShownProps & {
   readonly sql: (query: ChartQuery) => PanelSql;
   readonly pickBins: (chart: Pick["chart"]) => (first: number, last: number) => void;
+  readonly go: (pick: Pick) => void;
 };
 
 /** The cost of one loop leads, not the sum of all: faster builds cause more builds. */
-function LoopPanels({ trends, choice, sql, pickBins }: LoopPanelsProps) {
+function LoopPanels({ trends, choice, sql, pickBins, go }: LoopPanelsProps) {
   const { loops, green, bins } = trends;
   const waits = useMemo(() => waitsOf(loops.value), [loops]);
   const reds = useMemo(() => redsOf(green.value), [green]);
@@ -174,7 +186,12 @@ function LoopPanels({ trends, choice, sql, pickBins }: LoopPanelsProps) {
         problem={loops.problem}
         pick={pickBins("wait")}
       />
-      <WaitsPanel answered={loops} sql={sql("waits")} />
+      <WaitsPanel
+        answered={loops}
+        sql={sql("waits")}
+        picked={choice.pick?.chart === "waits" ? choice.pick : undefined}
+        pick={(of) => go({ chart: "waits", of })}
+      />
       <ChartPanel
         {...{ ...common, name: "green", title: "Time to green", sql: sql("green"), shape: "lines", unit: "duration" }}
         definition="From a source's first failed loop to its next good one, by when it failed."

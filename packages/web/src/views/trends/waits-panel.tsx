@@ -2,14 +2,20 @@ import type { LoopFigures } from "@tapedeck/client";
 import { durationText } from "@tapedeck/client/lanes/format";
 import type { OverTime } from "../../data/read-trends.ts";
 import type { Answered } from "../../data/reading.ts";
+import type { Pick } from "../../model/trends/choice.ts";
 import { shareText, waitedFor } from "../../model/trends/figures.ts";
 import { Panel, type PanelSql } from "./panel.tsx";
 import { Sparkline } from "./sparkline.tsx";
 
-type WaitsPanelProps = { readonly answered: Answered<OverTime<LoopFigures>>; readonly sql: PanelSql };
+type WaitsPanelProps = {
+  readonly answered: Answered<OverTime<LoopFigures>>;
+  readonly sql: PanelSql;
+  readonly picked: Pick | undefined;
+  readonly pick: (of: string) => void;
+};
 
-/** The phases that loops waited for, longest first. */
-export function WaitsPanel({ answered: { value, problem }, sql }: WaitsPanelProps) {
+/** The phases that loops waited for, longest first. Each leads to the loops that waited for it. */
+export function WaitsPanel({ answered: { value, problem }, sql, picked, pick }: WaitsPanelProps) {
   const waits = waitedFor(value.all, value.bins);
   return (
     <Panel
@@ -41,7 +47,9 @@ export function WaitsPanel({ answered: { value, problem }, sql }: WaitsPanelProp
             {waits.map(({ phase, ms, share, series }) => (
               <tr key={phase} data-phase={phase}>
                 <th scope="row">
-                  {phase}
+                  <button type="button" class="quiet" aria-pressed={picked?.of === phase} onClick={() => pick(phase)}>
+                    {phase}
+                  </button>
                   <span class="share-bar" aria-hidden="true" style={{ width: `${share * 100}%` }} />
                 </th>
                 <td class="number" data-value={ms}>

@@ -70,7 +70,7 @@ export const groups = {
   failures: ["phase", "errorCode", "error", "artifact", ...ofLoops],
   green: ["phase", "errorCode", "error", "artifact", ...ofLoops],
   flakes: ["artifact", ...ofLoops],
-  commands: ["command", "machine", "box", "provider", ...ofAll],
+  commands: ["command", "machine", "box", "provider", "session", "position", ...ofAll],
 } as const;
 
 const byLabel = /^label\../;

@@ -112,7 +112,10 @@ const kinds: Readonly<Record<string, Kind>> = {
   commands: {
     from: "vagrant_command_times",
     at: "started_at",
-    columns: { command: "command", machine: "machine", box: "box", provider: "provider" },
+    columns: {
+      ...{ command: "command", machine: "machine", box: "box", provider: "provider" },
+      ...{ session: "session", position: "start_position_text" },
+    },
     figures: {
       ...{ runs: count(), failed: count("outcome = 'failed'") },
       ...{ p50_ms: percentile(0.5, "duration_ms"), p90_ms: percentile(0.9, "duration_ms") },

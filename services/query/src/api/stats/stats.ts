@@ -86,6 +86,9 @@ const kinds: Readonly<Record<string, Counted<string>>> = {
       machine: sql`t.machine`,
       box: sql`t.box`,
       provider: sql`t.provider`,
+      // With time, an answer has the commands that a number is made of.
+      session: sql`t.session`,
+      position: sql`t.start_position_text`,
     },
     figures: {
       runs: sql`count(*)`,

@@ -112,6 +112,8 @@ export const commandStats = z
     machine: name,
     box: name,
     provider: name,
+    session: name,
+    position: name,
     ...grouped,
     runs: count64("Commands that Vagrant ran"),
     failed: count64("Of these, failed"),
