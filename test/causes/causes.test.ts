@@ -1,14 +1,10 @@
 import { writeTogether } from "@tapedeck/query/testing/scenario";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
-import type { PlantedCause } from "./planted-cause.ts";
+import { type Comparison, isCause } from "./is-cause.ts";
 import { laterRktCauses, rktCauses } from "./rkt-causes.ts";
 import { laterSkaffoldCauses, skaffoldCauses } from "./skaffold-causes.ts";
 import { laterVagrantCauses, vagrantCauses } from "./vagrant-causes.ts";
-
-type Difference = { kind: string; subject: string; text: string; left: string | null; right: string | null };
-type Side = { outcome: string; failure: { error: string; reason: string; log: { text: string }[] } | null };
-type Comparison = { left: Side; right: Side | null; differences: Difference[] };
 
 let seeded: SeededStack;
 const goodUntil = new Map<string, string>();
@@ -41,12 +37,3 @@ it.each(causes)("$name", async ({ name, left, right, cause }) => {
   expect(compared.right?.failure ?? null, body).toBeNull();
   expect(rank, JSON.stringify(compared, undefined, 1)).toBe(1);
 });
-
-/** A failure includes the whole error and the lines that are shown with it. */
-function isCause(difference: Difference, { left }: Comparison, { kinds, subject, text }: PlantedCause["cause"]) {
-  if (!kinds.includes(difference.kind)) return false;
-  const { error = "", log = [] } = (difference.kind === "failure" && left.failure) || {};
-  const shown = [error, ...log.map((line) => line.text)];
-  const words = [difference.subject, difference.text, difference.left, difference.right, ...shown].join("\n");
-  return (subject?.test(difference.subject) ?? true) && (text?.test(words) ?? true);
-}
