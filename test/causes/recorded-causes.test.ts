@@ -35,7 +35,7 @@ afterAll(() => cleanup.disposeAsync());
 it.each(recordedCauses.map((recorded, index) => ({ ...recorded, index })))("$name", async (recorded) => {
   const { loop, good, index, cause } = recorded;
   const [bob, alice] = [`bob/p${index}`, `alice/p${index}`];
-  const left = loop === undefined ? bob : await loopName(bob, loop);
+  const left = await loopName(bob, loop);
   const right = typeof good === "number" ? await loopName(bob, good) : alice;
   const { status, body } = await stack.httpCall("GET", `/api/v1/compare?${new URLSearchParams({ left, right })}`);
   expect(status, body).toBe(200);
