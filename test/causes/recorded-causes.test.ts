@@ -26,6 +26,9 @@ beforeAll(async () => {
     address: fakes[index]?.address ?? "",
   }));
   stack = cleanup.use(await startStack({ skaffold }));
+  // Skaffold describes itself on both of its streams before it does anything.
+  await Promise.all(fakes.map((fake) => fake.playUntil({ v1: 1, v2: 1 })));
+  await stack.drained(...fakes);
   await Promise.all(fakes.map((fake) => fake.play()));
   await stack.drained(...fakes);
   await stack.caughtUp();

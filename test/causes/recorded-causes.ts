@@ -14,7 +14,11 @@ export type RecordedCause = Pick<PlantedCause, "name" | "cause"> & {
 
 const of = (name: string) => join(import.meta.dirname, "recordings", name);
 
-/** The causes were written down before any of these was compared, and by somebody who had read how differences are weighed. */
+/**
+ * The causes were written down before any of these was compared, by somebody who had read how differences are weighed. In
+ * the first run four of six were first. The moved context was not seen at all, because the test had the description on v2
+ * recorded after the loop's end. The missing database came after what the check had not reported yet; that was mended.
+ */
 export const recordedCauses: readonly RecordedCause[] = [
   {
     name: "the ports that one forwards are not forwarded",

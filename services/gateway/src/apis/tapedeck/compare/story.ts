@@ -70,9 +70,15 @@ export function isReady(status: string): boolean {
   return /^(?:ready|running|succeeded|completed?|created)$/i.test(status);
 }
 
-/** Whether the texts of the failure speak of one of the words, as a word of its own. */
-export function isMentioned(story: Story, words: readonly string[]): boolean {
-  const long = words.filter((word) => word.length >= 3);
+/** Shorter words are in any text. */
+const shortest = 3;
+
+/**
+ * Whether the texts of the failure speak of one of the words, as a word of its own. `least`: how long a word must be; a
+ * name such as "db" is short.
+ */
+export function isMentioned(story: Story, words: readonly string[], least = shortest): boolean {
+  const long = words.filter((word) => word.length >= least);
   // Versions of one major number are no different there.
   const majors = long.map(majorOf).filter((number) => number !== "");
   const isMajorNamed = new Set(majors).size === majors.length && majors.some((number) => story.majors.has(number));

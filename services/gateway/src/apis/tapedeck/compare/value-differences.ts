@@ -100,9 +100,10 @@ export function resourceDifferences(left: SideSummary, right: SideSummary, story
   // A side that checked nothing in its loop, or came to no check, has no statement about its resources.
   const isSilent = left.resources.size === 0 || right.resources.size === 0 || isAfterFailure(story, "check");
   if (isSilent) return nothing;
+  const { artifacts } = left;
   return compared("resource", [left.resources, right.resources], right, (pair) => {
     const { left, right } = pair;
-    if (story.explains.has("resource") && isDown(pair, story)) return 54 + explained;
+    if (story.explains.has("resource") && isDown(pair, story, artifacts)) return 54 + explained;
     const unready = [left, right].filter((found) => found !== undefined).filter(({ value }) => !isReady(value));
     const bad = unready.find(({ value }) => !hasEndedWell(value)) ?? unready[0];
     if (bad === undefined) return left !== undefined && right !== undefined ? undefined : story.isFailure ? 20 : 50;
@@ -124,10 +125,13 @@ const isOwn = ({ subject }: Pair, story: Story) => story.phase === "app" && subj
  * Something else was there on the good side and is not on this one, so that it cannot answer. A machine that is not created
  * yet may be so because of the failure, and so may be a resource that was not checked, but not an app of a rkt host.
  */
-function isDown(pair: Pair, story: Story): boolean {
+function isDown(pair: Pair, story: Story, artifacts: SideSummary["artifacts"]): boolean {
   const { subject, left, right } = pair;
   if (right === undefined || !isReady(right.value) || isOwn(pair, story)) return false;
-  if (left === undefined) return story.phase === "app" || isMentioned(story, [lastPart(subject)]);
+  const name = lastPart(subject);
+  // What is built here is deployed here, too: a check that ended early said nothing about it.
+  if (left === undefined)
+    return story.phase === "app" || (artifacts?.has(name) !== true && isMentioned(story, [name], 2));
   return /^(?:exited|destroyed|halted|power ?off|saved|aborted|stopped|paused|prepared|garbage)\b/i.test(left.value);
 }
 
