@@ -22,16 +22,36 @@ it.skipIf(browserProgram === undefined)("the demo's page shows its sources and l
   const sources = ["alice/shop", "bob/shop", "chris/blog", "dana/shop", "erin/cart", "node-1/host"];
   for (const name of sources) await page.locator(".row", { hasText: name }).waitFor({ timeout: 60_000 });
   const shown = seconds();
-  const why = page.locator(".row.in-failing").getByText("Why?").first();
-  await why.waitFor({ timeout: 180_000 });
+  // Bob's manifests fail to deploy, and later to be rendered.
+  const row = page.locator(".row.in-failing", { hasText: "bob/shop" });
+  await row.getByText("Why?").waitFor({ timeout: 180_000 });
   const failed = seconds();
   await screenshot(page, "demo-now");
-  await why.click();
-  await page
-    .getByText(/failed|What differs/)
-    .first()
-    .waitFor();
+  // The demo goes on: what the row says is read in the moment of the click.
+  const [step = "", href = ""] = await row.evaluate((found) => {
+    const why = found.querySelector("a.why") as unknown as Link | null;
+    why?.click();
+    return [found.querySelector(".says b")?.textContent ?? "", why?.getAttribute("href") ?? ""];
+  });
+  await page.getByRole("heading", { level: 1, name: /^bob\/shop · loop \d+$/ }).waitFor();
+  expect(new URL(page.url()).pathname).toBe(href);
+  expect(Object.keys(said)).toContain(step);
+  const failure = page.getByRole("region", { name: "What failed first" });
+  await failure.getByRole("heading", { name: `${step}: ` }).waitFor();
+  await failure.getByText(said[step] ?? "").waitFor();
+  // Beside it stands the last good loop, and with that it is compared.
+  await page.getByRole("link", { name: "Compare them" }).click();
+  await page.getByRole("heading", { level: 1, name: "Compare" }).waitFor();
+  await page.locator(".difference-list li", { hasText: `${step} failed` }).waitFor();
   await screenshot(page, "demo-why");
   console.log(`the demo's page: ${JSON.stringify({ ready, shown, failed, inSeconds: true })}`);
   expect([await page.locator("h1").count(), problems]).toEqual([1, []]);
 });
+
+type Link = { click(): void; getAttribute(name: string): string | null };
+
+/** What the tool that failed wrote, by step. */
+const said: Readonly<Record<string, RegExp>> = {
+  deploy: /no matches for kind "Deploymint"/,
+  render: /MalformedYAMLError/,
+};
