@@ -1,5 +1,5 @@
-import { credentials, Metadata } from "@grpc/grpc-js";
-import { QueryClient, ReadStateRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { connect } from "node:http2";
+import { QueryService, ReadStateRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { silentConnection } from "@tapedeck/shared/testing/silent-connection";
 import { until } from "@tapedeck/shared/testing/until";
@@ -37,31 +37,36 @@ it("a reader of a state that stops reading keeps its snapshot no longer than its
   const script = scenario(vagrantShop);
   const server = vagrantSession("01A", script);
   server.began();
-  for (let n = 1; n <= 2_000; n++) server.queued(ulid(n), "x".repeat(4_000));
+  server.queued(ulid(1));
   const last = (await on.write(script.events)).at(-1) ?? 0;
   const query = stack.use(await on.startQuery({ patienceMs: 2_000 }));
   await reaches(query, last);
   const database = stack.adopt(new Client(on.databaseUrl), (client) => client.end());
   await database.connect();
+  // More than any buffer on the way takes.
+  await database.query(
+    `insert into tapedeck.vagrant_job_versions (session, source, job, position, message)
+     select '01A', $1, lpad(n::text, 26, '0'), -n, $2 from generate_series(1, 500) as n`,
+    [vagrantShop, Buffer.alloc(100_000)],
+  );
   const snapshots = async () => {
     const { rows } = await database.query(
       "select from pg_stat_activity where application_name = 'tapedeck-query' and state = 'idle in transaction' and backend_xmin is not null",
     );
     return rows.length;
   };
-  const client = stack.adopt(new QueryClient(query.address, credentials.createInsecure()), (one) => one.close());
-  const metadata = new Metadata();
-  metadata.set("tapedeck-key", servicesKey);
-  const request = ReadStateRequest.fromPartial({
-    workspace: "acme",
-    source: vagrantShop,
-    collection: "vagrant.jobs",
-  });
-  const call = client.readState(request, metadata);
-  call.on("error", () => {});
+  // A gRPC client reads ahead.
+  const session = stack.adopt(connect(`http://${query.address}`), (one) => one.close());
+  const headers = { "content-type": "application/grpc", te: "trailers", "tapedeck-key": servicesKey };
+  const call = session.request({ ":method": "POST", ":path": QueryService.readState.path, ...headers });
+  const asked = { workspace: "acme", source: vagrantShop, collection: "vagrant.jobs" };
+  const request = ReadStateRequest.encode(ReadStateRequest.fromPartial(asked)).finish();
+  call.end(Buffer.concat([Buffer.of(0, 0, 0, 0, request.length), request]));
+  const status = new Promise((resolve) => call.once("trailers", (trailers) => resolve(trailers["grpc-status"])));
   await until(async () => (await snapshots()) === 1, { message: "the snapshot of the reader" });
   await until(async () => (await snapshots()) === 0, { message: "the snapshot to end" });
-  call.cancel();
+  call.resume();
+  expect(await status).toBe("8");
 });
 
 it("closes a connection beyond the limit at once, and an idle one soon", async () => {
