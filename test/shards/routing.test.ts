@@ -203,6 +203,11 @@ it("erases a session in its own shard", async () => {
   );
 });
 
+it("has nothing of one shard's workspace in the other's log", async () => {
+  expect(await on.home.log.lastMatch([workspaceFilter("team-b")])).toBe(0);
+  expect(await on.two.log.lastMatch([workspaceFilter("team-a")])).toBe(0);
+});
+
 it("a shard that is away concerns its own workspaces alone", async () => {
   await on.two.parts.nats.stop();
   await until(async () => (await call("/api/v1/events?after=start", ofB)).status === 503, { message: "its absence" });
@@ -224,9 +229,4 @@ it("without shards there is no map", async () => {
   await connection.close();
   expect(names).toEqual(expect.arrayContaining(["TAPEDECK"]));
   expect(names).not.toContain("KV_TAPEDECK_SHARDS");
-});
-
-it("has nothing of one shard's workspace in the other's log", async () => {
-  expect(await on.home.log.lastMatch([workspaceFilter("team-b")])).toBe(0);
-  expect(await on.two.log.lastMatch([workspaceFilter("team-a")])).toBe(0);
 });

@@ -63,14 +63,15 @@ export async function withSource<T>(
   upstream: UpstreamName | undefined,
   use: (source: SourceName, readState: QueryClient["readState"]) => Promise<T>,
 ): Promise<T> {
+  const readState: QueryClient["readState"] = (request) => query.readState(request);
   const given = fullName(context, upstream);
   if (given !== undefined) {
     try {
-      return await use(given, query.readState);
+      return await use(given, readState);
     } catch (error) {
       if (!(error instanceof TapedeckError) || error.code !== "unknown_source") throw error;
     }
-    return use(nameOf(await resolveSource(query, context, upstream)), query.readState);
+    return use(nameOf(await resolveSource(query, context, upstream)), readState);
   }
   const kept = keptChoices(query);
   const question = JSON.stringify([context.workspace, context.source, upstream]);
@@ -86,7 +87,7 @@ export async function withSource<T>(
   const { source, position } = await choose(query, context, upstream);
   const name = nameOf(source);
   if (position !== undefined) kept.set(question, { source: name, position });
-  return use(name, query.readState);
+  return use(name, readState);
 }
 
 /** What is refused of one source may be there of another. */
