@@ -49,11 +49,20 @@ it("a reader of a state that stops reading keeps its snapshot no longer than its
      select '01A', $1, lpad(n::text, 26, '0'), -n, $2 from generate_series(1, 500) as n`,
     [vagrantShop, Buffer.alloc(100_000)],
   );
-  const snapshots = async () => {
+  // It holds its snapshot between its statements, too.
+  const reader = async () => {
     const { rows } = await database.query(
-      "select from pg_stat_activity where application_name = 'tapedeck-query' and state = 'idle in transaction' and backend_xmin is not null",
+      `select pid, xact_start::text from pg_stat_activity where application_name = 'tapedeck-query'
+         and state = 'idle in transaction' and backend_xmin is not null and query like '%vagrant_job%'`,
     );
-    return rows.length;
+    return rows[0] as { readonly pid: number; readonly xact_start: string } | undefined;
+  };
+  const isOver = async ({ pid, xact_start }: { readonly pid: number; readonly xact_start: string }) => {
+    const { rows } = await database.query("select from pg_stat_activity where pid = $1 and xact_start::text = $2", [
+      pid,
+      xact_start,
+    ]);
+    return rows.length === 0;
   };
   // A gRPC client reads ahead.
   const session = stack.adopt(connect(`http://${query.address}`), (one) => one.close());
@@ -63,8 +72,8 @@ it("a reader of a state that stops reading keeps its snapshot no longer than its
   const request = ReadStateRequest.encode(ReadStateRequest.fromPartial(asked)).finish();
   call.end(Buffer.concat([Buffer.of(0, 0, 0, 0, request.length), request]));
   const status = new Promise((resolve) => call.once("trailers", (trailers) => resolve(trailers["grpc-status"])));
-  await until(async () => (await snapshots()) === 1, { message: "the snapshot of the reader" });
-  await until(async () => (await snapshots()) === 0, { message: "the snapshot to end" });
+  const reading = await until(reader, { message: "the snapshot of the reader" });
+  await until(() => isOver(reading), { message: "the snapshot to end" });
   call.resume();
   expect(await status).toBe("8");
 });
