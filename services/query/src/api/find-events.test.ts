@@ -6,13 +6,13 @@ import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
 import { ProjectedPosition } from "../projecting/progress.ts";
-import { countingProxy } from "../testing/counting-proxy.ts";
 import { migrated } from "../testing/migrated.ts";
 import { applyInBatches, inMessages } from "../testing/positions.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { folds } from "../views/folds.ts";
 import type { ApiDeps } from "./deps.ts";
 import { findEvents } from "./find-events.ts";
+import { countingProxy } from "./testing/counting-proxy.ts";
 
 it("a search takes three round trips to Postgres, and its end a fourth, whatever the filter", async () => {
   await using fresh = await freshDatabase(migrated);
