@@ -1,106 +1,196 @@
-import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
-import { startNatsServer } from "@tapedeck/infra/local/nats-server";
-import { normalizers } from "@tapedeck/ingest/normalize/normalizers";
-import { Recorder } from "@tapedeck/ingest/record/recorder";
-import { openStore } from "@tapedeck/ingest/store";
-import type { Item, PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { silentLogger } from "@tapedeck/shared/service/logger";
+import { credentials, Metadata } from "@grpc/grpc-js";
+import { type NatsAccount, type NatsServer, startNatsServer } from "@tapedeck/infra/local/nats-server";
+import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Item, type PushRequest, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
+import { temporaryFolder } from "@tapedeck/shared/testing/temporary-folder";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
+import { grpcLink, type RecorderLink } from "@tapedeck/tap/push/link";
 import { Mailbox } from "@tapedeck/tap/push/mailbox";
+import { connect } from "nats";
 import { ulid } from "ulid";
 import { expect, inject, it } from "vitest";
+import { percentiles } from "../bench/frame/percentiles.ts";
+import { machineMs, ownMs, type Processes, readProcessorTimes, since } from "../bench/frame/processor-time.ts";
+import { startServiceProcess } from "../faults/service-process.ts";
 import { eventsOf } from "./move-harness.ts";
 
-// Four logs, as accounts of one nats-server with an ingest's recorder each, and 1,000 sources, which push in this process.
+// Four logs, as accounts of one nats-server, each with an ingest: five processes. 1,000 sources push to them from this one.
 
 const shards = 4;
 const sources = 1_000;
-/** Frames of each source: five a second for so long, if the machine keeps up. */
-const rounds = 25;
+/** Frames of each source, five a second: first while sessions begin and processes warm up, then as they are measured. */
+const rounds = { first: 25, measured: 50 };
 const roundMs = 200;
+/** The sources of a group speak at the same moment. */
+const groups = 20;
 
-type Source = {
+/** A tap without an upstream. */
+class Source implements AsyncDisposable {
   readonly workspace: string;
   readonly project: string;
-  push(text: string): Promise<void>;
-  /** Resolves when all that was pushed is in the log. */
-  readonly recorded: Promise<void>;
-};
+  readonly #box = new Mailbox<PushRequest>();
+  readonly #connection = ulid();
+  readonly #saidAt: number[] = [];
+  /** From saying each frame to hearing that it is recorded. */
+  readonly #latenciesMs: number[] = [];
+  readonly #heard = new Notifier();
+  readonly #pushing: Promise<void>;
+  #index = 0n;
+  #isOver = false;
 
-function startSource(recorder: Recorder, workspace: string, project: string): Source {
-  const box = new Mailbox<PushRequest>();
-  const connection = ulid();
-  let index = 0n;
-  const item = (what: Item["what"]) =>
-    box.put({ body: { $case: "item", value: { index: ++index, connection, at: timestampNow(), what } } });
-  const hello = { developer: "alice", project, upstream: "skaffold", tap: ulid(), labels: {}, redact: "off" };
-  void box.put({ body: { $case: "hello", value: { ...hello, first_index: 1n, settings: {} } } });
-  void item({ $case: "dialled", value: { address: "127.0.0.1:50051", channels: ["v1"] } });
-  const last = BigInt(rounds) + 1n;
-  const recorded = (async () => {
-    for await (const { body } of recorder.push(box, { workspace, signal: new AbortController().signal })) {
-      if (body?.$case === "committed" && body.value.index >= last) box.close();
+  constructor(link: RecorderLink, workspace: string, project: string) {
+    this.workspace = workspace;
+    this.project = project;
+    const hello = { developer: "alice", project, upstream: "skaffold", tap: ulid(), labels: {}, redact: "off" };
+    void this.#box.put({ body: { $case: "hello", value: { ...hello, first_index: 1n, settings: {} } } });
+    this.#put({ $case: "dialled", value: { address: "127.0.0.1:50051", channels: ["v1"] } });
+    this.#pushing = this.#push(link);
+  }
+
+  /** Never waits: a real tap keeps what it can't push. */
+  say(): void {
+    const entry = `${this.project} ${this.#saidAt.length}`;
+    this.#saidAt.push(performance.now());
+    const bytes = LogEntry.encode(LogEntry.fromPartial({ timestamp: timestampNow(), entry })).finish();
+    this.#put({ $case: "frame", value: { channel: "v1", bytes: Buffer.from(bytes), more: false } });
+  }
+
+  /** The texts that are expected in the log. */
+  get frames(): readonly string[] {
+    return this.#saidAt.map((_, round) => `${this.project} ${round}`);
+  }
+
+  /** Resolves when all that was said is recorded, with how long each frame took. */
+  async recorded(): Promise<readonly number[]> {
+    while (this.#latenciesMs.length < this.#saidAt.length) {
+      await Promise.race([this.#heard.next(), this.#pushing]);
     }
-  })();
-  const push = (text: string) =>
-    item({ $case: "frame", value: { channel: "v1", bytes: Buffer.from(text), more: false } }).then(() => {});
-  return { workspace, project, push, recorded };
+    return this.#latenciesMs;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true;
+    this.#box.close();
+    await this.#pushing;
+  }
+
+  #put(what: Item["what"]): void {
+    const value = { index: ++this.#index, connection: this.#connection, at: timestampNow(), what };
+    void this.#box.put({ body: { $case: "item", value } });
+  }
+
+  async #push(link: RecorderLink): Promise<void> {
+    for await (const { body } of link(this.#box, new AbortController().signal)) {
+      if (body?.$case !== "committed") continue;
+      // The first item is no frame.
+      const recorded = Number(body.value.index) - 1;
+      for (let at = this.#latenciesMs.length; at < recorded; at++) {
+        this.#latenciesMs.push(performance.now() - (this.#saidAt[at] ?? 0));
+      }
+      this.#heard.ring();
+    }
+    if (!this.#isOver) throw new Error(`the push of ${this.project} ended`);
+  }
 }
 
 it("a thousand sources over four logs are recorded once each, in their order", { timeout: 900_000 }, async () => {
   await using cleanup = new AsyncDisposableStack();
   const accounts = Array.from({ length: shards }, (_, at) => ({ name: `s${at}`, user: `s${at}`, password: "p" }));
-  const dataDir = await mkdtemp(join(inject("serversFolder"), "nats-thousand-"));
+  // Not in the folder of the other servers, which may be in memory: each message is to be synced to a disk.
+  const { folder } = cleanup.use(await temporaryFolder());
+  const dataDir = join(folder, "nats");
   const server = cleanup.use(await startNatsServer({ binary: inject("natsServer"), dataDir, port: 0, accounts }));
-  const { signal } = new AbortController();
-  const stores = await Promise.all(
-    accounts.map(async ({ name, user, password }) => {
-      const settings = { url: server.url, user, password, syncAlways: true };
-      const store = await openStore(settings, name, silentLogger, signal);
-      if (store === undefined) throw new Error("a log is missing");
-      return cleanup.use(store);
-    }),
+  const ingests = await Promise.all(
+    accounts.map(async (account) => cleanup.use(await startIngest(server, account, join(folder, account.name)))),
   );
-  const recorders = stores.map((store) =>
-    cleanup.use(new Recorder({ store: () => store, normalizers, logger: silentLogger, lostAfterMs: 600_000 })),
+  const links = ingests.map(({ addresses }, at) => linkTo(cleanup, addresses.grpc ?? "", `team-${at}`));
+  const all = links.flatMap((link, shard) =>
+    Array.from({ length: sources / shards }, (_, at) => cleanup.use(new Source(link, `team-${shard}`, `p${at}`))),
   );
-  const all = Array.from({ length: sources }, (_, at) =>
-    startSource(recorders[at % shards] as Recorder, `team-${at % shards}`, `p${at}`),
-  );
-  const began = performance.now();
-  for (let round = 0; round < rounds; round++) {
-    await Promise.all(all.map(({ project, push }) => push(`${project} ${round}`)));
-    await pace(began, round);
+  await speak(all, rounds.first);
+  await measured(all, { nats: server.pid, ...Object.fromEntries(ingests.map(({ pid }, at) => [`ingest ${at}`, pid])) });
+
+  let messages = 0;
+  for (const [at, { user, password: pass }] of accounts.entries()) {
+    const nats = cleanup.adopt(await connect({ servers: server.url, user, pass }), (nc) => nc.close());
+    const { reader } = cleanup.use(await openLog(nats, { syncKnown: true }));
+    messages += (await reader.bounds()).messages;
+    const ofShard = all.filter(({ workspace }) => workspace === `team-${at}`);
+    const expected = new Map(ofShard.map(({ project, frames }) => [project, frames]));
+    expect(framesOfEach(await eventsOf(reader, `team-${at}`))).toEqual(expected);
   }
-  const said = performance.now() - began;
-  await Promise.all(all.map(({ recorded }) => recorded));
-  const took = performance.now() - began;
-  const count = sources * rounds;
-  const rate = Math.round((count * 1_000) / took);
-  console.log(
-    `${count} frames in ${Math.round(took)} ms: ${rate}/s; the last was recorded ${Math.round(took - said)} ms after it was said`,
-  );
-  for (const [at, store] of stores.entries()) {
-    const events = await eventsOf(store.log.reader, `team-${at}`);
-    const frames = new Map<string, string[]>();
-    for (const { source, channel, part, original } of events) {
-      if (channel !== "v1" || part !== 0) continue;
-      const project = source.split("/")[2] ?? "";
-      const known = frames.get(project) ?? [];
-      frames.set(project, known);
-      known.push(Buffer.from(original?.bytes ?? []).toString());
-    }
-    for (const { project, workspace } of all.filter((source) => source.workspace === `team-${at}`)) {
-      const expected = Array.from({ length: rounds }, (_, round) => `${project} ${round}`);
-      expect([workspace, project, frames.get(project)]).toEqual([workspace, project, expected]);
-    }
-    expect(frames.size).toBe(sources / shards);
-  }
+  console.log(`${messages} messages`);
 });
 
-/** The rate at which they speak; nothing is asserted about times. */
-function pace(began: number, round: number): Promise<void> {
-  const left = began + (round + 1) * roundMs - performance.now();
-  return new Promise((resolve) => setTimeout(resolve, Math.max(0, left)));
+function startIngest(server: NatsServer, { user, password }: NatsAccount, spill: string) {
+  return startServiceProcess("ingest", {
+    TAPEDECK_NATS_URL: server.url,
+    TAPEDECK_NATS_USER: user,
+    TAPEDECK_NATS_PASSWORD: password,
+    TAPEDECK_NATS_SYNC_ALWAYS: "true",
+    TAPEDECK_SOURCES: "[]",
+    TAPEDECK_INGEST_SPILL_DIR: spill,
+  });
+}
+
+/** One connection for all sources of a shard, as a gateway has. */
+function linkTo(cleanup: AsyncDisposableStack, address: string, workspace: string): RecorderLink {
+  const client = cleanup.adopt(new RecorderClient(address, credentials.createInsecure()), (each) => each.close());
+  const metadata = new Metadata();
+  metadata.set("tapedeck-workspace", workspace);
+  return grpcLink(client, metadata);
+}
+
+/** All speak at their pace, whether what they said is recorded or not. Resolves when all of it is. */
+async function speak(
+  all: readonly Source[],
+  times: number,
+): Promise<{ readonly saidMs: number; readonly tookMs: number }> {
+  const began = performance.now();
+  for (let step = 0; step < times * groups; step++) {
+    for (let at = step % groups; at < all.length; at += groups) all[at]?.say();
+    const left = began + ((step + 1) * roundMs) / groups - performance.now();
+    if (left > 0) await delay(left);
+  }
+  const saidMs = performance.now() - began;
+  await Promise.all(all.map((source) => source.recorded()));
+  return { saidMs, tookMs: performance.now() - began };
+}
+
+/** Prints what it took; nothing is asserted about times. */
+async function measured(all: readonly Source[], processes: Processes): Promise<void> {
+  const before = { ...readProcessorTimes(processes), own: ownMs(), machine: machineMs() };
+  const { saidMs, tookMs } = await speak(all, rounds.measured);
+  const used = since(before, { ...readProcessorTimes(processes), own: ownMs(), machine: machineMs() });
+  const latencies = await Promise.all(all.map(async (source) => (await source.recorded()).slice(-rounds.measured)));
+  const { p50, p99 } = percentiles(Float64Array.from(latencies.flat()).sort());
+  const count = sources * rounds.measured;
+  const { nats = 0, own = 0, machine = 0, ...ingests } = used;
+  const ingest = Object.values(ingests).reduce((sum, ms) => sum + ms, 0);
+  const each = (ms: number) => `${Math.round((ms * 1_000) / count)} µs`;
+  const text = (value: number) => Math.round(value).toLocaleString("en");
+  console.log(
+    `${text(count)} frames said in ${text(saidMs)} ms and recorded in ${text(tookMs)} ms: ${text((count * 1_000) / tookMs)}/s\n` +
+      `from saying to hearing that it is recorded: p50 ${text(p50)} ms, p99 ${text(p99)} ms\n` +
+      `processor time for each: NATS ${each(nats)}, ingest ${each(ingest)}, what says them ${each(own - nats - ingest)}\n` +
+      `other programs took ${((machine - own) / tookMs).toFixed(2)} cores`,
+  );
+}
+
+/** The texts of each project's frames, in order. */
+function framesOfEach(events: readonly Event[]): ReadonlyMap<string, readonly string[]> {
+  const frames = new Map<string, string[]>();
+  for (const { source, channel, part, original } of events) {
+    if (channel !== "v1" || part !== 0) continue;
+    const project = source.split("/")[2] ?? "";
+    const known = frames.get(project) ?? [];
+    frames.set(project, known);
+    known.push(LogEntry.decode(original?.bytes ?? new Uint8Array()).entry);
+  }
+  return frames;
 }
