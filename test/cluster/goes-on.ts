@@ -103,14 +103,14 @@ async function pushes({ balancer, origin, caFile }: Cluster, { developer, fake }
   return cli;
 }
 
-async function suffer(cluster: Cluster, loads: readonly Load[], { name, steps }: Fault): Promise<Span> {
+async function suffer(cluster: Cluster, loads: readonly Load[], { name, steps, excused }: Fault): Promise<Span> {
   const from = Date.now();
   for (const step of steps) {
     await step(cluster);
     await getOn(cluster, loads);
   }
   await cluster.ready();
-  return { name, from, to: Date.now(), load: loadavg()[0] ?? 0 };
+  return { name, from, to: Date.now(), load: loadavg()[0] ?? 0, excused };
 }
 
 /** Resolves when the frames of every upstream are recorded again. */

@@ -17,6 +17,7 @@ type NatsNode = {
   readonly name: string;
   readonly port: number;
   readonly routePort: number;
+  readonly monitorPort: number;
   readonly folder: string;
   /** The network in front of this node alone, which is advertised to clients. */
   readonly forClients: FaultyNetwork;
@@ -56,6 +57,11 @@ export class NatsCluster implements AsyncDisposable {
 
   get names(): readonly string[] {
     return this.#nodes.map(({ name }) => name);
+  }
+
+  /** The address of one node alone. */
+  urlOf(name: string): string {
+    return `127.0.0.1:${this.#node(name).port}`;
   }
 
   /** The value for `nats.url`. */
@@ -110,10 +116,10 @@ export class NatsCluster implements AsyncDisposable {
     return this.#asked(ask, "the streams' replicas");
   }
 
-  /** Resolves when every node has all its replicas, as reported by all nodes. */
-  async whole(): Promise<void> {
+  /** Resolves when every node has all of its replicas of the streams, as reported by all nodes. */
+  async whole(kept: readonly string[] = streams): Promise<void> {
     for (const node of this.#nodes) {
-      for (const stream of streams) {
+      for (const stream of kept) {
         const isWhole = async (nats: NatsConnection) => {
           const { config, cluster } = await infoOf(nats, stream);
           const followers = cluster?.replicas ?? [];
@@ -123,6 +129,16 @@ export class NatsCluster implements AsyncDisposable {
         await this.#asked(isWhole, `${stream} to be whole, by ${node.name}`, [node]);
       }
     }
+  }
+
+  /** Resolves when this node, which has no users, answers for the log without its leader: some seconds after it has it. */
+  async answersAlone(name: string): Promise<void> {
+    const { monitorPort } = this.#node(name);
+    const asked = "subs=1&acc=$G&limit=1000&test=$JS.API.DIRECT.GET.TAPEDECK";
+    const answers = async () => (await fetch(`http://127.0.0.1:${monitorPort}/subsz?${asked}`)).text();
+    await until(async () => (await answers()).includes('"$JS.API.DIRECT.GET.TAPEDECK"'), {
+      message: `${name} to answer for the log`,
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -164,11 +180,12 @@ export class NatsCluster implements AsyncDisposable {
     return connect({ ...options, user: by.user, pass: by.password, tls: { caFile: by.ca } });
   }
 
-  #configOf({ name, port, routePort, folder, forClients }: NatsNode): string {
+  #configOf({ name, port, routePort, monitorPort, folder, forClients }: NatsNode): string {
     const routes = this.#routes.filter(({ from }) => from === name);
     const [ofClients, ofRoutes] = this.#secured === undefined ? ["", ""] : tlsOf(this.#secured);
     return `server_name: ${name}
 listen: "127.0.0.1:${port}"
+http: "127.0.0.1:${monitorPort}"
 client_advertise: "127.0.0.1:${forClients.port}"
 max_payload: 8MB
 jetstream { store_dir: ${JSON.stringify(join(folder, "store"))}, sync_interval: always }
@@ -211,8 +228,8 @@ function tlsOf({ caFile, certificate: { certFile, keyFile } }: Secured): readonl
 
 async function makeNode(name: string, folder: string): Promise<NatsNode> {
   await mkdir(join(folder, "store"), { recursive: true });
-  const [port, routePort] = [await ownPort(), await ownPort()];
-  return { name, port, routePort, folder, forClients: await faultyNetwork(port) };
+  const [port, routePort, monitorPort] = [await ownPort(), await ownPort(), await ownPort()];
+  return { name, port, routePort, monitorPort, folder, forClients: await faultyNetwork(port) };
 }
 
 const direct = ({ port }: NatsNode) => `127.0.0.1:${port}`;

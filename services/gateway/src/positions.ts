@@ -1,6 +1,6 @@
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { parseWhen } from "@tapedeck/shared/filter/time";
-import type { LogReader } from "@tapedeck/shared/log/log";
+import type { LogReader, PageReader } from "@tapedeck/shared/log/log";
 import {
   firstMessageAfter,
   justBefore,
@@ -36,14 +36,17 @@ export type Positions = {
   resolveEnd(until: string): Promise<Offset | Date>;
 };
 
-export function positions(log: () => LogReader): Positions {
+/** What of the log is needed for that. */
+type Bounded = Pick<PageReader, "epoch" | "formerEpochs" | "bounds" | "now" | "firstSince">;
+
+export function positions(log: () => Bounded): Positions {
   return new LogPositions(log);
 }
 
 class LogPositions implements Positions {
-  readonly #log: () => LogReader;
+  readonly #log: () => Bounded;
 
-  constructor(log: () => LogReader) {
+  constructor(log: () => Bounded) {
     this.#log = log;
   }
 
@@ -94,8 +97,13 @@ class LogPositions implements Positions {
       const message = `position ${text} is from another log: this one is ${log.epoch}; begin again at "start" or a time`;
       throw new TapedeckError("position_foreign", message, { field });
     }
-    const { firstOffset, lastOffset } = await log.bounds();
+    const { firstOffset, lastOffset, mayBeBehind } = await log.bounds();
     if (position.offset > lastOffset) {
+      if (mayBeBehind) {
+        throw new TapedeckError("not_ready", "the log can't be reached as far as that: try again in a moment", {
+          field,
+        });
+      }
       const latest = this.written(lastOffset);
       const message = `position ${text} is beyond the log's end ${latest}`;
       throw new TapedeckError("position_future", message, { field, latest });
@@ -122,7 +130,7 @@ class LogPositions implements Positions {
 }
 
 /** The last offset recorded at a time or before; undefined while the time has not passed for the log. */
-export async function lastBy(log: LogReader, time: Date): Promise<Offset | undefined> {
+export async function lastBy(log: Pick<LogReader, "now" | "firstSince">, time: Date): Promise<Offset | undefined> {
   // Asked first: if the time has passed by now, everything recorded after this is recorded later than the time.
   const { at, lastOffset } = await log.now();
   const later = await log.firstSince(new Date(time.getTime() + 1));

@@ -77,6 +77,7 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}):
     streamName,
     epoch,
     formerEpochs: formerEpochsOf(info),
+    info,
     timeoutMs,
     warn,
     historyReaders: options.historyReaders ?? 256,

@@ -132,6 +132,8 @@ export type LogBounds = {
   readonly lastOffset: Offset;
   readonly messages: number;
   readonly bytes: number;
+  /** The log may have gone on: while no server leads it, this is the end as far as a replica has it. */
+  readonly mayBeBehind?: boolean;
 };
 
 /** Where a read begins and what it is limited to. `subjects` filter by the subjects of events; empty: everything. */
@@ -184,7 +186,18 @@ export type LogReader = {
   historyBatches(from: ReadFrom, untilOffset: Offset, signal: AbortSignal): HeldBatches;
   /** Like `follow`, likewise. */
   followBatches(from: ReadFrom, options: FollowOptions): HeldBatches;
+  readonly pages: PageReader;
 };
+
+/**
+ * The reader for those who ask for a part of the log and wait for the answer. While the servers elect a leader it answers
+ * from the log's replicas. Then the end may be behind that of the log, but never before what this reader or its LogReader
+ * has given before. Everything rejects with TapedeckError not_ready, `history` too, instead of waiting.
+ */
+export type PageReader = Pick<
+  LogReader,
+  "epoch" | "formerEpochs" | "bounds" | "now" | "firstSince" | "read" | "history"
+>;
 
 /** Events that are not decoded yet, batch by batch. */
 export type HeldBatches = AsyncGenerator<readonly HeldEvent[], void>;

@@ -77,6 +77,10 @@ class TapeReader implements LogReader {
     this.#changed = changed;
   }
 
+  get pages() {
+    return this;
+  }
+
   async bounds() {
     const { played } = this.#tape;
     // It is in memory, and takes nothing on disk.

@@ -19,6 +19,8 @@ export type HistoryDeps<T> = StreamAccess & {
   readonly checkSame: () => Promise<void>;
   /** Shared by all who read history. */
   readonly shift: Shift;
+  /** The reading rejects when the log fails or is silent for so long. Undefined: it waits, and tries again. */
+  readonly patienceMs?: number;
 };
 
 /** The most that one turn reads, which bounds what a paused reader holds. A single message always fits. */
@@ -35,7 +37,9 @@ export async function* readHistory<T>(
   { first, last: end, subjects }: MessageRange,
   signal: AbortSignal,
 ): AsyncGenerator<T, void> {
-  const { semaphore, lastMatch, read, warn, shift } = deps;
+  const { semaphore, lastMatch, read, warn, shift, patienceMs } = deps;
+  const answered = <A>(asked: Promise<A>) =>
+    abortable(asked, patienceMs === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
   const retry = backoff(50, 2_000);
   let reading: ConsumerProgress | undefined;
   let hasBegun = false;
@@ -49,9 +53,9 @@ export async function* readHistory<T>(
       if (release === undefined) return;
       try {
         if (reading === undefined) {
-          reading = { consumer: await abortable(addConsumer(deps, next, subjects), signal), delivered: 0 };
+          reading = { consumer: await answered(addConsumer(deps, next, subjects)), delivered: 0 };
           // The consumer before may have gone with its stream.
-          if (hasBegun) await abortable(deps.checkSame(), signal);
+          if (hasBegun) await answered(deps.checkSame());
           hasBegun = true;
         }
         // No more than the range can hold: what comes after it would be read for nothing.
@@ -59,11 +63,12 @@ export async function* readHistory<T>(
         // Another reader waits for the turn; keeping this consumer would exceed the number of turns.
         if (semaphore.waiting > 0) reading = forget(deps, reading);
         const last = pulled.messages.at(-1)?.seq ?? next - 1;
-        complete = last >= end || (pulled.drained && (await abortable(lastMatch(subjects), signal)) <= last);
+        complete = last >= end || (pulled.drained && (await answered(lastMatch(subjects))) <= last);
       } catch (err) {
         reading = undefined;
         if (err instanceof LogReplacedError) throw err;
         if (err instanceof ForgottenError || signal.aborted) continue;
+        if (patienceMs !== undefined) throw err;
         warn("reading history failed; trying again", { next, err });
         release();
         await delay(retry.next(), signal);

@@ -1,3 +1,4 @@
+import type { StreamInfo } from "@nats-io/jetstream";
 import { Semaphore } from "../../sync/semaphore.ts";
 import { layoutOf, type MovedFrom } from "../batch.ts";
 import type { FormerEpoch } from "../epoch.ts";
@@ -6,21 +7,26 @@ import { followLog } from "../live/follow.ts";
 import type { RingLimits } from "../live/ring.ts";
 import { Shift } from "../live/shift.ts";
 import { openTail, type Tail } from "../live/tail.ts";
-import type { HeldBatches, LogReader, LogSurvey, RecordedEvent, StoredMessage } from "../log.ts";
-import { endOf, firstMessageAfter, type Offset, type Sequence, sequenceOf } from "../offset.ts";
+import type { HeldBatches, LogReader, LogSurvey, PageReader, RecordedEvent, StoredMessage } from "../log.ts";
+import { endOf, firstMessageAfter, logStart, type Offset, type Sequence, sequenceOf } from "../offset.ts";
 import { subjectMatcher } from "../subject-match.ts";
 import { messageFilters } from "../subjects.ts";
 import type { Delivered, StreamAccess } from "./consumer.ts";
-import { messageReader, type Wanted, type Warn } from "./decode.ts";
-import { type MessageRange, readHistory, readLasts } from "./history.ts";
+import { messageReader, type ReadMessage, type Wanted, type Warn } from "./decode.ts";
+import type { Stored } from "./direct-get.ts";
+import { ElectionReader, type ElectionReaderDeps } from "./election-reader.ts";
+import { type HistoryDeps, type MessageRange, readHistory, readLasts } from "./history.ts";
 import { Leader, orNotReady } from "./leader.ts";
 import { besideEachOther, type ReadOneMessage, type ReadRuns, readEventBatches, readEvents } from "./read-events.ts";
+import { Replicas } from "./replicas.ts";
 
 export type ReaderDeps = StreamAccess & {
   readonly epoch: string;
   readonly formerEpochs: readonly FormerEpoch[];
   readonly warn: Warn;
   readonly historyReaders: number;
+  /** What the leader said of the stream when it was opened. */
+  readonly info: StreamInfo;
   readonly limits?: RingLimits;
 };
 
@@ -37,8 +43,10 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const readMessage = messageReader(deps.warn);
   const historySemaphore = new Semaphore(deps.historyReaders);
   let tail: Tail | undefined;
+  /** The last message that was read because its offset was known from elsewhere. */
+  let lastFound: Sequence = 0;
 
-  const leader = new Leader(deps);
+  const leader = new Leader(deps, deps.info);
   const bounds = () => leader.bounds();
   const lastMatch: LogReader["lastMatch"] = async (subjects) =>
     endOf(await leader.lastMessage(messageFilters(subjects)));
@@ -50,34 +58,28 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     ...{ semaphore: historySemaphore, lastMatch: (subjects: readonly string[]) => leader.lastMessage(subjects) },
   };
 
-  const historyBatches: LogReader["historyBatches"] = ({ afterOffset, subjects }, untilOffset, signal) => {
-    const last = sequenceOf(untilOffset);
-    const range = { first: firstMessageAfter(afterOffset), last, subjects: messageFilters(subjects) };
-    const wanted = wantedBy(subjects, afterOffset, untilOffset);
-    const read = (message: Delivered) => {
-      const events = readMessage(message, wanted);
-      return events.length === 0 ? undefined : events;
-    };
-    return readHistory({ ...historyDeps, read }, range, signal);
-  };
+  const usualHistory = eventHistory(historyDeps, readMessage);
+  const historyBatches: LogReader["historyBatches"] = (from, untilOffset, signal) =>
+    usualHistory(from, untilOffset, { signal });
 
   const followBatches: LogReader["followBatches"] = (from, options) => {
     tail ??= openTail({ ...deps, warn, readMessage });
     return followLog({ tail, bounds, lastMatch, historyBatches }, from, options);
   };
 
+  const usualStoredAt = (sequence: Sequence) => storedAt(deps, leader, sequence);
   const readOne: ReadOneMessage = async (sequence, isWanted) => {
-    const message = await storedAt(deps, sequence);
+    const message = await usualStoredAt(sequence);
+    lastFound = Math.max(lastFound, message?.seq ?? 0);
     return message === null ? [] : readMessage(message, { at: isWanted });
   };
 
-  const readTogether = besideEachOther(readOne);
   const readBatches: LogReader["readBatches"] = async function* (offsets, signal) {
     const inTurn: ReadRuns = async (runs) => {
       const release = await historySemaphore.acquire(signal);
       if (release === undefined) return [];
       try {
-        const read = await orNotReady(readTogether(runs));
+        const read = await orNotReady(besideEachOther(readOne)(runs));
         // Afterwards: nothing is given of a log that took this one's place.
         await orNotReady(checkSame());
         return read;
@@ -91,16 +93,22 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     }
   };
 
+  const election = new ElectionReader({
+    ...{ leader, replicas: new Replicas(deps), usualHistory, usualStoredAt, readMessage, wantedBy, warn, shift },
+    semaphore: historySemaphore,
+    lastSeen: () => Math.max(leader.lastSeen, lastFound, lastOf(tail)),
+  });
+
   return {
     epoch,
     formerEpochs,
     bounds,
+    pages: pageReader({ epoch, formerEpochs, now: () => leader.now() }, election, readMessage),
     now: () => leader.now(),
     lastMatch,
     historyBatches,
     history: (from, untilOffset, signal) => oneByOne(historyBatches(from, untilOffset, signal), signal),
     stored: (range, signal) => readHistory({ ...historyDeps, read: storedOf }, range, signal),
-
     lastOfEach(subjects, signal) {
       const read = (message: Delivered) => readMessage(message).at(-1)?.decode();
       return readLasts({ ...deps, read, semaphore: historySemaphore }, messageFilters(subjects), signal);
@@ -115,6 +123,24 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     follow: (from, options) => oneByOne(followBatches(from, options), options.signal),
 
     close: async () => tail?.[Symbol.asyncDispose](),
+  };
+}
+
+/** Reads the events of a range from a consumer. */
+function eventHistory(
+  deps: Omit<HistoryDeps<never>, "read">,
+  readMessage: ReadMessage,
+): ElectionReaderDeps["usualHistory"] {
+  return ({ afterOffset, subjects }, untilOffset, { signal, patienceMs }) => {
+    const last = sequenceOf(untilOffset);
+    const range = { first: firstMessageAfter(afterOffset), last, subjects: messageFilters(subjects) };
+    const wanted = wantedBy(subjects, afterOffset, untilOffset);
+    const read = (message: Delivered) => {
+      const events = readMessage(message, wanted);
+      return events.length === 0 ? undefined : events;
+    };
+    const patience = patienceMs === undefined ? {} : { patienceMs, timeoutMs: patienceMs };
+    return readHistory({ ...deps, ...patience, read }, range, signal);
   };
 }
 
@@ -164,12 +190,39 @@ function movedFrom(data: Uint8Array): MovedFrom | undefined {
   }
 }
 
-async function storedAt({ jsm, streamName }: StreamAccess, seq: Sequence) {
-  const found =
-    (await jsm.direct.getMessage(streamName, { seq })) ??
-    // A replica that lags behind the leader may not have it yet.
-    (await jsm.streams.getMessage(streamName, { seq }));
-  return found && { seq: found.seq, recordedAtMs: found.time.getTime(), subject: found.subject, data: found.data };
+async function storedAt({ jsm, streamName }: StreamAccess, leader: Leader, seq: Sequence): Promise<Stored | null> {
+  const found = await jsm.direct.getMessage(streamName, { seq });
+  // A replica that lags behind the leader may not have it yet.
+  if (found === null) return leader.message(seq);
+  return { seq: found.seq, recordedAtMs: found.time.getTime(), subject: found.subject, data: found.data };
+}
+
+/** The last message that those who follow were given. */
+function lastOf(tail: Tail | undefined): Sequence {
+  try {
+    return sequenceOf(tail?.now()?.last ?? logStart);
+  } catch {
+    return 0; // it has ended, and its followers get the reason
+  }
+}
+
+function pageReader(
+  parts: Pick<PageReader, "epoch" | "formerEpochs" | "now">,
+  election: ElectionReader,
+  readMessage: ReadMessage,
+): PageReader {
+  const readOne: ReadOneMessage = async (sequence, isWanted) => {
+    const message = await election.storedAt(sequence);
+    return message === null ? [] : readMessage(message, { at: isWanted });
+  };
+  return {
+    ...parts,
+    bounds: () => election.bounds(),
+    firstSince: (time) => election.firstSince(time),
+    read: (offsets, signal) =>
+      readEvents(offsets, (sequence, isWanted) => orNotReady(readOne(sequence, isWanted)), signal),
+    history: (from, untilOffset, signal) => oneByOne(election.historyBatches(from, untilOffset, signal), signal),
+  };
 }
 
 /** Limits a warning that many readers repeat: an outage of the log concerns all of them at once. */

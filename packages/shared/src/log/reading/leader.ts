@@ -1,23 +1,47 @@
-import type { MsgRequest } from "@nats-io/jetstream";
+import type { MsgRequest, StreamInfo } from "@nats-io/jetstream";
 import { TapedeckError } from "../../errors/errors.ts";
 import { epochOf } from "../epoch.ts";
-import { type LogReader, LogReplacedError } from "../log.ts";
+import { type LogBounds, type LogReader, LogReplacedError } from "../log.ts";
 import { endOf, offsetOf, type Sequence } from "../offset.ts";
 import { everySubject } from "../subjects.ts";
 import type { StreamAccess } from "./consumer.ts";
+import type { Stored } from "./direct-get.ts";
 
 /** What only the stream's leader knows for certain: a server that delivers messages may lag behind it. */
 export class Leader {
   readonly #access: StreamAccess;
+  #answered: StreamInfo | undefined;
+  #lastSeen: Sequence = 0;
 
-  constructor(access: StreamAccess) {
+  /** `answered`: its last answer, if the caller has one. */
+  constructor(access: StreamAccess, answered?: StreamInfo) {
     this.#access = access;
+    if (answered !== undefined) this.#took(answered);
   }
 
   async bounds(): ReturnType<LogReader["bounds"]> {
-    const { state } = await orNotReady(this.#info());
-    const firstOffset = offsetOf(Math.max(1, state.first_seq));
-    return { firstOffset, lastOffset: endOf(state.last_seq), messages: state.messages, bytes: state.bytes };
+    return boundsIn(await orNotReady(this.#info()));
+  }
+
+  /** Those that it answered last; undefined if it never has. */
+  get lastBounds(): LogBounds | undefined {
+    return this.#answered && boundsIn(this.#answered);
+  }
+
+  /** The last message in any of its answers. */
+  get lastSeen(): Sequence {
+    return this.#lastSeen;
+  }
+
+  /** Whether others have what it has. */
+  get hasReplicas(): boolean {
+    return (this.#answered?.config.num_replicas ?? 1) > 1;
+  }
+
+  /** Null: there is none. */
+  async message(seq: Sequence): Promise<Stored | null> {
+    const found = await this.#access.jsm.streams.getMessage(this.#access.streamName, { seq });
+    return found && { seq: found.seq, recordedAtMs: found.time.getTime(), subject: found.subject, data: found.data };
   }
 
   async now(): ReturnType<LogReader["now"]> {
@@ -34,14 +58,15 @@ export class Leader {
     const lasts = (subjects.length === 0 ? [everySubject] : subjects).map((subject) =>
       jsm.streams.getMessage(streamName, { last_by_subj: subject }),
     );
-    return Math.max(...(await orNotReady(Promise.all(lasts))).map((message) => message?.seq ?? 0));
+    const last = Math.max(...(await orNotReady(Promise.all(lasts))).map((message) => message?.seq ?? 0));
+    this.#lastSeen = Math.max(this.#lastSeen, last);
+    return last;
   }
 
   async firstSince(time: Date): ReturnType<LogReader["firstSince"]> {
     const { jsm, streamName } = this.#access;
     // The leader also takes a start time here; only the client's type lacks it.
-    const ms = Math.min(Math.max(time.getTime(), 0), lastMoment);
-    const query = { start_time: new Date(ms).toISOString() } as unknown as MsgRequest;
+    const query = { start_time: timeOf(time) } as unknown as MsgRequest;
     const message = await orNotReady(jsm.streams.getMessage(streamName, query));
     return message === null ? undefined : offsetOf(message.seq);
   }
@@ -51,13 +76,30 @@ export class Leader {
     if (epochOf(await this.#info()) !== epoch) throw new LogReplacedError(epoch);
   }
 
-  #info() {
-    return this.#access.jsm.streams.info(this.#access.streamName);
+  async #info(): Promise<StreamInfo> {
+    const info = await this.#access.jsm.streams.info(this.#access.streamName);
+    this.#took(info);
+    return info;
   }
+
+  #took(info: StreamInfo): void {
+    this.#answered = info;
+    this.#lastSeen = Math.max(this.#lastSeen, info.state.last_seq);
+  }
+}
+
+function boundsIn({ state }: StreamInfo): LogBounds {
+  const firstOffset = offsetOf(Math.max(1, state.first_seq));
+  return { firstOffset, lastOffset: endOf(state.last_seq), messages: state.messages, bytes: state.bytes };
 }
 
 /** The server counts nanoseconds since 1970 in 64 bits, which overflow in 2262: a later time would precede everything. */
 const lastMoment = Date.UTC(2262, 0);
+
+/** A moment as the server reads it. */
+export function timeOf(time: Date): string {
+  return new Date(Math.min(Math.max(time.getTime(), 0), lastMoment)).toISOString();
+}
 
 /** Turns a failure of the log into the error that clients get. That it was replaced is no failure. */
 export function orNotReady<T>(asked: Promise<T>): Promise<T> {

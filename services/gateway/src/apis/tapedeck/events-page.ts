@@ -1,7 +1,7 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type EventJson, eventToJson } from "@tapedeck/shared/events/json";
 import type { Filter } from "@tapedeck/shared/filter/filter";
-import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import type { PageReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import { justBefore, laterOf, messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
 import type { Positions } from "../../positions.ts";
@@ -27,7 +27,7 @@ const mostBytes = 16 << 20;
 const longestMs = 10_000;
 
 export type EventsPageDeps = {
-  readonly log: () => LogReader;
+  readonly log: () => PageReader;
   readonly positions: Positions;
   readonly query: EventFinder;
 };

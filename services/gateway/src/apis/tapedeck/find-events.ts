@@ -1,7 +1,7 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type Filter, matches } from "@tapedeck/shared/filter/filter";
 import { toSubjects } from "@tapedeck/shared/filter/subjects";
-import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import type { PageReader, RecordedEvent } from "@tapedeck/shared/log/log";
 import {
   earlierOf,
   justBefore,
@@ -29,11 +29,11 @@ const longestReadMs = 20_000;
  * While query can't answer, all are searched for in the log, which takes longer where little matches.
  */
 export class FoundEvents {
-  readonly #log: LogReader;
+  readonly #log: PageReader;
   readonly #query: EventFinder;
   readonly #wanted: Wanted;
 
-  constructor(log: LogReader, query: EventFinder, wanted: Wanted) {
+  constructor(log: PageReader, query: EventFinder, wanted: Wanted) {
     this.#log = log;
     this.#query = query;
     this.#wanted = wanted;

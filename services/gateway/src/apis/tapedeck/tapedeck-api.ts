@@ -4,7 +4,7 @@ import { type Filter, parseFilter } from "@tapedeck/shared/filter/filter";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import type { CallContext } from "../../call-context.ts";
 import type { TimedSemaphore } from "../../limits/semaphore.ts";
-import type { Positions } from "../../positions.ts";
+import { type Positions, positions as positionsOf } from "../../positions.ts";
 import { refuseAt } from "../session-scope.ts";
 import type { AnswerOf } from "./answers.ts";
 import { type CompareApi, compareApi } from "./compare/compare.ts";
@@ -69,7 +69,8 @@ export type TapedeckApiDeps = StateApiDeps & {
 /** Tapedeck's own API: lists, state, events. Knows no transport. */
 export function tapedeckApi({ query, log, positions, pages, largeAnswers, services }: TapedeckApiDeps): TapedeckApi {
   const readState = stateReader({ query, largeAnswers });
-  const readEvents = eventsPage({ log, positions, query }, pages);
+  const pageLog = () => log().pages;
+  const readEvents = eventsPage({ log: pageLog, positions: positionsOf(pageLog), query }, pages);
 
   /** The state that a subscription begins with, and where its events begin, so that none is missed or repeated. */
   async function stateThenEvents(after: string, filter: Filter, context: CallContext) {

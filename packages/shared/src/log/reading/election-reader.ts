@@ -1,0 +1,183 @@
+import { TapedeckError } from "../../errors/errors.ts";
+import { abortable } from "../../sync/abortable.ts";
+import type { Semaphore } from "../../sync/semaphore.ts";
+import type { Shift } from "../live/shift.ts";
+import { type HeldBatches, type LogBounds, LogReplacedError, type ReadFrom } from "../log.ts";
+import { endOf, firstMessageAfter, type Offset, type Sequence, sequenceOf } from "../offset.ts";
+import { subjectMatcher } from "../subject-match.ts";
+import { messageFilters } from "../subjects.ts";
+import { Breaker } from "./breaker.ts";
+import type { ReadMessage, Wanted, Warn } from "./decode.ts";
+import type { Stored } from "./direct-get.ts";
+import { hold } from "./hold.ts";
+import { type Leader, orNotReady } from "./leader.ts";
+import type { Replicas } from "./replicas.ts";
+
+/** A leader answers within a few ms. */
+const leaderMs = 400;
+/** To make a consumer, servers agree with each other and write to their disks. */
+const consumerMs = 1_000;
+/** An election takes 4 to 9 s. What takes so much longer is none, and a replica might be behind by as much. */
+const longestElectionMs = 30_000;
+
+const batchBytes = 1024 * 1024;
+const largestBatch = 1_000;
+const firstBatch = 64;
+
+export type ElectionReaderDeps = {
+  readonly leader: Leader;
+  readonly replicas: Replicas;
+  /** From a consumer. With `patienceMs` it rejects when the log is silent for so long, instead of waiting. */
+  readonly usualHistory: (
+    from: ReadFrom,
+    untilOffset: Offset,
+    options: { readonly signal: AbortSignal; readonly patienceMs?: number },
+  ) => HeldBatches;
+  readonly usualStoredAt: (seq: Sequence) => Promise<Stored | null>;
+  readonly readMessage: ReadMessage;
+  readonly wantedBy: (subjects: readonly string[], after: Offset, until: Offset) => Wanted;
+  /** The last message that this process has seen. */
+  readonly lastSeen: () => Sequence;
+  readonly semaphore: Semaphore;
+  readonly shift: Shift;
+  readonly warn: Warn;
+};
+
+/**
+ * Asks the leader, and makes consumers, as every reader does. Where these fail or are silent, as while the servers elect a
+ * leader, it asks the log's replicas. A log without replicas is asked as usual only.
+ */
+export class ElectionReader {
+  readonly #deps: ElectionReaderDeps;
+  readonly #leader = new Breaker(longestElectionMs);
+  readonly #consumers = new Breaker(longestElectionMs);
+  /** The last end that was given. */
+  #end: Sequence = 0;
+
+  constructor(deps: ElectionReaderDeps) {
+    this.#deps = deps;
+  }
+
+  async bounds(): Promise<LogBounds> {
+    const { leader } = this.#deps;
+    const bounds = await this.#ask(
+      () => leader.bounds(),
+      () => this.#boundsOfReplica(),
+    );
+    this.#end = Math.max(this.#end, sequenceOf(bounds.lastOffset));
+    return bounds;
+  }
+
+  firstSince(time: Date): Promise<Offset | undefined> {
+    const { leader, replicas } = this.#deps;
+    return this.#ask(
+      () => leader.firstSince(time),
+      () => replicas.firstSince(time),
+    );
+  }
+
+  /** Null: it is gone. */
+  async storedAt(seq: Sequence): Promise<Stored | null> {
+    const { leader, replicas, usualStoredAt } = this.#deps;
+    if (!leader.hasReplicas) return usualStoredAt(seq);
+    const next =
+      (await replicas.nextOfAny(seq)) ??
+      (await this.#ask(
+        () => leader.message(seq),
+        () => replicas.nextOf(seq),
+      ));
+    return next?.seq === seq ? next : null;
+  }
+
+  /** Like LogReader.historyBatches, but rejects where the log can't be read. */
+  async *historyBatches(from: ReadFrom, untilOffset: Offset, signal: AbortSignal): HeldBatches {
+    const { leader, usualHistory } = this.#deps;
+    if (!leader.hasReplicas) return yield* usualHistory(from, untilOffset, { signal });
+    let done = from.afterOffset;
+    if (!this.#leader.isFailing && this.#consumers.next() === "usual") {
+      const mayAvoid = this.#consumers.mayAvoid();
+      try {
+        for await (const batch of usualHistory(from, untilOffset, { signal, patienceMs: consumerMs })) {
+          this.#consumers.succeeded();
+          yield batch;
+          done = batch.at(-1)?.offset ?? done;
+        }
+        this.#consumers.succeeded();
+        return;
+      } catch (cause) {
+        if (!mayAvoid || isAnswer(cause)) await orNotReady(Promise.reject(cause));
+        this.#failed(this.#consumers, cause);
+      }
+    }
+    yield* this.#fromReplicas({ ...from, afterOffset: done }, untilOffset, signal);
+  }
+
+  async #ask<T>(usual: () => Promise<T>, other: () => Promise<T>): Promise<T> {
+    if (!this.#deps.leader.hasReplicas) return orNotReady(usual());
+    if (this.#leader.next() === "usual") {
+      const mayAvoid = this.#leader.mayAvoid();
+      try {
+        const answer = await abortable(usual(), AbortSignal.timeout(leaderMs));
+        this.#leader.succeeded();
+        return answer;
+      } catch (cause) {
+        if (!mayAvoid || isAnswer(cause)) return orNotReady(Promise.reject(cause));
+        this.#failed(this.#leader, cause);
+      }
+    }
+    return orNotReady(other());
+  }
+
+  #failed(breaker: Breaker, err: unknown): void {
+    if (!breaker.isFailing) this.#deps.warn("the log's leader does not answer: pages are read from replicas", { err });
+    breaker.failed();
+  }
+
+  /** A replica may be behind what was given already. Then reading up to this end waits for one that has it, or fails. */
+  async #boundsOfReplica(): Promise<LogBounds> {
+    const { leader, replicas, lastSeen } = this.#deps;
+    const known = leader.lastBounds;
+    if (known === undefined) throw new Error("the log's bounds are not known yet");
+    const last = Math.max(await replicas.lastMessage(), lastSeen(), this.#end);
+    return { ...known, lastOffset: endOf(last), mayBeBehind: true };
+  }
+
+  /**
+   * Reads all messages and leaves out those of other subjects: only a message at the end or after it shows that the replica
+   * has everything before.
+   */
+  async *#fromReplicas({ afterOffset, subjects }: ReadFrom, untilOffset: Offset, signal: AbortSignal): HeldBatches {
+    const { replicas, readMessage, wantedBy, semaphore, shift } = this.#deps;
+    const isOf = subjectMatcher(messageFilters(subjects));
+    const wanted = wantedBy(subjects, afterOffset, untilOffset);
+    const end = sequenceOf(untilOffset);
+    let next = firstMessageAfter(afterOffset);
+    for (let size = firstBatch; next <= end && !signal.aborted; size = Math.min(largestBatch, size * 2)) {
+      const release = await semaphore.acquire(signal);
+      if (release === undefined) return;
+      let read: Stored[];
+      try {
+        read = [
+          ...(await orNotReady(replicas.batchOf(next, { batch: Math.min(size, end - next + 1), bytes: batchBytes }))),
+        ];
+      } finally {
+        release();
+      }
+      using held = hold(read);
+      for (let message = held.next(); message !== undefined; message = held.next()) {
+        if (message.seq > end || signal.aborted) return;
+        const events = isOf(message.subject.split(".")) ? readMessage(message, wanted) : [];
+        if (events.length > 0) yield events;
+        next = message.seq + 1;
+        if (shift.isOver) await shift.next();
+      }
+    }
+  }
+}
+
+/** Asking otherwise would change nothing: the log was replaced or deleted. */
+function isAnswer(cause: unknown): boolean {
+  if (cause instanceof LogReplacedError) return true;
+  const asked = cause instanceof TapedeckError ? cause.cause : cause;
+  return asked instanceof Error && asked.name === "StreamNotFoundError";
+}

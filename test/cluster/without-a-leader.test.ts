@@ -1,0 +1,104 @@
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { endOf, logStart, offsetOf } from "@tapedeck/shared/log/offset";
+import { streamName } from "@tapedeck/shared/log/subjects";
+import { sourceName } from "@tapedeck/shared/source";
+import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { expect, inject, test } from "vitest";
+import { NatsCluster } from "./nats-cluster.ts";
+
+const [alice, bob] = ["alice", "bob"].map((developer) =>
+  sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" }),
+) as [ReturnType<typeof sourceName>, ReturnType<typeof sourceName>];
+
+const { signal } = new AbortController();
+const everything = { afterOffset: logStart, subjects: [] };
+const ordinals = (events: readonly RecordedEvent[]) => events.map(({ event }) => Number(event.ordinal));
+
+/** A log of three servers: one leads it, and only one other will be left. */
+async function startLog() {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await NatsCluster.start(await mkdtemp(join(inject("serversFolder"), "cluster-"))));
+  const open = async (...urls: readonly string[]) => {
+    const options = { noRandomize: true, maxReconnectAttempts: -1, reconnectTimeWait: 20 };
+    const nc = await connect({ servers: [...urls], ...options });
+    stack.defer(() => nc.close());
+    return stack.use(await openLog(nc, { replicas: 3, syncKnown: true, waitMs: 60_000 }));
+  };
+  await open(...nats.names.map((name) => nats.urlOf(name)));
+  const [leader, left] = [await nats.leader(), await nats.follower()];
+  const third = nats.names.find((name) => name !== leader && name !== left) ?? "";
+  await nats.whole([streamName]);
+  await nats.answersAlone(left);
+  const ofLeader = await open(nats.urlOf(leader), nats.urlOf(left));
+  const ofOther = await open(nats.urlOf(left));
+  const owned = stack.move();
+  return {
+    ...{ nats, left, ofLeader, ofOther },
+    /** The third has no leader then, and nobody becomes one. */
+    async loseTwo() {
+      await nats.kill(leader);
+      await nats.kill(third);
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+test("pages are read from a replica while no server leads the log", async () => {
+  await using log = await startLog();
+  const { reader } = log.ofOther;
+  const { writer } = log.ofLeader;
+  const [ofAlice, ofBob] = [testWriter(writer, alice), testWriter(writer, bob)];
+  await ofAlice.append(100);
+  await ofBob.append(1);
+  await ofAlice.append(100);
+  // More than one turn reads.
+  const { original } = Event.fromPartial({ original: { bytes: Buffer.alloc(2 << 20) } });
+  const large = newEvent(bob, 2, { original });
+  await writer.publish(bob, "w1", [large], 101);
+  await log.nats.whole([streamName]);
+  const { pages } = reader;
+  const before = await Array.fromAsync(pages.history(everything, endOf(202), signal));
+  expect(before).toHaveLength(202);
+
+  await log.loseTwo();
+  await expect(reader.bounds()).rejects.toMatchObject({ code: "not_ready" });
+  const { lastOffset, firstOffset, mayBeBehind } = await pages.bounds();
+  expect([firstOffset, lastOffset, mayBeBehind]).toEqual([offsetOf(1), endOf(202), true]);
+  expect(await Array.fromAsync(pages.history(everything, lastOffset, signal))).toEqual(before);
+  const ofBobAlone = { afterOffset: endOf(50), subjects: [before[100]?.subject ?? ""] };
+  expect(ordinals(await Array.fromAsync(pages.history(ofBobAlone, endOf(201), signal)))).toEqual([1]);
+  const offsets = [offsetOf(202), offsetOf(7), offsetOf(101)];
+  const picked = await Array.fromAsync(pages.read(offsets, signal));
+  expect(picked).toEqual([201, 6, 100].map((index) => before[index]));
+  expect(await pages.firstSince(new Date(0))).toBe(offsetOf(1));
+  // Another replica might have one.
+  await expect(pages.firstSince(new Date(Date.now() + 60_000))).rejects.toMatchObject({ code: "not_ready" });
+});
+
+test("no page ends before what its reader knows of, while the replica is behind", async () => {
+  await using log = await startLog();
+  const { reader, writer } = log.ofLeader;
+  const ofAlice = testWriter(writer, alice);
+  await ofAlice.append(3);
+  await log.nats.whole([streamName]);
+  log.nats.cutOff(log.left, { clients: false });
+  await ofAlice.append(2);
+  expect((await reader.bounds()).lastOffset).toBe(endOf(5));
+
+  await log.loseTwo();
+  const { pages } = reader;
+  const bounds = await until(() => pages.bounds(), { message: "the one that is left to answer" });
+  expect(bounds).toMatchObject({ lastOffset: endOf(5), mayBeBehind: true });
+  const there = await Array.fromAsync(pages.history(everything, endOf(3), signal));
+  expect(ordinals(there)).toEqual([1, 2, 3]);
+  const all = Array.fromAsync(pages.history(everything, endOf(5), signal));
+  await expect(all).rejects.toMatchObject({ code: "not_ready" });
+  const missing = Array.fromAsync(pages.read([offsetOf(5)], signal));
+  await expect(missing).rejects.toMatchObject({ code: "not_ready" });
+});
