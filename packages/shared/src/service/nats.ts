@@ -100,7 +100,8 @@ export async function connectNats(name: string, settings: NatsSettings, log: Log
     // Else the connection is closed for good when the server has refused it twice.
     ignoreAuthErrorAbort: true,
     pingInterval: 10_000,
-    timeout: 5_000,
+    // One of several may have vanished, and the next one answers.
+    timeout: natsServers(url).length > 1 ? 2_000 : 5_000,
     // Else every request makes two errors with their stacks, in case that it fails.
     noAsyncTraces: true,
   }).catch((cause: Error) => {

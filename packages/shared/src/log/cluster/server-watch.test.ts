@@ -1,21 +1,23 @@
-import { expect, test } from "vitest";
+import { mkdtemp } from "node:fs/promises";
+import { join } from "node:path";
+import { spawnServer } from "@tapedeck/infra/local/server-process";
+import type { NatsConnection } from "nats";
+import { expect, inject, test } from "vitest";
 import { silentLogger } from "../../service/logger.ts";
 import { connectNats, natsHosts, natsServers } from "../../service/nats.ts";
 import { lossyProxy } from "../../testing/lossy-proxy.ts";
 import { startTestNats } from "../../testing/nats.ts";
+import { ownPort } from "../../testing/own-port.ts";
 import { until } from "../../testing/until.ts";
+import { streamName } from "../subjects.ts";
 import { hasQuorum, ServerWatch } from "./server-watch.ts";
 
-test("a server that does not answer is left for another one", async () => {
+test("a server that answers no ping is left for another one", async () => {
   await using silent = await startTestNats();
   await using other = await startTestNats();
   await using way = await lossyProxy(silent.port);
   const nats = await connectNats("test", { url: `127.0.0.1:${way.port}` }, silentLogger);
-  await using _watch = new ServerWatch(nats, {
-    hasOthers: true,
-    logger: silentLogger,
-    times: { everyMs: 5, timeoutMs: 50 },
-  });
+  await using _watch = watch(nats, { pingMs: 20, timeoutMs: 600_000 });
   nats.setServers([`127.0.0.1:${way.port}`, `127.0.0.1:${other.port}`]);
   const asked = await nats.rtt();
   expect([asked >= 0, nats.getServer()]).toEqual([true, `127.0.0.1:${way.port}`]);
@@ -24,6 +26,40 @@ test("a server that does not answer is left for another one", async () => {
   await until(() => nats.rtt(), { message: "its answers" });
   await nats.close();
 });
+
+test("a server that answers pings, but nothing about the log, is left for another one", async () => {
+  await using cutOff = await startBareNats();
+  await using other = await startTestNats();
+  const mute = await connectNats("mute", { url: cutOff.url }, silentLogger);
+  let asked = 0;
+  mute.subscribe(`$JS.API.STREAM.INFO.${streamName}`, { callback: () => void asked++ });
+  await mute.flush();
+  const nats = await connectNats("test", { url: cutOff.url }, silentLogger);
+  nats.setServers([cutOff.url, `127.0.0.1:${other.port}`]);
+  await using _watch = watch(nats, { pingMs: 5_000, timeoutMs: 20 });
+  await until(() => nats.getServer() === `127.0.0.1:${other.port}`, { message: "the other server" });
+  expect(asked).toBeGreaterThanOrEqual(2);
+  await Promise.all([nats.close(), mute.close()]);
+});
+
+function watch(nats: NatsConnection, times: { readonly pingMs: number; readonly timeoutMs: number }): ServerWatch {
+  return new ServerWatch(nats, { hasOthers: true, logger: silentLogger, times: { everyMs: 5, ...times } });
+}
+
+/** A nats-server without JetStream: what others answer about streams is theirs. */
+async function startBareNats() {
+  const folder = await mkdtemp(join(inject("serversFolder"), "bare-nats-"));
+  const port = await ownPort();
+  const server = await spawnServer({
+    ...{ command: inject("natsServer"), args: ["-a", "127.0.0.1", "-p", String(port), "-P", join(folder, "pid")] },
+    ...{ mark: folder, logFile: join(folder, "nats-server.log"), stopSignal: "SIGTERM" as const },
+  });
+  const url = `127.0.0.1:${port}`;
+  await until(async () => (await connectNats("start", { url }, silentLogger)).close().then(() => true), {
+    message: "the server to accept connections",
+  });
+  return { url, [Symbol.asyncDispose]: () => server.stop() };
+}
 
 const seen = (...seconds: readonly number[]) => seconds.map((one) => ({ active: one * 1e9 }));
 
