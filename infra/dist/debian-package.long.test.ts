@@ -99,7 +99,7 @@ getent group tapedeck || echo "no group"
     await run("dpkg-deb", ["--extract", `${file}.deb`, unpacked]);
     const packages = await installedPackages(join(unpacked, "usr/lib/tapedeck/node_modules"));
     const bom = await readBom(`${file}.cdx.json`);
-    expect(complaintsOf(bom)).toEqual([]);
+    expect(await complaintsOf(bom)).toEqual([]);
     const installed = packages.map(({ name, version }) => `${name}@${version}`);
     expect(installed.filter((one) => !componentsOf(bom).includes(one))).toEqual([]);
     // In the page and in the command line, which are bundles.
