@@ -310,6 +310,53 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
     expect(await annotations({ ...least, settings })).not.toEqual(await annotations(least));
   });
 
+  it("scales gateways by their connections, a name that they measure", async () => {
+    const values = { ...least, gateway: { autoscaling: { enabled: true, connections: 500 } } };
+    const { spec } = await one(values, "HorizontalPodAutoscaler", "-gateway");
+    const metric = { name: "tapedeck_gateway_streams" };
+    expect(spec).toMatchObject({
+      scaleTargetRef: { kind: "Deployment", name: (await one(values, "Deployment", "-gateway")).metadata.name },
+      metrics: [{ type: "Pods", pods: { metric, target: { type: "AverageValue", averageValue: "500" } } }],
+    });
+    const measured = readFileSync(join(root, "services/gateway/src/metrics.ts"), "utf8");
+    expect(measured).toContain(`"${metric.name}"`);
+  });
+
+  it("spreads the pods of each component over nodes and zones", async () => {
+    for (const [name, pod] of await eachPod(least)) {
+      const labelSelector = { matchLabels: expect.objectContaining({ "app.kubernetes.io/component": name }) };
+      const over = (topologyKey: string) => expect.objectContaining({ maxSkew: 1, topologyKey, labelSelector });
+      expect(podOf(pod).spec.topologySpreadConstraints).toEqual([
+        over("kubernetes.io/hostname"),
+        over("topology.kubernetes.io/zone"),
+      ]);
+    }
+  });
+
+  it("lets into each pod only who needs it", async () => {
+    const policies = Object.fromEntries(
+      await Promise.all(
+        Object.keys(pods).map(async (name) => [name, (await one(least, "NetworkPolicy", `-${name}`)).spec] as const),
+      ),
+    );
+    /** The components that come in at a port; "anybody" where a rule names nobody. */
+    const componentsAt = (name: string, port: number) =>
+      (policies[name]?.ingress ?? [])
+        .filter(({ ports }) => ports.some((one) => one.port === port))
+        .flatMap(({ from }) =>
+          from === undefined
+            ? ["anybody"]
+            : from.map(({ podSelector }) => podSelector?.matchLabels["app.kubernetes.io/component"]),
+        );
+    expect([componentsAt("query", 7053), componentsAt("ingest", 7054)]).toEqual([["gateway"], ["gateway"]]);
+    expect([componentsAt("gateway", 7051), componentsAt("gateway", 7052)]).toEqual([["anybody"], ["anybody"]]);
+    expect(policies.cli?.ingress ?? []).toEqual([]);
+    for (const spec of Object.values(policies)) expect(spec?.policyTypes).toEqual(["Ingress", "Egress"]);
+    const gatewayFrom = [{ namespaceSelector: { matchLabels: { team: "tools" } } }];
+    const narrowed = await one({ ...least, networkPolicy: { gatewayFrom } }, "NetworkPolicy", "-gateway");
+    expect(narrowed.spec?.ingress?.[0]?.from).toEqual(expect.arrayContaining(gatewayFrom));
+  });
+
   it("routes every gRPC service that the gateway has", async () => {
     const proto = ["tapedeck/v1/tapedeck", "tapedeck/v1/recorder", "skaffold/v1/skaffold", "skaffold/v2/skaffold"];
     const names = [...proto, "rkt/v1alpha/rkt", "vagrant/vagrant"].flatMap((file) => {

@@ -19,7 +19,15 @@ export type KubernetesObject = {
     };
     readonly ports?: readonly { readonly name: string; readonly port: number; readonly appProtocol?: string }[];
     readonly rules?: readonly Rule[];
+    readonly policyTypes?: readonly string[];
+    readonly ingress?: readonly Entry[];
   };
+};
+
+/** What a NetworkPolicy lets in. */
+type Entry = {
+  readonly from?: readonly { readonly podSelector?: { readonly matchLabels: Readonly<Record<string, string>> } }[];
+  readonly ports: readonly { readonly port: number }[];
 };
 
 type PodSpec = {
@@ -33,6 +41,7 @@ type PodSpec = {
     },
   ];
   readonly volumes: readonly { readonly name: string }[];
+  readonly topologySpreadConstraints?: readonly object[];
   readonly securityContext: { readonly runAsNonRoot: boolean };
   readonly automountServiceAccountToken: boolean;
 };

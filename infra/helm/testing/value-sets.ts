@@ -176,6 +176,17 @@ export const refused: Readonly<Record<string, readonly [values: Values, why: Reg
     { ...least, log: { existing: { ...existing, nodes: 3 } } },
     /log\.replicas: 1 of 3 nodes/,
   ],
+  "one replica on three nodes that are named": [
+    {
+      ...least,
+      log: { existing: { ...existing, url: "nats://a.n.svc:4222,nats://b.n.svc:4222,nats://c.n.svc:4222" } },
+    },
+    /log\.replicas: 1 of 3 nodes/,
+  ],
+  "an existing NATS by an IPv6 address, without TLS": [
+    { ...least, log: { existing: { ...existing, url: "nats://[2001:db8::1]:4222" } } },
+    /log\.existing\.url: \[2001:db8::1\] is beyond the cluster/,
+  ],
   "three replicas on one node": [{ ...least, log: { replicas: 3, existing } }, /log\.replicas: 3 is more than the 1/],
   "a NATS beyond the cluster without TLS": [
     { ...least, log: { existing: { ...existing, url: "nats://nats.example.com:4222" } } },

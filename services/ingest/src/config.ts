@@ -1,9 +1,10 @@
-import { hostname, userInfo } from "node:os";
+import { hostname } from "node:os";
 import { basename } from "node:path";
 import { servicesKeySetting, workspaceSetting } from "@tapedeck/shared/service/common-settings";
 import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
 import { type ConnectionLimits, connectionLimits } from "@tapedeck/shared/service/grpc-listener";
 import { type HealthAddress, healthSettings } from "@tapedeck/shared/service/health";
+import { loginName } from "@tapedeck/shared/service/login-name";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { refuseOpenHosts, servicesOnly } from "@tapedeck/shared/service/open-hosts";
 import { type SettingsReader, type SettingsSources, settingsReader } from "@tapedeck/shared/service/settings";
@@ -70,9 +71,8 @@ const nameText = (otherwise: () => string, otherwiseText: string, description: s
   text.default(otherwise).meta({ description, form: "text", defaultText: otherwiseText });
 
 const folderName = () => basename(process.cwd());
-const loginName = () => userInfo().username;
 
-const developer = nameText(loginName, "login name", "The developer: the second part of the source's name.");
+const developer = nameText(() => loginName(), "login name", "The developer: the second part of the source's name.");
 const project = nameText(folderName, "the folder's name", "The project: the third part of the source's name.");
 
 const upstreamName = <T extends string>(name: T, description: string) =>

@@ -80,12 +80,12 @@ key: uri
 {{- end -}}
 {{- end -}}
 
-{{- /* Whether an address or URL of one host is within the cluster: "true" or nothing. */ -}}
+{{- /* Whether an address or URL of one host is within the cluster: "true" or nothing. An IP address never is. */ -}}
 {{- define "tapedeck.isInside" -}}
-{{- if regexMatch "^([^.]+|.+\\.svc(\\.cluster\\.local)?)$" (include "tapedeck.hostOf" .) -}}true{{- end -}}
+{{- if regexMatch "^([^.[]+|.+\\.svc(\\.cluster\\.local)?)$" (include "tapedeck.hostOf" .) -}}true{{- end -}}
 {{- end -}}
 
 {{- /* The host of an address, or of a URL that may have a password. */ -}}
 {{- define "tapedeck.hostOf" -}}
-{{- regexReplaceAll "^[a-z]+://([^@/]*@)?" (trim .) "" | regexFind "^[^:/]*" -}}
+{{- regexReplaceAll "^[a-z]+://([^@/]*@)?" (trim .) "" | regexFind "^(\\[[^]]*\\]|[^:/]*)" -}}
 {{- end -}}

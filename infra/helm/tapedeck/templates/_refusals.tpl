@@ -9,7 +9,8 @@
 
 {{- /* The log */ -}}
 {{- $existing := $v.log.existing -}}
-{{- $nodes := int $existing.nodes -}}
+{{- /* Each URL is a server; one URL may be the Service of several. */ -}}
+{{- $nodes := max (int $existing.nodes) (len (splitList "," ($existing.url | default "") | compact)) -}}
 {{- if $v.nats.enabled -}}
   {{- $config := $v.nats.config -}}
   {{- $nodes = ternary (int $config.cluster.replicas) 1 $config.cluster.enabled -}}

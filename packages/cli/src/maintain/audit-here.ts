@@ -1,6 +1,6 @@
-import { userInfo } from "node:os";
 import { type AuditEntry, auditEntryOf } from "@tapedeck/shared/audit/entry";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
+import { loginName } from "@tapedeck/shared/service/login-name";
 import type { NatsConnection } from "nats";
 
 /** Records an action on the server's own machine, past the gateway: "alice on this machine". */
@@ -22,13 +22,5 @@ export async function auditDone(entry: Promise<void>): Promise<void> {
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     process.stderr.write(`tapedeck: this is not in the audit log: ${reason}\n`);
-  }
-}
-
-function loginName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return String(process.getuid?.() ?? "somebody"); // a user without a name, as in some containers
   }
 }

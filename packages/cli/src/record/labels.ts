@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
-import { hostname, userInfo } from "node:os";
+import { hostname } from "node:os";
+import { loginName } from "@tapedeck/shared/service/login-name";
 
 export type Labels = Readonly<Record<string, string>>;
 
@@ -102,15 +103,6 @@ export function ciLabels(env: Readonly<Record<string, string | undefined>>): Lab
     return value === undefined ? [] : [[label, value] as const];
   });
   return { ci: system.name, ...Object.fromEntries(found) };
-}
-
-export function loginName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A container's user without an entry in /etc/passwd.
-    return process.env.USER || "unknown";
-  }
 }
 
 /** The labels that git provides. */

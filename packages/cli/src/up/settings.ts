@@ -1,10 +1,11 @@
 import { existsSync } from "node:fs";
-import { hostname, userInfo } from "node:os";
+import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { gatewaySettings } from "@tapedeck/gateway/for-cli/settings";
 import type { Secrets } from "@tapedeck/infra/local/secrets";
 import { ingestSettings, type SourceConfig, sourceDurations } from "@tapedeck/ingest/for-cli/settings";
 import { querySettings } from "@tapedeck/query/for-cli/settings";
+import { loginName } from "@tapedeck/shared/service/login-name";
 import { envName, loadSettingsFile, type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
 import { certificateProblem } from "@tapedeck/shared/service/tls/certificate";
 import { demoWorkspace } from "@tapedeck/shared/source";
@@ -160,7 +161,7 @@ function strangeFlags(options: UpOptions): readonly string[] {
 }
 
 function flagSources(options: UpOptions): readonly UpSource[] {
-  const { skaffold, vagrant, rkt, developer = userInfo().username, project, hostName, label, redact } = options;
+  const { skaffold, vagrant, rkt, developer = loginName(), project, hostName, label, redact } = options;
   const ofAll = { ...(label !== undefined && { labels: label }), ...(redact !== undefined && { redact }) };
   const folder = process.cwd();
   const asked = [

@@ -1,9 +1,9 @@
 import { constants } from "node:fs";
 import { access, stat, statfs } from "node:fs/promises";
 import { delimiter, dirname, join } from "node:path";
+import { loginName } from "@tapedeck/shared/service/login-name";
 import { namePart } from "@tapedeck/shared/source";
 import { bytesText } from "../../display/durations.ts";
-import { loginName } from "../../record/labels.ts";
 import { projectName } from "../../record/project-name.ts";
 import { spillHome } from "../../record/spill-home.ts";
 import { countWaiting } from "../../up/waiting-spills.ts";

@@ -1,4 +1,5 @@
 import { stat } from "node:fs/promises";
+import { loginName } from "@tapedeck/shared/service/login-name";
 import { namePart } from "@tapedeck/shared/source";
 import { type ImportedLogs, readEventLogs } from "@tapedeck/tap/skaffold/event-log/read-event-logs";
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
@@ -6,7 +7,6 @@ import { apiAt } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
-import { loginName } from "../../record/labels.ts";
 import { projectName } from "../../record/project-name.ts";
 import { isSessionFile } from "../../session-file/session-file.ts";
 import { importSessionFiles } from "./import-sessions.ts";

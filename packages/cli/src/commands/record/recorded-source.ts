@@ -1,8 +1,8 @@
 import { readConfig, type SourceConfig } from "@tapedeck/ingest/for-cli/settings";
+import { loginName } from "@tapedeck/shared/service/login-name";
 import { SettingsError } from "@tapedeck/shared/service/settings";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { CommandError } from "../../command-error.ts";
-import { loginName } from "../../record/labels.ts";
 import { projectName } from "../../record/project-name.ts";
 import { vagrantProject } from "../../record/vagrant-project.ts";
 import type { RecordOptions } from "./options.ts";

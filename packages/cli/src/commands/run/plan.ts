@@ -1,10 +1,10 @@
+import { loginName } from "@tapedeck/shared/service/login-name";
 import { endLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
 import { OwnEventLog } from "@tapedeck/tap/skaffold/event-log/own-event-log";
 import type { TapIdentity } from "@tapedeck/tap/spill/spill-folder";
 import { ulid } from "ulid";
 import { CommandError, sentenceOf } from "../../command-error.ts";
 import type { GrpcTarget } from "../../grpc-target.ts";
-import { loginName } from "../../record/labels.ts";
 import { spillHome } from "../../record/spill-home.ts";
 import type { RunOptions } from "./options.ts";
 import type { Env, Recordable } from "./recordable.ts";
