@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { chmod, copyFile, mkdir, readdir, rm, symlink, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { npmPackages } from "@tapedeck/infra/names";
 import { version } from "@tapedeck/shared/version";
@@ -41,6 +41,10 @@ export async function buildDebianPackage({ folder, archives, file }: DebianPacka
   await copy(join(infra, "nats", "tapedeck-users.conf"), join(etc, "nats-users.conf"), 0o644);
   const docs = await at("usr/share/doc/tapedeck");
   await copy(join(root, "LICENSE"), join(docs, "copyright"), 0o644);
+  // For a cluster (docs/cluster.md).
+  const examples = await at("usr/share/doc/tapedeck/examples");
+  for (const name of ["nats/cluster.conf", "haproxy/haproxy.cfg"])
+    await copy(join(infra, name), join(examples, basename(name)), 0o644);
 
   const control = await at("DEBIAN");
   await writeFile(join(control, "control"), await controlText(folder));

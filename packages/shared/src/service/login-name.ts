@@ -1,6 +1,6 @@
 import { userInfo } from "node:os";
 
-/** Who runs this process; for a user without an entry in /etc/passwd, as in some containers, `USER` or its number. */
+/** Returns the name of the user of this process. A user without an entry in /etc/passwd, as in some containers, has `USER` or its number. */
 export function loginName(env: NodeJS.ProcessEnv = process.env): string {
   try {
     return userInfo().username;
