@@ -1,4 +1,4 @@
-import { copyFile, mkdtemp, rm } from "node:fs/promises";
+import { copyFile, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { npmPackages } from "@tapedeck/infra/names";
@@ -6,6 +6,7 @@ import { until } from "@tapedeck/shared/testing/until";
 import { version } from "@tapedeck/shared/version";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { lacking } from "../docker/testing/on-machine.ts";
+import { root } from "./places.ts";
 import { type BootedDebian, bootDebian, bootTools } from "./testing/booted-debian.ts";
 import { built } from "./testing/built.ts";
 import { installPage } from "./testing/install-page.ts";
@@ -86,6 +87,39 @@ describe.skipIf(why !== undefined)(
     it("makes a token with the commands that the page has for the server itself", async () => {
       const [typed = ""] = (await installPage()).blocks.filter((block) => block.includes("cli.env"));
       expect(await debian.run(`cd /root\n${typed}`)).toContain("tdk_");
+    });
+
+    it("comes back from a backup with the commands that the page has, while it leaves NATS running", async () => {
+      const page = await readFile(join(root, "docs/operations.md"), "utf8");
+      const blocks = [...page.matchAll(/^```\n(.*?)^```/gms)].map(([, block = ""]) => block);
+      const [typed = ""] = blocks.filter((block) => block.includes("systemctl stop tapedeck-gateway"));
+      await debian.run(
+        "systemctl stop recorder stand-in || true; systemctl show tapedeck-nats --property MainPID > /root/before",
+      );
+      const said = await debian.run(`mkdir -p /var/backups; cd /root\n${typed}`);
+      expect(said).toContain("the log continues as epoch");
+      await debian.run("systemctl show tapedeck-nats --property MainPID | diff - /root/before");
+      await allActive();
+      await until(() => debian.run("tapedeck-server check --ready").catch(() => undefined), {
+        message: "the services to be ready",
+      });
+      expect(await debian.run("tapedeck tail --after start --no-follow --json")).toContain("build.succeeded");
+      expect(await debian.run("ls /var/lib/tapedeck")).toContain("replaced");
+      await debian.run("rm -r /var/lib/tapedeck");
+    });
+
+    it("does not start what its operator has disabled, also when it is installed again", async () => {
+      const again = `dpkg --install /root/tapedeck_${version}_all.deb`;
+      await debian.run(
+        `systemctl stop tapedeck.target; systemctl disable tapedeck-query; ${again}; systemctl start tapedeck.target`,
+      );
+      await until(async () => (await debian.run("systemctl is-active tapedeck-gateway || true")).startsWith("active"), {
+        ...{ message: "the gateway to start", deadlineMs: 120_000 },
+      });
+      const states = "systemctl is-enabled tapedeck-query tapedeck-ingest; systemctl is-active tapedeck-query";
+      expect(await debian.run(`${states} || true`)).toBe("disabled\nenabled\ninactive\n");
+      await debian.run("systemctl enable --now tapedeck-query");
+      await allActive();
     });
 
     it("has systemd start a service again that hangs", async () => {

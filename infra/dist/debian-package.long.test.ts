@@ -93,6 +93,21 @@ getent group tapedeck || echo "no group"
     expect(said.match(/^left (?!\/var\/(log|lib\/dpkg|cache)).*/gm) ?? []).toEqual([]);
   });
 
+  it("says in one sentence that a nats-server is too old, and nothing of one that is not", async () => {
+    const said = await onCopy(`${nodePackage}
+for version in 2.10.27 2.12.0; do
+  printf '#!/bin/sh\\necho nats-server: v%s\\n' $version > /usr/sbin/nats-server
+  chmod 755 /usr/sbin/nats-server
+  dpkg --install /tmp/tapedeck.deb | sed "s/^/$version: /"
+done
+rm /usr/sbin/nats-server
+dpkg --purge tapedeck
+`);
+    expect(said.match(/^.*too old.*$/gm)).toEqual([
+      expect.stringMatching(/^2\.10\.27: tapedeck: .* \(2\.10\.27; 2\.12 or newer is needed\): put a newer one there/),
+    ]);
+  });
+
   it("has a bill of materials of all packages that it installs", async () => {
     const file = join(dist.folder, `tapedeck_${version}_all`);
     const unpacked = join(folder, "unpacked");

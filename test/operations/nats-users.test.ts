@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { MoveMarks } from "@tapedeck/ingest/record/moves/move-marks";
@@ -6,16 +7,28 @@ import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import { migrated } from "@tapedeck/query/testing/migrated";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { adoptSubject, eventSubject } from "@tapedeck/shared/log/subjects";
+import { silentLogger } from "@tapedeck/shared/service/logger";
+import { connectNats } from "@tapedeck/shared/service/nats";
 import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { until } from "@tapedeck/shared/testing/until";
 import { openTokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
-import type { NatsConnection } from "nats";
+import { headers, type NatsConnection } from "nats";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 import { bearing } from "../stack/token-stack.ts";
-import type { ConfiguredNats } from "./configured-nats.ts";
-import { connectAs, loginOf, type NatsUser, natsUsers, startNatsWithUsers, violations } from "./nats-users.ts";
+import { type ConfiguredNats, startConfiguredNats } from "./configured-nats.ts";
+import {
+  connectAs,
+  loginOf,
+  type NatsUser,
+  natsUsers,
+  passwordsEnv,
+  readUsers,
+  startNatsWithUsers,
+  usersFile,
+  violations,
+} from "./nats-users.ts";
 
 const recording = loadRecording(
   join(import.meta.dirname, "../../packages/fakes/recordings/skaffold/01-dev-success-3-artifacts-5-iterations"),
@@ -133,6 +146,32 @@ it("a service that starts before ingest waits for the log, which ingest creates"
   await using made = await openLog(ingest);
   await using found = await openLog(query);
   expect(found.epoch).toBe(made.epoch);
+});
+
+it("an operator's user, once it is turned on, changes streams and deletes marks of moves, and writes no event", async () => {
+  const password = "operator-password";
+  await using own = await startConfiguredNats({
+    configuration: `include ${usersFile}`,
+    env: { ...passwordsEnv, TAPEDECK_NATS_OPERATOR_PASSWORD: password },
+    files: { [usersFile]: (await readUsers()).replaceAll(/^#\+ /gm, "") },
+  });
+  const ingest = await connectAs("ingest", own);
+  const operator = await connectNats("operator", { url: own.url, user: "operator", password }, silentLogger);
+  await using _ = closing(ingest, operator);
+  await using log = await openLog(ingest);
+  const marks = new MoveMarks(ingest);
+  await marks.set("team-z", { state: "leaving", other: "two" }, await marks.of("team-z"));
+  const jsm = await jetstreamManager(operator);
+  for await (const { config } of jsm.streams.list()) await jsm.streams.update(config.name, { description: "seen" });
+  expect((await jsm.streams.info("TAPEDECK")).config.description).toBe("seen");
+  const removal = headers();
+  removal.set("KV-Operation", "DEL");
+  await operator.request("$KV.TAPEDECK_MOVES.team-z", "", { headers: removal, timeout: 10_000 });
+  expect(await marks.closed()).toEqual(new Set());
+  expect(log.epoch).not.toBe("");
+  expect(await violations(own)).toEqual([]);
+  const event = eventSubject("default/alice/shop/skaffold" as Stack["source"], "v1", "build.started");
+  await expect(operator.request(event, "{}")).rejects.toThrow("Permissions Violation");
 });
 
 const log = eventSubject("default/alice/shop/skaffold" as Stack["source"], "v1", "build.started");
