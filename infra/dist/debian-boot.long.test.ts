@@ -122,6 +122,16 @@ describe.skipIf(why !== undefined)(
       await allActive();
     });
 
+    it("lets the gateway listen on all addresses, as for a team", async () => {
+      const dropIn = "/run/systemd/system/tapedeck-gateway.service.d/zz-open.conf";
+      const open = "[Service]\\nEnvironment=TAPEDECK_GATEWAY_HTTP_HOST=0.0.0.0 TAPEDECK_INSECURE=true\\n";
+      await debian.run(`mkdir -p "$(dirname ${dropIn})"; printf '${open}' > ${dropIn}`);
+      await debian.run("systemctl daemon-reload; systemctl restart tapedeck-gateway");
+      expect(await debian.run("cat /proc/net/tcp")).toMatch(/ 00000000:1B8C 00000000:0000 0A /);
+      await debian.run(`rm ${dropIn}; systemctl daemon-reload; systemctl restart tapedeck-gateway`);
+      await allActive();
+    });
+
     it("has systemd start a service again that hangs", async () => {
       const restarts = async () => Promise.all(services.map((unit) => show(unit, "NRestarts")));
       const dropIns = services.map((unit) => `/run/systemd/system/${unit}.service.d`);
