@@ -86,6 +86,7 @@ describe.skipIf(browserProgram === undefined)("an address, copied into another p
         await page.locator(".log pre", { hasText: "Deploymint" }).waitFor();
         await page.getByLabel("Step", { exact: true }).selectOption(build.startPosition);
         await page.locator(".event-list button").last().click();
+        await expect.poll(() => new URL(page.url()).searchParams.get("at")).not.toBeNull();
       },
       async (page) => {
         await page.getByLabel("Events", { exact: true }).waitFor();

@@ -68,7 +68,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     await page.getByLabel("Filter events").fill("kind:build.started");
     const wanted = own.filter(({ kind }) => kind === "build.started");
     await page.getByText(`${wanted.length} of ${own.length}`).waitFor();
-    expect(new Set(await shownEvents(page))).toEqual(new Set(["build.started"]));
+    await expect.poll(async () => new Set(await shownEvents(page))).toEqual(new Set(["build.started"]));
 
     const states = new Set<string>();
     const panel = page.getByLabel("State at this moment");
