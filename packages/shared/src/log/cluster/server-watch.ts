@@ -61,8 +61,9 @@ export class ServerWatch implements AsyncDisposable {
     const patience = backoff(everyMs, 30_000);
     for (let failures = 0; !this.#over.signal.aborted && !this.#nats.isClosed(); ) {
       await delay(everyMs, this.#over.signal);
-      const isThere = !this.#hasOthers() || (await this.#answersPings());
-      if (isThere && (!this.#hasOthers() || (await this.#isInTouch()))) {
+      if (!this.#hasOthers()) continue;
+      const isThere = await this.#answersPings();
+      if (isThere && (await this.#isInTouch())) {
         failures = 0;
         patience.reset();
       } else if ((!isThere || ++failures >= failuresToLeave) && !this.#over.signal.aborted) {
