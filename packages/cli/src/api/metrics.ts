@@ -1,3 +1,4 @@
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 export type Sample = {
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
@@ -7,7 +8,7 @@ export type Sample = {
 /** A service's /metrics; undefined when it cannot be reached. */
 export async function readMetrics(address: string): Promise<readonly Sample[] | undefined> {
   try {
-    const response = await fetch(`http://${address}/metrics`, { signal: AbortSignal.timeout(2_000) });
+    const response = await fetch(`http://${address}/metrics`, { signal: timeoutSignal(2_000) });
     return response.ok ? parseMetrics(await response.text()) : undefined;
   } catch {
     return undefined;
@@ -25,7 +26,7 @@ export type Troubles = { readonly problems: readonly string[]; readonly warnings
 /** `base`: such as http://127.0.0.1:7061 */
 export async function readTroubles(base: string): Promise<Troubles> {
   try {
-    const response = await fetch(`${base}/readyz`, { signal: AbortSignal.timeout(5_000) });
+    const response = await fetch(`${base}/readyz`, { signal: timeoutSignal(5_000) });
     const { checks, details } = (await response.json()) as Readiness;
     return { problems: Object.values(checks).filter((answer) => answer !== "ok"), warnings: details?.warnings ?? [] };
   } catch {

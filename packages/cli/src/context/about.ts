@@ -1,3 +1,4 @@
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { z } from "zod";
 import { closedConnection } from "../closed-connection.ts";
 import { CommandError } from "../command-error.ts";
@@ -30,7 +31,7 @@ const patienceMs = 10_000;
  * @throws CommandError if there is no answer, or not a Tapedeck's, or the token is not valid
  */
 export async function askAbout({ base, headers }: HttpBase, trustAdvice: string): Promise<About> {
-  const response = await fetch(`${base}/about`, { headers, signal: AbortSignal.timeout(patienceMs) }).catch((error) => {
+  const response = await fetch(`${base}/about`, { headers, signal: timeoutSignal(patienceMs) }).catch((error) => {
     const { message, code } =
       (error as { readonly cause?: NodeJS.ErrnoException }).cause ?? (error as Error & { code?: string });
     if (isCertificateFault(code)) throw new UntrustedCertificate(base, message, trustAdvice);

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { parseArgs } from "node:util";
 /**
  * The fake as a process of its own, for the demo and for whoever wants to kill it. Prints one line when it listens:
  * {"port":50051}. Stands in for `skaffold` in front of `tapedeck run` too: takes SKAFFOLD_RPC_PORT and ends on SIGINT
@@ -16,8 +17,7 @@
  *
  * Other words ("dev", "build") are allowed and mean nothing; --rpc-port is another name for --port.
  */
-import { setTimeout } from "node:timers/promises";
-import { parseArgs } from "node:util";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { numberOption } from "../number-option.ts";
 import { loadRecording } from "./recording.ts";
 import { startFakeSkaffold } from "./server.ts";
@@ -60,6 +60,6 @@ process.exit(numberOption("exit-code", values["exit-code"]));
 async function play(): Promise<void> {
   await fake.play();
   if (!values.end) return;
-  while (values["wait-for-connection"] && fake.health.v2.opened === 0) await setTimeout(50);
+  while (values["wait-for-connection"] && fake.health.v2.opened === 0) await delay(50);
   await fake.end("graceful");
 }

@@ -3,6 +3,7 @@ import { Server, type ServerUnaryCall, type sendUnaryData, status } from "@grpc/
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { ApiVersion, SkaffoldChannel } from "@tapedeck/shared/skaffold/methods";
 import { channels, services } from "@tapedeck/shared/skaffold/methods";
+import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { Answers, atWork, injected } from "./answers.ts";
 import type { ControlName, FakeCall } from "./calls.ts";
 import type { EventCall, HandlerHealth } from "./event-handler.ts";
@@ -89,9 +90,9 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
     if (how === "graceful") {
       endpoint.leave();
       const closed = Promise.all([...endpoint.sockets].map((socket) => once(socket, "close")));
-      const timer = setTimeout(endpoint.cut, farewellMs);
+      const timer = startTimer(endpoint.cut, farewellMs);
       await closed;
-      clearTimeout(timer);
+      stopTimer(timer);
     }
     endpoint.cut();
     ended.resolve();

@@ -1,4 +1,5 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import { startTimer } from "@tapedeck/shared/sync/timers";
 import type { JobStream } from "./state/job-stream.ts";
 import { type JobHooks, type Jobs, type JobsOptions, startJobs } from "./state/jobs.ts";
 import { scrub } from "./state/targets.ts";
@@ -88,7 +89,7 @@ export class VagrantProcess {
     started.watchAll((id) => {
       const { state, operation } = started.read(id);
       if (operation?.$case !== "command" || (state !== Job_State.SUCCESS && state !== Job_State.ERROR)) return;
-      setTimeout(() => started === this.#jobs && this.#isUp && void this.leave(), dieAfter);
+      startTimer(() => started === this.#jobs && this.#isUp && void this.leave(), dieAfter);
     });
     return started;
   }

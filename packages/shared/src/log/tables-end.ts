@@ -1,6 +1,7 @@
 import type { NatsConnection } from "nats";
 import { z } from "zod";
 import { delay } from "../sync/delay.ts";
+import { startInterval, stopTimer } from "../sync/timers.ts";
 import type { Sequence } from "./offset.ts";
 import { tablesEndSubject } from "./subjects.ts";
 
@@ -28,7 +29,7 @@ export function reportTablesEnd(nats: NatsConnection, now: () => TablesEnd, ever
     published = end;
   };
   write();
-  const timer = setInterval(write, everyMs).unref();
+  const timer = startInterval(write, everyMs).unref();
   const asked = nats.subscribe(requestSubject, {
     callback: (error, message) => {
       if (error === null) message.respond(encoded());
@@ -36,7 +37,7 @@ export function reportTablesEnd(nats: NatsConnection, now: () => TablesEnd, ever
   });
   return {
     [Symbol.dispose]: () => {
-      clearInterval(timer);
+      stopTimer(timer);
       if (nats.isClosed()) return;
       write();
       asked.unsubscribe();

@@ -1,5 +1,6 @@
 import type { NatsConnection } from "nats";
 import { z } from "zod";
+import { startInterval, stopTimer } from "../sync/timers.ts";
 
 /** A recorder's condition, in sentences for people: what keeps it from recording, and other warnings. */
 export type Condition = { readonly problems: readonly string[]; readonly warnings: readonly string[] };
@@ -13,14 +14,14 @@ const conditionMessage = z.object({ who: z.string(), problems: z.array(z.string(
 
 /** Publishes the condition every second on NATS; nothing is stored. */
 export function reportCondition(nats: Pick<NatsConnection, "publish">, who: string, now: () => Condition): Disposable {
-  const timer = setInterval(() => {
+  const timer = startInterval(() => {
     try {
       nats.publish(subject, JSON.stringify({ who, ...now() }));
     } catch {
       // The connection was closed.
     }
   }, everyMs).unref();
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  return { [Symbol.dispose]: () => stopTimer(timer) };
 }
 
 /** The conditions that the recorders on a NATS report. */

@@ -3,6 +3,7 @@ import { lookup } from "node:dns/promises";
 import type { ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer, isIP, type Server as NetServer, type Socket } from "node:net";
 import type { ConnectionInjector, Server, ServerCredentials } from "@grpc/grpc-js";
+import { startTimer, stopTimer } from "../sync/timers.ts";
 import { listenError } from "./health.ts";
 import type { SettingsReader } from "./settings.ts";
 
@@ -95,9 +96,9 @@ subscribe("http2.server.stream.start", (message) => {
 
 function hand(socket: Socket, injector: ConnectionInjector, arrivalMs: number): void {
   const ends = endsOf(socket);
-  const late = setTimeout(() => socket.destroy(), arrivalMs);
+  const late = startTimer(() => socket.destroy(), arrivalMs);
   const settle = () => {
-    clearTimeout(late);
+    stopTimer(late);
     awaited.delete(ends);
   };
   awaited.set(ends, settle);

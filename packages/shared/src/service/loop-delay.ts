@@ -1,5 +1,6 @@
 import { type ELDHistogram, monitorEventLoopDelay } from "node:perf_hooks";
 import { Gauge, type Registry } from "@prometheus-io/client";
+import { startInterval, stopTimer, type Timer } from "../sync/timers.ts";
 
 /** Every reader gets a hold for so long at least, and for twice as long at most. */
 const windowMs = 60_000;
@@ -37,14 +38,14 @@ export function reportLoopDelay(register: Registry): void {
 export class RecentDelays implements Disposable {
   #older = startRecording();
   #newer = startRecording();
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: Timer;
 
   constructor(windowMs: number) {
-    this.#timer = setInterval(() => this.#turnOver(), windowMs).unref();
+    this.#timer = startInterval(() => this.#turnOver(), windowMs).unref();
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#timer);
+    stopTimer(this.#timer);
     this.#older.disable();
     this.#newer.disable();
   }

@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { startInterval } from "../sync/timers.ts";
 
 /**
  * Reports this process's state to systemd, which has started it. Node has no datagram sockets, so systemd's own program
@@ -24,6 +25,6 @@ export function tellSystemd(env: Readonly<Record<string, string | undefined>> = 
   notify("--ready", "--status=ready");
   const everyMs = (Number(env.WATCHDOG_USEC ?? 0) / 1_000) * part;
   // Goes on while the service stops.
-  if (everyMs > 0) setInterval(() => notify("WATCHDOG=1"), everyMs).unref();
+  if (everyMs > 0) startInterval(() => notify("WATCHDOG=1"), everyMs).unref();
   return { stopping: () => notify("STOPPING=1", "--status=stopping") };
 }

@@ -1,13 +1,14 @@
+import { startTimer, stopTimer } from "./timers.ts";
 /** Resolves after a time, or at once when the signal aborts. Never rejects. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
     const done = () => {
-      clearTimeout(timer);
+      stopTimer(timer);
       signal?.removeEventListener("abort", done);
       resolve();
     };
-    const timer = setTimeout(done, ms);
+    const timer = startTimer(done, ms);
     signal?.addEventListener("abort", done);
   });
 }

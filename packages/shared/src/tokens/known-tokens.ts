@@ -2,6 +2,7 @@ import type { NatsConnection } from "nats";
 import { TapedeckError } from "../errors/errors.ts";
 import { abortable } from "../sync/abortable.ts";
 import { delay } from "../sync/delay.ts";
+import { startInterval, stopTimer, type Timer } from "../sync/timers.ts";
 import { openTokenStore, type TokenSnapshot, type TokenStore } from "./store.ts";
 import { haveSameRights, isExpired, type TokenRecord, tokenHash, tokenLength, tokenPrefix } from "./token.ts";
 
@@ -54,7 +55,7 @@ class TokenCache implements KnownTokens {
   readonly #startMs: number;
   readonly #closing = new AbortController();
   readonly #live = new Map<string, LiveToken>();
-  readonly #expiry: NodeJS.Timeout;
+  readonly #expiry: Timer;
   readonly #refreshing: Promise<void>;
   #snapshot: TokenSnapshot | undefined;
   #store: { readonly of: NatsConnection; readonly opened: Promise<TokenStore> } | undefined;
@@ -66,7 +67,7 @@ class TokenCache implements KnownTokens {
     this.#warn = warn;
     this.#intervalMs = refreshMs;
     this.#startMs = startMs;
-    this.#expiry = setInterval(() => this.#expire(), refreshMs);
+    this.#expiry = startInterval(() => this.#expire(), refreshMs);
     this.#refreshing = this.#refresh();
   }
 
@@ -85,7 +86,7 @@ class TokenCache implements KnownTokens {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
-    clearInterval(this.#expiry);
+    stopTimer(this.#expiry);
     await this.#refreshing;
   }
 

@@ -1,3 +1,4 @@
+import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 /** A delay that can be ended early. */
 export class WakeableTimer {
   #isWoken = false;
@@ -13,9 +14,9 @@ export class WakeableTimer {
   async delay(ms: number): Promise<void> {
     if (!this.#isWoken) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
+        const timer = startTimer(resolve, ms);
         this.#endDelay = () => {
-          clearTimeout(timer);
+          stopTimer(timer);
           resolve();
         };
       });

@@ -7,6 +7,7 @@ import {
   Metadata,
 } from "@grpc/grpc-js";
 import { type PushRequest, type PushResponse, RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 
 /**
  * A way to the recorder: in-process, or over gRPC. Takes requests only as fast as the recorder does, ends with the
@@ -49,7 +50,7 @@ export function gatewayLink(
   return async function* push(requests, signal) {
     const client = new RecorderClient(address, credentials, { ...overNetworks, ...options });
     const late = new AbortController();
-    const timer = setTimeout(() => {
+    const timer = startTimer(() => {
       if (client.getChannel().getConnectivityState(false) !== connectivityState.READY) late.abort();
     }, connectMs);
     try {
@@ -58,7 +59,7 @@ export function gatewayLink(
       if (!late.signal.aborted) throw cause;
       throw Object.assign(new Error(`no answer within ${connectMs / 1_000} s`), { code: "ETIMEDOUT" });
     } finally {
-      clearTimeout(timer);
+      stopTimer(timer);
       client.close();
     }
   };

@@ -8,6 +8,7 @@ import type {
   Welcome,
 } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import type { Spill } from "../spill/spill.ts";
 import type { TapIdentity } from "../spill/spill-folder.ts";
 import type { RecorderLink } from "./link.ts";
@@ -100,7 +101,7 @@ export function pushItems(options: PushOptions): RunningPush {
 
   /** Waits up to `ms` until everything is committed. */
   async function drained(ms: number): Promise<boolean> {
-    await spill.drained(AbortSignal.any([AbortSignal.timeout(ms), over.signal]));
+    await spill.drained(AbortSignal.any([timeoutSignal(ms), over.signal]));
     const { committed, nextIndex } = spill.state();
     return committed >= nextIndex - 1n;
   }

@@ -1,3 +1,4 @@
+import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { HeardText } from "./heard-texts.ts";
 
 /** A message of a pod's or an app's stream. `isReopened`: the first one of a stream that was opened again. */
@@ -11,7 +12,7 @@ export class DelayedTexts {
   readonly #emit: (text: PodText) => void;
   readonly #waiting: (PodText & { readonly due: number })[] = [];
   #bytes = 0;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
 
   constructor(delayMs: number, emit: (text: PodText) => void) {
     this.#delayMs = delayMs;
@@ -22,12 +23,12 @@ export class DelayedTexts {
     this.#waiting.push({ ...text, due: performance.now() + this.#delayMs });
     this.#bytes += text.bytes.byteLength;
     if (this.#bytes > mostBytes) this.#emitDue(mostBytes / 2);
-    this.#timer ??= setTimeout(() => this.#emitDue(), this.#delayMs);
+    this.#timer ??= startTimer(() => this.#emitDue(), this.#delayMs);
   }
 
   /** Emits everything that still waits. */
   flush(): void {
-    clearTimeout(this.#timer);
+    stopTimer(this.#timer);
     this.#timer = undefined;
     this.#bytes = 0;
     for (const text of this.#waiting.splice(0)) this.#emit(text);
@@ -42,9 +43,9 @@ export class DelayedTexts {
       return false;
     });
     const dueNow = this.#waiting.splice(0, firstToStay === -1 ? this.#waiting.length : firstToStay);
-    clearTimeout(this.#timer);
+    stopTimer(this.#timer);
     const [next] = this.#waiting;
-    this.#timer = next && setTimeout(() => this.#emitDue(), next.due - now);
+    this.#timer = next && startTimer(() => this.#emitDue(), next.due - now);
     for (const text of dueNow) this.#emit(text);
   }
 }

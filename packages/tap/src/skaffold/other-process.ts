@@ -1,3 +1,5 @@
+import { startInterval, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
+
 /**
  * The oldest message of a replay comes within this time, although live messages may overtake it. Counted in steps, because
  * this process may be held up itself.
@@ -12,7 +14,7 @@ const steps = { count: 10, ms: 100 } as const;
 export class OtherProcessDetector {
   readonly #heard: number;
   readonly #onOther: () => void;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #isDecided = false;
 
   constructor(heard: number, onOther: () => void) {
@@ -28,7 +30,7 @@ export class OtherProcessDetector {
       return;
     }
     let left: number = steps.count;
-    this.#timer ??= setInterval(() => {
+    this.#timer ??= startInterval(() => {
       if (--left > 0) return;
       this.stop();
       this.#onOther();
@@ -38,6 +40,6 @@ export class OtherProcessDetector {
   /** Concludes nothing from now on. */
   stop(): void {
     this.#isDecided = true;
-    clearInterval(this.#timer);
+    stopTimer(this.#timer);
   }
 }

@@ -1,5 +1,6 @@
 import { LogEntry } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { type ApiVersion, apis } from "@tapedeck/shared/skaffold/methods";
+import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import { eventTypes, inProgress, isOfType } from "./v1-frame.ts";
 
 /** Between a loop's end and the request. Skaffold has folded the loop's last events into its state by then. */
@@ -9,7 +10,7 @@ const leastIntervalMs = 2_000;
 /** Requests the states of both APIs from time to time: one after the other, and at most every two seconds. */
 export class StatePoll {
   readonly #getState: (api: ApiVersion) => Promise<void>;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #notBefore = 0;
   #isRunning = false;
   #mustRunAgain = false;
@@ -23,7 +24,7 @@ export class StatePoll {
   request(delayMs = 0): void {
     if (this.#isRunning) this.#mustRunAgain = true;
     if (this.#isStopped || this.#isRunning || this.#timer !== undefined) return;
-    this.#timer = setTimeout(() => void this.#run(), Math.max(delayMs, this.#notBefore - performance.now()));
+    this.#timer = startTimer(() => void this.#run(), Math.max(delayMs, this.#notBefore - performance.now()));
   }
 
   /** Takes a frame of v1. The end of a loop and a new runner may have changed the state. */
@@ -33,7 +34,7 @@ export class StatePoll {
 
   stop(): void {
     this.#isStopped = true;
-    clearTimeout(this.#timer);
+    stopTimer(this.#timer);
   }
 
   async #run(): Promise<void> {

@@ -1,5 +1,6 @@
 import type { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Logger } from "@tapedeck/shared/service/logger";
+import { startTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { Audit } from "../audit/audit-log.ts";
 import { addressOf } from "./address.ts";
 
@@ -52,7 +53,7 @@ export class RefusedCalls {
   readonly #written = new Map<string, number>();
   #all = 0;
   #omitted = 0;
-  #window: NodeJS.Timeout | undefined;
+  #window: Timer | undefined;
 
   constructor(logger: Logger, { kind = "control", bounds = usual, audit = () => {} }: RefusedCallsOptions = {}) {
     this.#logger = logger;
@@ -62,7 +63,7 @@ export class RefusedCalls {
   }
 
   write({ error, who, workspace, by, source, method }: RefusedCall): void {
-    this.#window ??= setTimeout(() => this.#endWindow(), this.#bounds.windowMs).unref();
+    this.#window ??= startTimer(() => this.#endWindow(), this.#bounds.windowMs).unref();
     const caller = `${workspace} ${addressOf(who)}`;
     const count = this.#written.get(caller) ?? 0;
     if (count >= this.#bounds.perCaller || this.#all >= this.#bounds.all) {

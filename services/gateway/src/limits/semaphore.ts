@@ -1,5 +1,6 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { Semaphore } from "@tapedeck/shared/sync/semaphore";
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 
 /** A semaphore whose callers wait only for a limited time. */
 export type TimedSemaphore = {
@@ -21,7 +22,7 @@ export function timedSemaphore({ atOnce, patienceMs, what }: TimedSemaphoreOptio
   const permits = new Semaphore(atOnce);
   return {
     async acquire(signal) {
-      const release = await permits.acquire(AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
+      const release = await permits.acquire(AbortSignal.any([signal, timeoutSignal(patienceMs)]));
       if (release === undefined) {
         const message = `${atOnce} ${what} are being made already, and it took too long to wait: try again`;
         throw new TapedeckError("limit_exceeded", message, {}, { retryAfter: 1 });

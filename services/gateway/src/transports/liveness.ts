@@ -1,4 +1,5 @@
 import type { Liveness } from "@tapedeck/shared/service/peer-liveness";
+import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 
 /** WebSocket peers that are gone are found within 35 s, including the farewell. */
 export const liveness: Liveness = { quietMs: 15_000, silentMs: 34_000 };
@@ -8,7 +9,7 @@ export class Heartbeat {
   readonly #liveness: Liveness;
   readonly #ask: () => void;
   readonly #gone: () => void;
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Timer | undefined;
   #isStopped = false;
 
   constructor(liveness: Liveness, ask: () => void, gone: () => void) {
@@ -21,20 +22,20 @@ export class Heartbeat {
   /** To be called for every sign of life of the peer. */
   alive(): void {
     if (this.#isStopped) return;
-    clearTimeout(this.#timer);
+    stopTimer(this.#timer);
     this.#wait();
   }
 
   stop(): void {
     this.#isStopped = true;
-    clearTimeout(this.#timer);
+    stopTimer(this.#timer);
   }
 
   #wait(): void {
     const { quietMs, silentMs } = this.#liveness;
-    this.#timer = setTimeout(() => {
+    this.#timer = startTimer(() => {
       this.#ask();
-      this.#timer = setTimeout(this.#gone, silentMs - quietMs);
+      this.#timer = startTimer(this.#gone, silentMs - quietMs);
     }, quietMs);
   }
 }

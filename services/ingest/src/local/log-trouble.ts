@@ -1,6 +1,7 @@
 import { LogRefusedError } from "@tapedeck/shared/log/jetstream-writer";
 import type { LogReader, PublishOutcome } from "@tapedeck/shared/log/log";
 import type { Logger } from "@tapedeck/shared/service/logger";
+import { startInterval, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { NatsConnection } from "nats";
 
 export type LogTroubleOptions = {
@@ -44,11 +45,11 @@ export class LogTrouble implements Disposable {
   #isStuck = false;
   /** The disk was full to this server, which takes nothing more, however much room there is, before it is started again. */
   #wasFull = false;
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: Timer;
 
   constructor(options: LogTroubleOptions) {
     this.#options = { freeBytes: async () => undefined, quietMs: 10_000, ...options };
-    this.#timer = setInterval(() => void this.#checkRoom(), Math.min(1_000, this.#options.quietMs / 4)).unref();
+    this.#timer = startInterval(() => void this.#checkRoom(), Math.min(1_000, this.#options.quietMs / 4)).unref();
   }
 
   /** Why nothing gets into a log that can be asked, in one sentence; undefined when all is well, or was a moment ago. */
@@ -132,6 +133,6 @@ export class LogTrouble implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#timer);
+    stopTimer(this.#timer);
   }
 }

@@ -8,6 +8,7 @@ import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc
 import type { Certificate } from "@tapedeck/shared/service/tls/certificate";
 import { serverCredentials } from "@tapedeck/shared/service/tls/grpc-credentials";
 import { callOver } from "@tapedeck/shared/sync/call-over";
+import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { isDatabaseAway, isStatementTimeout } from "../db/away.ts";
 
 import type { ApiDeps, CallScope, RebuildTables } from "./deps.ts";
@@ -157,13 +158,13 @@ async function inTime<T>(
   call.once("cancelled", () => left.abort(callOver));
   const late = Promise.withResolvers<never>();
   const timers = [
-    setTimeout(() => left.abort(callOver), patienceMs),
-    setTimeout(() => late.reject(tooLong()), patienceMs + graceMs),
+    startTimer(() => left.abort(callOver), patienceMs),
+    startTimer(() => late.reject(tooLong()), patienceMs + graceMs),
   ];
   try {
     return await Promise.race([answer({ signal: left.signal }), late.promise]);
   } finally {
-    for (const timer of timers) clearTimeout(timer);
+    for (const timer of timers) stopTimer(timer);
   }
 }
 

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
+import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import type { ProjectedPosition } from "./progress.ts";
 
 export type BatchLimits = {
@@ -122,9 +123,9 @@ class BatchBuffer {
     await nextTurn(); // events that arrived in the same turn belong together
     const dueAt = this.#begunAt + (company?.ms ?? 0);
     for (let leftMs = dueAt - performance.now(); !this.#isDue && leftMs > 0; leftMs = dueAt - performance.now()) {
-      const timer = setTimeout(() => this.#due.ring(), leftMs);
+      const timer = startTimer(() => this.#due.ring(), leftMs);
       await this.#due.next();
-      clearTimeout(timer);
+      stopTimer(timer);
     }
   }
 

@@ -8,6 +8,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { abortable } from "@tapedeck/shared/sync/abortable";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import type { NatsConnection } from "nats";
 import type { ApiDeps } from "../api/deps.ts";
 import { readConsistently } from "../db/read.ts";
@@ -127,7 +128,7 @@ export class DriftWatch implements AsyncDisposable {
     const calls = eventSubject(source, ownChannel, "control.requested");
     const subjects = [...fold.channels.map((channel) => channelFilter(source, channel)), calls];
     const end = await reader.lastMatch(subjects);
-    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(patienceMs)]);
+    const signal = AbortSignal.any([this.#stop.signal, timeoutSignal(patienceMs)]);
     // The last message that may hold one need not: it may hold other channels only.
     for (let messages = 1; !signal.aborted; messages *= 8) {
       const from = { afterOffset: messagesBefore(end, messages), subjects };

@@ -1,4 +1,5 @@
 import { logStart, type Offset } from "@tapedeck/shared/log/offset";
+import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 
 /** The position that the tables have reached, for callers that wait for one. */
 export class ProjectedPosition {
@@ -33,14 +34,14 @@ export class ProjectedPosition {
   reached(position: Offset, timeoutMs: number): Promise<boolean> {
     if (position <= this.#position) return Promise.resolve(true);
     return new Promise((resolve) => {
-      const timer = setTimeout(() => {
+      const timer = startTimer(() => {
         this.#waiting.delete(waiter);
         resolve(false);
       }, timeoutMs);
       const waiter = {
         position,
         resolve: (reached: boolean) => {
-          clearTimeout(timer);
+          stopTimer(timer);
           resolve(reached);
         },
       };

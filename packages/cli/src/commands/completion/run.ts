@@ -1,7 +1,8 @@
-import { setTimeout } from "node:timers/promises";
 import tab from "@bomb.sh/tab";
 import describe from "@bomb.sh/tab/commander";
 import { isNamePart } from "@tapedeck/shared/source";
+import { abortable } from "@tapedeck/shared/sync/abortable";
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import type { Command } from "commander";
 import { apiAt, type Page } from "../../api/api.ts";
 
@@ -51,9 +52,8 @@ function isSourceAsked(words: readonly string[]): boolean {
 async function sourceNames(): Promise<readonly string[]> {
   try {
     const asked = apiAt().get<Page<{ readonly source: string }>>("/api/v1/sources", { limit: 200 });
-    const late = setTimeout(patienceMs, undefined, { ref: false });
-    const page = await Promise.race([asked, late]);
-    const names = (page?.items ?? [])
+    const page = await abortable(asked, timeoutSignal(patienceMs));
+    const names = page.items
       .map(({ source }) => source.split("/").slice(1))
       // A server may answer anything, and a shell would run it.
       .filter((parts) => parts.every(isNamePart));

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { startInterval, stopTimer } from "@tapedeck/shared/sync/timers";
 import { gatewayLink } from "@tapedeck/tap/push/link";
 import { pushItems } from "@tapedeck/tap/push/push";
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
@@ -67,8 +68,8 @@ export async function pushProcesses(processes: readonly ImportedProcess[], optio
       return Date.now() < takenUntil ? spill.hello() : undefined;
     },
   });
-  const progressTimer = setInterval(() => onRecorded(Number(spill.state().committed)), progressMs);
-  const done = await pushing.finishWhileMoving(patienceMs).finally(() => clearInterval(progressTimer));
+  const progressTimer = startInterval(() => onRecorded(Number(spill.state().committed)), progressMs);
+  const done = await pushing.finishWhileMoving(patienceMs).finally(() => stopTimer(progressTimer));
   onRecorded(Number(spill.state().committed));
   stop.abort();
   if (!done) throw new CommandError(`not imported: ${refusal ?? `no Tapedeck server accepts it at ${target.name}`}`);

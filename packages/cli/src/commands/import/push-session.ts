@@ -8,6 +8,7 @@ import {
 } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { encodeEvent } from "@tapedeck/shared/events/codec";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import { grpcLink } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
@@ -77,7 +78,7 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
 
   async function pushOnce(): Promise<Pushed> {
     const over = new AbortController();
-    const late = setTimeout(() => over.abort(nobodyTakes("", target.name)), patienceMs.begun);
+    const late = startTimer(() => over.abort(nobodyTakes("", target.name)), patienceMs.begun);
     const requested = requestsOr(options, hello, (unreadable) => over.abort(unreadable));
     let ended: Pushed | undefined;
     try {
@@ -102,7 +103,7 @@ export async function pushSession(options: ToPush): Promise<Pushed> {
     } catch (error) {
       throw over.signal.aborted ? over.signal.reason : error;
     } finally {
-      clearTimeout(late);
+      stopTimer(late);
       over.abort();
     }
   }

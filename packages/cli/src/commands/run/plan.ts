@@ -1,4 +1,5 @@
 import { loginName } from "@tapedeck/shared/service/login-name";
+import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { endLeftEventLogs } from "@tapedeck/tap/skaffold/event-log/left-event-logs";
 import { OwnEventLog } from "@tapedeck/tap/skaffold/event-log/own-event-log";
 import type { TapIdentity } from "@tapedeck/tap/spill/spill-folder";
@@ -44,9 +45,9 @@ export async function planRun(recordable: Recordable, options: RunOptions, env: 
     labels: {},
   };
   const plan = await withEventLog(recordable, { target, home, identity });
-  const timer = setTimeout(() => late.abort(), patienceMs);
+  const timer = startTimer(() => late.abort(), patienceMs);
   const wrong = await asking;
-  clearTimeout(timer);
+  stopTimer(timer);
   if (wrong === undefined) return plan;
   plan.eventLog?.remove();
   throw new CommandError(wrong);

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { Completing } from "@tapedeck/tap/skaffold/event-log/completing";
@@ -109,7 +110,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       leaving.abort();
       await running.done;
       const until = eventLog && endOf(eventLog.path);
-      const late = AbortSignal.any([hurry, AbortSignal.timeout(restMs)]);
+      const late = AbortSignal.any([hurry, timeoutSignal(restMs)]);
       const isRead = (await completing?.finish(connections.held, exit.code ?? undefined, late)) ?? true;
       connections.close();
       const all = await push.finish(commitMs, hurry);

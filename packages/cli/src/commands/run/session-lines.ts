@@ -1,3 +1,4 @@
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { chosenTapedeck } from "../../context/chosen-tapedeck.ts";
 import { gatewayUrlText } from "../../gateway-url.ts";
 import type { Env } from "./recordable.ts";
@@ -38,7 +39,7 @@ export function sessionLines(
     },
     end: async (hurry) => {
       for (const session of sessions) say(`recorded as ${lineOf(session)}`);
-      const soon = AbortSignal.any([hurry, AbortSignal.timeout(patienceMs)]);
+      const soon = AbortSignal.any([hurry, timeoutSignal(patienceMs)]);
       const failures = await Promise.all(sessions.map((session) => lastFailure(session, url, env, soon)));
       for (const failure of failures) if (failure !== undefined) say(`${failure.what} failed: ${page(failure.path)}`);
     },

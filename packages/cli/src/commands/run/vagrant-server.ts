@@ -2,6 +2,7 @@ import { connect } from "node:net";
 import { credentials, Metadata, status } from "@grpc/grpc-js";
 import { VagrantClient } from "@tapedeck/proto/vagrant/vagrant";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { startTimer } from "@tapedeck/shared/sync/timers";
 import type { AddressSource } from "./sockets.ts";
 
 export type FoundServer = {
@@ -57,7 +58,7 @@ async function accepts(address: string): Promise<boolean> {
   const socket = connect({ host, port: Number(port) });
   try {
     return await new Promise((resolve) => {
-      socket.once("connect", () => setTimeout(resolve, settlingMs, true));
+      socket.once("connect", () => startTimer(() => resolve(true), settlingMs));
       socket.once("close", () => resolve(false));
       // Without a reader the close is not reported.
       socket.on("error", () => {}).resume();

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { CommandError } from "../../command-error.ts";
 import { compileCache } from "../../compile-cache.ts";
 
@@ -78,9 +79,9 @@ export class ChildService implements AsyncDisposable {
     this.#stopping.abort();
     const { child } = this.#current;
     child.kill("SIGTERM");
-    const gaveUp = setTimeout(() => child.kill("SIGKILL"), this.#spec.stopMs);
+    const gaveUp = startTimer(() => child.kill("SIGKILL"), this.#spec.stopMs);
     await this.#over;
-    clearTimeout(gaveUp);
+    stopTimer(gaveUp);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

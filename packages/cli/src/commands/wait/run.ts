@@ -1,4 +1,5 @@
 import { connect, TapedeckError } from "@tapedeck/client";
+import { startTimer } from "@tapedeck/shared/sync/timers";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
@@ -21,8 +22,6 @@ export type WaitOptions = {
 /** The exit code of `timeout(1)`. */
 const timedOut = 124;
 const stoppedBy = { SIGINT: 130, SIGTERM: 143 } as const;
-/** Timers take no more. */
-const longestMs = 2 ** 31 - 1;
 
 /** Ends this process with the exit code of the result. */
 export async function wait(options: WaitOptions): Promise<void> {
@@ -36,7 +35,7 @@ export async function wait(options: WaitOptions): Promise<void> {
     stop.abort();
   };
   for (const [signal, as] of Object.entries(stoppedBy)) process.once(signal, () => end(as));
-  if (options.timeout !== undefined) setTimeout(end, Math.min(options.timeout, longestMs), timedOut).unref();
+  if (options.timeout !== undefined) startTimer(() => end(timedOut), options.timeout).unref();
   const after = options.after ?? (await positionNow(api, filter));
   await reportUnrecorded(api, options.source);
   process.stderr.isTTY &&

@@ -1,6 +1,7 @@
 import { styleText } from "node:util";
 import { ageText } from "@tapedeck/client/lanes/format";
 import type { Now } from "@tapedeck/client/lanes/now";
+import { startInterval, startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { createLogUpdate } from "log-update";
 import type { LanesView, Terminal } from "./lanes-view.ts";
 import { screenOf } from "./screen.ts";
@@ -18,10 +19,10 @@ const ctrlZ = "\u001a";
 export class TerminalView implements LanesView {
   readonly #terminal: Terminal;
   readonly #update: ReturnType<typeof createLogUpdate>;
-  readonly #tick: NodeJS.Timeout;
+  readonly #tick: Timer;
   #now: Now | undefined;
   #lostAt: number | undefined;
-  #due: NodeJS.Timeout | undefined;
+  #due: Timer | undefined;
 
   constructor(terminal: Terminal, update: ReturnType<typeof createLogUpdate>) {
     this.#terminal = terminal;
@@ -29,14 +30,14 @@ export class TerminalView implements LanesView {
     this.#enter();
     terminal.out.on("resize", this.#draw);
     if (terminal.keyboard.isTTY) terminal.keyboard.on("data", this.#pressed);
-    this.#tick = setInterval(this.#draw, tickMs);
+    this.#tick = startInterval(this.#draw, tickMs);
   }
 
   show(now: Now): void {
     const isFirst = this.#now === undefined;
     this.#now = now;
     if (isFirst) this.#draw();
-    else this.#due ??= setTimeout(this.#draw, leastMs);
+    else this.#due ??= startTimer(this.#draw, leastMs);
   }
 
   isConnected(isOpen: boolean): void {
@@ -45,8 +46,8 @@ export class TerminalView implements LanesView {
   }
 
   end(): void {
-    clearInterval(this.#tick);
-    clearTimeout(this.#due);
+    stopTimer(this.#tick);
+    stopTimer(this.#due);
     const { out, keyboard } = this.#terminal;
     out.off("resize", this.#draw);
     keyboard.off("data", this.#pressed);
@@ -56,7 +57,7 @@ export class TerminalView implements LanesView {
   }
 
   readonly #draw = (): void => {
-    clearTimeout(this.#due);
+    stopTimer(this.#due);
     this.#due = undefined;
     if (this.#now !== undefined) this.#update(this.#lines(this.#now).join("\n"));
   };

@@ -1,5 +1,6 @@
 import { ownChannel } from "../../events/kinds.ts";
 import { backoff, delay } from "../../sync/delay.ts";
+import { startTimer, stopTimer, type Timer } from "../../sync/timers.ts";
 import { sessionOf } from "../batch.ts";
 import { epochOf } from "../epoch.ts";
 import { type HeldEvent, LogReplacedError, type RecordedEvent } from "../log.ts";
@@ -228,7 +229,7 @@ class Pump {
   readonly #consumer: Consumer;
   readonly #accept: (message: Delivered) => void;
   readonly #end = Promise.withResolvers<void>();
-  readonly #silence: NodeJS.Timeout;
+  readonly #silence: Timer;
   #answers = 0;
   #delivered = 0;
   /** How many messages the current pull may still bring. */
@@ -239,7 +240,7 @@ class Pump {
     this.#access = access;
     this.#consumer = consumer;
     this.#accept = accept;
-    this.#silence = setTimeout(() => this.#suspectSilence(), lostAfterMs);
+    this.#silence = startTimer(() => this.#suspectSilence(), lostAfterMs);
   }
 
   /** Pulls until the consumer or the server is gone, which is an error, or the signal aborts. To be called once. */
@@ -255,7 +256,7 @@ class Pump {
       this.#pullMore();
       await promise;
     } finally {
-      clearTimeout(this.#silence);
+      stopTimer(this.#silence);
       signal.removeEventListener("abort", abort);
       lost.removeEventListener("abort", reconnected);
       this.#current?.[Symbol.dispose]();

@@ -1,3 +1,4 @@
+import { startTimer, stopTimer, type Timer } from "../../sync/timers.ts";
 import { SubjectIndex } from "./subject-index.ts";
 import { Turns } from "./turns.ts";
 import { Watch } from "./watch.ts";
@@ -14,7 +15,7 @@ export class Watches {
   readonly #eager = new Set<Watch>();
   readonly #index = new SubjectIndex<Watch>();
   readonly #turns = new Turns();
-  #report: NodeJS.Timeout | undefined;
+  #report: Timer | undefined;
 
   open(subjects: readonly string[]): Watch {
     const watch = new Watch(subjects, (goOn) => this.#turns.add(goOn));
@@ -42,12 +43,12 @@ export class Watches {
     for (const watch of this.#unfiltered) watch.offer(index);
     this.#index.visit(tokens, (watch) => watch.offer(index));
     for (const watch of this.#eager) watch.wake();
-    this.#report ??= setTimeout(() => this.wakeAll(), reportMs).unref();
+    this.#report ??= startTimer(() => this.wakeAll(), reportMs).unref();
   }
 
   /** There is something new for everybody: the log is there, has come further, or is gone. */
   wakeAll(): void {
-    clearTimeout(this.#report);
+    stopTimer(this.#report);
     this.#report = undefined;
     for (const watch of this.#all) watch.wake();
   }

@@ -1,6 +1,7 @@
 import { TapedeckError } from "../../errors/errors.ts";
 import { abortable } from "../../sync/abortable.ts";
 import type { Semaphore } from "../../sync/semaphore.ts";
+import { timeoutSignal } from "../../sync/timers.ts";
 import type { Shift } from "../live/shift.ts";
 import { type HeldBatches, type LogBounds, LogReplacedError, type ReadFrom } from "../log.ts";
 import { endOf, firstMessageAfter, type Offset, type Sequence, sequenceOf } from "../offset.ts";
@@ -117,7 +118,7 @@ export class ElectionReader {
     if (this.#leader.next() === "usual") {
       const mayAvoid = this.#leader.mayAvoid();
       try {
-        const answer = await abortable(usual(), AbortSignal.timeout(leaderMs));
+        const answer = await abortable(usual(), timeoutSignal(leaderMs));
         this.#leader.succeeded();
         return answer;
       } catch (cause) {

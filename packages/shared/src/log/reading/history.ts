@@ -1,6 +1,7 @@
 import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import type { Semaphore } from "../../sync/semaphore.ts";
+import { startTimer, stopTimer, timeoutSignal } from "../../sync/timers.ts";
 import type { Shift } from "../live/shift.ts";
 import { LogReplacedError } from "../log.ts";
 import type { Sequence } from "../offset.ts";
@@ -39,7 +40,7 @@ export async function* readHistory<T>(
 ): AsyncGenerator<T, void> {
   const { semaphore, lastMatch, read, warn, shift, patienceMs } = deps;
   const answered = <A>(asked: Promise<A>) =>
-    abortable(asked, patienceMs === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]));
+    abortable(asked, patienceMs === undefined ? signal : AbortSignal.any([signal, timeoutSignal(patienceMs)]));
   const retry = backoff(50, 2_000);
   let reading: ConsumerProgress | undefined;
   let hasBegun = false;
@@ -155,7 +156,7 @@ async function pullOnce(
   const { promise, resolve, reject } = Promise.withResolvers<boolean>();
   const messages: Delivered[] = [];
   const abort = () => reject(signal.reason);
-  const late = setTimeout(() => reject(new Error("the log did not answer in time")), deps.timeoutMs);
+  const late = startTimer(() => reject(new Error("the log did not answer in time")), deps.timeoutMs);
   signal.addEventListener("abort", abort);
   using _pull = pull(deps, reading.consumer, { ...request, no_wait: true }, (answer) => {
     if (answer.type === "status") {
@@ -174,7 +175,7 @@ async function pullOnce(
   try {
     return { drained: await promise, messages };
   } finally {
-    clearTimeout(late);
+    stopTimer(late);
     signal.removeEventListener("abort", abort);
   }
 }

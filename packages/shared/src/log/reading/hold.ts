@@ -1,3 +1,5 @@
+import { startTimer, stopTimer } from "../../sync/timers.ts";
+
 /** Read messages that are not consumed are dropped after this time, and read again on demand. */
 const holdMs = 5_000;
 
@@ -5,7 +7,7 @@ const holdMs = 5_000;
 export function hold<T>(read: T[]) {
   let index = 0;
   let dropped = false;
-  const timer = setTimeout(() => {
+  const timer = startTimer(() => {
     dropped = index < read.length;
     read.length = 0; // in place: a suspended reader keeps the array
   }, holdMs).unref();
@@ -17,6 +19,6 @@ export function hold<T>(read: T[]) {
     get dropped() {
       return dropped;
     },
-    [Symbol.dispose]: () => clearTimeout(timer),
+    [Symbol.dispose]: () => stopTimer(timer),
   };
 }

@@ -1,4 +1,5 @@
 import { delay } from "../../sync/delay.ts";
+import { startTimer, stopTimer } from "../../sync/timers.ts";
 import { type Offset, offsetOf, type Sequence } from "../offset.ts";
 import { everySubject } from "../subjects.ts";
 import type { StreamAccess } from "./consumer.ts";
@@ -62,7 +63,7 @@ export class Replicas {
     const over = new AbortController();
     const found = Promise.withResolvers<T>();
     let cause: unknown = new Error("no replica answered in time, or none has it yet");
-    const late = setTimeout(() => found.reject(cause), longestMs);
+    const late = startTimer(() => found.reject(cause), longestMs);
     const attempt = async () => {
       try {
         const answer = await ask(over.signal);
@@ -82,7 +83,7 @@ export class Replicas {
       return await found.promise;
     } finally {
       over.abort();
-      clearTimeout(late);
+      stopTimer(late);
     }
   }
 }

@@ -1,6 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
+import { startInterval, stopTimer } from "../../sync/timers.ts";
 import { Gauge, type Registry } from "../metrics.ts";
 
 /** Paths of PEM files: the certificate with those between it and its authority, and its key. */
@@ -50,12 +51,12 @@ export function openCertificate(files: TlsFiles, { say, checkMs = 60_000, regist
       complaint = message;
     }
   };
-  const timer = setInterval(check, checkMs);
+  const timer = startInterval(check, checkMs);
   if (registry !== undefined) reportExpiry(registry, files.setting, () => current);
   return {
     current: () => current,
     renewed: (listener) => void listeners.push(listener),
-    [Symbol.dispose]: () => clearInterval(timer),
+    [Symbol.dispose]: () => stopTimer(timer),
   };
 }
 

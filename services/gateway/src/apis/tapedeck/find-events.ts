@@ -12,6 +12,7 @@ import {
   type Sequence,
   sequenceOf,
 } from "@tapedeck/shared/log/offset";
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { type EventFinder, findOffsets, type HistoryRange } from "./log-index/find-offsets.ts";
 
 type Wanted = { readonly workspace: string; readonly filter: Filter; readonly signal: AbortSignal };
@@ -122,7 +123,7 @@ export class FoundEvents {
     if (!mayHoldEvents(afterOffset, untilOffset)) return;
     const { workspace, filter, signal } = this.#wanted;
     // A reader waits while the log is away. A request for a page gets an error instead.
-    const late = AbortSignal.timeout(longestReadMs);
+    const late = timeoutSignal(longestReadMs);
     const from = { afterOffset, subjects: toSubjects(filter, workspace) };
     yield* this.#log.history(from, untilOffset, AbortSignal.any([signal, late]));
     if (late.aborted) throw new TapedeckError("not_ready", "the log did not answer in time: try again in a moment");

@@ -1,6 +1,7 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import type { Caller } from "../../call-context.ts";
 import type { MaintainClient } from "../../maintain-client.ts";
 import type { QueryClient } from "../../query-client.ts";
@@ -62,7 +63,7 @@ async function waitingFor(
   { waiting }: StatusDeps["services"],
   { workspace, roles, everywhere }: Asking,
 ): Promise<AnswerOf<"Status">["waiting"]> {
-  const signal = AbortSignal.timeout(patienceMs);
+  const signal = timeoutSignal(patienceMs);
   try {
     const found = await Array.fromAsync(waiting(signal));
     if (signal.aborted) return null;

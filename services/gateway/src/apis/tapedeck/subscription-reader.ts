@@ -1,6 +1,7 @@
 import type { HeldBatches, HeldEvent } from "@tapedeck/shared/log/log";
 import { justBefore, messagesBetween, type Offset } from "@tapedeck/shared/log/offset";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
+import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { SubscriptionMessage } from "./messages.ts";
 
 /** When a subscriber without matching events gets a bookmark: after this time, or after this many messages of the log. */
@@ -39,7 +40,7 @@ export class SubscriptionReader {
   #yielded: { readonly offset: Offset; readonly at: number; readonly isBookmark?: boolean };
   /** Offset up to which nothing was wanted. */
   #passedOffset: Offset;
-  #bookmarkTimer: NodeJS.Timeout | undefined;
+  #bookmarkTimer: Timer | undefined;
   #failure: unknown;
 
   constructor(options: SubscriptionReaderOptions) {
@@ -72,7 +73,7 @@ export class SubscriptionReader {
         }
       }
     } finally {
-      clearTimeout(this.#bookmarkTimer);
+      stopTimer(this.#bookmarkTimer);
       left.abort();
       events.return().catch(() => {});
     }
@@ -142,7 +143,7 @@ export class SubscriptionReader {
     const wait = this.#yielded.at + this.#options.bookmarks.ms - performance.now();
     if (wait <= 0 || this.#isFar) this.#mark("bookmark", this.#passedOffset);
     else {
-      this.#bookmarkTimer ??= setTimeout(() => {
+      this.#bookmarkTimer ??= startTimer(() => {
         this.#bookmarkTimer = undefined;
         this.#bookmarkIfDue();
       }, wait);

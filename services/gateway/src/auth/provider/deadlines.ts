@@ -1,4 +1,5 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { startInterval, stopTimer } from "@tapedeck/shared/sync/timers";
 
 /** How late a call may end after its JWT. */
 const checkMs = 1_000;
@@ -6,7 +7,7 @@ const checkMs = 1_000;
 /** Signals that abort when a JWT or a session expires: one for each second in which some do, however many calls there are. */
 export class Deadlines implements Disposable {
   readonly #bySecond = new Map<number, AbortController>();
-  readonly #timer = setInterval(() => this.#check(), checkMs).unref();
+  readonly #timer = startInterval(() => this.#check(), checkMs).unref();
 
   /** Aborts at that time (Unix, ms), with `unauthenticated` as its reason. */
   at(timeMs: number): AbortSignal {
@@ -17,7 +18,7 @@ export class Deadlines implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#timer);
+    stopTimer(this.#timer);
   }
 
   #check(): void {

@@ -1,5 +1,6 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from "jose";
 import * as openid from "openid-client";
 import { isSafeUrl, type ProviderSettings } from "./settings.ts";
@@ -125,7 +126,7 @@ async function readProvider(settings: ProviderSettings, closing: AbortSignal): P
   openid.enableNonRepudiationChecks(configuration);
   const { jwks_uri: keysAt } = configuration.serverMetadata();
   if (keysAt === undefined || !isSafeUrl(keysAt)) throw new Error(`the provider's jwks_uri (${keysAt}) is not safe`);
-  const signal = AbortSignal.any([closing, AbortSignal.timeout(answerMs)]);
+  const signal = AbortSignal.any([closing, timeoutSignal(answerMs)]);
   const answer = await fetch(keysAt, { redirect: "error", signal });
   if (!answer.ok) throw new Error(`${keysAt} answered ${answer.status}`);
   return { configuration, keyOf: createLocalJWKSet((await answer.json()) as JSONWebKeySet) };

@@ -1,4 +1,5 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 
 /** How long it may go on without its caller. */
 const usualAloneMs = 10 * 60_000;
@@ -21,9 +22,9 @@ export type ToItsEnd<T> = {
 export async function* toItsEnd<T>(options: ToItsEnd<T>): AsyncGenerator<T, void> {
   const { begin, caller, closing, failedAlone, aloneMs = usualAloneMs } = options;
   const alone = new AbortController();
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   const left = () => {
-    timer = setTimeout(() => alone.abort(new TapedeckError("not_ready", "it took too long")), aloneMs);
+    timer = startTimer(() => alone.abort(new TapedeckError("not_ready", "it took too long")), aloneMs);
   };
   if (caller.aborted) left();
   else caller.addEventListener("abort", left, { once: true });
@@ -41,7 +42,7 @@ export async function* toItsEnd<T>(options: ToItsEnd<T>): AsyncGenerator<T, void
   } finally {
     if (!isRead) await runOut(items).catch(failedAlone);
     caller.removeEventListener("abort", left);
-    clearTimeout(timer);
+    stopTimer(timer);
   }
 }
 

@@ -7,6 +7,7 @@ import {
 } from "@grpc/grpc-js";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { callOver } from "@tapedeck/shared/sync/call-over";
+import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import type { UpstreamError } from "../../apis/upstream-error.ts";
 import type { CallerLimits } from "../../limits/limits.ts";
 import { callerOf } from "./authentication.ts";
@@ -31,7 +32,7 @@ export function callLimits({ limits, failed }: CallLimitsOptions): ServerInterce
     if (isOpen(path)) return readAsAnswered(call);
     const over = new AbortController();
     const refuse = (error: unknown) => call.sendStatus(toStatus(failed(error)));
-    const late = requestStream ? undefined : setTimeout(() => refuse(tooLate(arrivalMs)), arrivalMs);
+    const late = requestStream ? undefined : startTimer(() => refuse(tooLate(arrivalMs)), arrivalMs);
     const listener = new ServerListenerBuilder()
       .withOnReceiveMetadata((metadata, next) => {
         const caller = { caller: callerOf({ metadata }), peer: call.getPeer() };
@@ -44,11 +45,11 @@ export function callLimits({ limits, failed }: CallLimitsOptions): ServerInterce
           .catch(refuse);
       })
       .withOnReceiveMessage((message, next) => {
-        clearTimeout(late);
+        stopTimer(late);
         next(message);
       })
       .withOnCancel(() => {
-        clearTimeout(late);
+        stopTimer(late);
         over.abort(callOver);
       })
       .build();

@@ -1,3 +1,4 @@
+import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { UpstreamError } from "../../apis/upstream-error.ts";
 
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
@@ -27,11 +28,11 @@ export async function withDeadline<T>(answer: Promise<T>, ms: number | undefined
   const { promise, reject } = Promise.withResolvers<never>();
   // Below a timer's resolution the deadline has passed already.
   if (ms < 1) reject(deadlineExceeded());
-  const timer = setTimeout(() => reject(deadlineExceeded()), Math.max(1, ms));
+  const timer = startTimer(() => reject(deadlineExceeded()), Math.max(1, ms));
   answer.catch(() => {}); // the loser of the race is not an unhandled rejection
   try {
     return await Promise.race([promise, answer]);
   } finally {
-    clearTimeout(timer);
+    stopTimer(timer);
   }
 }

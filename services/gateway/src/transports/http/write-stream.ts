@@ -1,4 +1,5 @@
 import type { OutgoingHttpHeaders } from "node:http";
+import { startInterval, startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import type { FastifyReply } from "fastify";
 import { revocationOf } from "../../call-context.ts";
 import { SendWindow } from "../send-window.ts";
@@ -33,7 +34,7 @@ export async function writeStream(
   raw.writeHead(200, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...headers });
   raw.flushHeaders();
   const window = new SendWindow(unreadBytes);
-  const timer = idle && setInterval(() => window.bytes === 0 && raw.write(idle.text), idle.ms);
+  const timer = idle && startInterval(() => window.bytes === 0 && raw.write(idle.text), idle.ms);
   try {
     for await (const chunk of chunks) {
       const bytes = Buffer.byteLength(chunk);
@@ -47,11 +48,11 @@ export async function writeStream(
   } catch (error) {
     if (!signal.aborted) raw.end(lastWords(error));
   } finally {
-    clearInterval(timer);
+    stopTimer(timer);
   }
   const revocation = revocationOf(signal);
   if (revocation === undefined) return;
   raw.end(lastWords(revocation));
-  const late = setTimeout(() => raw.destroy(), farewellMs);
-  raw.once("close", () => clearTimeout(late));
+  const late = startTimer(() => raw.destroy(), farewellMs);
+  raw.once("close", () => stopTimer(late));
 }

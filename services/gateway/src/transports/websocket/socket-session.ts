@@ -1,4 +1,5 @@
 import { invalidArgument, TapedeckError, toErrorBody } from "@tapedeck/shared/errors/errors";
+import { startTimer } from "@tapedeck/shared/sync/timers";
 import type { WebSocket } from "ws";
 import { Heartbeat } from "../liveness.ts";
 import { type Outbox, outbox } from "./outbox.ts";
@@ -146,7 +147,7 @@ export class SocketSession {
     if (this.#isHeld) return;
     this.#isHeld = true;
     this.#socket.pause();
-    setTimeout(() => {
+    startTimer(() => {
       this.#isHeld = false;
       if (!this.#outbox.isFull) this.#socket.resume();
     }, holdMs).unref();
@@ -166,7 +167,7 @@ export class SocketSession {
   #closeFor(code: number, reason: string): void {
     this.#socket.close(code, reason);
     // A peer that is gone answers no close frame.
-    setTimeout(() => this.#socket.terminate(), farewellMs).unref();
+    startTimer(() => this.#socket.terminate(), farewellMs).unref();
   }
 
   #refuse(error: unknown, id?: string): void {

@@ -1,3 +1,4 @@
+import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 /** Keeps values for a short time. */
 export type Memory<K, V> = {
   /** Removes the value and returns it, so that no two users share it. */
@@ -11,11 +12,11 @@ const keptMs = 30_000;
 const maxKept = 16;
 
 export class ExpiringMemory<K, V> implements Memory<K, V> {
-  readonly #entries = new Map<K, { readonly value: V; readonly timer: NodeJS.Timeout }>();
+  readonly #entries = new Map<K, { readonly value: V; readonly timer: Timer }>();
 
   take(key: K): V | undefined {
     const entry = this.#entries.get(key);
-    clearTimeout(entry?.timer);
+    stopTimer(entry?.timer);
     this.#entries.delete(key);
     return entry?.value;
   }
@@ -24,6 +25,6 @@ export class ExpiringMemory<K, V> implements Memory<K, V> {
     this.take(key);
     const [oldest] = this.#entries.keys();
     if (oldest !== undefined && this.#entries.size >= maxKept) this.take(oldest);
-    this.#entries.set(key, { value, timer: setTimeout(() => this.take(key), keptMs).unref() });
+    this.#entries.set(key, { value, timer: startTimer(() => this.take(key), keptMs).unref() });
   }
 }

@@ -5,6 +5,7 @@ import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { PublishOutcome } from "@tapedeck/shared/log/log";
 import { offsetOf } from "@tapedeck/shared/log/offset";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
+import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
@@ -83,7 +84,7 @@ export class SourceJournal implements AsyncDisposable {
   readonly #writerId = ulid();
   #lastIsOwn: boolean;
   #lastAt: number;
-  #checkpointTimer: NodeJS.Timeout | undefined;
+  #checkpointTimer: Timer | undefined;
 
   /** `lastAt`: when the loaded history's last message was the last, by our clock. */
   constructor(options: SourceJournalOptions, loaded: LoadedHistory, lastAt: number) {
@@ -141,7 +142,7 @@ export class SourceJournal implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    clearTimeout(this.#checkpointTimer);
+    stopTimer(this.#checkpointTimer);
     await this.writer[Symbol.asyncDispose]();
     const { memory, source } = this.#options;
     // Otherwise the log may have more, or fewer, events than the history.
@@ -156,10 +157,10 @@ export class SourceJournal implements AsyncDisposable {
 
   /** The source's cursor must not be lost with a message that expires. */
   #scheduleCheckpoint(ttlSeconds: number | undefined): void {
-    clearTimeout(this.#checkpointTimer);
+    stopTimer(this.#checkpointTimer);
     if (ttlSeconds === undefined) return;
     const delayMs = Math.min(ttlSeconds * 500, maxTimerMs);
-    this.#checkpointTimer = setTimeout(() => this.#publishCheckpoint(), delayMs).unref();
+    this.#checkpointTimer = startTimer(() => this.#publishCheckpoint(), delayMs).unref();
   }
 
   #publishCheckpoint(): void {

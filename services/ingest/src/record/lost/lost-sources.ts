@@ -4,6 +4,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import { recorderTimeouts } from "@tapedeck/shared/service/peer-liveness";
 import type { SourceName } from "@tapedeck/shared/source";
 import { Semaphore } from "@tapedeck/shared/sync/semaphore";
+import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { Examined, LastHeard } from "./unheard-source.ts";
@@ -32,7 +33,7 @@ const examinedAtOnce = 4;
 export class LostSources implements AsyncDisposable {
   readonly #options: LostSourcesOptions;
   readonly #noticeMs: number;
-  readonly #timers = new Map<SourceName, NodeJS.Timeout>();
+  readonly #timers = new Map<SourceName, Timer>();
   readonly #lost = new Map<SourceName, Timestamp>();
   readonly #running = new Set<Promise<void>>();
   readonly #semaphore = new Semaphore(examinedAtOnce);
@@ -50,7 +51,7 @@ export class LostSources implements AsyncDisposable {
 
   /** A tap pushes the source. */
   began(source: SourceName): void {
-    clearTimeout(this.#timers.get(source));
+    stopTimer(this.#timers.get(source));
     this.#timers.delete(source);
     this.#lost.delete(source);
   }
@@ -77,14 +78,14 @@ export class LostSources implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
-    for (const timer of this.#timers.values()) clearTimeout(timer);
+    for (const timer of this.#timers.values()) stopTimer(timer);
     await Promise.all(this.#running);
   }
 
   #examineIn(ms: number, source: SourceName, heard: LastHeard): void {
     if (this.#closing.signal.aborted) return;
-    clearTimeout(this.#timers.get(source));
-    const timer = setTimeout(() => {
+    stopTimer(this.#timers.get(source));
+    const timer = startTimer(() => {
       if (this.#timers.get(source) === timer) this.#timers.delete(source);
       const running = this.#examine(source, heard).finally(() => this.#running.delete(running));
       this.#running.add(running);

@@ -13,6 +13,7 @@ import {
 } from "@tapedeck/shared/log/offset";
 import { subjectMatcher } from "@tapedeck/shared/log/subject-match";
 import { abortable } from "@tapedeck/shared/sync/abortable";
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { type EventFinder, type FoundOffsets, findOffsets, type HistoryRange } from "./find-offsets.ts";
 
 /** The fields of which the subjects of messages say nothing, or too little. */
@@ -133,7 +134,7 @@ class IndexedHistory {
     const { afterOffset, untilOffset } = range;
     if (messagesBetween(afterOffset, untilOffset) < shortHistory) return undefined;
     const wanted = { ...this.#wanted, ...range, limit: pageSize, newest: false };
-    const patience = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
+    const patience = AbortSignal.any([signal, timeoutSignal(patienceMs)]);
     const found = await abortable(findOffsets(this.#log, this.#query, wanted), patience).catch(() => undefined);
     if (found === undefined) return undefined;
     const { offsets, reached } = found;

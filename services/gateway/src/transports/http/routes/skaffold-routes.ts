@@ -2,6 +2,7 @@ import type { DescMessage } from "@bufbuild/protobuf";
 import { toGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { EncodedBatches } from "../../../apis/encoded-answer.ts";
 import { requestFromBody } from "../../../apis/skaffold/control-call.ts";
@@ -117,7 +118,7 @@ class SkaffoldAnswers {
   ): Promise<void> {
     const { limits, watch } = this.#options;
     limits.live.take({ caller: context, peer: reply.request.ip }, context.signal);
-    const late = deadline === undefined ? undefined : AbortSignal.timeout(Math.max(0, Math.ceil(deadline)));
+    const late = deadline === undefined ? undefined : timeoutSignal(Math.max(0, Math.ceil(deadline)));
     const signal = late === undefined ? context.signal : AbortSignal.any([context.signal, late]);
     const { head, messages } = await withDeadline(this.#api.events(method, { ...context, signal }), deadline);
     setHead(reply, head);
