@@ -49,6 +49,11 @@ export type Cursor = {
   readonly frames: Readonly<Record<string, number>>;
   /** Channels of the present connection that are past the repeat which a connection may begin with. */
   readonly settled?: readonly string[];
+  /**
+   * For each polled channel of the present connection, the index of the tap's item that the last recorded observation came
+   * with. What the tap pushes again from before that item is recorded already.
+   */
+  readonly items?: Readonly<Record<string, number>>;
   /** After how many seconds text goes that is written with this event or between it and the next that stays; absent: never. */
   readonly textTtl?: number;
   /** How many events of the source were written to stay, the carrying one included; absent if they are not counted. */

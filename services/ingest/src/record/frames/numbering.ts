@@ -46,6 +46,7 @@ export class Numbering {
   #ordinals: Readonly<Record<string, number>>;
   #frames: Readonly<Record<string, number>>;
   #settled: readonly string[];
+  #items: Readonly<Record<string, number>>;
   #texts: Readonly<Record<string, number>>;
   #kept: number;
   #unused: Readonly<Record<string, number>>;
@@ -60,6 +61,7 @@ export class Numbering {
     this.#ordinals = { ...this.#zeros, ...from?.ordinals };
     this.#frames = { ...this.#zeros, ...from?.frames };
     this.#settled = from?.settled ?? [];
+    this.#items = { ...from?.items };
     this.#texts = { ...from?.texts };
     this.#kept = from?.kept ?? 0;
     this.#unused = { ...from?.unused };
@@ -129,6 +131,7 @@ export class Numbering {
   /** A new connection: its channels begin with a repeat. */
   unsettle(): void {
     this.#settled = [];
+    this.#items = {};
   }
 
   /** The channel has finished its repeat. The events from here on carry that mark. */
@@ -138,6 +141,16 @@ export class Numbering {
 
   isSettled(channel: string): boolean {
     return this.#settled.includes(channel);
+  }
+
+  /** Notes the tap's item that the channel's next events come from. They carry it. */
+  took(channel: string, item: bigint): void {
+    this.#items = { ...this.#items, [channel]: Number(item) };
+  }
+
+  /** The tap's item that was noted last for this channel of the connection; 0 if there is none. */
+  lastItem(channel: string): bigint {
+    return BigInt(this.#items[channel] ?? 0);
   }
 
   #event(
@@ -200,6 +213,7 @@ export class Numbering {
     return {
       ...{ session: this.#session, ordinals: this.#ordinals, frames: this.#frames, kept: this.#kept },
       ...(this.#settled.length > 0 && { settled: this.#settled }),
+      ...(Object.keys(this.#items).length > 0 && { items: this.#items }),
       ...(this.#life && { textTtl: this.#life.textTtl, texts: this.#texts }),
       ...(Object.keys(this.#unused).length > 0 && { unused: this.#unused }),
     };

@@ -1,6 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { justBefore, type Offset } from "@tapedeck/shared/log/offset";
-import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampKey } from "@tapedeck/shared/time/timestamp";
 
 export type KnownSession = {
@@ -25,7 +24,6 @@ export type KnownSession = {
 
 export type KnownDescription = {
   readonly state: Uint8Array;
-  readonly at: Timestamp | undefined;
   /** It has become the recorded state. */
   readonly adopted: boolean;
 };
@@ -103,6 +101,6 @@ function learnDetail(session: KnownSession, { kind, detail, observed_at }: Event
   }
   if (kind === "session.labelled") session.labelledAt.add(timestampKey(observed_at));
   for (const [channel, state] of Object.entries(states)) {
-    session.described.set(channel, { state, at: observed_at, adopted });
+    session.described.set(channel, { state, adopted });
   }
 }

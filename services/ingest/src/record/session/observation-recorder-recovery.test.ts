@@ -1,4 +1,4 @@
-import { GetLogsResponse, type Image, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import { GetInfoResponse, GetLogsResponse, type Image, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { GetJobStreamResponse, ListJobsResponse } from "@tapedeck/proto/vagrant/vagrant";
 import { decodeEvent, encodeEvent } from "@tapedeck/shared/events/codec";
 import type { NewEvent } from "@tapedeck/shared/log/log";
@@ -22,6 +22,10 @@ const two = pod("p2", { state: "RUNNING" });
 const pods = (...listed: readonly Pod[]) => listOfPods(listed);
 const images = (...listed: readonly Image[]) => listOfImages(listed);
 
+const info = (rkt_version: string) =>
+  Buffer.from(
+    GetInfoResponse.encode({ info: { rkt_version, appc_version: "", api_version: "", global_flags: undefined } }).finish(),
+  );
 const kinds = (log: FakeLog, channel: string) =>
   log.recorded().flatMap(({ event }) => (event.channel === channel ? [event.kind] : []));
 
@@ -99,6 +103,41 @@ test("an observation is recorded though the clock was set back after a recorder'
   await tap.observation(5_000, "C1", "pods", pods(one));
   await tap.settled();
   expect(kinds(log, "pods")).toEqual(["inventory.described", "pod.prepared", "pod.started", "app.started"]);
+});
+
+test("all observations are recorded after a recorder's start though the tap's clock was a day ahead before", async () => {
+  const log = fakeLog(well);
+  await using tap = pollingTap(log, options);
+  const dayMs = 24 * 3_600_000;
+  await tap.dial(dayMs, "C1", "/one");
+  await tap.push(dayMs, "C1", { $case: "described", value: { channel: "info", state: info("1.29.0") } });
+  await tap.observation(dayMs + 10, "C1", "pods", pods());
+  await tap.observation(dayMs + 20, "C1", "pods", pods(pod("p0", { state: "PREPARED" })));
+  await tap.settled();
+  // The clock is set right, and the recorder starts anew.
+  await tap.crash();
+  await tap.push(10, "C1", { $case: "described", value: { channel: "info", state: info("1.30.0") } });
+  const prepared = Array.from({ length: 20 }, (_, i) => pod(`p${i + 1}`, { state: "PREPARED" }));
+  for (const [i] of prepared.entries()) {
+    await tap.observation(1_000 + i, "C1", "pods", pods(pod("p0", { state: "PREPARED" }), ...prepared.slice(0, i + 1)));
+  }
+  await tap.settled();
+  expect(kinds(log, "pods")).toEqual(["inventory.described", ...Array.from({ length: 21 }, () => "pod.prepared")]);
+  expect(kinds(log, "tapedeck").filter((kind) => kind === "session.described")).toHaveLength(2);
+});
+
+test("an observation that is pushed again with a later time than before is recorded once", async () => {
+  const log = fakeLog(well);
+  await using tap = pollingTap(log, options);
+  await tap.dial(0, "C1", "/one");
+  await tap.observation(10_000, "C1", "pods", pods(one));
+  await tap.observation(9_000, "C1", "pods", pods(one, two));
+  await tap.observation(8_000, "C1", "pods", pods(pod("p1", { state: "EXITED" }), two));
+  await tap.settled();
+  const before = kinds(log, "pods");
+  await tap.crash(3);
+  await tap.settled();
+  expect(kinds(log, "pods")).toEqual(before);
 });
 
 test("an observation that can't be read is masked", async () => {

@@ -3,7 +3,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { SourceName } from "@tapedeck/shared/source";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
-import { compareTimestamps, msBetween, timestampNow } from "@tapedeck/shared/time/timestamp";
+import { msBetween, timestampNow } from "@tapedeck/shared/time/timestamp";
 import type {
   ObservationOutcome,
   Observed,
@@ -40,6 +40,13 @@ export type ObservationRecorderOptions = {
   readonly onAnotherSession: (connection: UpstreamConnection, at: Timestamp) => void;
 };
 
+type WholeObservation = {
+  readonly bytes: Uint8Array;
+  readonly at: Timestamp;
+  /** Index of the tap's item that completed it. */
+  readonly index: bigint;
+};
+
 type Recordable = Exclude<ObservationOutcome, { what: "another session" }>;
 type Gap = Extract<ObservationOutcome, { what: "gap" }>;
 
@@ -47,11 +54,6 @@ type OpenWatcher = {
   readonly session: string;
   readonly watcher: Watcher<Observed>;
   readonly mask: Observing["mask"];
-  /**
-   * When the last recorded event of a channel was observed. What the tap pushes again from before that moment is already
-   * known.
-   */
-  readonly observedUntil: Map<string, Timestamp | undefined>;
 };
 
 /**
@@ -96,7 +98,7 @@ export class ObservationRecorder {
     observationPieces.set(channel, pieces);
     const whole = assemble(pieces, index, bytes, more);
     if (whole === undefined) return;
-    const messages = await this.#record(connection, channel, whole.bytes, at, redact);
+    const messages = await this.#record(connection, channel, { bytes: whole.bytes, at, index }, redact);
     for (const one of whole.indexes) this.#options.watermark.finished(one, messages);
   }
 
@@ -104,21 +106,20 @@ export class ObservationRecorder {
   async #record(
     connection: UpstreamConnection,
     channel: string,
-    bytes: Uint8Array,
-    at: Timestamp,
+    observation: WholeObservation,
     redact: Redact,
   ): Promise<number> {
     const { journal, onFrame, onAnotherSession } = this.#options;
+    const { bytes, at, index } = observation;
     const { session } = journal.history;
     if (session === undefined) return 0;
     const open = await this.#watcherOf(session, redact);
     this.#notifyBegin(open.watcher);
-    if (isRepeated(connection, open, channel, at)) {
+    // The tap has pushed it before. The last one that was recorded is taken again: only a part of its events may be in the log.
+    if (index < journal.numbers.lastItem(channel)) {
       onFrame(channel, "repeated");
       return 0;
     }
-    // From here on every observation is new, even if the tap's clock is set back.
-    open.observedUntil.delete(channel);
     let messages = 0;
     const yieldIfDue = yieldToEventLoop();
     this.#maskedInThread = redact === "on" && isLarge(bytes) ? await this.#maskInThread(channel, bytes) : undefined;
@@ -129,10 +130,10 @@ export class ObservationRecorder {
       }
       if (outcome.what === "another session") {
         onAnotherSession(connection, at);
-        return this.#record(connection, channel, bytes, at, redact);
+        return this.#record(connection, channel, observation, redact);
       }
       if (this.#isForgotten(connection, outcome)) onFrame(channel, "repeated");
-      else messages = this.#publish(channel, outcome, session.id);
+      else messages = this.#publish(channel, index, outcome, session.id);
       await journal.writer.room();
       await yieldIfDue();
     }
@@ -157,20 +158,18 @@ export class ObservationRecorder {
       ...{ mask, settings, frameBytes, textTtl },
       ...(redact === "on" && observing.maskAfter && { maskAfter: observing.maskAfter }),
     });
-    const observedUntil = new Map<string, Timestamp | undefined>();
     // The watcher also remembers what is still on its way to the log.
     await journal.writer.reached(journal.writer.appended);
     const yieldIfDue = yieldToEventLoop();
     for (const channel of observing.channels) {
       for await (const event of rememberedEvents({ reader, source, channel, session, signal })) {
         watcher.resume(event);
-        observedUntil.set(channel, later(observedUntil.get(channel), event.observed_at));
         await yieldIfDue();
       }
     }
     signal.throwIfAborted();
     this.#begins ??= { nobodyObserved: false };
-    this.#open = { session: session.id, watcher, mask, observedUntil };
+    this.#open = { session: session.id, watcher, mask };
     return this.#open;
   }
 
@@ -184,7 +183,7 @@ export class ObservationRecorder {
     );
   }
 
-  #publish(channel: string, outcome: Recordable, session: string): number {
+  #publish(channel: string, index: bigint, outcome: Recordable, session: string): number {
     if (outcome.what === "gap") return this.#publishGap(channel, outcome, session);
     const { journal, frameBytes, onFrame } = this.#options;
     const { original, facts, observedAt } = outcome;
@@ -193,6 +192,7 @@ export class ObservationRecorder {
     onFrame(channel, facts[0].kind === "upstream.unreadable" ? "unreadable" : "recorded");
     const stored = original && originalOf(original.type, bytes, frameBytes);
     const observed = { observedAt, redacted: original?.redacted ?? 0 };
+    journal.numbers.took(channel, index);
     return journal.publish(journal.numbers.frame(channel, facts, stored, observed));
   }
 
@@ -213,21 +213,6 @@ export class ObservationRecorder {
       return undefined;
     }
   }
-}
-
-/** The tap may have pushed the observation before. */
-function isRepeated(
-  { resumedOffset }: UpstreamConnection,
-  { observedUntil }: OpenWatcher,
-  channel: string,
-  at: Timestamp,
-): boolean {
-  const until = observedUntil.get(channel);
-  return resumedOffset !== undefined && until !== undefined && compareTimestamps(at, until) < 0;
-}
-
-function later(one: Timestamp | undefined, other: Timestamp | undefined): Timestamp | undefined {
-  return one === undefined || (other !== undefined && compareTimestamps(other, one) > 0) ? other : one;
 }
 
 /** Watchers are total. If one fails nevertheless, the observation is unreadable and recording continues. */

@@ -214,7 +214,7 @@ export class SessionRecorder implements PushedSession {
         return whenDecided(connection, () => done(gaps.filled(connection, what.value.channel, at)));
       case "described":
         return whenDecided(connection, () => {
-          done(states.described(connection, what.value, at));
+          done(states.described(connection, what.value, at, index));
           states.report(connection, what.value, at);
         });
       case "labelled":

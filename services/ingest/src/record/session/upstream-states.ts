@@ -3,7 +3,7 @@ import type { Described } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
-import { compareTimestamps, timestampNow } from "@tapedeck/shared/time/timestamp";
+import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { channelNames, type Normalizer } from "../../normalize/normalizer.ts";
 import { bufferOf } from "../frames/original.ts";
 import type { SourceJournal } from "../journal/source-journal.ts";
@@ -36,14 +36,15 @@ export class UpstreamStates {
   }
 
   /** Returns how many events have been added in total by then; 0 if nothing is recorded. */
-  described({ session, resumedOffset }: UpstreamConnection, { channel, state }: Described, at: Timestamp): number {
+  described({ session }: UpstreamConnection, { channel, state }: Described, at: Timestamp, index: bigint): number {
     const { journal, normalizer, frameBytes } = this.#options;
-    const { history } = journal;
+    const { history, numbers } = journal;
     // No known upstream sends this: the state exceeds what the log takes, or the name can't be a map key (`__proto__`).
     if (session === "" || state.byteLength > frameBytes || !/^[a-z]\w*$/.test(channel)) return 0;
-    const before = history.session?.described.get(channel);
     // The tap has pushed it again.
-    if (resumedOffset !== undefined && before?.at !== undefined && compareTimestamps(at, before.at) <= 0) return 0;
+    if (index <= numbers.lastItem(channel)) return 0;
+    numbers.took(channel, index);
+    const before = history.session?.described.get(channel);
     // For a channel that sends nothing any more, the upstream's answer is all that is known of the state.
     const adopted = history.session?.openGaps.has(channel) ?? false;
     const isNew = before === undefined || (adopted && !before.adopted);
