@@ -14,8 +14,9 @@ import { join } from "node:path";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
+import type { ItemContent } from "../connection-items.ts";
 import type { TapItem } from "../tap.ts";
-import { openSpill, type Spill, type SpillOptions } from "./spill.ts";
+import { openSpill, type Spill, type SpillOptions, type SpillState } from "./spill.ts";
 import { claimOrphan, orphanedSpills, readSpillFolder, segmentPath, writeTapFile } from "./spill-folder.ts";
 
 const hello = {
@@ -222,6 +223,77 @@ describe("a spill", () => {
       }),
       { numRuns: 40 },
     );
+  });
+});
+
+describe("a spill that is full", () => {
+  const text = "x".repeat(1_000);
+  const bytes = Buffer.from(text);
+  /** One item of every kind, each large. The compiler asks for a new kind. */
+  const contents: { readonly [Kind in ItemContent["$case"]]: Extract<ItemContent, { $case: Kind }>["value"] } = {
+    dialled: { address: text, channels: ["v1"] },
+    identified: { identity: text, version: "" },
+    frame: { channel: "v1", bytes, more: false },
+    described: { channel: "v1", state: bytes },
+    channel_ended: { channel: "v1", code: 13, message: text, final: true },
+    channel_filled: { channel: "v1" },
+    labelled: { labels: { branch: text }, since: undefined },
+    recorded: { events: [bytes, bytes], more: false },
+    recorded_end: { events: 2n },
+    dropped: { channel: "v1", count: 1n, bytes: 1n, reason: text },
+    closed: { reason: text, process_ended: false },
+  };
+  const kinds = Object.keys(contents) as (keyof typeof contents)[];
+  const item = (kind: keyof typeof contents, connection = "01CONN"): TapItem => {
+    const what = { $case: kind, value: contents[kind] } as ItemContent;
+    return { connection, at, what };
+  };
+  const sizes = { memoryBytes: 20_000, diskBytes: 40_000, segmentBytes: 8_000 };
+  const sizeNow = ({ memoryBytes, diskBytes }: SpillState) => memoryBytes + diskBytes;
+
+  it.each(kinds)("keeps its bounds whatever number of items of kind %s comes", async (kind) => {
+    await using spill = await open(folder(), sizes);
+    for (let n = 0; n < 200; n++) spill.append(item(kind));
+    expect(sizeNow(spill.state())).toBeLessThanOrEqual(60_000);
+    spill.commit(spill.state().nextIndex - 1n);
+    // What waited is small: one item of a kind, or a count.
+    expect(sizeNow(spill.state())).toBeLessThan(4_000);
+    const dropped = (await held(spill)).flatMap(({ what }) => (what?.$case === "dropped" ? what.value : []));
+    if (kind === "frame" || kind === "described") {
+      expect(dropped).toMatchObject([{ channel: "v1", count: spill.state().dropped }]);
+      expect(spill.state().dropped).toBeGreaterThan(100n);
+    }
+  });
+
+  it("forgets connections that came and went meanwhile, and says what they had brought", async () => {
+    await using spill = await open(folder(), sizes);
+    spill.append(item("dialled", "C0"));
+    while (spill.append(item("frame", "C0")) !== undefined);
+    spill.append(item("closed", "C0"));
+    for (let n = 1; n <= 1_000; n++) {
+      for (const kind of ["dialled", "identified", "frame", "described", "closed"] as const)
+        spill.append(item(kind, `C${n}`));
+    }
+    for (const kind of ["dialled", "frame"] as const) spill.append(item(kind, "now"));
+    expect(sizeNow(spill.state())).toBeLessThanOrEqual(60_000);
+    const { nextIndex } = spill.state();
+    spill.commit(nextIndex - 1n);
+    spill.append(item("frame", "now"));
+    const after = (await held(spill)).map(({ connection, what }) => [
+      connection,
+      what?.$case,
+      ...(what?.$case === "dropped" ? [what.value.count, what.value.reason] : []),
+    ]);
+    expect(after).toEqual([
+      ["C0", "dropped", 1n, "spill_full"],
+      ["C0", "closed"],
+      ["", "dropped", 1_000n, "spill_full"],
+      ["", "dropped", 1_000n, "spill_full: answers about its state"],
+      ["now", "dialled"],
+      ["now", "dropped", 1n, "spill_full"],
+      ["now", "frame"],
+    ]);
+    expect(spill.state().dropped).toBe(2_002n);
   });
 });
 

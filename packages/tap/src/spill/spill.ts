@@ -1,7 +1,7 @@
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import type { TapItem } from "../tap.ts";
-import { Drops } from "./drops.ts";
+import { DeferredItems } from "./deferred-items.ts";
 import { lost, sizeOf } from "./items.ts";
 import { type Bounds, KeptItems } from "./kept-items.ts";
 import { readSegment, type Segment, type SegmentPosition } from "./segment.ts";
@@ -32,7 +32,7 @@ export type SpillState = {
   readonly committed: bigint;
   readonly memoryBytes: number;
   readonly diskBytes: number;
-  /** The number of frames dropped so far. */
+  /** The number of items dropped so far. */
   readonly dropped: bigint;
 };
 
@@ -61,7 +61,7 @@ export async function openSpill(options: SpillOptions): Promise<Spill> {
 export class Spill implements AsyncDisposable {
   readonly #kept: KeptItems;
   readonly #disk: SpillDisk;
-  readonly #drops = new Drops();
+  readonly #deferred = new DeferredItems();
   #nextIndex: bigint;
   /** Rings when there is more to read, and when more is committed. */
   readonly #changed = new Notifier();
@@ -86,20 +86,22 @@ export class Spill implements AsyncDisposable {
     const { committed, used: diskBytes } = this.#disk;
     const firstIndex = this.#firstFrom(committed + 1n);
     const { memoryBytes } = this.#kept;
-    return { firstIndex, nextIndex: this.#nextIndex, committed, memoryBytes, diskBytes, dropped: this.#drops.total };
+    return { firstIndex, nextIndex: this.#nextIndex, committed, memoryBytes, diskBytes, dropped: this.#deferred.total };
   }
 
-  /** Takes an item at once and gives its index (1, 2, 3 …); undefined if the item was dropped. Can be passed on alone. */
+  /**
+   * Takes an item at once and gives its index (1, 2, 3 …); undefined if the spill is full: see DeferredItems. Can be passed
+   * on alone.
+   */
   readonly append = (item: TapItem): bigint | undefined => {
-    const frame = item.what?.$case === "frame" ? item.what.value : undefined;
-    if (frame !== undefined && !this.#kept.makeRoom(sizeOf(item))) {
-      this.#drops.count(item, frame.channel, frame.bytes.length);
-      return undefined;
+    const bytes = sizeOf(item);
+    if (this.#kept.makeRoom(bytes + this.#deferred.bytes)) {
+      this.#appendDeferred();
+      const index = this.#add(item, bytes);
+      if (index !== undefined) return index;
     }
-    this.#appendDrops();
-    const index = this.#add(item, frame !== undefined);
-    if (index === undefined && frame !== undefined) this.#drops.count(item, frame.channel, frame.bytes.length);
-    return index;
+    this.#deferred.take(item);
+    return undefined;
   };
 
   /** Items from an index on, including later ones, until the signal aborts. Skips committed items. */
@@ -153,7 +155,7 @@ export class Spill implements AsyncDisposable {
     // After a crash the recorder may have more of this tap than the spill.
     if (this.#nextIndex <= index) this.#nextIndex = index + 1n;
     this.#kept.commit(index);
-    if (this.#kept.hasFreed) this.#appendDrops();
+    if (this.#kept.hasFreed) this.#appendDeferred();
     this.#wakeReaders();
   }
 
@@ -166,7 +168,7 @@ export class Spill implements AsyncDisposable {
 
   /** Writes every uncommitted item to disk, safe from power loss. Throws if the disk is full. */
   persist(): void {
-    this.#appendDrops();
+    this.#appendDeferred();
     if (this.#isDrained()) return;
     this.#kept.persist();
   }
@@ -175,22 +177,26 @@ export class Spill implements AsyncDisposable {
     this.#disk.leave();
   }
 
-  #add(item: TapItem, mayDrop: boolean): bigint | undefined {
-    const index = this.#nextIndex;
-    const bytes = sizeOf(item);
-    const numbered = { ...item, index };
-    if (!this.#kept.add(numbered, bytes)) {
-      if (mayDrop) return undefined;
-      this.#kept.addToMemory(numbered, bytes);
-    }
-    this.#nextIndex++;
+  /** Undefined if there is no room. */
+  #add(item: TapItem, bytes: number): bigint | undefined {
+    const numbered = { ...item, index: this.#nextIndex };
+    return this.#kept.add(numbered, bytes) ? this.#added() : undefined;
+  }
+
+  #added(): bigint {
+    const index = this.#nextIndex++;
     this.#wakeReaders();
     return index;
   }
 
-  #appendDrops(): void {
-    if (!this.#drops.areOpen) return;
-    for (const item of this.#drops.take()) this.#add(item, false);
+  /** There is room for them, or nearly: they are few. */
+  #appendDeferred(): void {
+    for (const item of this.#deferred.release()) {
+      const bytes = sizeOf(item);
+      if (this.#add(item, bytes) !== undefined) continue;
+      this.#kept.addToMemory({ ...item, index: this.#nextIndex }, bytes);
+      this.#added();
+    }
   }
 
   #firstFrom(index: bigint): bigint {
@@ -198,7 +204,7 @@ export class Spill implements AsyncDisposable {
   }
 
   #isDrained(): boolean {
-    return this.#disk.committed >= this.#nextIndex - 1n && !this.#drops.areOpen;
+    return this.#disk.committed >= this.#nextIndex - 1n && this.#deferred.isEmpty;
   }
 
   readonly #wakeReaders = (): void => this.#changed.ring();

@@ -24,7 +24,9 @@ const images = (...listed: readonly Image[]) => listOfImages(listed);
 
 const info = (rkt_version: string) =>
   Buffer.from(
-    GetInfoResponse.encode({ info: { rkt_version, appc_version: "", api_version: "", global_flags: undefined } }).finish(),
+    GetInfoResponse.encode({
+      info: { rkt_version, appc_version: "", api_version: "", global_flags: undefined },
+    }).finish(),
   );
 const kinds = (log: FakeLog, channel: string) =>
   log.recorded().flatMap(({ event }) => (event.channel === channel ? [event.kind] : []));
