@@ -33,7 +33,7 @@ type DropCount = Pick<TapItem, "connection" | "at"> & {
   readonly bytes: bigint;
 };
 
-/** The reason of a drop; it also tells dropped states from dropped frames of a channel of the same name. */
+/** The reason of a drop. It distinguishes a dropped state from a dropped frame of a channel with the same name. */
 const reasons: { readonly [Kind in ItemContent["$case"]]?: string } = {
   frame: "spill_full",
   described: "spill_full: answers about its state",
