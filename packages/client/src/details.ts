@@ -40,7 +40,12 @@ export type GapDetail = {
   /** Numbers of items that were dropped, by kind of item. */
   readonly dropped: Readonly<Record<string, string>>;
   /** Output of a job that may be missing. */
-  readonly output?: { readonly job: string; readonly index: string; readonly nextIndex?: string };
+  readonly output?: {
+    readonly job: string;
+    readonly index: string;
+    readonly nextIndex?: string;
+    readonly atLeast?: boolean;
+  };
   /** Events that are no longer in the log, with the positions of the events before and after them (empty if there is none). */
   readonly lost?: {
     readonly after: string;

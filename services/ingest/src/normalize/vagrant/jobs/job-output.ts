@@ -42,6 +42,8 @@ export type OutputMemory = AlignmentMemory & Pick<KnownJobs_Job, "output_final">
 export type OutputOptions = OutputMasks & { readonly windowSize: number };
 
 /** A job's stream that is open. `isLate`: the job was over when it was opened; absent: unknown. */
+type MissingOutput = { readonly index: number; readonly next?: number; readonly isAtLeast?: boolean };
+
 type Opening = { readonly stream: string; readonly isLate?: boolean };
 
 export const messageType = "hashicorp.vagrant.GetJobStreamResponse";
@@ -171,9 +173,10 @@ export class JobOutput {
 
   #outcomeOf(aligned: AlignedOutput, at: Timestamp): ObservationOutcome {
     if (aligned.what === "missing") {
-      const { from: index, next } = aligned;
-      const reason = `${next - index} terminal events of job ${this.#job} are missing`;
-      return this.#gap(reason, { index, next }, at);
+      const { from: index, next, isAtLeast } = aligned;
+      const missing = `${next - index} terminal events of job ${this.#job} are missing`;
+      const drops = `the server drops ${this.#options.windowSize} at a time`;
+      return this.#gap(isAtLeast ? `at least ${missing}: ${drops}` : missing, { index, next, isAtLeast }, at);
     }
     const { piece, ...position } = aligned.placed;
     const { bytes, redacted, at: observedAt } = piece;
@@ -181,11 +184,12 @@ export class JobOutput {
     return { what: "frame", original, facts: [writtenFact(this.#job, bytes, position)], observedAt };
   }
 
-  #gap(reason: string, { index, next }: { index: number; next?: number }, until: Timestamp): ObservationOutcome {
+  #gap(reason: string, { index, next, isAtLeast }: MissingOutput, until: Timestamp): ObservationOutcome {
     const output = {
       job: this.#job,
       index: BigInt(index),
       ...(next !== undefined && { next_index: BigInt(next) }),
+      ...(isAtLeast && { at_least: true }),
     };
     return { what: "gap", reason, after: this.#heardAt, until, output };
   }
@@ -219,17 +223,16 @@ function lateMs(stream: string, { from, until }: CommandRun, at: Timestamp): num
 }
 
 /**
- * What may be missing of an output whose first replay has `events` events. Whether anything is can't be observed: a
- * full window is dropped as a whole, so the remains of a large output may be small. The time bounds how much it is.
+ * Why something may be missing of an output whose first replay has `events` events. Whether anything is, and how much, can't
+ * be observed: a full window is dropped as a whole, so the remains of a large output may be small. Undefined where the
+ * time was too short to fill one.
  */
 function lateReason(job: string, ms: number, events: number, windowSize: number): string | undefined {
   const printable = Math.floor((ms / 1_000) * fastest);
-  const windows = Math.floor((printable - events) / windowSize);
-  if (windows < 1) return undefined;
+  if (printable - events < windowSize) return undefined;
   const ranFor = `was first read when it had run for ${(ms / 1_000).toFixed(1)} s`;
   const keeps = `the server drops terminal events ${windowSize} at a time`;
-  const most = `if it printed ${fastest} a second, ${windows * windowSize} are missing; if fewer than ${windowSize} in all, none`;
-  return `the output of job ${job} ${ranFor}, and ${keeps}: ${most}`;
+  return `the output of job ${job} ${ranFor}, and ${keeps}: its beginning may be missing`;
 }
 
 /** The job's runner no longer responded, or the job was canceled before it had one. */

@@ -17,8 +17,8 @@ export type PlacedOutput = {
 
 export type AlignedOutput =
   | { readonly what: "placed"; readonly placed: PlacedOutput }
-  /** Events from one position on, and before the next, are unknown. */
-  | { readonly what: "missing"; readonly from: number; readonly next: number };
+  /** Events from one position on, and before the next, are unknown. `isAtLeast`: more windows may have moved on unseen. */
+  | { readonly what: "missing"; readonly from: number; readonly next: number; readonly isAtLeast: boolean };
 
 export type AlignmentMemory = DigestMemory & Pick<KnownJobs_Job, "stream" | "offset">;
 
@@ -42,6 +42,8 @@ type Opening = {
   readonly base: number;
   /** Its position for certain. */
   start?: number;
+  /** The window moved on, once or more often. */
+  hasMoved?: boolean;
   held: { readonly offset: number; readonly piece: OutputPiece }[];
 };
 
@@ -55,7 +57,9 @@ type Opening = {
  * differs from the one that is recorded at its position, and by a replay that is shorter than what is recorded. Until
  * that is certain the events of the replay are held; those that are equal to recorded ones come to nothing.
  *
- * A window that moved on by as many events as make no difference can't be distinguished from one that did not.
+ * A window that moved on by as many events as make no difference can't be distinguished from one that did not, and a
+ * window that moved on several times can't be distinguished from one that did so once: what is missing is then the least
+ * that can be.
  */
 export class OutputAlignment {
   readonly #windowSize: number;
@@ -131,7 +135,12 @@ export class OutputAlignment {
     return [];
   }
 
-  #place({ stream }: Opening, start: number, offset: number, piece: OutputPiece): readonly AlignedOutput[] {
+  #place(
+    { stream, hasMoved: isAtLeast = false }: Opening,
+    start: number,
+    offset: number,
+    piece: OutputPiece,
+  ): readonly AlignedOutput[] {
     const index = start + offset;
     const from = this.#digests.end;
     if (index < from) return [];
@@ -139,7 +148,7 @@ export class OutputAlignment {
     this.#digests.push(piece.bytes);
     this.#last = { stream, offset };
     const placed: AlignedOutput = { what: "placed", placed: { index, stream, offset, piece } };
-    return index === from ? [placed] : [{ what: "missing", from, next: index }, placed];
+    return index === from ? [placed] : [{ what: "missing", from, next: index, isAtLeast }, placed];
   }
 
   /** The window has moved on: the held events belong to the next one. */
@@ -147,6 +156,7 @@ export class OutputAlignment {
     const start = opening.base + this.#windowSize;
     const { held } = opening;
     opening.start = start;
+    opening.hasMoved = true;
     opening.held = [];
     return held.flatMap(({ offset, piece }) => this.#place(opening, start, offset, piece));
   }
