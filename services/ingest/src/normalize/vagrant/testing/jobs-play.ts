@@ -204,6 +204,7 @@ export function succeededFacts(job: string): readonly ComparedFact[] {
 }
 
 type OutputRange = { readonly job: string; readonly index: bigint; readonly next_index?: bigint };
+type MissingRange = OutputRange & { readonly at_least?: boolean };
 
 /** A frame for each terminal event from `index` up to, and without, `next_index`. */
 export function written({ job, index, next_index }: Required<OutputRange>): readonly ComparedOutcome[] {
@@ -214,7 +215,7 @@ export function written({ job, index, next_index }: Required<OutputRange>): read
 }
 
 /** A gap in a job's output; without `next_index`, its end is not known. */
-export function outputGap(output: OutputRange): ComparedOutcome {
+export function outputGap(output: MissingRange): ComparedOutcome {
   return { what: "gap", output };
 }
 
