@@ -202,9 +202,10 @@ describe.each(streams)("$name", (form) => {
     expect(got).toMatchObject({ status: 409, error: { code: "position_foreign" } });
   });
 
-  it("has its content type and must not be cached", async () => {
+  it("has its content type, and is neither cached nor held back on its way", async () => {
     const { headers } = await read(form, "until=now");
-    expect([headers.get("content-type"), headers.get("cache-control")]).toEqual([form.accept, "no-cache"]);
+    const names = ["content-type", "cache-control", "x-accel-buffering"];
+    expect(names.map((name) => headers.get(name))).toEqual([form.accept, "no-store", "no"]);
   });
 });
 

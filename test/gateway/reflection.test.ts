@@ -13,6 +13,7 @@ const services = {
   "proto.v2.SkaffoldV2Service": "GetState",
   "v1alpha.PublicAPI": "ListPods",
   "hashicorp.vagrant.Vagrant": "GetJobStream",
+  "grpc.health.v1.Health": "Check",
 } as const;
 
 /** Messages of states, wherever they come from, and a field of each by this client's name for it. */

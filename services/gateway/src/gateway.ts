@@ -35,6 +35,8 @@ const healthMs = 2_000;
 export type GatewayTimes = {
   /** How often the identity provider is asked. */
   readonly provider?: ProviderSignInOptions["times"];
+  /** The longest silence of an HTTP stream. */
+  readonly idleMs?: number;
 };
 
 /**
@@ -75,6 +77,7 @@ export async function startGateway(config: GatewayConfig, logger: Logger, times:
       metrics,
       registry,
       health,
+      idleMs: times.idleMs,
     }),
   );
   const addresses = await listeners.start();

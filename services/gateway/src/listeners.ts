@@ -48,6 +48,8 @@ export type ListenersOptions = {
   readonly metrics: GatewayMetrics;
   readonly registry: Registry;
   readonly health: Pick<Operations, "readiness" | "warnings">;
+  /** The longest silence of an HTTP stream. */
+  readonly idleMs?: number | undefined;
 };
 
 /** The source that a listener serves, and whether callers without a token may read; neither for the gateway's own. */
@@ -119,7 +121,7 @@ export class Listeners implements AsyncDisposable {
 
   /** `grpc`: the address of the gateway's own gRPC listener, which pages name. */
   async #startHttp(at: Address, grpc: string, bound: Bound = {}): Promise<string> {
-    const { config, apis, limits, metrics, registry, health } = this.#options;
+    const { config, apis, limits, metrics, registry, health, idleMs } = this.#options;
     const { source, open } = bound;
     const authenticate = this.#authenticatorFor(bound);
     const certificate = this.#certificateFor(bound);
@@ -131,7 +133,7 @@ export class Listeners implements AsyncDisposable {
     skaffoldRoutes(app, apis.skaffold, httpCaller, { bound: source, watch: metrics.watch("skaffold http"), limits });
     // A page that can send no token has only EventSource, which is part of our own API.
     if (source === undefined || open !== undefined) {
-      apiRoutes(app, apis.tapedeck, httpCaller, { bound: source, watch, limits });
+      apiRoutes(app, apis.tapedeck, httpCaller, { bound: source, watch, limits, idleMs });
     }
     if (source === undefined) {
       maintainRoutes(app, apis.maintain, httpCaller, { watch, limits, shards: apis.shards });

@@ -67,7 +67,7 @@ function reportExpiry(registry: Registry, setting: string, current: () => Tls): 
     labelNames: ["setting"],
     registers: [registry],
     collect() {
-      this.set({ setting }, new X509Certificate(current().cert).validToDate.getTime() / 1_000);
+      this.set({ setting }, endMsOf(new X509Certificate(current().cert)) / 1_000);
     },
   });
 }
@@ -91,11 +91,16 @@ function readTls(files: TlsFiles): Tls {
   if (!certificate.checkPrivateKey(privateKey)) {
     throw new Error(`${keySetting}: ${files.key} is not the key of the certificate in ${files.cert}`);
   }
-  if (certificate.validToDate.getTime() <= Date.now()) {
+  if (endMsOf(certificate) <= Date.now()) {
     throw new Error(`${certSetting}: the certificate in ${files.cert} has expired on ${certificate.validTo}`);
   }
   parsed(certSetting, files.cert, "a chain of certificates", () => createSecureContext({ cert, key }));
   return { cert, key };
+}
+
+/** Until when it is valid, in ms since 1970. Nodes before 22 have no `validToDate`. */
+function endMsOf({ validTo }: X509Certificate): number {
+  return Date.parse(validTo);
 }
 
 /** @throws Error one sentence that names the setting and the file */

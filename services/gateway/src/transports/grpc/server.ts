@@ -78,7 +78,7 @@ export async function grpcServer(
   };
   setServing(false);
   health.addToServer(server);
-  addReflection(server, names);
+  addReflection(server, [...names, "grpc.health.v1.Health"]);
 
   const credentials = serverCredentials(certificate);
   const listener = await listenGrpc(server, { host, port, credentials }, { ...limits, arrivalMs });

@@ -26,6 +26,8 @@ const operatorPaths: ReadonlySet<string> = new Set(["/healthz", "/readyz", "/met
 export function admitRequests(app: FastifyInstance, options: AdmissionOptions): void {
   const { allowed, authenticate, watch, isTls, seal } = options;
   app.addHook("onRequest", async (request, reply) => {
+    // A caller's answer is for that caller alone. Routes whose answer is the same for everyone set their own.
+    reply.header("cache-control", "no-store");
     const refusal = refusalOf(request.headers, allowed, { isTls });
     if (refusal !== undefined) return refuse(request, reply, refusal);
     const api = apiOf(request);

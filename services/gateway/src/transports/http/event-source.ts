@@ -18,7 +18,7 @@ export function isEventSource({ url, headers }: FastifyRequest): boolean {
  */
 export function sendRetryLater(reply: FastifyReply, error: TapedeckError, seconds: number): FastifyReply {
   const text = `retry: ${seconds * 1_000}\n${errorEvent(error)}`;
-  return reply.code(200).headers({ "content-type": eventStream, "cache-control": "no-cache" }).send(text);
+  return reply.code(200).headers({ "content-type": eventStream }).send(text);
 }
 
 export function errorLine(error: TapedeckError): string {

@@ -50,7 +50,7 @@ const written = {
     sent += bytes;
   },
   unreadBytes: defaultLimits.unreadBytes,
-  idle: { ms: 20, text: ":\n" },
+  idle: { ms: 20, text: () => ":\n" },
 };
 
 beforeAll(async () => {

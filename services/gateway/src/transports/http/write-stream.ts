@@ -12,9 +12,15 @@ export type StreamedAnswer = {
   readonly sent: (bytes: number) => void;
   /** Bytes that may wait for the client to read them. */
   readonly unreadBytes: number;
-  /** Text to write after a silence of `ms`, so that no proxy takes the stream for dead. */
-  readonly idle?: { readonly ms: number; readonly text: string };
+  /** What to write after a silence of `ms`, so that no proxy takes the stream for dead. */
+  readonly idle?: { readonly ms?: number | undefined; readonly text: () => string };
 };
+
+/** The longest silence of a stream. Proxies take a connection for dead after 30 to 60 s. */
+const defaultIdleMs = 15_000;
+
+/** nginx holds an answer back until its buffers are full, headers included, unless the answer forbids it. */
+const unbuffered = { "x-accel-buffering": "no" } as const;
 
 /** How long a client whose token is over may take to read what it was sent before. */
 const farewellMs = 2_000;
@@ -31,10 +37,10 @@ export async function writeStream(
 ): Promise<void> {
   reply.hijack();
   const { raw } = reply;
-  raw.writeHead(200, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...headers });
+  raw.writeHead(200, { ...(reply.getHeaders() as OutgoingHttpHeaders), ...unbuffered, ...headers });
   raw.flushHeaders();
   const window = new SendWindow(unreadBytes);
-  const timer = idle && startInterval(() => window.bytes === 0 && raw.write(idle.text), idle.ms);
+  const timer = idle && startInterval(() => window.bytes === 0 && raw.write(idle.text()), idle.ms ?? defaultIdleMs);
   try {
     for await (const chunk of chunks) {
       const bytes = Buffer.byteLength(chunk);

@@ -8,6 +8,6 @@ export function toSse({ type, position, json }: SubscriptionMessage): string {
   return `${type === "event" ? "" : `event: ${type}\n`}id: ${position}\ndata: ${json}\n\n`;
 }
 
-export function toNdjson({ json }: SubscriptionMessage): string {
+export function toNdjson({ json }: Pick<SubscriptionMessage, "json">): string {
   return `${json}\n`;
 }

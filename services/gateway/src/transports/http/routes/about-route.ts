@@ -40,7 +40,6 @@ export type AboutOptions = {
 export function aboutRoute(app: FastifyInstance, options: AboutOptions): void {
   const { version, grpc, auth, signIn, authenticate } = options;
   app.get("/about", { config: { access: "everyone" } }, async (request, reply) => {
-    reply.header("cache-control", "no-store");
     const shown = options.shown(request);
     const grpcPort = Number(grpc.slice(grpc.lastIndexOf(":") + 1));
     const about: About = { version, grpcPort, auth, time: new Date().toISOString(), ...(signIn && { signIn }) };

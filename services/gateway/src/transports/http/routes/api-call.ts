@@ -15,6 +15,8 @@ export type ApiRouteDeps = {
   /** The source of a listener that serves only one: then only events and state are served. */
   readonly bound?: string | undefined;
   readonly watch: CallWatch;
+  /** The longest silence of a stream; by default that of all streams. */
+  readonly idleMs?: number | undefined;
   readonly limits: Pick<CallerLimits, "live" | "requests" | "unreadBytes" | "webSocket">;
 };
 

@@ -15,13 +15,9 @@ import { webSocketRoute } from "./websocket-route.ts";
 export type ApiRouteOptions = Omit<ApiRouteDeps, "api" | "caller">;
 
 /** Tapedeck's own API under /api/v1 (docs/api.md), as openapi-routes.ts describes it. */
-export function apiRoutes(
-  app: FastifyInstance,
-  api: TapedeckApi,
-  caller: HttpCaller,
-  { bound, watch, limits }: ApiRouteOptions,
-): void {
-  const deps: ApiRouteDeps = { api, caller, bound, watch, limits };
+export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCaller, options: ApiRouteOptions): void {
+  const { bound, watch } = options;
+  const deps: ApiRouteDeps = { api, caller, ...options };
   getRoute(app, deps, routes.state, async ({ reply, context }) => {
     const state = await api.state(context);
     const { position, session, sessionEnded, notHeardSince } = state;

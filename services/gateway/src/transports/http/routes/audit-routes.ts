@@ -19,7 +19,7 @@ export function auditRoutes(app: FastifyInstance, api: AuditApi, caller: HttpCal
       const context = contextOf(request, caller(request), closedSignal(reply));
       const entries = await api.read(readParameters(auditParameters, request.query as Given), context);
       await writeStream(reply, context.signal, {
-        headers: { "content-type": ndjson, "cache-control": "no-store" },
+        headers: { "content-type": ndjson },
         chunks: lines(entries),
         lastWords: (error) => errorLine(ownError(watch, error)),
         sent: watch.sent,

@@ -15,9 +15,6 @@ import { writeStream } from "../write-stream.ts";
 import { type ApiCall, type ApiRouteDeps, accepts, askedFilter, sendBody, sendPage } from "./api-call.ts";
 import { eventStream, ndjson } from "./openapi-routes.ts";
 
-/** The longest silence of an event stream, for proxies. */
-const commentMs = 15_000;
-
 /** GET /api/v1/events: a page of history, as JSON or CloudEvents, or all of it as NDJSON. */
 export async function answerEvents(deps: ApiRouteDeps, call: ApiCall<Asked<"events">>): Promise<FastifyReply> {
   const { request, reply, context, asked } = call;
@@ -73,15 +70,16 @@ async function sendStream(
   const { speed = "max" } = asked;
   const filter = askedFilter(deps, asked, context);
   const { position, messages } = await api.subscribe({ ...wanted, speed, filter }, context);
-  setHead(reply, { position }).headers({ "content-type": type, "cache-control": "no-cache" });
+  setHead(reply, { position }).header("content-type", type);
   if (request.method === "HEAD") return reply.send();
+  const lines = new RenderedMessages(position, type === ndjson ? toNdjson : toSse, limits.unreadBytes);
   await writeStream(reply, context.signal, {
     headers: {},
-    chunks: rendered(messages, type === ndjson ? toNdjson : toSse, limits.unreadBytes),
+    chunks: lines.of(messages),
     lastWords: (error) => (type === ndjson ? errorLine : errorEvent)(ownError(watch, error)),
     sent: watch.sent,
     unreadBytes: limits.unreadBytes,
-    ...(type === eventStream && { idle: { ms: commentMs, text: ":\n\n" } }),
+    idle: { ms: deps.idleMs, text: () => (type === ndjson ? lines.bookmark() : ":\n\n") },
   });
   return reply;
 }
@@ -96,10 +94,28 @@ function refuse<Parameters extends object>(
   if (field !== undefined) throw invalidArgument(`${field} ${why}`, field);
 }
 
-async function* rendered(
-  messages: SubscriptionMessages,
-  render: (message: SubscriptionMessage) => string,
-  unreadBytes: number,
-) {
-  for await (const some of messages) yield* inWrites(allOf(some).map(render), unreadBytes);
+/** Messages as text, and the position up to which they were written. */
+class RenderedMessages {
+  readonly #render: (message: SubscriptionMessage) => string;
+  readonly #unreadBytes: number;
+  #position: string;
+
+  constructor(position: string, render: (message: SubscriptionMessage) => string, unreadBytes: number) {
+    this.#position = position;
+    this.#render = render;
+    this.#unreadBytes = unreadBytes;
+  }
+
+  async *of(messages: SubscriptionMessages): AsyncGenerator<string, void> {
+    for await (const some of messages) {
+      const all = allOf(some);
+      yield* inWrites(all.map(this.#render), this.#unreadBytes);
+      this.#position = all.at(-1)?.position ?? this.#position;
+    }
+  }
+
+  /** NDJSON has no comments, so a silence is broken by a line that every client knows. */
+  bookmark(): string {
+    return toNdjson({ json: JSON.stringify({ type: "bookmark", position: this.#position }) });
+  }
 }

@@ -48,12 +48,17 @@ export function maintainRoutes(
       } catch (error) {
         return sendError(reply, ownError(watch, error));
       }
+      let last: string | Uint8Array = "";
       await writeStream(reply, context.signal, {
-        headers: { "content-type": type, "cache-control": "no-store" },
-        chunks: render(items),
+        headers: { "content-type": type },
+        chunks: withEach(render(items), (chunk) => {
+          last = chunk;
+        }),
         lastWords: (error) => lastWords(ownError(watch, error)),
         sent: watch.sent,
         unreadBytes: limits.unreadBytes,
+        // Progress that is said again is still true. A backup is never silent for long.
+        idle: { text: () => (typeof last === "string" ? last : "") },
       });
       return reply;
     };
@@ -73,7 +78,7 @@ export function maintainRoutes(
   );
   app.get("/api/v1/shards", forAdmins, async (request, reply) => {
     try {
-      return await reply.header("cache-control", "no-store").send(await shards.list(caller(request)));
+      return await reply.send(await shards.list(caller(request)));
     } catch (error) {
       return sendError(reply, ownError(watch, error));
     }
@@ -111,6 +116,13 @@ function permittedOnly(caller: Caller): Caller {
   if (!("permitted" in caller)) return caller;
   const { revoked: _, permitted, ...rest } = caller;
   return permitted === undefined ? rest : { ...rest, revoked: permitted };
+}
+
+async function* withEach<T>(items: AsyncIterable<T>, see: (item: T) => void): AsyncGenerator<T, void> {
+  for await (const item of items) {
+    see(item);
+    yield item;
+  }
 }
 
 async function* lines(items: AsyncIterable<object>): AsyncGenerator<string, void> {

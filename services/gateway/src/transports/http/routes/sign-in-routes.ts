@@ -33,7 +33,7 @@ export function signInRoutes(app: FastifyInstance, options: SignInOptions): void
           throw new TapedeckError("forbidden", "only Tapedeck's own page may sign in and out");
         }
         const cookie = signInCookie(await value(request), { isSecure: isTls || isOverTls(request) });
-        return reply.code(204).headers({ "set-cookie": cookie, "cache-control": "no-store" }).send();
+        return reply.code(204).header("set-cookie", cookie).send();
       } catch (error) {
         return sendError(reply, ownError(watch, error));
       }

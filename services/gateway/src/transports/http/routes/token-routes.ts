@@ -21,8 +21,7 @@ export function tokenRoutes(app: FastifyInstance, api: TokenApi, caller: HttpCal
     async (request: FastifyRequest, reply: FastifyReply) => {
       try {
         const body = await answer(request);
-        // The answer may hold a token.
-        return reply.code(status).header("cache-control", "no-store").send(body);
+        return reply.code(status).send(body);
       } catch (error) {
         return sendError(reply, ownError(watch, error));
       }
