@@ -68,6 +68,26 @@ it("a check inside its deploy is waited for, and the deploy only around it", () 
   expect(byClient(210, spans)).toEqual(bySql(210, spans));
 });
 
+it("a loop waits for a sync until it is tried again", () => {
+  const tried = (from: number, to: number, subject: string, outcome: Step["outcome"]) => ({
+    ...stepOf({ phase: "sync", subject, from, to }),
+    outcome,
+  });
+  const steps = [
+    tried(1, 10, "web", "failed"),
+    tried(500, 510, "web", "failed"),
+    tried(1_500, 1_510, "web", "failed"),
+    tried(1_520, 1_530, "api", "succeeded"),
+  ];
+  const waits = waitsOf(steps, { from: began, to: began + 2_000, now: began + 2_000 });
+  expect(waits.map(({ step, from, to }) => [step.subject, from - began, to - began])).toEqual([
+    ["web", 1, 500],
+    ["web", 500, 1_500],
+    ["web", 1_500, 1_510],
+    ["api", 1_520, 1_530],
+  ]);
+});
+
 it("whatever ran, a loop waits for the same by SQL and in the client", () => {
   const anySpan = fc.record({
     phase: fc.constantFrom(...phases),

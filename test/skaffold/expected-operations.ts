@@ -26,13 +26,24 @@ export type InjectedEvent = { readonly body: unknown; readonly after: number };
 
 /**
  * Returns builds, tests, deploys and loops of v1, and the cache hits that only v2 reports. Events that Handle calls put
- * into v1 (their bodies are given, in order) are not Skaffold's operations.
+ * into v1 (their bodies are given, in order) are not Skaffold's operations. v2 says which failed builds were canceled, and
+ * a loop whose last sync of an image failed has failed.
  */
 export function expectedOperations(folder: string, injected: readonly InjectedEvent[] = []): ExpectedOperation[] {
   const pending = [...injected];
   const open = new Map<string, { kind: ExpectedOperation["kind"]; subject: string; at: bigint }>();
   const done: ExpectedOperation[] = [];
   const lastLoop: { index: number | undefined; started: bigint } = { index: undefined, started: 0n };
+
+  const subtasks = read(join(folder, "v2-events.ndjson"));
+  const canceled = subtasks.flatMap(({ timestamp, buildSubtaskEvent: build }) =>
+    isJson(build) && build.step === "Build" && build.status === "Canceled"
+      ? [{ artifact: build.artifact, at: nanos(String(timestamp)) }]
+      : [],
+  );
+  const wasCanceled = (artifact: string, at: bigint) =>
+    canceled.some((one) => one.artifact === artifact && Math.abs(Number(one.at - at)) < 100_000_000);
+  const failedSyncs = new Set<unknown>();
 
   const close = (key: string, outcome: string, at: bigint | undefined) => {
     const began = open.get(key);
@@ -76,14 +87,22 @@ export function expectedOperations(folder: string, injected: readonly InjectedEv
       if (!isJson(value)) continue;
       const status = String(value.status ?? "");
       if (name === "metaEvent") for (const key of [...open.keys()]) close(key, "unknown", undefined);
-      if (name === "devLoopEvent") report("loop", "", status, at);
-      if (name === "buildEvent") report("build", String(value.artifact), status, at);
+      if (name === "fileSyncEvent" && status === "Failed") failedSyncs.add(value.image);
+      if (name === "fileSyncEvent" && status === "Succeeded") failedSyncs.delete(value.image);
+      if (name === "devLoopEvent") {
+        if (status === "In Progress") failedSyncs.clear();
+        report("loop", "", status === "Succeeded" && failedSyncs.size > 0 ? "Failed" : status, at);
+      }
+      if (name === "buildEvent") {
+        const artifact = String(value.artifact);
+        report("build", artifact, status === "Failed" && wasCanceled(artifact, at) ? "Canceled" : status, at);
+      }
       if (name === "TestEvent") report("test", "", status, at);
       if (name === "deployEvent") report("deploy", "", status, at);
     }
   }
   for (const key of [...open.keys()]) close(key, "unknown", undefined);
-  for (const { buildSubtaskEvent: build } of read(join(folder, "v2-events.ndjson"))) {
+  for (const { buildSubtaskEvent: build } of subtasks) {
     if (!isJson(build) || build.step !== "Cache" || build.status !== "Succeeded") continue;
     done.push({
       kind: "build",

@@ -86,7 +86,7 @@ export const labelledWaits: Readonly<Record<string, readonly LabelledWaits[]>> =
       "other 2, build worker 47, build web 91, build api 132, other 133, render 135, other 136, deploy 200, check 3278, other 4290",
     ],
     ["v1 19-22", "sync web 39"],
-    ["v1 23-35", "sync web 28, other 478, sync web 512, other 1386, sync web 1430, other 2024, sync web 2065"],
+    ["v1 23-35", "sync web 2065"],
     ["v1 36-48, v2 142 145", "build web 42, other 43, render 44, other 47, deploy 108, check 3154, other 4160"],
     ["v1 49-58, v2 205 208", "build api 51, other 52, render 57, other 58, deploy 116, check 1174, other 1175"],
     ["v1 59-71, v2 256 259", "build api 57, other 58, render 59, deploy 143, check 3193, other 4198"],

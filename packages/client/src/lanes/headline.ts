@@ -1,5 +1,5 @@
 import { agoText, clockText, durationText, elapsedText, plural } from "./format.ts";
-import { firstFailure } from "./loop.ts";
+import { failedTries, firstFailure } from "./loop.ts";
 import { currentLoop, failedSince, groupOf, lastEnded, type Row, usualMs } from "./now.ts";
 import { type Loop, lengthOf, type Step, stepText } from "./step.ts";
 
@@ -42,10 +42,16 @@ function failing(row: Row, now: number): Headline {
   const again = currentLoop(row)?.endedAt === undefined ? " · runs again" : "";
   return {
     sign: "failed",
-    step: step === undefined ? (newest === undefined ? "" : nameOf(newest)) : stepText(step),
+    step: step === undefined ? (newest === undefined ? "" : nameOf(newest)) : failedText(newest?.steps ?? [], step),
     text: causeLine(step?.error || newest?.error || "") || "failed; the tool gave no reason",
     note: since === undefined ? "" : `for ${forText(now - since)}${times}${again}${over}`,
   };
+}
+
+/** "sync web (4 tries)", "deploy" */
+function failedText(steps: readonly Step[], step: Step): string {
+  const tries = failedTries(steps, step);
+  return tries > 1 ? `${stepText(step)} (${tries} tries)` : stepText(step);
 }
 
 /** "vagrant up", "build, deploy"; empty for a loop, which says by its steps what it does. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { errorLine, failureTexts, firstFailure, isErrorLine, logOf, ticksOf } from "./loop.ts";
+import { errorLine, failedTries, failureTexts, firstFailure, isErrorLine, logOf, ticksOf } from "./loop.ts";
 import type { Step } from "./step.ts";
 
 const step = (
@@ -17,6 +17,13 @@ it("the first failure is the one that ended first", () => {
   const [build, deploy] = [step("build", "web", 0, 50, "failed"), step("deploy", "", 10, 90, "failed")];
   expect(firstFailure([deploy, build, step("test", "", 0, 10)])).toBe(build);
   expect(firstFailure([step("build", "web", 0, 50)])).toBeUndefined();
+});
+
+it("a step that succeeded when it was tried again is no failure", () => {
+  const tries = [step("sync", "web", 0, 10, "failed"), step("sync", "web", 500, 510)];
+  const build = step("build", "api", 600, 700, "failed");
+  expect(firstFailure([...tries, build])).toBe(build);
+  expect(failedTries([...tries, step("sync", "web", 900, 910, "failed")], tries[0] ?? build)).toBe(2);
 });
 
 it("a log is that of the step, or all of it where the upstream does not say whose it is", () => {

@@ -1,9 +1,18 @@
-import type { Step } from "./step.ts";
+import { isSame, type Step } from "./step.ts";
 
-/** The failed step that ended first: what failed after it followed from it. */
+/** The failed step that ended first: what failed after it followed from it. A step that succeeded when tried again is none. */
 export function firstFailure(steps: readonly Step[]): Step | undefined {
-  const failed = steps.filter(({ outcome, kind }) => outcome === "failed" && kind !== "loop");
+  const failed = steps.filter((step) => step.outcome === "failed" && step.kind !== "loop" && isFailing(steps, step));
   return failed.toSorted((a, b) => (a.endedAt ?? 0) - (b.endedAt ?? 0) || b.startedAt - a.startedAt)[0];
+}
+
+function isFailing(steps: readonly Step[], step: Step): boolean {
+  return steps.findLast((one) => isSame(one, step))?.outcome !== "succeeded";
+}
+
+/** How often the step failed in its loop: Skaffold tries a sync up to four times. */
+export function failedTries(steps: readonly Step[], step: Step): number {
+  return steps.filter((one) => one.outcome === "failed" && isSame(one, step)).length;
 }
 
 /** The names by which Skaffold's output refers to its phases. */

@@ -45,6 +45,16 @@ describe("the line of an error", () => {
 });
 
 describe("a row", () => {
+  it("says how often Skaffold tried what failed", () => {
+    const tries = [0, 1, 2, 3].flatMap((at) => [
+      inLoop(at, "sync.started", 2, { subject: "web" }),
+      inLoop(at + 0.5, "sync.failed", 2, { subject: "web", ...failed("pod is gone") }),
+      inLoop(at + 0.6, "loop.failed", 2, failed("pod is gone")),
+    ]);
+    const row = folded([started, inLoop(0, "loop.started", 2), ...tries, inLoop(4, "loop.failed", 2, failed("gone"))]);
+    expect(headlineOf(row, at(5))).toMatchObject({ sign: "failed", step: "sync web (4 tries)", text: "pod is gone" });
+  });
+
   it("runs while a loop does, and says how long it usually takes", () => {
     const row = folded([
       started,

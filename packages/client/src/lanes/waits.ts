@@ -1,4 +1,4 @@
-import { lengthOf, type Step } from "./step.ts";
+import { isSame, lengthOf, type Step } from "./step.ts";
 
 /** In the order in which Skaffold runs them. A check runs inside its deploy. Other kinds of steps are not waited for. */
 const phases: readonly string[] = ["sync", "build", "test", "render", "deploy", "check"];
@@ -10,7 +10,7 @@ type Period = { readonly from: number; readonly to: number };
 
 /**
  * What a loop waited for between `from` and `to`, by the rules of the SQL views: each moment belongs to one step at
- * most. A check comes before the deploy around it. If builds run at the same time, it is the one on the critical path.
+ * most. A failed sync lasts until it is tried again. A check comes before the deploy around it. If builds run at the same time, it is the one on the critical path.
  * Steps without an end run until `now`; cached builds took no time.
  */
 export function waitsOf(steps: readonly Step[], { from, to, now }: Period & { readonly now: number }): readonly Wait[] {
@@ -19,7 +19,7 @@ export function waitsOf(steps: readonly Step[], { from, to, now }: Period & { re
     .map((step) => ({
       step,
       from: Math.max(from, step.startedAt),
-      to: Math.min(to, step.startedAt + lengthOf(step, now)),
+      to: Math.min(to, nextTry(steps, step)?.startedAt ?? step.startedAt + lengthOf(step, now)),
     }))
     .filter((span) => span.to > span.from);
   const path = new Set(criticalPath(inside.filter(({ step }) => step.kind === "build")));
@@ -39,6 +39,11 @@ export function waitsOf(steps: readonly Step[], { from, to, now }: Period & { re
     else waits.push({ step: waited.step, from: begin, to: end });
   }
   return waits;
+}
+
+function nextTry(steps: readonly Step[], step: Step): Step | undefined {
+  if (step.kind !== "sync" || step.outcome !== "failed") return undefined;
+  return steps.slice(steps.indexOf(step) + 1).find((one) => isSame(one, step));
 }
 
 /** Whether the loop waits rather for the first of two that run. */

@@ -54,8 +54,11 @@ export type ChannelNormalizer = {
 };
 
 export type FrameReader = {
-  /** One fact or more; total: bytes that can't be read give upstream.unreadable. */
-  readonly read: (bytes: Uint8Array) => readonly [Fact, ...Fact[]];
+  /**
+   * One fact or more; total: bytes that can't be read give upstream.unreadable. `injected` (default false): a client put
+   * the frame into the upstream's stream, so it reports nothing that the upstream did.
+   */
+  readonly read: (bytes: Uint8Array, injected?: boolean) => readonly [Fact, ...Fact[]];
   /** Brings the memory to its state after this event, read back from the log in order. */
   readonly resume: (event: Event) => void;
 };

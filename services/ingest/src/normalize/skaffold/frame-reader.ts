@@ -5,8 +5,12 @@ import type { FrameReader } from "../normalizer.ts";
 /** Reads the frames of one channel: pure functions over a memory of that channel alone. */
 export type ChannelReader<Memory> = {
   readonly start: Memory;
-  /** Total: never throws, whatever the bytes. */
-  readonly read: (memory: Memory, bytes: Uint8Array) => { readonly memory: Memory; readonly fact: Fact };
+  /** Total: never throws, whatever the bytes. `injected`: a client put the frame into the upstream's stream. */
+  readonly read: (
+    memory: Memory,
+    bytes: Uint8Array,
+    injected: boolean,
+  ) => { readonly memory: Memory; readonly fact: Fact };
   /** The memory after a recorded event. Its original may be absent, so kind, operation and detail must do. */
   readonly resume: (memory: Memory, event: Event) => Memory;
 };
@@ -14,8 +18,8 @@ export type ChannelReader<Memory> = {
 export function frameReader<Memory>({ start, read, resume }: ChannelReader<Memory>): FrameReader {
   let memory = start;
   return {
-    read(bytes) {
-      const { memory: next, fact } = read(memory, bytes);
+    read(bytes, injected = false) {
+      const { memory: next, fact } = read(memory, bytes, injected);
       memory = next;
       return [fact];
     },

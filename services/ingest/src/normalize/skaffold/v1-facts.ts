@@ -12,7 +12,12 @@ import { errorOf } from "./facts.ts";
 
 // Each function gives the fact of one event of v1; undefined for an unknown status.
 
-export function build(event: BuildEvent, own: OperationRef): Fact | undefined {
+/** `endedBecauseOf` gives the artifact whose failed build made Skaffold end this one. */
+export function build(
+  event: BuildEvent,
+  own: OperationRef,
+  endedBecauseOf: (error: Event["error"]) => string | undefined,
+): Fact | undefined {
   const subject = name(event.artifact);
   const rest = {
     subject,
@@ -33,8 +38,19 @@ export function build(event: BuildEvent, own: OperationRef): Fact | undefined {
       return { kind: "build.started", summary: summary(`build of ${subject} started`), ...rest };
     case "Complete":
       return { kind: "build.succeeded", ...succeeded, summary: summary(`${subject} built`), ...rest };
-    case "Failed":
-      return { kind: "build.failed", ...failed(error), summary: failure(`build of ${subject}`, error), ...rest };
+    case "Failed": {
+      const cause = endedBecauseOf(error);
+      if (cause === undefined) {
+        return { kind: "build.failed", ...failed(error), summary: failure(`build of ${subject}`, error), ...rest };
+      }
+      return {
+        kind: "build.canceled",
+        ...canceled,
+        ...(error && { error }),
+        summary: summary(`build of ${subject} canceled because that of ${cause} failed`),
+        ...rest,
+      };
+    }
     case "Canceled":
       return {
         kind: "build.canceled",

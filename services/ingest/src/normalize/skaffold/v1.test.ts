@@ -1,3 +1,4 @@
+import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
 import { describe, expect, it } from "vitest";
@@ -211,6 +212,80 @@ describe("v1, in the first loop of the first runner", () => {
   });
 });
 
+describe("builds beside one that fails", () => {
+  const build = (artifact: string, status: string, err = "") => ({ buildEvent: { artifact, status, err } });
+  const at = (ms: number, event: object) =>
+    fromGatewayJson(entryType, { timestamp: new Date(1_795_189_864_000 + ms).toISOString(), event } as never);
+  const kinds = (...events: readonly (readonly [ms: number, event: object])[]) => {
+    const { read } = frameReader(v1);
+    return events.map(([ms, event]) => {
+      const { kind, summary } = read(at(ms, event))[0];
+      return kind === "build.canceled" ? summary : kind;
+    });
+  };
+  const killed = "building custom artifact: signal: killed";
+
+  it.each([[[]], [[[0, loop(0, "In Progress")] as const]]])("are canceled when Skaffold ends them (%#)", (before) => {
+    const facts = kinds(
+      [0, configured],
+      ...before,
+      [1, build("web", "In Progress")],
+      [1, build("api", "In Progress")],
+      [1, build("worker", "In Progress")],
+      [900, build("api", "Failed", "exit status 3")],
+      // It waited for its turn.
+      [901, build("docs", "In Progress")],
+      [902, build("docs", "Failed", "error during connect: build [api] failed: exit status 3")],
+      // Skaffold gives a build two seconds to end.
+      [2_950, build("worker", "Failed", killed)],
+      [2_951, build("web", "Failed", "exit status 1")],
+    );
+    expect(facts.slice(-5)).toEqual([
+      "build.failed",
+      "build.started",
+      "build of docs canceled because that of api failed",
+      "build of worker canceled because that of api failed",
+      // Nothing shows that Skaffold ended it.
+      "build.failed",
+    ]);
+  });
+
+  it("failed by themselves where none failed before: a build that ran out of memory is killed, too", () => {
+    expect(
+      kinds(
+        [0, configured],
+        [0, loop(0, "In Progress")],
+        [1, build("web", "In Progress")],
+        [1, build("api", "In Progress")],
+        [500, build("web", "Failed", killed)],
+        [501, build("api", "Failed", killed)],
+      ).slice(-2),
+    ).toEqual(["build.failed", "build of api canceled because that of web failed"]);
+    expect(
+      kinds(
+        [0, configured],
+        [1, build("api", "In Progress")],
+        [500, build("api", "Failed", "exit status 3")],
+        // The next round, without loops.
+        [5_000, build("web", "In Progress")],
+        [9_000, build("web", "Failed", killed)],
+      ).at(-1),
+    ).toBe("build.failed");
+    expect(
+      kinds(
+        [0, configured],
+        [0, loop(0, "In Progress")],
+        [1, build("api", "In Progress")],
+        [500, build("api", "Failed", "exit status 3")],
+        [501, loop(0, "Failed")],
+        [600, loop(1, "In Progress")],
+        [601, build("web", "In Progress")],
+        [900, build("web", "Failed", killed)],
+      ).at(-1),
+    ).toBe("build.failed");
+  });
+});
+
 describe("v1", () => {
   it("keeps time to the nanosecond", () => {
     expect(last(configured).occurredAt).toEqual({ seconds: 1_795_189_864n, nanos: 7 });
@@ -232,6 +307,34 @@ describe("v1", () => {
     const tries = [configured, loop(0, "In Progress"), loop(0, "Failed"), loop(0, "Failed")];
     expect(last(...tries).kind).toBe("loop.failed");
     expect(reported(last(...tries, loop(0, "Succeeded")))).toBe("loop.succeeded |  | loop: 1/1 | loop 1 succeeded");
+  });
+
+  it("says that a loop failed whose last sync of an image failed, whatever Skaffold says at its end", () => {
+    const sync = (image: string, status: string, err = "") => ({ fileSyncEvent: { image, fileCount: 1, status, err } });
+    const begun = [configured, loop(0, "In Progress")];
+    const web = [sync("web:1", "In Progress"), sync("web:1", "Failed", "pod is gone"), loop(0, "Failed")];
+    expect(last(...begun, ...web, ...web, loop(0, "Succeeded"))).toMatchObject({
+      kind: "loop.failed",
+      outcome: Outcome.OUTCOME_FAILED,
+      summary: "loop 1 failed: sync of web in 2 tries: pod is gone",
+      error: { message: "pod is gone" },
+      detail: { value: { iteration: 0 } },
+    });
+    const good = [sync("web:1", "In Progress"), sync("web:1", "Succeeded")];
+    expect(last(...begun, ...web, ...good, loop(0, "Succeeded")).kind).toBe("loop.succeeded");
+    const other = [sync("api:1", "In Progress"), sync("api:1", "Succeeded")];
+    expect(last(...begun, ...web, ...other, loop(0, "Succeeded")).kind).toBe("loop.failed");
+    // A loop says nothing of the next one.
+    const next = [loop(0, "Succeeded"), loop(1, "In Progress"), loop(1, "Succeeded")];
+    expect(last(...begun, ...web, ...next).kind).toBe("loop.succeeded");
+  });
+
+  it("does not count a step that a client put into the stream", () => {
+    const { read } = frameReader(v1);
+    const events = [configured, loop(0, "In Progress")];
+    for (const event of events) read(frame(event));
+    read(frame({ fileSyncEvent: { image: "web", fileCount: 1, status: "Failed" } }), true);
+    expect(read(frame(loop(0, "Succeeded")))[0].kind).toBe("loop.succeeded");
   });
 
   it("is outside of loops in one-shot commands, and before any runner", () => {

@@ -4,7 +4,7 @@ import {
   type MetaEvent,
   type TerminationEvent,
 } from "@tapedeck/proto/skaffold/v1/skaffold";
-import type { Event, OperationRef } from "@tapedeck/proto/tapedeck/v1/event";
+import { type Event, type OperationRef, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { assertNever } from "@tapedeck/shared/assert-never";
 import { validTimestamp } from "@tapedeck/shared/time/timestamp";
 import { runnerMadeOnV1 } from "@tapedeck/tap/skaffold/runners";
@@ -12,6 +12,7 @@ import type { Fact } from "../fact.ts";
 import { failed, failure, firstLine, name, succeeded, summary, unreadable } from "../facts.ts";
 import { errorOf, laterType, loopRef, mirror } from "./facts.ts";
 import type { ChannelReader } from "./frame-reader.ts";
+import { endedBecauseOf, type FailingStep, type LoopSteps, noSteps, stepsAfter } from "./loop-steps.ts";
 import { build, debug, imageName, phase, port, resource, sync } from "./v1-facts.ts";
 
 /** The part of v1's past that the meaning of its next event depends on. */
@@ -22,6 +23,7 @@ export type V1Memory = {
   readonly loop: number;
   /** Skaffold's own number of the loop. */
   readonly iteration: number;
+  readonly steps: LoopSteps;
 };
 
 type V1Event = NonNullable<NonNullable<LogEntry["event"]>["event_type"]>;
@@ -29,14 +31,16 @@ type V1Reading = { readonly memory: V1Memory; readonly fact: Fact };
 
 /** v1 is the primary voice for loops, builds, tests, deploys, checks, resources, syncs, ports and debugging. */
 export const v1: ChannelReader<V1Memory> = {
-  start: { runner: 0, loop: 0, iteration: 0 },
-  read(memory, bytes) {
+  start: { runner: 0, loop: 0, iteration: 0, steps: noSteps },
+  read(memory, bytes, injected) {
     try {
       const entry = LogEntry.decode(bytes);
       const step = readEntry(memory, entry);
       const occurredAt = validTimestamp(entry.timestamp);
       const operation = step.fact.operation ?? loopRef(step.memory.runner, step.memory.loop);
-      return { memory: step.memory, fact: { ...step.fact, operation, ...(occurredAt && { occurredAt }) } };
+      const steps = injected ? step.memory.steps : stepsAfter(step.memory.steps, reportOf(step.fact, occurredAt));
+      const next = steps === step.memory.steps ? step.memory : { ...step.memory, steps };
+      return { memory: next, fact: { ...step.fact, operation, ...(occurredAt && { occurredAt }) } };
     } catch (cause) {
       return { memory, fact: { ...unreadable(bytes, cause), operation: loopRef(memory.runner, memory.loop) } };
     }
@@ -59,7 +63,9 @@ function factOf(event: V1Event, memory: V1Memory): Fact | undefined {
     case "devLoopEvent":
       return undefined;
     case "buildEvent":
-      return build(event.value, operation(memory, "build", event.value.artifact));
+      return build(event.value, operation(memory, "build", event.value.artifact), (error) =>
+        endedBecauseOf(memory.steps, name(event.value.artifact), error),
+      );
     case "TestEvent":
       return phase("test", event.value.status, errorOf(event.value.actionableErr), operation(memory, "test"));
     case "deployEvent": {
@@ -93,7 +99,7 @@ function meta(memory: V1Memory, { entry, metadata }: MetaEvent): V1Reading {
   const words = [`Skaffold${version && ` ${version}`} read its configuration`];
   if (artifacts !== undefined) words.push(artifacts === 1 ? "1 artifact" : `${artifacts} artifacts`);
   return {
-    memory: { runner: memory.runner + 1, loop: 0, iteration: 0 },
+    memory: { runner: memory.runner + 1, loop: 0, iteration: 0, steps: noSteps },
     fact: {
       kind: "session.configured",
       summary: words.join(": "),
@@ -115,15 +121,23 @@ function meta(memory: V1Memory, { entry, metadata }: MetaEvent): V1Reading {
 
 /**
  * A loop can end more than once, and the last end counts: while a sync is tried again each try reports Failed for the
- * same iteration, and if one works, or Skaffold (since 2.15) continues in spite of it, Succeeded follows. An end of
- * another iteration is not this loop's: it came through Handle.
+ * same iteration, and if one works, Succeeded follows. Since 2.17 Skaffold also reports Succeeded when all tries have
+ * failed, so a loop has succeeded only if no step's last report is a failure. An end of another iteration is not this
+ * loop's: it came through Handle.
  */
 function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): V1Reading {
-  const next = status === "In Progress" ? { ...memory, loop: memory.loop + 1, iteration } : memory;
+  const next = status === "In Progress" ? { ...memory, loop: memory.loop + 1, iteration, steps: noSteps } : memory;
   const rest = { operation: operation(next, "loop"), detail: { $case: "loop", value: { iteration } } } as const;
   const what = `loop ${next.loop}`;
   if (next !== memory) return { memory: next, fact: { kind: "loop.started", summary: `${what} started`, ...rest } };
   const isItsEnd = memory.loop > 0 && iteration === memory.iteration;
+  const [failing] = memory.steps.failing.values();
+  if (isItsEnd && status === "Succeeded" && failing !== undefined) {
+    return {
+      memory,
+      fact: { kind: "loop.failed", ...failed(failing.error), summary: failedText(what, failing), ...rest },
+    };
+  }
   if (isItsEnd && status === "Succeeded") {
     return { memory, fact: { kind: "loop.succeeded", ...succeeded, summary: `${what} succeeded`, ...rest } };
   }
@@ -132,6 +146,13 @@ function devLoop(memory: V1Memory, { status, iteration, err }: DevLoopEvent): V1
     return { memory, fact: { kind: "loop.failed", ...failed(error), summary: failure(what, error), ...rest } };
   }
   return { memory, fact: mirror("devLoopEvent", { status }) };
+}
+
+/** "loop 2 failed: sync of web in 4 tries: no files were synced" */
+function failedText(what: string, { kind, subject, tries, error }: FailingStep): string {
+  const step = subject === "" ? kind : `${kind} of ${subject}`;
+  const times = tries === 1 ? step : `${step} in ${tries} tries`;
+  return summary([`${what} failed`, times, firstLine(error?.message ?? "")].filter(Boolean).join(": "));
 }
 
 function terminated({ err }: TerminationEvent): Fact {
@@ -150,7 +171,13 @@ function statusOf(event: V1Event): string {
 
 function resume(memory: V1Memory, event: Event): V1Memory {
   const { runner, loop } = event.operation ?? memory;
-  if (event.kind === "session.configured") return { runner, loop, iteration: 0 };
+  if (event.kind === "session.configured") return { runner, loop, iteration: 0, steps: noSteps };
   const started = event.kind === "loop.started" ? event.detail : undefined;
-  return { runner, loop, iteration: started?.$case === "loop" ? started.value.iteration : memory.iteration };
+  if (started?.$case === "loop") return { runner, loop, iteration: started.value.iteration, steps: noSteps };
+  const steps = event.injected ? memory.steps : stepsAfter(memory.steps, reportOf(event, event.occurred_at));
+  return { runner, loop, iteration: memory.iteration, steps };
+}
+
+function reportOf({ kind, operation, outcome = Outcome.OUTCOME_NONE, error }: Fact | Event, at: Event["occurred_at"]) {
+  return { kind, operation, outcome, error, at };
 }

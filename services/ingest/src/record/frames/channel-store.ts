@@ -109,7 +109,7 @@ function finish(reader: FrameReader, frame: readonly Event[]): ChannelStore["unf
     for (const part of frame) reader.resume(part);
     return undefined;
   }
-  const facts = reader.read(bytes);
+  const facts = reader.read(bytes, first.injected);
   return facts.length > frame.length
     ? { event: first, part: frame.length, facts: facts.slice(frame.length) }
     : undefined;

@@ -157,7 +157,8 @@ export class ChannelRecorder {
   ): readonly Numbered[] {
     const { journal, injections, frameBytes, onFrame } = this.#options;
     const { name, messageType } = channel.normalizer;
-    const facts = factsIn(store, bytes);
+    const injected = injections.take(name, bytes);
+    const facts = factsIn(store, bytes, injected);
     if (this.#isForgotten(connection, frame, facts)) {
       onFrame(name, "repeated");
       return [];
@@ -166,7 +167,6 @@ export class ChannelRecorder {
     if (facts[0].kind === "upstream.unreadable") onFrame(name, "unreadable");
     if (bytes.byteLength > frameBytes) onFrame(name, "oversize");
     const original = originalOf(messageType, bytes, frameBytes);
-    const injected = injections.take(name, bytes);
     return journal.numbers.frame(name, facts, original, { observedAt: frame.at, redacted, injected });
   }
 
@@ -186,9 +186,9 @@ export class ChannelRecorder {
 }
 
 /** Readers are total. If one fails nevertheless, its frame is unreadable and recording continues. */
-function factsIn({ reader }: ChannelStore, bytes: Uint8Array): readonly [Fact, ...Fact[]] {
+function factsIn({ reader }: ChannelStore, bytes: Uint8Array, injected: boolean): readonly [Fact, ...Fact[]] {
   try {
-    return reader.read(bytes);
+    return reader.read(bytes, injected);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
     return [{ kind: "upstream.unreadable", summary: `${bytes.byteLength} bytes that can't be read: ${reason}` }];

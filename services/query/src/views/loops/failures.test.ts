@@ -145,6 +145,21 @@ it("a running loop and one that succeeded in the end have no cause; a failed one
   ]);
 });
 
+it("a sync that worked when it was tried again is not the cause of its loop's failure", async () => {
+  const script = scenario();
+  const session = begun(script, "A");
+  session.loopStarted(1_000);
+  session.phase("sync", "started", 1_100);
+  session.phase("sync", "failed", 1_200);
+  session.loopEnded("failed", 1_210);
+  session.phase("sync", "started", 2_000);
+  session.phase("sync", "succeeded", 2_100);
+  session.build("api", "started", 2_200);
+  session.build("api", "failed", 2_500);
+  session.loopEnded("failed", 2_600);
+  expect(await causes(script)).toEqual([["build", "api", "BUILD_UNKNOWN", 2.6, "main"]]);
+});
+
 it("commands of Vagrant fail each by itself", async () => {
   const script = scenario(vagrantShop);
   const server = vagrantSession("V1", script);

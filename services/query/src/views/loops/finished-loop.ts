@@ -55,22 +55,33 @@ function waited(waits: readonly Wait[] | undefined, wanted: LoopPhase | "other")
   return waits.reduce((sum, { phase, from_ms, to_ms }) => (phase === wanted ? sum + to_ms - from_ms : sum), 0);
 }
 
-/** An operation without an end lasted as long as its loop. */
+/** An operation without an end lasted as long as its loop, and a failed sync until it is tried again. */
 function spansOf(operations: readonly OperationRow[], began: bigint, ended: bigint): readonly LoopSpan[] {
-  return operations.flatMap(({ kind, subject, cache_hit, started_at, started_ns, ended_at, ended_ns }) => {
-    const from = nanosOf(started_at, started_ns);
-    if (cache_hit || from === undefined || !isPhase(kind)) return [];
-    const to = nanosOf(ended_at, ended_ns) ?? ended;
-    return [{ phase: kind, subject, from: Number(from - began), to: Number(to - began) }];
-  });
+  const nextSync = new Map<string, bigint>();
+  return operations
+    .toSorted((a, b) => b.start_position - a.start_position)
+    .flatMap(({ kind, subject, outcome, cache_hit, started_at, started_ns, ended_at, ended_ns }) => {
+      const from = nanosOf(started_at, started_ns);
+      if (cache_hit || from === undefined || !isPhase(kind)) return [];
+      const again = kind === "sync" && outcome === "failed" ? nextSync.get(subject) : undefined;
+      if (kind === "sync") nextSync.set(subject, from);
+      const to = again ?? nanosOf(ended_at, ended_ns) ?? ended;
+      return [{ phase: kind, subject, from: Number(from - began), to: Number(to - began) }];
+    });
 }
 
-/** Skaffold ends the other builds when one fails, and a deploy when its check does: the first to end is the cause. */
+/**
+ * Skaffold ends the other builds when one fails, and a deploy when its check does: the first to end is the cause. A step
+ * that succeeded when it was tried again is none.
+ */
 function firstFailed(operations: readonly OperationRow[]): OperationRow | undefined {
   const endOf = ({ ended_at, ended_ns }: OperationRow) => nanosOf(ended_at, ended_ns) ?? 0n;
   const phaseOf = ({ kind }: OperationRow) => phases.indexOf(kind as LoopPhase);
-  return operations
-    .filter(({ outcome }) => outcome === "failed")
+  const stepOf = ({ kind, subject }: OperationRow) => JSON.stringify([kind, subject]);
+  const inOrder = operations.toSorted((a, b) => a.start_position - b.start_position);
+  const lastOutcome = new Map(inOrder.map((operation) => [stepOf(operation), operation.outcome]));
+  return inOrder
+    .filter((operation) => operation.outcome === "failed" && lastOutcome.get(stepOf(operation)) !== "succeeded")
     .toSorted((a, b) => Number(endOf(a) - endOf(b)) || phaseOf(b) - phaseOf(a))[0];
 }
 

@@ -222,8 +222,8 @@ function withTexts(known: Named, events: readonly EventJson[]): Named {
 const wasTerminated = ({ kind, exit_code }: Operation) => kind === "app" && exit_code === 15;
 
 /**
- * The failed step that ended first: what failed after it followed from it. Without loops, the first of the newest round: an
- * earlier one may have failed, too.
+ * The failed step that ended first: what failed after it followed from it. A step that succeeded when it was tried again
+ * is none. Without loops, the first of the newest round: an earlier one may have failed, too.
  */
 async function readFailure(
   reading: Reading,
@@ -231,8 +231,9 @@ async function readFailure(
   events: readonly EventJson[],
 ): Promise<Failure | undefined> {
   const { unit } = reading.side;
+  const lastOutcome = new Map(steps.map((step) => [stepKey(step), step.outcome]));
   const failed = steps
-    .filter(({ outcome }) => outcome === "failed")
+    .filter((step) => step.outcome === "failed" && lastOutcome.get(stepKey(step)) !== "succeeded")
     .toSorted(
       (a, b) => Number(wasTerminated(a)) - Number(wasTerminated(b)) || (a.end_position < b.end_position ? -1 : 1),
     );

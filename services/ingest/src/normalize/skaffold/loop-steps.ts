@@ -1,0 +1,118 @@
+import { type Event, Outcome } from "@tapedeck/proto/tapedeck/v1/event";
+import { kindNoun } from "@tapedeck/shared/events/kinds";
+import { msBetween, type Timestamp } from "@tapedeck/shared/time/timestamp";
+
+/** What the steps of the current loop have reported; outside of loops, the steps since the runner began. */
+export type LoopSteps = {
+  /** Steps whose last report is a failure, by kind and subject, in the order of their first failures. */
+  readonly failing: ReadonlyMap<string, FailingStep>;
+  /** Artifacts whose builds run. */
+  readonly building: ReadonlySet<string>;
+  readonly failedBuild: FailedBuild | undefined;
+};
+
+/** A step that failed and has not succeeded since. */
+export type FailingStep = {
+  readonly kind: string;
+  readonly subject: string;
+  /** How often it failed. */
+  readonly tries: number;
+  /** Of the first try. */
+  readonly error: Event["error"];
+};
+
+/** The build because of which Skaffold ends the others. */
+type FailedBuild = {
+  readonly artifact: string;
+  readonly at: Timestamp | undefined;
+  /** Those that ran when it failed, or that began right after it. */
+  readonly others: ReadonlySet<string>;
+};
+
+/** The part of a fact, or of its event, that steps are made of. */
+type StepReport = Pick<Event, "kind" | "operation" | "outcome" | "error"> & { readonly at: Timestamp | undefined };
+
+export const noSteps: LoopSteps = { failing: new Map(), building: new Set(), failedBuild: undefined };
+
+/** Skaffold begins waiting builds right after one failed, and ends them at once. */
+const consequenceMs = 500;
+
+/** The steps after a report of one of them; anything else changes nothing. */
+export function stepsAfter(steps: LoopSteps, report: StepReport): LoopSteps {
+  const { kind, operation, outcome } = report;
+  if (operation === undefined || operation.kind === "loop" || kindNoun(kind) !== operation.kind) return steps;
+  const failing = failingAfter(steps.failing, report);
+  if (operation.kind !== "build") return { ...steps, failing };
+  const { subject } = operation;
+  if (kind === "build.started") {
+    const building = new Set(steps.building).add(subject);
+    return { failing, building, failedBuild: failedBuildAfterStart(steps.failedBuild, subject, report.at) };
+  }
+  const building = without(steps.building, subject);
+  if (outcome !== Outcome.OUTCOME_FAILED) {
+    const { failedBuild } = steps;
+    return {
+      failing,
+      building,
+      failedBuild: failedBuild && { ...failedBuild, others: without(failedBuild.others, subject) },
+    };
+  }
+  const others = new Set([...(steps.failedBuild?.others ?? []), ...building]);
+  others.delete(subject);
+  return { failing, building, failedBuild: { artifact: subject, at: report.at, others } };
+}
+
+/**
+ * The artifact whose failed build made Skaffold end this one; undefined where this one failed by itself. v1 reports both
+ * as Failed, and "signal: killed" is also what remains of a build that ran out of memory.
+ */
+export function endedBecauseOf(steps: LoopSteps, artifact: string, error: Event["error"]): string | undefined {
+  const { failedBuild } = steps;
+  if (failedBuild === undefined || !failedBuild.others.has(artifact)) return undefined;
+  return error !== undefined && isEndedBySkaffold(error) ? failedBuild.artifact : undefined;
+}
+
+/** The texts of a canceled context, of processes that a signal ended, and of another build's error passed on. */
+const endedTexts =
+  /\bsignal: (?:killed|interrupt|terminated)\b|\bexit (?:status|code):? (?:130|137|143)\b|\bcontext cancell?ed\b|\bbuild \[[^\]]*\] failed\b/i;
+
+function isEndedBySkaffold({ code, message }: NonNullable<Event["error"]>): boolean {
+  return /_CANCELLED\b/.test(code) || endedTexts.test(message);
+}
+
+function failingAfter(
+  failing: LoopSteps["failing"],
+  { operation, outcome, error }: StepReport,
+): ReadonlyMap<string, FailingStep> {
+  if (operation === undefined || outcome === Outcome.OUTCOME_NONE) return failing;
+  const { kind, subject } = operation;
+  const key = JSON.stringify([kind, subject]);
+  const known = failing.get(key);
+  if (outcome === Outcome.OUTCOME_FAILED) {
+    return new Map(failing).set(key, { kind, subject, tries: (known?.tries ?? 0) + 1, error: known?.error ?? error });
+  }
+  if (known === undefined) return failing;
+  const others = new Map(failing);
+  others.delete(key);
+  return others;
+}
+
+function failedBuildAfterStart(
+  failedBuild: FailedBuild | undefined,
+  artifact: string,
+  at: Timestamp | undefined,
+): FailedBuild | undefined {
+  // The next round: the failed build is tried again.
+  if (failedBuild === undefined || failedBuild.artifact === artifact) return undefined;
+  const isConsequence =
+    at !== undefined && failedBuild.at !== undefined && Math.abs(msBetween(failedBuild.at, at)) < consequenceMs;
+  const { others } = failedBuild;
+  return { ...failedBuild, others: isConsequence ? new Set(others).add(artifact) : without(others, artifact) };
+}
+
+function without(artifacts: ReadonlySet<string>, artifact: string): ReadonlySet<string> {
+  if (!artifacts.has(artifact)) return artifacts;
+  const others = new Set(artifacts);
+  others.delete(artifact);
+  return others;
+}
