@@ -39,12 +39,13 @@ it.each([
     ...skaffold("04b-first-deploy-fails-process-exits"),
     failure: "loop.failed",
     link: (session: string, { operation: { runner, loop } }: Failed) =>
-      `loop ${loop} failed: /loops/${session}.${runner}.${loop}`,
+      `deploy failed in loop ${loop}: /loops/${session}.${runner}.${loop}`,
   },
   { what: "no failure", ...skaffold("12-skaffold-build-one-shot"), failure: undefined, link: () => "" },
+  { what: "no failure before a good round", ...skaffold("21-old-v0.40.0"), failure: undefined, link: () => "" },
   {
     what: "a build that failed outside of loops",
-    ...skaffold("21-old-v0.40.0"),
+    ...skaffold("22-skaffold-build-fails"),
     failure: "build.failed",
     link: (session: string, { position, operation }: Failed) =>
       `build ${operation.subject} failed: /sessions/${session}?at=${position}`,
@@ -86,6 +87,6 @@ it.each([
   const patient = sessionLines(undefined, { ...env, XDG_CONFIG_HOME: cwd }, (line) => lines.push(line), 60_000);
   patient.welcomed(source);
   patient.found(session);
-  await patient.end(new AbortController().signal);
+  await patient.end(new AbortController().signal, { code: 0, signal: null });
   expect(lines).toEqual([`recording ${where}`, `recorded ${where}`, ...links]);
 });

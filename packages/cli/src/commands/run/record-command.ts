@@ -125,7 +125,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       await spill[Symbol.asyncDispose]();
       if (isRead) eventLog?.remove();
       else if (until !== undefined) eventLog?.leave(until);
-      if (all && isRead) await sessions.end(hurry);
+      if (all && isRead) await sessions.end(hurry, exit);
       return { waiting, folder, to: target.name, reason: push.trouble()?.why, unread: !isRead };
     },
   };

@@ -1,13 +1,17 @@
+import type { TapedeckEvent } from "@tapedeck/client";
+import type { Loop } from "@tapedeck/client/lanes/step";
+import { isKind } from "@tapedeck/shared/events/kinds";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { chosenTapedeck } from "../../context/chosen-tapedeck.ts";
 import { gatewayUrlText } from "../../gateway-url.ts";
+import type { CommandExit } from "./command-process.ts";
 import type { Env } from "./recordable.ts";
 
 export type SessionLines = {
   readonly welcomed: (source: string) => void;
   readonly found: (session: string) => void;
   /** The last words, when all of it is recorded. */
-  readonly end: (hurry: AbortSignal) => Promise<void>;
+  readonly end: (hurry: AbortSignal, exit: CommandExit) => Promise<void>;
 };
 
 /** Nobody waits longer for their prompt than this, for a link. */
@@ -15,7 +19,7 @@ const linkPatienceMs = 500;
 
 /**
  * Prints as what a command is recorded, when that is known and at the end: one line for each session, with its place on
- * the page. At the end also where the last failure is.
+ * the page. At the end also what failed in what the command did last, and where.
  */
 export function sessionLines(
   url: string | undefined,
@@ -37,59 +41,78 @@ export function sessionLines(
       sessions.push(session);
       say(`recording as ${lineOf(session)}`);
     },
-    end: async (hurry) => {
+    end: async (hurry, exit) => {
       for (const session of sessions) say(`recorded as ${lineOf(session)}`);
       const soon = AbortSignal.any([hurry, timeoutSignal(patienceMs)]);
-      const failures = await Promise.all(sessions.map((session) => lastFailure(session, url, env, soon)));
-      for (const failure of failures) if (failure !== undefined) say(`${failure.what} failed: ${page(failure.path)}`);
+      const causes = await Promise.all(sessions.map((session) => causeOfEnd(session, url, env, soon)));
+      for (const cause of causes) if (cause !== undefined) say(`${cause.what}: ${page(cause.path)}`);
+      if (isFailed(exit) && causes.length > 0 && causes.every((cause) => cause === undefined)) {
+        say(`the command ${exitText(exit)}, and no step that failed is known`);
+      }
     },
   };
 }
 
-type Failure = { readonly what: string; readonly path: string };
+function isFailed({ code, signal }: CommandExit): boolean {
+  return code !== 0 && signal !== "SIGINT";
+}
 
-/** The kinds of failures that have no loop around them. Resources and jobs fail inside of these. */
-const steps = [
-  "command.finished",
-  ...["build", "test", "render", "deploy", "verify", "exec", "check"].map((noun) => `${noun}.failed`),
-];
+function exitText({ code, signal }: CommandExit): string {
+  return signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`;
+}
 
-/** From the log, which has it when it is recorded. Undefined also where it can't be read: a recorder's token reads nothing. */
-async function lastFailure(
+/** `what`: "sync web failed in loop 2 (4 tries)". */
+type Cause = { readonly what: string; readonly path: string };
+
+const nouns = ["loop", "build", "test", "render", "deploy", "verify", "exec", "check", "sync", "command"];
+const verbs = ["started", "succeeded", "failed", "canceled", "cached", "finished"];
+/** The events of the last loops are enough. */
+const maxEvents = 1_000;
+
+/**
+ * What failed first in the session's last loop, round of steps or command; undefined if that did not fail. Read from the
+ * log, which has it when it is recorded. Undefined also where it can't be read: a recorder's token reads nothing.
+ */
+async function causeOfEnd(
   session: string,
   url: string | undefined,
   env: Env,
   signal: AbortSignal,
-): Promise<Failure | undefined> {
+): Promise<Cause | undefined> {
   try {
-    const { httpBase } = await import("../../gateway-address.ts");
+    const [{ httpBase }, { foldLoops }] = await Promise.all([
+      import("../../gateway-address.ts"),
+      import("@tapedeck/client/lanes/now"),
+    ]);
     const { base, headers } = httpBase(url, env);
-    const newest = async (kinds: readonly string[]) => {
-      const filter = new URLSearchParams({ session, outcome: "failed", last: "1" });
-      for (const kind of kinds) filter.append("kind", kind);
-      const answer = await fetch(`${base}/api/v1/events?${filter}`, { headers, signal });
-      const body = (await answer.json()) as { readonly items?: readonly FailedEvent[] };
-      return answer.ok ? body.items?.[0] : undefined;
-    };
-    const [loop, step] = await Promise.all([newest(["loop.failed"]), newest(steps)]);
-    if (loop?.operation !== undefined) return failedLoop(session, loop.operation);
-    if (step?.operation === undefined) return undefined;
-    const { stepText } = await import("@tapedeck/client/lanes/step");
-    const what = stepText({ ...step.operation, instance: "" });
-    return { what, path: `/sessions/${session}?at=${step.position}` };
+    const filter = new URLSearchParams({ session, last: String(maxEvents) });
+    for (const noun of nouns)
+      for (const verb of verbs) if (isKind(`${noun}.${verb}`)) filter.append("kind", `${noun}.${verb}`);
+    const answer = await fetch(`${base}/api/v1/events?${filter}`, { headers, signal });
+    if (!answer.ok) return undefined;
+    const { items } = (await answer.json()) as { readonly items: readonly TapedeckEvent[] };
+    const last = items.reduce<readonly Loop[]>((loops, event) => foldLoops(loops, event), []).at(-1);
+    return last && (await causeIn(session, last));
   } catch {
     return undefined;
   }
 }
 
-type FailedOperation = {
-  readonly kind: string;
-  readonly subject: string;
-  readonly runner: number;
-  readonly loop: number;
-};
-type FailedEvent = { readonly position: string; readonly operation?: FailedOperation };
-
-function failedLoop(session: string, { runner, loop }: FailedOperation): Failure {
-  return { what: `loop ${loop}`, path: `/loops/${session}.${runner}.${loop}` };
+async function causeIn(session: string, last: Loop): Promise<Cause | undefined> {
+  const [{ failedTries, firstFailure }, { stepText }] = await Promise.all([
+    import("@tapedeck/client/lanes/loop"),
+    import("@tapedeck/client/lanes/step"),
+  ]);
+  const isOver = last.outcome === "succeeded" || last.outcome === "canceled";
+  const step = isOver ? undefined : firstFailure(last.steps);
+  if (step === undefined && last.outcome !== "failed") return undefined;
+  const { kind, runner, loop } = last;
+  const isLoop = kind === "loop";
+  const tries = step === undefined ? 1 : failedTries(last.steps, step);
+  const what = `${step === undefined ? (isLoop ? `loop ${loop}` : stepText({ ...last, instance: "" })) : stepText(step)} failed`;
+  const where = isLoop && step !== undefined ? ` in loop ${loop}` : "";
+  const path = isLoop
+    ? `/loops/${session}.${runner}.${loop}`
+    : `/sessions/${session}?at=${(step ?? last).endPosition ?? last.position}`;
+  return { what: `${what}${where}${tries > 1 ? ` (${tries} tries)` : ""}`, path };
 }

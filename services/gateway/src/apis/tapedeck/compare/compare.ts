@@ -94,7 +94,7 @@ function peopleName(side: Side, other: Side | undefined): string {
   return what === "" ? ofSession : `${what} of ${ofSession}`;
 }
 
-function sideOf({ session, unit, position }: Side, { name, failure }: SideSummary): ComparedSide {
+function sideOf({ session, unit, position }: Side, { name, outcome, failure }: SideSummary): ComparedSide {
   const { started_at, ended_at } = unit ?? session;
   const isLoop = unit?.kind === "loop";
   return {
@@ -106,7 +106,7 @@ function sideOf({ session, unit, position }: Side, { name, failure }: SideSummar
     runner: unit?.runner ?? 0,
     loop: isLoop ? unit.loop : 0,
     subject: isLoop ? "" : (unit?.subject ?? ""),
-    outcome: unit?.outcome ?? "",
+    outcome: outcome ?? "",
     ...{ started_at, ended_at, duration_ms: unit?.duration_ms },
     start_position: unit?.start_position ?? session.start_position,
     position,

@@ -1,5 +1,5 @@
 import { Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
-import type { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
+import type { Operation, Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { textKinds } from "@tapedeck/shared/events/kinds";
 import { parseFilter } from "@tapedeck/shared/filter/filter";
@@ -48,13 +48,14 @@ export async function readSummary(
   const known = stateSummary(upstream, json, position, configuredAt, manifests);
   const own = steps.length > 0 ? steps : unit === undefined ? [] : [unit];
   const started = (value: string): Found => ({ value, position: session.start_position });
+  const failure = await readFailure(reading, own, events);
   const { command: label = started(""), ...labels } = labelsOf(side);
   return {
     name,
     session: session.session,
     runner: unit?.runner ?? 0,
     loop: unit?.loop ?? 0,
-    outcome: outcomeOf(unit),
+    outcome: unit === undefined ? sessionOutcome(session, own, failure) : outcomeOf(unit),
     position,
     version: started(session.upstream_version),
     labels: new Map(Object.entries(labels)),
@@ -65,7 +66,7 @@ export async function readSummary(
     ...known,
     resources: withTexts(known.resources, events),
     steps: own.map((step) => summaryStep(step, history)),
-    failure: await readFailure(reading, own, events),
+    failure,
     gaps: session.gaps,
   };
 }
@@ -109,6 +110,20 @@ type Reading = { readonly deps: SummaryDeps; readonly context: CallContext; read
 
 function outcomeOf(operation: Operation | undefined): SideSummary["outcome"] {
   return (operation?.outcome || null) as SideSummary["outcome"];
+}
+
+/**
+ * The outcome of a session that is compared as a whole: `skaffold build`, `verify` and `exec` have no loops. Null while it
+ * runs; "unknown" if neither its steps nor its exit code tell how it ended.
+ */
+function sessionOutcome(
+  { ended }: Session,
+  steps: readonly Operation[],
+  failure: Failure | undefined,
+): SideSummary["outcome"] {
+  if (!ended) return null;
+  if (failure !== undefined) return "failed";
+  return steps.length > 0 && steps.every(({ outcome }) => outcome === "succeeded") ? "succeeded" : "unknown";
 }
 
 /** The steps of the loop; of a session without loops, the newest of each. */

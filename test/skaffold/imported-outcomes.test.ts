@@ -1,0 +1,95 @@
+import { join } from "node:path";
+import { foldNow, type Now } from "@tapedeck/client/lanes/now";
+import { Client } from "pg";
+import { importFiles } from "tapedeck/commands/import/run";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { type Stack, startStack } from "../stack/stack.ts";
+
+const logs = join(import.meta.dirname, "event-logs");
+const cleanup = new AsyncDisposableStack();
+let stack: Stack;
+let client: Client;
+
+beforeAll(async () => {
+  stack = cleanup.use(await startStack({}));
+  vi.stubEnv("TAPEDECK_GRPC_PORT", stack.grpc.split(":").at(-1));
+  client = new Client({ connectionString: stack.database });
+  await client.connect();
+  cleanup.defer(() => client.end());
+});
+afterAll(() => cleanup.disposeAsync());
+
+type Items = { readonly items: readonly Record<string, unknown>[] };
+
+/** Imports an event log of a project of its own, and gives functions that ask about it. */
+async function imported(project: string) {
+  const said = vi.spyOn(console, "log").mockReturnValue();
+  await importFiles([join(logs, project)], {
+    url: `http://${stack.http}`,
+    redact: "on",
+    developer: "kim",
+    project,
+  }).finally(() => said.mockRestore());
+  await stack.caughtUp();
+  const get = async (path: string) => JSON.parse((await stack.httpCall("GET", `/api/v1/${path}`)).body) as Items;
+  const sql = async (query: string) => (await client.query<Record<string, unknown>>(query, [project])).rows;
+  const events = async () => (await get(`events?project=${project}&after=start&limit=1000`)).items;
+  const why = async () =>
+    JSON.parse((await stack.httpCall("GET", `/api/v1/compare?left=kim/${project}`)).body) as {
+      readonly left: Record<string, unknown>;
+      readonly right: Record<string, unknown> | null;
+    };
+  return { get, sql, events, why };
+}
+
+it("a loop whose sync failed in all its tries has failed everywhere, though Skaffold says it succeeded", async () => {
+  const { get, sql, events, why } = await imported("sync-fails-loop-succeeds");
+  expect(
+    await sql(
+      "select loop, outcome, failed_phase, failed_subject, sync_ms, other_ms from tapedeck.loop_times where project = $1 order by loop",
+    ),
+  ).toEqual([
+    { loop: 1, outcome: "succeeded", failed_phase: "", failed_subject: "", sync_ms: "0", other_ms: "80" },
+    { loop: 2, outcome: "failed", failed_phase: "sync", failed_subject: "web", sync_ms: "2160", other_ms: "600" },
+  ]);
+  expect(await sql("select phase, subject, error_code from tapedeck.failures where project = $1")).toEqual([
+    { phase: "sync", subject: "web", error_code: "SYNC_UNKNOWN" },
+  ]);
+  expect(await sql("select count(*)::int as red from tapedeck.time_to_green where project = $1")).toEqual([{ red: 1 }]);
+  const { items } = await get("operations?project=sync-fails-loop-succeeds&kind=sync&outcome=failed");
+  expect(items).toHaveLength(4);
+  const all = await events();
+  expect(all.findLast(({ kind }) => String(kind).startsWith("loop."))).toMatchObject({
+    kind: "loop.failed",
+    summary: expect.stringMatching(/^loop 2 failed: sync of web in 4 tries: copying files: /),
+  });
+  const now = all.reduce<Now>((rows, event) => foldNow(rows, event as never), new Map());
+  const [row] = now.values();
+  expect(row?.loops.map(({ outcome }) => outcome)).toEqual(["succeeded", "failed"]);
+  expect(await why()).toMatchObject({
+    left: { unit: "loop", loop: 2, outcome: "failed", failure: { phase: "sync", subject: "web" } },
+    right: { loop: 1, outcome: "succeeded" },
+  });
+});
+
+it("builds that Skaffold ended because another failed are canceled, and not flaky", async () => {
+  const { sql, why } = await imported("canceled-builds");
+  expect(await sql("select artifact, outcome from tapedeck.build_times where project = $1 order by artifact")).toEqual([
+    { artifact: "api", outcome: "failed" },
+    { artifact: "web", outcome: "canceled" },
+    { artifact: "worker", outcome: "canceled" },
+  ]);
+  expect(await sql("select subject from tapedeck.failures where project = $1")).toEqual([{ subject: "api" }]);
+  expect(await why()).toMatchObject({ left: { outcome: "failed", failure: { phase: "build", subject: "api" } } });
+});
+
+it("a session without loops is over when it is, failed when a step of it did, and names the first", async () => {
+  const { get, sql, why } = await imported("exec-fails");
+  expect((await get("sessions?project=exec-fails")).items).toMatchObject([{ endedAt: expect.any(String) }]);
+  expect(await sql("select phase, subject from tapedeck.failures where project = $1")).toEqual([
+    { phase: "exec", subject: "seed" },
+  ]);
+  expect(await why()).toMatchObject({
+    left: { unit: "session", outcome: "failed", failure: { phase: "exec", subject: "seed" } },
+  });
+});
