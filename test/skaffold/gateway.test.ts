@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { join } from "node:path";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { type FakeSkaffold, startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
@@ -39,6 +40,19 @@ const arrived = () => fake.calls.slice(before);
 beforeEach(() => {
   before = fake.calls.length;
 });
+
+/** The whole chunks of a chunked body. */
+function chunksIn(body: Buffer): string[] {
+  const chunks: string[] = [];
+  for (let at = 0; ; ) {
+    const end = body.indexOf("\r\n", at);
+    if (end < 0) return chunks;
+    const length = Number.parseInt(body.toString("utf8", at, end), 16);
+    if (body.length < end + 2 + length + 2) return chunks;
+    chunks.push(body.toString("utf8", end + 2, end + 2 + length));
+    at = end + 2 + length + 2;
+  }
+}
 
 const intent = (wanted: object) => UserIntentRequest.encode(UserIntentRequest.fromPartial({ intent: wanted })).finish();
 const enabled = (value: boolean) => TriggerRequest.encode({ state: { val: { $case: "enabled", value } } }).finish();
@@ -290,6 +304,22 @@ describe("with a Skaffold that has finished its first loop", () => {
       expect(metrics.body).toMatch(/tapedeck_gateway_control_refused_total\{code="refused_dangerous"[^}]*\} \d+/);
       expect(await controls()).toHaveLength(known);
     });
+  });
+
+  it("sends one message in each chunk over HTTP, as Skaffold does", async () => {
+    const count = 5;
+    const [host = "", port = ""] = stack.http.split(":");
+    const socket = connect({ host, port: Number(port) });
+    let text = "";
+    socket.setEncoding("utf8").on("data", (some: string) => {
+      text += some;
+    });
+    socket.write(`GET /v1/events HTTP/1.1\r\nhost: ${stack.http}\r\n\r\n`);
+    await until(() => text.split('{"result":').length > count, { message: "all messages" });
+    socket.destroy();
+    const chunks = chunksIn(Buffer.from(text.slice(text.indexOf("\r\n\r\n") + 4)));
+    expect(chunks.length).toBeGreaterThanOrEqual(count - 1);
+    for (const chunk of chunks) expect(Object.keys(JSON.parse(chunk))).toEqual(["result"]);
   });
 
   it.each([

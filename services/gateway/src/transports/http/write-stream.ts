@@ -10,7 +10,7 @@ export type StreamedAnswer = {
   /** Makes the last chunk of a stream that fails after its headers are out. */
   readonly lastWords: (error: unknown) => string | Uint8Array;
   readonly sent: (bytes: number) => void;
-  /** Bytes that may wait for the client to read them. */
+  /** Bytes that may wait for the client to read them. 0: one chunk at a time. */
   readonly unreadBytes: number;
   /** What to write after a silence of `ms`, so that no proxy takes the stream for dead. */
   readonly idle?: { readonly ms?: number | undefined; readonly text: () => string };

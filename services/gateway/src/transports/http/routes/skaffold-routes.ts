@@ -23,7 +23,6 @@ import type { CallerLimits } from "../../../limits/limits.ts";
 import type { CallWatch } from "../../../metrics.ts";
 import { closedSignal, contextOf, type HttpCaller, setHead } from "../call-context.ts";
 import { deadlineExceeded, deadlineMs, withDeadline } from "../grpc-timeout.ts";
-import { inWrites } from "../in-writes.ts";
 import { jsonBytes, methodNotAllowed, sendSkaffold, skaffoldErrorOf } from "../skaffold-errors.ts";
 import { writeStream } from "../write-stream.ts";
 
@@ -31,7 +30,7 @@ export type SkaffoldRouteOptions = {
   /** The source of a listener that serves only one. */
   readonly bound?: string | undefined;
   readonly watch: CallWatch;
-  readonly limits: Pick<CallerLimits, "live" | "unreadBytes">;
+  readonly limits: Pick<CallerLimits, "live">;
 };
 
 const verbs = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
@@ -124,10 +123,11 @@ class SkaffoldAnswers {
     setHead(reply, head);
     await writeStream(reply, context.signal, {
       headers: { ...fromGrpc, "content-type": "application/json" },
-      chunks: resultLines(messageType(channelMessageTypes[method.channel]), messages, late, limits.unreadBytes),
+      chunks: resultLines(messageType(channelMessageTypes[method.channel]), messages, late),
       lastWords: (error) => `${JSON.stringify({ error: this.refusal(error).body })}\n`,
       sent: watch.sent,
-      unreadBytes: limits.unreadBytes,
+      // As from Skaffold, each message is a chunk of its own, sent when the client has taken the one before.
+      unreadBytes: 0,
     });
   }
 }
@@ -142,17 +142,12 @@ function requestOf(method: ControlMethod, body: string): Uint8Array {
   }
 }
 
-async function* resultLines(
-  desc: DescMessage,
-  frames: EncodedBatches["messages"],
-  late: AbortSignal | undefined,
-  unreadBytes: number,
-) {
+async function* resultLines(desc: DescMessage, frames: EncodedBatches["messages"], late: AbortSignal | undefined) {
   for await (const some of frames) {
-    yield* inWrites(
-      some.map((frame) => resultLine(desc, frame) ?? ""),
-      unreadBytes,
-    );
+    for (const frame of some) {
+      const line = resultLine(desc, frame);
+      if (line !== undefined) yield line;
+    }
   }
   if (late?.aborted) throw deadlineExceeded();
 }
