@@ -80,6 +80,11 @@ const cases: { title: string; event: object; gives: string }[] = [
     gives: "verify.started | smoke | verify:smoke 1/1 | verify of smoke started",
   },
   {
+    title: "verify failed as a whole",
+    event: task("Verify", 0, "Failed", actionableErr),
+    gives: "verify.failed |  | verify: 1/1 | verify of all failed: not YAML",
+  },
+  {
     title: "verify failed",
     event: { verifyEvent: { id: "smoke", status: "Failed", actionableErr } },
     gives: "verify.failed | smoke | verify:smoke 1/1 | verify of smoke failed: not YAML",
@@ -123,6 +128,14 @@ const cases: { title: string; event: object; gives: string }[] = [
   },
   { title: "no event", event: {}, gives: "mirror.received |  | loop: 1/1 | empty event" },
 ];
+
+it("a task whose action failed is no second failure", () => {
+  const failed = { execEvent: { id: "seed", status: "Failed", actionableErr } };
+  const begun = [meta("a"), task("Exec", 0, "InProgress")];
+  expect(last(...begun, failed, task("Exec", 0, "Failed", actionableErr)).kind).toBe("mirror.received");
+  const again = [task("Exec", 1, "InProgress"), task("Exec", 1, "Failed", actionableErr)];
+  expect(last(...begun, failed, task("Exec", 0, "Failed", actionableErr), ...again).kind).toBe("exec.failed");
+});
 
 describe("v2, in the first loop of the first runner", () => {
   it.each(cases)("$title", ({ event, gives }) =>

@@ -15,19 +15,24 @@ import type { ChannelReader } from "./frame-reader.ts";
 
 type V2EventType = NonNullable<V2Event["event_type"]>;
 
+/** `failureKnown`: a failure of the current Verify or Exec task has been reported. */
+type Memory = V2Memory & { readonly failureKnown: boolean };
+
 /**
  * v2 is the voice for what v1 leaves out: rendering, cache hits, verify, exec, Cloud Run and what is printed. All else
  * is a mirror of v1.
  */
-export const v2: ChannelReader<V2Memory> = {
-  start: startOfV2,
+export const v2: ChannelReader<Memory> = {
+  start: { ...startOfV2, failureKnown: false },
   read(memory, bytes) {
     try {
       const event = V2Event.decode(bytes);
       const eventType = event.event_type;
-      const next = rememberV2(memory, eventType);
+      const next = { ...rememberV2(memory, eventType), failureKnown: isFailureKnown(memory.failureKnown, eventType) };
       const fact =
-        eventType === undefined ? mirror(laterType(event)) : (factOf(eventType, next) ?? mirrorOf(eventType));
+        eventType === undefined
+          ? mirror(laterType(event))
+          : (factOf(eventType, next, memory.failureKnown) ?? mirrorOf(eventType));
       const occurredAt = validTimestamp(event.timestamp);
       const operation = fact.operation ?? loopRef(next.runner, next.loop);
       return { memory: next, fact: { ...fact, operation, ...(occurredAt && { occurredAt }) } };
@@ -40,12 +45,15 @@ export const v2: ChannelReader<V2Memory> = {
 };
 
 /** Undefined: the event is a mirror. */
-function factOf(eventType: V2EventType, memory: V2Memory): Fact | undefined {
+function factOf(eventType: V2EventType, memory: V2Memory, failureKnown: boolean): Fact | undefined {
   switch (eventType.$case) {
     case "skaffoldLogEvent":
       return log(eventType.value);
     case "taskEvent":
-      return render(eventType.value, { kind: "render", subject: "", runner: memory.runner, loop: memory.loop });
+      return (
+        render(eventType.value, { kind: "render", subject: "", runner: memory.runner, loop: memory.loop }) ??
+        (failureKnown ? undefined : failedTask(eventType.value, memory))
+      );
     case "buildSubtaskEvent":
       return cached(eventType.value, memory);
     case "verifyEvent":
@@ -96,6 +104,20 @@ function task(noun: "verify" | "exec", event: Subtask, { runner, loop }: V2Memor
   const subject = name(event.id);
   const what = `${noun} of ${subject || "all"}`;
   return outcome(noun, event, { kind: noun, subject, runner, loop }, { what, done: `${what} succeeded` });
+}
+
+/** Verify or Exec failed as a whole before a test or action did, for example because an image could not be pulled. */
+function failedTask({ id, task: name, status, actionableErr }: TaskEvent, memory: V2Memory): Fact | undefined {
+  const noun = name === "Verify" ? "verify" : name === "Exec" ? "exec" : undefined;
+  if (noun === undefined || status !== "Failed") return undefined;
+  return task(noun, { id: "", task_id: id, status, actionableErr }, memory);
+}
+
+function isFailureKnown(before: boolean, event: V2EventType | undefined): boolean {
+  if (event?.$case === "verifyEvent" || event?.$case === "execEvent") return before || event.value.status === "Failed";
+  if (event?.$case !== "taskEvent") return before;
+  const { task: name, status } = event.value;
+  return status === "InProgress" ? false : before || (status === "Failed" && (name === "Verify" || name === "Exec"));
 }
 
 type Subtask = {
@@ -180,7 +202,7 @@ function mirrorOf(eventType: V2EventType): Fact {
   });
 }
 
-function resume(memory: V2Memory, event: Event): V2Memory {
+function resume(memory: Memory, event: Event): Memory {
   const { runner, loop } = event.operation ?? memory;
   const mirrored = event.detail?.$case === "mirror" ? event.detail.value : undefined;
   return {
@@ -189,7 +211,16 @@ function resume(memory: V2Memory, event: Event): V2Memory {
     runId: mirrored?.what === "metaEvent" ? runIdOf(event, runner === memory.runner ? memory.runId : "") : memory.runId,
     // No other event moves the loop forward.
     loopJustStarted: mirrored?.what === "taskEvent" && runner === memory.runner && loop > memory.loop,
+    failureKnown: resumedFailure(memory.failureKnown, event),
   };
+}
+
+function resumedFailure(before: boolean, { kind, detail }: Event): boolean {
+  if (kind === "verify.failed" || kind === "exec.failed") return true;
+  const { what = "", status = "" } = detail?.$case === "mirror" ? detail.value : {};
+  // Rendering's start is no mirror.
+  const isTaskStart = kind === "render.started" || (what === "taskEvent" && status === "InProgress");
+  return isTaskStart ? false : before;
 }
 
 /** Without it (no original) the position right after a loop's start shows which metaEvents are repeats. */
