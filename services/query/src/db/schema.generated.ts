@@ -661,7 +661,7 @@ export interface FinishedLoops {
    */
   started_at: string;
   /**
-   * Milliseconds that the loop waited for file sync. The seven *_ms of phases add up to duration_ms.
+   * Milliseconds that the loop waited for file sync, from a try that failed to the next one, too. The seven *_ms of phases add up to duration_ms.
    */
   sync_ms: number | null;
   /**
@@ -999,7 +999,7 @@ export interface LoopTimes {
    */
   started_at: string | null;
   /**
-   * Milliseconds that the loop waited for file sync. The seven *_ms of phases add up to duration_ms.
+   * Milliseconds that the loop waited for file sync, from a try that failed to the next one, too. The seven *_ms of phases add up to duration_ms.
    */
   sync_ms: number | null;
   /**

@@ -1,7 +1,8 @@
 import { common, ofSource, type RelationComment, shared } from "./comment.ts";
 
 const phases = {
-  sync_ms: "Milliseconds that the loop waited for file sync, from a try that failed to the next one, too. The seven *_ms of phases add up to duration_ms.",
+  sync_ms:
+    "Milliseconds that the loop waited for file sync, from a try that failed to the next one, too. The seven *_ms of phases add up to duration_ms.",
   build_ms: "Milliseconds that the loop waited for builds: those on the critical path, not the sum of all builds.",
   test_ms: "Milliseconds that the loop waited for tests.",
   render_ms: "Milliseconds that the loop waited for rendering manifests.",
