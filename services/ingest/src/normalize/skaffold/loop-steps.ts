@@ -17,7 +17,7 @@ export type FailingStep = {
   readonly subject: string;
   /** How often it failed. */
   readonly tries: number;
-  /** Of the first try. */
+  /** The error of the first try. */
   readonly error: Event["error"];
 };
 

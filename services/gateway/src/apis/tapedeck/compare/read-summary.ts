@@ -114,7 +114,7 @@ function outcomeOf(operation: Operation | undefined): SideSummary["outcome"] {
 
 /**
  * The outcome of a session that is compared as a whole: `skaffold build`, `verify` and `exec` have no loops. Null while it
- * runs; "unknown" if neither its steps nor its exit code tell how it ended.
+ * runs; "unknown" if neither its steps nor its exit code show how it ended.
  */
 function sessionOutcome(
   { ended }: Session,

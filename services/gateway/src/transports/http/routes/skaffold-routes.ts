@@ -126,7 +126,7 @@ class SkaffoldAnswers {
       chunks: resultLines(messageType(channelMessageTypes[method.channel]), messages, late),
       lastWords: (error) => `${JSON.stringify({ error: this.refusal(error).body })}\n`,
       sent: watch.sent,
-      // As from Skaffold, each message is a chunk of its own, sent when the client has taken the one before.
+      // Each message is a chunk of its own, as from Skaffold, and is sent when the client has taken the one before.
       unreadBytes: 0,
     });
   }
