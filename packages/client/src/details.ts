@@ -26,8 +26,24 @@ export type SessionDetail = {
   readonly adopted?: boolean;
   /** session.started of an imported session: the id under which it was first recorded. */
   readonly originSession?: string;
+  /** session.ended: of the upstream's process, where the tap ran it. */
+  readonly exitCode?: number;
+  /** session.ended: the command in which the session was recorded (`tapedeck run`). */
+  readonly commandRun?: CommandRun;
   /** session.erased: the events of channel `tapedeck` that were erased with the session. */
   readonly erased?: { readonly ordinals: readonly OrdinalRange[] };
+};
+
+/** A command that `tapedeck run` started. */
+export type CommandRun = {
+  /** Without secrets. */
+  readonly commandLine: string;
+  readonly startedAt?: string;
+  readonly endedAt?: string;
+  /** Absent if a signal ended it. */
+  readonly exitCode?: number;
+  /** "SIGKILL"; else empty. */
+  readonly signal: string;
 };
 
 /** Ordinals of one channel, both inclusive. */

@@ -79,6 +79,10 @@ export type Session = {
   readonly endPosition: string;
   readonly upstreamVersion: string;
   readonly gaps: number;
+  /** Of the upstream's process, else of the command of `tapedeck run`; null: unknown, or a signal ended it. */
+  readonly exitCode: number | null;
+  /** The command that `tapedeck run` recorded, without secrets. */
+  readonly commandLine: string | null;
 };
 
 /** Something with a start and an end: a build, a deploy, a dev loop, a job, a pod. */

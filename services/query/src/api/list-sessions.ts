@@ -47,6 +47,8 @@ export async function listSessions(deps: ApiDeps, request: ListRequest): Promise
         upstream_version: row.upstream_version,
         gaps: row.gaps,
         ended: row.end_position !== null,
+        exit_code: row.exit_code ?? undefined,
+        command_line: row.command_line,
       })),
       next_page: listed.next_page,
       position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
@@ -65,7 +67,9 @@ function then(conditions: readonly (SqlCondition | undefined)[], limit: number, 
     select t.*, coalesce(last.position, t.start_position) as last_position, greatest(0, lost.gaps)::int as gaps,
       ended.position as end_position, case when ended.time_source <> 'interval' then ended.occurred_at end as ended_at,
       case when ended.time_source <> 'interval' then ended.occurred_ns else 0 end as ended_ns,
-      coalesce(ended.detail ->> 'reason', '') as end_reason
+      coalesce(ended.detail ->> 'reason', '') as end_reason,
+      case when ended.position is not null then t.exit_code end as exit_code,
+      case when ended.position is not null then t.command_line else '' end as command_line
     from sessions t
     left join lateral (
       select max(position) as position from events where session = t.session and position <= ${at}) as last on true

@@ -1470,6 +1470,10 @@ export interface SessionLabels {
 
 export interface Sessions {
   /**
+   * The command that `tapedeck run` recorded, without secrets; empty: none.
+   */
+  command_line: Generated<string>;
+  /**
    * Developer of the source, as it is in the source's name.
    */
   developer: string;
@@ -1489,6 +1493,10 @@ export interface Sessions {
    * Nanoseconds (0 to 999) to add to ended_at, which has microseconds.
    */
   ended_ns: number;
+  /**
+   * Exit code of the upstream's process, else of the command of `tapedeck run` around it; null: unknown, or a signal ended it.
+   */
+  exit_code: number | null;
   /**
    * How often events of the session may be missing.
    */
@@ -2741,7 +2749,9 @@ export const columnTypes = {
     "start_position": "int8",
     "last_position": "int8",
     "end_position": "int8",
-    "gaps": "int4"
+    "gaps": "int4",
+    "exit_code": "int4",
+    "command_line": "text"
   },
   "skaffold_artifacts": {
     "session": "text",

@@ -114,6 +114,7 @@ class TapeQuery implements QueryClient {
       started_at: undefined,
       ended_at: undefined,
       end_reason: "",
+      command_line: "",
       start_position: this.#positionOf(1),
       end_position: this.#positionOf(played),
       upstream_version: "",

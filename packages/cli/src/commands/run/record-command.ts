@@ -1,7 +1,10 @@
 import { join } from "node:path";
+import type { CommandRun } from "@tapedeck/proto/tapedeck/v1/event";
+import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
+import type { Frame } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
-import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
+import { type Timestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { Completing } from "@tapedeck/tap/skaffold/event-log/completing";
 import { endOf } from "@tapedeck/tap/skaffold/event-log/event-log-offsets";
@@ -12,14 +15,18 @@ import { taps } from "@tapedeck/tap/taps";
 import type { GitName, GitState, Labels } from "../../record/labels.ts";
 import { pushSource } from "../../record/source-push.ts";
 import type { CommandExit } from "./command-process.ts";
+import { commandRun, sessionOfCommand } from "./command-run.ts";
 import { LoopLabelReader } from "./loop-labels.ts";
 import type { RunPlan } from "./plan.ts";
 import type { SessionLines } from "./session-lines.ts";
 
 export type RecordCommand = {
   readonly upstream: UpstreamName;
-  /** Address of the upstream in the command. */
-  readonly address: string;
+  readonly command: readonly string[];
+  /** When the command was started. */
+  readonly started: Timestamp;
+  /** Address of the upstream in the command; undefined if the command ended before it was known. */
+  readonly address: string | undefined;
   /** Settings of the upstream's tap. */
   readonly settings?: Readonly<Record<string, string>> | undefined;
   readonly plan: RunPlan;
@@ -34,6 +41,8 @@ export type RecordCommand = {
   /** The upstream's process is gone when the command has ended and the connection with it. */
   readonly endsInside?: boolean | undefined;
   readonly exited: Promise<CommandExit>;
+  /** Why the address is undefined, for people. */
+  readonly unheard?: string | undefined;
   /** One line for people, while the command has the terminal. */
   readonly warn: (line: string) => void;
 };
@@ -78,11 +87,12 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
     connections.emit(item);
     loopLabels?.observe(item);
   };
-  const running = taps[upstream].run({ address, settings, emit, signal: leaving.signal });
+  const running =
+    address === undefined ? undefined : taps[upstream].run({ address, settings, emit, signal: leaving.signal });
 
   const warned = new Set<string>();
   const push = pushSource({
-    ...{ target, home, spill, control: running.control, developer: options.asked, say: warn },
+    ...{ target, home, spill, control: running?.control ?? unreachable, developer: options.asked, say: warn },
     identity: options.labels.then((labels) => {
       const labelled = { ...identity, labels };
       eventLog?.named(labelled);
@@ -106,18 +116,21 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       await connections.ended(lastFramesMs, hurry);
       await loopLabels?.stop(lastFramesMs, hurry);
       const exit = await options.exited;
-      connections.processEnded(exit);
+      const run = commandRun(options.command, options.started, exit);
+      connections.processEnded(exit, run);
       leaving.abort();
-      await running.done;
+      await running?.done;
       const until = eventLog && endOf(eventLog.path);
       const late = AbortSignal.any([hurry, timeoutSignal(restMs)]);
-      const isRead = (await completing?.finish(connections.held, exit.code ?? undefined, late)) ?? true;
+      const ended = { command_run: run, ...(exit.code !== null && { exit_code: exit.code }) };
+      const isRead = (await completing?.finish(connections.held, ended, late)) ?? true;
       connections.close();
-      const all = await push.finish(commitMs, hurry);
-      // Its server was there when it was found.
-      if (options.endsInside && !connections.wasOpen) {
-        warn(`this command is not recorded: its server exited before it could be reached (${address})`);
+      if (options.isUpstream && spill.state().nextIndex === 1n) {
+        for (const item of sessionOfCommand(run, settings.server)) spill.append(item);
       }
+      const all = await push.finish(commitMs, hurry);
+      const missed = missedBy(options, connections);
+      if (missed !== undefined) warn(`${options.isUpstream ? onlyCommand : "this command is not recorded"}: ${missed}`);
       const { committed, nextIndex } = spill.state();
       // A command that opened no port sent nothing, so there is nothing to keep.
       const waiting = all ? 0 : Number(nextIndex - 1n - committed);
@@ -129,6 +142,22 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       return { waiting, folder, to: target.name, reason: push.trouble()?.why, unread: !isRead };
     },
   };
+}
+
+const onlyCommand = "only the command line, the exit code and the times of this command are recorded";
+const unreachable: NonNullable<Parameters<typeof pushSource>[0]["control"]> = async ({ call }) => ({
+  call,
+  code: 14,
+  message: "the upstream was not found",
+  response: Buffer.alloc(0),
+});
+
+/** Why nothing of the upstream was seen; undefined if something was. */
+function missedBy({ upstream, address, endsInside, unheard }: RecordCommand, seen: Connections): string | undefined {
+  if (address === undefined) return unheard ?? "its server was not found";
+  // Its server was there when it was found.
+  if (endsInside && !seen.wasOpen) return `its server exited before it could be reached (${address})`;
+  return upstream === "vagrant" && !seen.sawJob ? "its server exited before its jobs could be read" : undefined;
 }
 
 function completingOf({ isUpstream, exited, plan: { eventLog } }: RecordCommand, spill: Spill): Completing | undefined {
@@ -144,12 +173,17 @@ function completingOf({ isUpstream, exited, plan: { eventLog } }: RecordCommand,
   });
 }
 
+function isOfJob({ channel, bytes }: Frame): boolean {
+  return channel === "jobs" && Observation.decode(bytes).result?.$case === "streamed";
+}
+
 /** Hands items on, and knows whether a connection is open. */
 class Connections {
   readonly #pass: (item: TapItem) => unknown;
   readonly #command: Pick<RecordCommand, "isUpstream" | "endsInside">;
   #open = 0;
   #wasOpen = false;
+  #sawJob = false;
   #held: TapItem | undefined;
   #idle = Promise.withResolvers<void>();
 
@@ -164,6 +198,11 @@ class Connections {
     return this.#wasOpen;
   }
 
+  /** A job of a Vagrant server was seen. */
+  get sawJob(): boolean {
+    return this.#sawJob;
+  }
+
   /** The connection whose end has not been recorded yet. */
   get held(): string | undefined {
     return this.#held?.connection;
@@ -176,6 +215,7 @@ class Connections {
       this.#wasOpen ||= item.what.value.channels.length > 0;
       if (this.#open++ === 0) this.#idle = Promise.withResolvers();
     }
+    this.#sawJob ||= item.what?.$case === "frame" && isOfJob(item.what.value);
     if (item.what?.$case !== "closed") {
       this.#pass(item);
       return;
@@ -199,12 +239,13 @@ class Connections {
     over.abort();
   }
 
-  processEnded({ code }: CommandExit): void {
+  processEnded({ code }: CommandExit, run: CommandRun): void {
     const { isUpstream } = this.#command;
     if (this.#held?.what?.$case !== "closed") return;
     const value = {
       ...this.#held.what.value,
       process_ended: true,
+      command_run: run,
       ...(isUpstream && code !== null && { exit_code: code }),
     };
     this.#held = { ...this.#held, what: { $case: "closed", value } };

@@ -40,7 +40,10 @@ describe("tapedeck run", () => {
     const { hello, items } = await readSpill(join(spill, folder));
     expect(framesOf(items, "v1")).toEqual(messagesOf(build, "v1"));
     expect(framesOf(items, "v2")).toEqual(messagesOf(build, "v2"));
-    expect(items.at(-1)?.what).toMatchObject({ $case: "closed", value: { process_ended: true, exit_code: 3 } });
+    expect(items.at(-1)?.what).toMatchObject({
+      $case: "closed",
+      value: { process_ended: true, exit_code: 3, command_run: { command_line: "skaffold build", exit_code: 3 } },
+    });
     expect(hello).toMatchObject({ developer: "alice", project: "shop", upstream: "skaffold", redact: "on" });
     expect(hello.labels).toMatchObject({ ticket: "7", command: "skaffold build", user: expect.any(String) });
   });

@@ -4,6 +4,7 @@ import { delimiter, dirname, join } from "node:path";
 import type { Transform } from "node:stream";
 import { commandToStart } from "@tapedeck/shared/installation";
 import { namePart } from "@tapedeck/shared/source";
+import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { sentenceOf } from "../../command-error.ts";
 import { ciLabels, gitNames, gitState, type Labels, sessionLabels } from "../../record/labels.ts";
 import { spillHome } from "../../record/spill-home.ts";
@@ -41,7 +42,7 @@ export async function run(command: readonly string[], options: RunOptions): Prom
   // The command does not get Tapedeck's own credentials.
   const { TAPEDECK_TOKEN: _, ...inherited } = env;
   const ran = await start(recordable.command, { ...inherited, ...recordable.env, ...inside }, recordable.stderr, plan);
-  const recording = record(prepared, ran, options);
+  const recording = record(prepared, command, ran, options);
   const exit = await ran.exited;
   // From here on signals are handled here.
   const hurry = hurrySignal();
@@ -88,13 +89,18 @@ function eventLogVariable({ recordable, plan: { eventLog } }: Prepared): Record<
   return recordable.eventLog && eventLog ? { [recordable.eventLog.variable]: eventLog.path } : {};
 }
 
-/** Records once the address of the upstream is known; undefined if it never is. */
+/**
+ * Records once the address of the upstream is known. If it never is, the upstream's own command is still recorded; undefined
+ * for another command.
+ */
 async function record(
   { recordable, plan }: Prepared,
+  command: readonly string[],
   { pid, exited }: CommandProcess,
   options: RunOptions,
 ): Promise<CommandRecording | undefined> {
   const { env } = process;
+  const started = timestampNow();
   const folder = process.cwd();
   const ended = new AbortController();
   void exited.then(() => ended.abort());
@@ -103,16 +109,19 @@ async function record(
     // Loaded while the command starts.
     const loading = import("./record-command.ts");
     const address = await recordable.address({ pid, ended: ended.signal });
-    if (address === undefined) {
+    const { upstream, settings, isUpstream, endsInside } = recordable;
+    if (address === undefined && !isUpstream) {
       if (recordable.unheard !== undefined) unrecorded(recordable.unheard);
       return undefined;
     }
     const { recordCommand } = await loading;
-    const { upstream, settings, isUpstream, endsInside } = recordable;
     const given: Labels = { ...recordable.labels, ...options.label };
     return await recordCommand({
       upstream,
+      command,
+      started,
       address,
+      unheard: recordable.unheard,
       settings,
       plan,
       sessions: sessionLines(options.url, env, warn),

@@ -70,7 +70,7 @@ test("the rest of a stream that broke comes on the same connection, before its e
   report("C", dialled, ...process.v1.map((bytes) => frame("v1", bytes)));
   report("C", ...process.v2.slice(0, 9).map((bytes) => frame("v2", bytes)), broken);
   writeEventLog(path, process);
-  expect(await completing.finish("C", 0, never)).toBe(true);
+  expect(await completing.finish("C", { exit_code: 0 }, never)).toBe(true);
   report("C", closed);
   expect([of("v1"), of("v2")]).toEqual([process.v1, process.v2]);
   expect(kinds()).toEqual(["dialled", "channel_ended", "channel_filled", "closed"]);
@@ -85,7 +85,7 @@ test("a frame with text that is not UTF-8 is the same as its line with U+FFFD", 
   report("C", dialled, frame("v2", torn));
   writeEventLog(path, { v1: [], v2: [torn, ...rest] });
   expect(eventLogLine("v2", torn)).toContain("\ufffd");
-  await completing.finish("C", 0, never);
+  await completing.finish("C", { exit_code: 0 }, never);
   expect(of("v2")).toEqual([torn, ...rest]);
   expect(items).toHaveLength(1 + process.v2.length);
 });
@@ -98,7 +98,7 @@ test("frames that the spill had to drop come from the file", async () => {
   report("C", dialled, ...process.v1.map((bytes) => frame("v1", bytes)));
   expect(of("v1")).toHaveLength(process.v1.length - 1);
   writeEventLog(path, { v1: process.v1, v2: [] });
-  await completing.finish("C", 0, never);
+  await completing.finish("C", { exit_code: 0 }, never);
   expect(of("v1")).toHaveLength(process.v1.length);
   expect(kinds()).toEqual(["dialled", "channel_filled"]);
 });
@@ -106,7 +106,7 @@ test("frames that the spill had to drop come from the file", async () => {
 test("a process that nobody has heard is a connection of its own, with its exit code", async () => {
   const { path, items, completing, of, kinds } = harness();
   writeEventLog(path, process);
-  await completing.finish(undefined, 3, never);
+  await completing.finish(undefined, { exit_code: 3 }, never);
   expect([of("v1"), of("v2")]).toEqual([process.v1, process.v2]);
   expect(kinds()).toEqual(["dialled", "channel_filled", "channel_filled", "channel_filled", "closed"]);
   expect(items.at(-1)?.what).toMatchObject({ value: { process_ended: true, exit_code: 3 } });
@@ -121,7 +121,7 @@ test("one of a row that was over before the next one's connection comes before i
   report("C", closed);
   await until(() => kinds().filter((kind) => kind === "closed").length === 2, { message: "both ends" });
   ended.abort();
-  await completing.finish(undefined, 0, never);
+  await completing.finish(undefined, { exit_code: 0 }, never);
   const connections = [...new Set(items.map(({ connection }) => connection))];
   expect(connections).toEqual([expect.not.stringMatching("^C$"), "C"]);
   expect(items.filter(({ connection }) => connection !== "C")).toHaveLength(5 + total);
@@ -137,7 +137,7 @@ test("the user's own file counts from where it ended before, and a line that is 
   const { completing, of } = harness({ name: path, from: endOf(path) });
   writeEventLog(path, process);
   appendFileSync(path, '{"timestamp":"2026-01-01T00:00:00Z","event":{');
-  await completing.finish(undefined, 0, never);
+  await completing.finish(undefined, { exit_code: 0 }, never);
   expect([of("v1"), of("v2")]).toEqual([process.v1, process.v2]);
 });
 
@@ -145,7 +145,7 @@ test("nothing is emitted of a process that has printed nothing but blank lines",
   const { path, items, completing } = harness();
   const line = { timestamp: "2026-01-01T00:00:00Z", skaffoldLogEvent: { message: "\n" } };
   appendFileSync(`${path}.v2`, `${JSON.stringify(line)}\n${JSON.stringify(line)}\n`);
-  await completing.finish(undefined, 0, never);
+  await completing.finish(undefined, { exit_code: 0 }, never);
   expect(items).toEqual([]);
 });
 
@@ -167,7 +167,7 @@ test("the end waits for every reading: nothing comes after it, and nothing twice
   report("C", closed, { ...dialled });
   longLog(path, count, at + count);
   ended.abort();
-  expect(await completing.finish(undefined, 0, never)).toBe(true);
+  expect(await completing.finish(undefined, { exit_code: 0 }, never)).toBe(true);
   const reported = items.flatMap(({ what }) => (what?.$case === "frame" ? [what.value.bytes.toString("hex")] : []));
   expect([reported.length, new Set(reported).size]).toEqual([2 * count, 2 * count]);
   const kinds = items.map(({ connection, what }) => `${connection} ${what?.$case}`);
@@ -183,7 +183,7 @@ test("a signal ends a reading wherever it is, and the rest stays in the file", a
   const hurry = new AbortController();
   report("C", dialled);
   ended.abort();
-  const finished = completing.finish(undefined, 0, hurry.signal);
+  const finished = completing.finish(undefined, { exit_code: 0 }, hurry.signal);
   hurry.abort();
   expect(await finished).toBe(false);
   expect([of("v2").length, kinds()]).toEqual([0, ["dialled"]]);
@@ -194,7 +194,7 @@ test("a file that can't be read is not taken for one that was read", async () =>
   writeEventLog(path, { v1: process.v1, v2: [] });
   appendFileSync(path, Buffer.from([0xff, 0x0a]));
   report("C", dialled);
-  expect(await completing.finish("C", 0, never)).toBe(false);
+  expect(await completing.finish("C", { exit_code: 0 }, never)).toBe(false);
   expect(kinds()).toEqual(["dialled"]);
 });
 
@@ -228,7 +228,7 @@ describe("of a file to which another process has written as well", () => {
       writeEventLog(path, outer);
       if (!isOne) report("C", closed);
       ended.abort();
-      await completing.finish(isOne ? "C" : undefined, 0, never);
+      await completing.finish(isOne ? "C" : undefined, { exit_code: 0 }, never);
       const frames = (channel: string) =>
         items.flatMap(({ connection, what }) =>
           connection === "C" && what?.$case === "frame" && what.value.channel === channel ? [what.value.bytes] : [],
@@ -247,7 +247,7 @@ describe("of a file to which another process has written as well", () => {
     writeEventLog(path, earlier(inner, 60n));
     writeEventLog(path, inner);
     writeEventLog(path, outer);
-    await completing.finish(undefined, 0, never);
+    await completing.finish(undefined, { exit_code: 0 }, never);
     expect([hex(of("v1")), hex(of("v2"))]).toEqual([hex(outer.v1), hex(outer.v2)]);
   });
 
@@ -256,7 +256,7 @@ describe("of a file to which another process has written as well", () => {
     report("C", dialled, ...outer.v1.map((bytes) => frame("v1", bytes)));
     report("C", ...outer.v2.slice(0, 9).map((bytes) => frame("v2", bytes)));
     writeEventLog(path, inner);
-    await completing.finish("C", 0, never);
+    await completing.finish("C", { exit_code: 0 }, never);
     expect([of("v1").length, of("v2").length, kinds()]).toEqual([outer.v1.length, 9, ["dialled"]]);
   });
 });

@@ -6,7 +6,7 @@ import type { TapItem } from "../../tap.ts";
 import { timestampOf } from "../frame-timestamp.ts";
 import type { ImportedFrame } from "./event-log-file.ts";
 import type { EventLogTail, IsHeard } from "./event-log-tail.ts";
-import { FiledConnection } from "./filed-connection.ts";
+import { FiledConnection, type ProcessEnd } from "./filed-connection.ts";
 import { FiledProcesses } from "./filed-processes.ts";
 import { HeardFrames } from "./heard-frames.ts";
 
@@ -64,18 +64,18 @@ export class Completing {
   }
 
   /**
-   * Adds the rest of the command's messages after its end, before the end of the connection `open`. The exit code is for a
-   * process without a connection. False if the file has more, because the signal aborted or the file could not be read.
+   * Adds the rest of the command's messages after its end, before the end of the connection `open`. `ended` is for a process
+   * without a connection. False if the file has more, because the signal aborted or the file could not be read.
    * Returns at once when the signal aborts.
    */
-  async finish(open: string | undefined, exitCode: number | undefined, signal: AbortSignal): Promise<boolean> {
+  async finish(open: string | undefined, ended: ProcessEnd, signal: AbortSignal): Promise<boolean> {
     const leave = () => this.#leaving.abort();
     signal.addEventListener("abort", leave);
     if (signal.aborted) leave();
     while (this.#reading !== undefined) await this.#reading;
     const heard = open !== undefined && open === this.#current?.id ? this.#current : undefined;
     const others = new FiledProcesses(this.#options.append);
-    await this.#complete(heard, others, exitCode);
+    await this.#complete(heard, others, ended);
     await this.#emitAll(others);
     signal.removeEventListener("abort", leave);
     return this.#isWhole && !this.#leaving.signal.aborted;
@@ -152,7 +152,7 @@ export class Completing {
   }
 
   /** Adds the rest of a process, and gives the messages of other processes to `others`. */
-  async #complete(heard: TappedConnection | undefined, others: FiledProcesses, exitCode?: number): Promise<void> {
+  async #complete(heard: TappedConnection | undefined, others: FiledProcesses, ended?: ProcessEnd): Promise<void> {
     const { tail, isOneProcess, append } = this.#options;
     const { signal } = this.#leaving;
     const alone = new FiledConnection(append);
@@ -177,7 +177,7 @@ export class Completing {
       return;
     }
     if (heard !== undefined && !signal.aborted && this.#heard.size === 0) this.#fill(heard);
-    if (!signal.aborted) alone.end(exitCode);
+    if (!signal.aborted) alone.end(ended);
   }
 
   #add({ id }: TappedConnection, { channel, bytes }: ImportedFrame): void {

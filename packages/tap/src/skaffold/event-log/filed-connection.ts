@@ -1,4 +1,5 @@
 import { Event } from "@tapedeck/proto/skaffold/v2/skaffold";
+import type { Closed } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
@@ -7,6 +8,9 @@ import type { ImportedFrame } from "./event-log-file.ts";
 
 /** The address of a process that is recorded from its event log file alone. */
 const filedAddress = "file:--event-log-file";
+
+/** How the process that wrote the file ended. */
+export type ProcessEnd = Partial<Pick<Closed, "exit_code" | "command_run">>;
 
 type Append = (item: TapItem) => unknown;
 
@@ -40,12 +44,13 @@ export class FiledConnection {
     }
   }
 
-  end(exitCode?: number): void {
+  /** `ended`: what is known of the end of its process. */
+  end(ended: ProcessEnd = {}): void {
     if (this.#last === undefined) return;
     // For a recorded session of this process that has gaps.
     for (const channel of ["v1", "v2", ""]) this.#emit(this.#last, { $case: "channel_filled", value: { channel } });
     const reason = "the end of the event log file";
-    const value = { reason, process_ended: true, ...(exitCode !== undefined && { exit_code: exitCode }) };
+    const value = { reason, process_ended: true, ...ended };
     this.#emit(this.#last, { $case: "closed", value });
   }
 

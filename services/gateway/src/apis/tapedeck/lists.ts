@@ -96,6 +96,8 @@ function sessionJson(session: Session): AnswerOf<"Session"> {
     endPosition: session.end_position,
     upstreamVersion: session.upstream_version,
     gaps: session.gaps,
+    exitCode: session.exit_code ?? null,
+    commandLine: textJson(session.command_line),
   };
 }
 

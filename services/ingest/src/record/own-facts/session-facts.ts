@@ -19,8 +19,9 @@ export function sessionStarted({ labels, redact, version = "" }: SessionStart): 
   });
 }
 
-export function sessionEnded(reason: string): Fact {
-  return sessionFact("session.ended", `the session ended: ${shorten(reason)}`, { reason: shorten(reason) });
+/** `ended`: what the tap knows of the end of the process and of the command around it. */
+export function sessionEnded(reason: string, ended: Pick<SessionFields, "exit_code" | "command_run"> = {}): Fact {
+  return sessionFact("session.ended", `the session ended: ${shorten(reason)}`, { reason: shorten(reason), ...ended });
 }
 
 /** `labels`: those that may differ from the session's own since a dev loop began; "": the session has none of this name. */

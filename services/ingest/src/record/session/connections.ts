@@ -6,7 +6,7 @@ import type { SourceJournal } from "../journal/source-journal.ts";
 import { gapFilled } from "../own-facts/gap-facts.ts";
 import { upstreamConnected, upstreamHeardAgain, upstreamLost } from "../own-facts/upstream-facts.ts";
 import type { ChannelGaps } from "./channel-gaps.ts";
-import { connectionOf, type UpstreamConnection } from "./connection.ts";
+import { connectionOf, runPending, type UpstreamConnection } from "./connection.ts";
 import type { FrameRecorder } from "./frame-recorder.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -79,6 +79,11 @@ export class Connections {
   async close(connection: UpstreamConnection, closed: Closed, at: Timestamp, inferred = false): Promise<number> {
     const { journal, sessions, frames, gaps } = this.#options;
     await frames.close(connection, at);
+    // Nothing was seen of the upstream, but the command that ran it is known.
+    if (connection.session === "" && closed.process_ended && closed.command_run !== undefined) {
+      sessions.begin(connection, closed.command_run.started_at ?? at);
+      runPending(connection);
+    }
     const { id, address, session } = connection;
     const silent = gaps.silent(connection, at);
     const lost = journal.own(session, upstreamLost({ connection: id, address }, closed.reason, inferred), at);

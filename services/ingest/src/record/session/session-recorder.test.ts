@@ -365,6 +365,42 @@ test("the end of a process ends its session", async () => {
   expect(events(log).at(-1)?.detail).toMatchObject({ value: { reason: "process ended with exit code 2" } });
 });
 
+test("a command of whose upstream nothing was seen has a session of its own, without the secrets of its line", async () => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  const token = `ghp_${"a1B2c3D4".repeat(5).slice(0, 36)}`;
+  const command_run = {
+    command_line: `skaffold build --build-env GH_TOKEN=${token}`,
+    started_at: timestampOfMs(1_000),
+    ended_at: timestampOfMs(1_600),
+    exit_code: 2,
+    signal: "",
+  };
+  await tap.push(1_000, "C1", { $case: "dialled", value: { address: "", channels: [] } });
+  await tap.push(1_600, "C1", {
+    $case: "closed",
+    value: { reason: "the command has ended", process_ended: true, exit_code: 2, command_run },
+  });
+  await tap.settled();
+  expect(kinds(log).slice(-4)).toEqual(["upstream.connected", "session.started", "upstream.lost", "session.ended"]);
+  const [begin, end] = ["session.started", "session.ended"].map((kind) =>
+    events(log).find((event) => event.kind === kind),
+  );
+  expect(begin?.occurred_at).toMatchObject(timestampOfMs(1_000));
+  expect(end?.detail).toMatchObject({
+    value: {
+      exit_code: 2,
+      command_run: { ...command_run, command_line: `skaffold build --build-env GH_TOKEN=${"*".repeat(token.length)}` },
+    },
+  });
+  expect(tap.reported).toHaveLength(1);
+  // The tap that does not know that it was recorded pushes it again.
+  await tap.crash(1);
+  await tap.settled();
+  expect(kinds(log).filter((kind) => kind === "session.ended")).toHaveLength(1);
+  expect(kinds(log).filter((kind) => kind === "session.started")).toHaveLength(1);
+});
+
 test("a process that is over before its session is decided began with its first frame, and the tap learns of it", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);

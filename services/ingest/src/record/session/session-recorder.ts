@@ -221,8 +221,11 @@ export class SessionRecorder implements PushedSession {
         return whenDecided(connection, () => done(recordLabels(this.#journal, connection, what.value, at)));
       case "dropped":
         return whenDecided(connection, () => done(gaps.dropped(connections.current, what.value, at)));
-      case "closed":
-        return done(await connections.close(connection, what.value, at));
+      case "closed": {
+        const events = await connections.close(connection, what.value, at);
+        this.#reportSession(connection);
+        return done(events);
+      }
     }
   }
 

@@ -1,3 +1,4 @@
+import type { CommandRun } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Closed, Hello } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { endOf } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -6,6 +7,7 @@ import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import { ulid } from "ulid";
 import { channelNames, type Normalizer } from "../../normalize/normalizer.ts";
+import { maskText } from "../../secrets/mask-text.ts";
 import { lastNumbers } from "../frames/channel-store.ts";
 import type { Numbered } from "../frames/numbering.ts";
 import { fingerprintOf } from "../frames/pending-frame.ts";
@@ -146,7 +148,7 @@ class SourceSessions implements Sessions {
 
   end(connection: string, closed: Closed, at: Timestamp): readonly Numbered[] {
     const { journal } = this.#options;
-    const { process_ended, exit_code, unseen } = closed;
+    const { process_ended, exit_code, unseen, command_run } = closed;
     const { session, connection: last } = journal.history;
     if (!process_ended || !session?.open || last?.id !== connection) return [];
     // A connection may be killed before its session is known. The process that was there before it is gone as well.
@@ -156,6 +158,14 @@ class SourceSessions implements Sessions {
       return lossEvents(journal, { session: session.id, reason, since: undefined, hasEnded: true }, at);
     }
     const reason = exit_code === undefined ? "process ended" : `process ended with exit code ${exit_code}`;
-    return [journal.own(session.id, sessionEnded(reason), at)];
+    const ended = { exit_code, command_run: command_run && maskedRun(command_run, this.redact()) };
+    return [journal.own(session.id, sessionEnded(reason, ended), at)];
   }
+}
+
+const maxCommandLine = 8_192;
+
+function maskedRun(run: CommandRun, redact: "on" | "off"): CommandRun {
+  const line = redact === "on" ? maskText(run.command_line).text : run.command_line;
+  return { ...run, command_line: line.slice(0, maxCommandLine).toWellFormed(), signal: run.signal.slice(0, 20) };
 }

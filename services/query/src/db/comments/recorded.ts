@@ -37,6 +37,9 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
       end_reason: "Why the session ended; empty while it runs.",
       end_position: "Position in the log of the event that ended the session; null while it runs.",
       gaps: "How often events of the session may be missing.",
+      exit_code:
+        "Exit code of the upstream's process, else of the command of `tapedeck run` around it; null: unknown, or a signal ended it.",
+      command_line: "The command that `tapedeck run` recorded, without secrets; empty: none.",
     },
   },
   events: {

@@ -21,8 +21,16 @@ export function rowAfter(row: SessionRow | undefined, recorded: RecordedEvent): 
     case "session.lost": {
       const isObserved = event.time_source !== TimeSource.TIME_SOURCE_INTERVAL;
       const ended = momentOf(isObserved ? event.occurred_at : undefined);
-      const reason = event.detail?.$case === "session_detail" ? longText(event.detail.value.reason) : "";
-      return { ...updated, ended_at: ended.at, ended_ns: ended.ns, end_reason: reason, end_position: offset };
+      const detail = event.detail?.$case === "session_detail" ? event.detail.value : undefined;
+      return {
+        ...updated,
+        ended_at: ended.at,
+        ended_ns: ended.ns,
+        end_reason: longText(detail?.reason ?? ""),
+        end_position: offset,
+        exit_code: detail?.exit_code ?? detail?.command_run?.exit_code ?? null,
+        command_line: longText(detail?.command_run?.command_line ?? ""),
+      };
     }
     case "session.gap_filled":
       return { ...updated, gaps: Math.max(0, before.gaps - 1) };
@@ -39,7 +47,8 @@ export function saysMore({ kind, detail }: RecordedEvent["event"]): boolean {
 }
 
 function open(row: SessionRow): SessionRow {
-  return { ...row, ended_at: null, ended_ns: 0, end_reason: "", end_position: null };
+  const running = { ended_at: null, ended_ns: 0, end_reason: "", end_position: null };
+  return { ...row, ...running, exit_code: null, command_line: "" };
 }
 
 function firstRow({ event, offset }: RecordedEvent): SessionRow {
@@ -58,6 +67,8 @@ function firstRow({ event, offset }: RecordedEvent): SessionRow {
     last_position: offset,
     end_position: null,
     gaps: 0,
+    exit_code: null,
+    command_line: "",
   };
 }
 

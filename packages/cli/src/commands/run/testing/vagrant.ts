@@ -93,6 +93,21 @@ function expectedTexts(kind: "succeeding" | "failing"): readonly (readonly strin
   return [...byJob.values()].map((ofJob) => ofJob.flatMap(({ events }) => events.map(textOf)));
 }
 
+const onlyCommand = "tapedeck: only the command line, the exit code and the times of this command are recorded";
+
+/** Expects a session that has nothing but its command, and ends with it. */
+function expectCommandAlone({ items }: TestRecorder, commandLine: string, code: number): void {
+  expect(items.map(({ what }) => what?.$case)).toEqual(["dialled", "identified", "closed"]);
+  const [dialled, , closed] = items;
+  expect(closed?.what).toMatchObject({
+    value: {
+      process_ended: true,
+      exit_code: code,
+      command_run: { command_line: commandLine, exit_code: code, signal: "", started_at: dialled?.at, ended_at: closed?.at },
+    },
+  });
+}
+
 const usual = "==> web: a deprecated setting\ndone";
 
 /** Tests that the server of a command is recorded that is found in this way. */
@@ -169,28 +184,43 @@ export function testEnds(project: Project, find: "sockets" | "log"): void {
     });
   });
 
-  it("says that nothing was recorded where there was no server, also inside of what records something else", async () => {
-    const { cwd, env, left } = project("none");
-    const cli = startCli(["run", "--find", find, "--", "vagrant", "up"], {
+  it("records the command alone where there was no server, also inside of what records something else", async () => {
+    await using recorder = await startRecorder();
+    const { cwd, env, left } = project("none", recorder);
+    const cli = startCli(["run", "--find", find, "--", "vagrant", "up", "--name", "a b"], {
       cwd,
       env: { ...env, TAPEDECK_RUN: "skaffold" },
     });
     expect(await cli.ended).toBe(4);
     expect(cli.stderr()).toBe(
-      "tapedeck: this command is not recorded: no Vagrant server was found: only the server of vagrant-go can be recorded\n",
+      `${onlyCommand}: no Vagrant server was found: only the server of vagrant-go can be recorded\n`,
     );
+    expectCommandAlone(recorder, "vagrant up --name 'a b'", 4);
+    expect(left()).toEqual([]);
+  });
+
+  it("says of another program that no server was found in it, and records nothing", async () => {
+    await using recorder = await startRecorder();
+    const { cwd, env, left } = project("none", recorder);
+    const command = ["sh", "-c", "exit 3"];
+    const cli = startCli(["run", "--find", find, "--upstream", "vagrant", "--", ...command], { cwd, env });
+    expect(await cli.ended).toBe(3);
+    expect(cli.stderr()).toMatch(/^tapedeck: this command is not recorded: no Vagrant server was found/);
+    expect(recorder.items).toEqual([]);
     expect(left()).toEqual([]);
   });
 
   it.each(["brief", "fleeting"] as const)(
-    "says of a %s server that it exited before it could be reached",
+    "records the command of a %s server, and says that it exited before it could be reached",
     async (kind) => {
-      const { cwd, env, left } = project(kind);
+      await using recorder = await startRecorder();
+      const { cwd, env, left } = project(kind, recorder);
       const cli = startCli(["run", "--find", find, "--", "vagrant", "up"], { cwd, env });
       expect(await cli.ended).toBe(5);
       const who = find === "sockets" && kind === "brief" ? "its server \\(or another listener\\)" : "its server";
-      const said = `tapedeck: this command is not recorded: ${who} exited before it could be reached`;
+      const said = `${onlyCommand}: ${who} exited before it could be reached`;
       expect(cli.stderr()).toMatch(new RegExp(`^(?:==> web: .*\\n)?${said} \\(127\\.0\\.0\\.1:\\d+\\)\\n$`));
+      expectCommandAlone(recorder, "vagrant up", 5);
       expect(left()).toEqual([]);
     },
   );

@@ -117,12 +117,13 @@ function outcomeOf(operation: Operation | undefined): SideSummary["outcome"] {
  * runs; "unknown" if neither its steps nor its exit code show how it ended.
  */
 function sessionOutcome(
-  { ended }: Session,
+  { ended, exit_code }: Session,
   steps: readonly Operation[],
   failure: Failure | undefined,
 ): SideSummary["outcome"] {
   if (!ended) return null;
   if (failure !== undefined) return "failed";
+  if (exit_code !== undefined) return exit_code === 0 ? "succeeded" : "failed";
   return steps.length > 0 && steps.every(({ outcome }) => outcome === "succeeded") ? "succeeded" : "unknown";
 }
 

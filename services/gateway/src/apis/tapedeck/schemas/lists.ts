@@ -43,6 +43,13 @@ export const session = z
     endPosition: position.describe("Position of its last event; of session.ended or session.lost when it has ended."),
     upstreamVersion: text("As the upstream reports it.", "v2.14.2"),
     gaps: count("How often events may be missing."),
+    exitCode: z
+      .int32()
+      .nullable()
+      .describe(
+        "Exit code of the upstream's process, else of the command of `tapedeck run` around it; null: unknown, or a signal ended it.",
+      ),
+    commandLine: text("The command that `tapedeck run` recorded, without secrets.", "skaffold build -p dev").nullable(),
   })
   .describe("One lifetime of the upstream behind a source.");
 
