@@ -459,4 +459,34 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
     red: [{ failed: 2, green: 3, redMs: 3_212 }],
     artifacts: { worker: { builtMs: [71] }, web: { builtMs: [152, 174, 393] }, api: { builtMs: [156] } },
   },
+  "26-dev-sync-fails": {
+    loops: [
+      ready({ build: 2_625, render: 6, deploy: 1_123, other: 26 }),
+      // Four tries, and the pauses between them; v1's last word on the loop is Succeeded.
+      failed(["sync", "web", "SYNC_UNKNOWN"], { sync: 4_597 }),
+      ready({ sync: 1_121, other: 1 }),
+      // The second try worked.
+      ready({ sync: 1_624 }),
+    ],
+    red: [{ failed: 2, green: 3, redMs: 5_570 }],
+    artifacts: { worker: { builtMs: [713] }, web: { builtMs: [787] }, api: { builtMs: [1_124] } },
+  },
+  "27-dev-build-fails-beside-others": {
+    loops: [
+      ready({ build: 1_432, render: 2, deploy: 748, other: 11 }),
+      // Skaffold kills the builds of web and worker, which takes more than two seconds.
+      failed(["build", "api", "BUILD_UNKNOWN"], { build: 4_141, other: 1 }),
+      ready({ build: 1_156, render: 1, deploy: 774 }),
+    ],
+    red: [{ failed: 2, green: 3, redMs: 5_788 }],
+    artifacts: {
+      web: { builtMs: [1_217, 1_121] },
+      api: { builtMs: [1_423, 1_725, 1_155], failed: 1, flakes: 1 },
+      worker: { builtMs: [1_430, 1_149] },
+    },
+  },
+  "28-skaffold-verify-fails": { ...noDevLoop, failedAlone: [["verify", "api-check", "UNKNOWN_ERROR"]] },
+  // Skaffold ends migrate because seed failed.
+  "29-skaffold-exec-fails": { ...noDevLoop, failedAlone: [["exec", "seed", "UNKNOWN_ERROR"]] },
+  "30-skaffold-verify-image-not-pulled": { ...noDevLoop, failedAlone: [["verify", "", "UNKNOWN_ERROR"]] },
 };

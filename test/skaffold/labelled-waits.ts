@@ -252,4 +252,21 @@ export const labelledWaits: Readonly<Record<string, readonly LabelledWaits[]>> =
     ["v1 14-19", "other 8, build web 182, other 187, test 200"],
     ["v1 20-27, v2 149 152", "build web 393, other 398, test 402, render 407, other 409, deploy 1006"],
   ],
+  "26-dev-sync-fails": [
+    [
+      "v1 2-11, v2 35 38",
+      "other 5, build worker 718, build web 1506, build api 2630, render 2636, deploy 3759, other 3780",
+    ],
+    ["v1 12-25", "sync web 4597"],
+    ["v1 26-29", "sync web 1121, other 1122"],
+    ["v1 30-36", "sync web 1624"],
+  ],
+  "27-dev-build-fails-beside-others": [
+    [
+      "v1 2-11, v2 37 40",
+      "other 1, build web 3, build worker 1433, other 1435, render 1437, other 1440, deploy 2188, other 2193",
+    ],
+    ["v1 12-19", "build web 4, build worker 4141, other 4142"],
+    ["v1 20-29, v2 142 145", "build web 1, build api 1156, render 1157, deploy 1931"],
+  ],
 };

@@ -23,6 +23,9 @@ const recordings = [
   "21-old-v0.40.0",
   "23-skaffold-run-deploy-fails",
   "24b-dev-two-builds-at-a-time",
+  "27-dev-build-fails-beside-others",
+  "28-skaffold-verify-fails",
+  "30-skaffold-verify-image-not-pulled",
 ];
 
 for (const recording of recordings) recordedAndServed(recording);

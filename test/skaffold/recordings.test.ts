@@ -9,6 +9,8 @@ const recordings = [
   "22-skaffold-build-fails",
   "24-dev-concurrent-builds",
   "25-dev-test-fails",
+  "26-dev-sync-fails",
+  "29-skaffold-exec-fails",
 ];
 
 for (const recording of recordings) recordedAndServed(recording);

@@ -69,14 +69,20 @@ export function stepsAfter(steps: LoopSteps, report: StepReport): LoopSteps {
 export function endedBecauseOf(steps: LoopSteps, artifact: string, error: Event["error"]): string | undefined {
   const { failedBuild } = steps;
   if (failedBuild === undefined || !failedBuild.others.has(artifact)) return undefined;
-  return error !== undefined && isEndedBySkaffold(error) ? failedBuild.artifact : undefined;
+  return isEndedBySkaffold(error) ? failedBuild.artifact : undefined;
 }
 
 /** The texts of a canceled context, of processes that a signal ended, and of another build's error passed on. */
 const endedTexts =
   /\bsignal: (?:killed|interrupt|terminated)\b|\bexit (?:status|code):? (?:130|137|143)\b|\bcontext cancell?ed\b|\bbuild \[[^\]]*\] failed\b/i;
 
-function isEndedBySkaffold({ code, message }: NonNullable<Event["error"]>): boolean {
+/**
+ * Whether an error may be that of a step that Skaffold ended because another one failed. By itself it shows nothing: real
+ * failures have such texts, too.
+ */
+export function isEndedBySkaffold(error: Event["error"]): boolean {
+  if (error === undefined) return false;
+  const { code, message } = error;
   return /_CANCELLED\b/.test(code) || endedTexts.test(message);
 }
 

@@ -129,6 +129,20 @@ const cases: { title: string; event: object; gives: string }[] = [
   { title: "no event", event: {}, gives: "mirror.received |  | loop: 1/1 | empty event" },
 ];
 
+it("an action that Skaffold ends because another one failed is canceled", () => {
+  const exec = (id: string, status: string, message = "") => ({
+    execEvent: { id, status, ...(message && { actionableErr: { errCode: "UNKNOWN_ERROR", message } }) },
+  });
+  const begun = [meta("a"), task("Exec", 0, "InProgress"), exec("seed", "InProgress"), exec("migrate", "InProgress")];
+  const ended = exec("migrate", "Failed", "context canceled");
+  expect(last(...begun, exec("seed", "Failed", "exit 4"), ended).kind).toBe("exec.canceled");
+  // None failed before: the user may have ended it.
+  expect(last(...begun, ended).kind).toBe("exec.failed");
+  expect(last(...begun, exec("seed", "Failed", "exit 4"), exec("migrate", "Failed", "no such table")).kind).toBe(
+    "exec.failed",
+  );
+});
+
 it("a task whose action failed is no second failure", () => {
   const failed = { execEvent: { id: "seed", status: "Failed", actionableErr } };
   const begun = [meta("a"), task("Exec", 0, "InProgress")];

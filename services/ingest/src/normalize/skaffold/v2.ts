@@ -12,6 +12,7 @@ import type { Fact } from "../fact.ts";
 import { canceled, failed, failure, firstLine, message, name, succeeded, summary, text, unreadable } from "../facts.ts";
 import { type ActionableErr, errorOf, laterType, levelName, loopRef, mirror } from "./facts.ts";
 import type { ChannelReader } from "./frame-reader.ts";
+import { isEndedBySkaffold } from "./loop-steps.ts";
 
 type V2EventType = NonNullable<V2Event["event_type"]>;
 
@@ -57,9 +58,9 @@ function factOf(eventType: V2EventType, memory: V2Memory, failureKnown: boolean)
     case "buildSubtaskEvent":
       return cached(eventType.value, memory);
     case "verifyEvent":
-      return task("verify", eventType.value, memory);
+      return task("verify", eventType.value, memory, failureKnown);
     case "execEvent":
-      return task("exec", eventType.value, memory);
+      return task("exec", eventType.value, memory, failureKnown);
     case "cloudRunReadyEvent":
       return cloudRun(eventType.value);
     default:
@@ -99,18 +100,28 @@ function render({ id, task, status, actionableErr }: TaskEvent, own: OperationRe
   return outcome("render", { id: "", task_id: id, status, actionableErr }, own, texts);
 }
 
-/** One test of `skaffold verify` or one action of `skaffold exec`. */
-function task(noun: "verify" | "exec", event: Subtask, { runner, loop }: V2Memory): Fact | undefined {
+/**
+ * One test of `skaffold verify` or one action of `skaffold exec`. When another one has failed, Skaffold ends those that
+ * run, and may report them as Failed, too ("context canceled").
+ */
+function task(
+  noun: "verify" | "exec",
+  event: Subtask,
+  { runner, loop }: V2Memory,
+  failureKnown: boolean,
+): Fact | undefined {
   const subject = name(event.id);
+  const isEnded = failureKnown && event.status === "Failed" && isEndedBySkaffold(errorOf(event.actionableErr));
   const what = `${noun} of ${subject || "all"}`;
-  return outcome(noun, event, { kind: noun, subject, runner, loop }, { what, done: `${what} succeeded` });
+  const reported = isEnded ? { ...event, status: "Canceled" } : event;
+  return outcome(noun, reported, { kind: noun, subject, runner, loop }, { what, done: `${what} succeeded` });
 }
 
 /** Verify or Exec failed as a whole before a test or action did, for example because an image could not be pulled. */
 function failedTask({ id, task: name, status, actionableErr }: TaskEvent, memory: V2Memory): Fact | undefined {
   const noun = name === "Verify" ? "verify" : name === "Exec" ? "exec" : undefined;
   if (noun === undefined || status !== "Failed") return undefined;
-  return task(noun, { id: "", task_id: id, status, actionableErr }, memory);
+  return task(noun, { id: "", task_id: id, status, actionableErr }, memory, false);
 }
 
 function isFailureKnown(before: boolean, event: V2EventType | undefined): boolean {

@@ -103,7 +103,13 @@ function expectCommandAlone({ items }: TestRecorder, commandLine: string, code: 
     value: {
       process_ended: true,
       exit_code: code,
-      command_run: { command_line: commandLine, exit_code: code, signal: "", started_at: dialled?.at, ended_at: closed?.at },
+      command_run: {
+        command_line: commandLine,
+        exit_code: code,
+        signal: "",
+        started_at: dialled?.at,
+        ended_at: closed?.at,
+      },
     },
   });
 }
