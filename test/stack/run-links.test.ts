@@ -90,3 +90,30 @@ it.each([
   await patient.end(new AbortController().signal, { code: 0, signal: null });
   expect(lines).toEqual([`recording ${where}`, `recorded ${where}`, ...links]);
 });
+
+it("a command of whose upstream nothing was seen is recorded with its command line, exit code and times", async () => {
+  const cwd = join(folder, "unseen");
+  mkdirSync(cwd);
+  writeFileSync(join(cwd, "Vagrantfile"), "");
+  const env = {
+    ...{ PATH: path, TAPEDECK_SPILL: join(cwd, "spill"), TAPEDECK_DEVELOPER: "alice", STAND_IN_RUN: "fleeting" },
+    ...{ TAPEDECK_URL: `http://${stack.http}`, TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1) ?? "" },
+  };
+  const cli = startCli(["run", "--project", "unseen", "--", "vagrant", "up", "web"], { cwd, env });
+  expect(await cli.ended).toBe(5);
+  await stack.caughtUp();
+  const get = async (path: string) => JSON.parse((await stack.httpCall("GET", `/api/v1/${path}`)).body);
+  const { items } = await get("sessions?project=unseen");
+  expect(items).toMatchObject([
+    {
+      exitCode: 5,
+      commandLine: "vagrant up web",
+      endReason: "process ended with exit code 5",
+      startedAt: expect.any(String),
+      endedAt: expect.any(String),
+    },
+  ]);
+  expect(items[0].startedAt < items[0].endedAt).toBe(true);
+  expect(cli.stderr()).toContain(`recorded as alice/unseen, session ${items[0].session}`);
+  expect(await get("compare?left=alice/unseen/vagrant")).toMatchObject({ left: { unit: "session", outcome: "failed" } });
+});
