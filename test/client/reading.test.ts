@@ -327,6 +327,7 @@ describe("lists and states", () => {
     const session: Record<keyof Session, true> = {
       ...{ session: true, source: true, labels: true, startedAt: true, endedAt: true, endReason: true },
       ...{ startPosition: true, endPosition: true, upstreamVersion: true, gaps: true },
+      ...{ exitCode: true, commandLine: true },
     };
     // Loops have labels, too.
     const operation: Record<Exclude<keyof Operation, "labels">, true> = {
