@@ -79,7 +79,7 @@ export type Session = {
   readonly endPosition: string;
   readonly upstreamVersion: string;
   readonly gaps: number;
-  /** Of the upstream's process, else of the command of `tapedeck run`; null: unknown, or a signal ended it. */
+  /** The exit code of the upstream's process, else of the command of `tapedeck run`; null: unknown, or a signal ended it. */
   readonly exitCode: number | null;
   /** The command that `tapedeck run` recorded, without secrets. */
   readonly commandLine: string | null;

@@ -238,7 +238,9 @@ it("the same follows from lists at a position and the events after it as from al
     ...{ developerName: "bob", projectName: "shop", address: "", gaps: 0, notHeardSince: null, lagMs: null },
   };
   const head = { session, source, labels: { branch: "main" }, startedAt: null, endedAt: null, endReason: null };
-  const sessions = [{ ...head, startPosition: "", endPosition: "", upstreamVersion: "", gaps: 0, exitCode: null, commandLine: null }];
+  const sessions = [
+    { ...head, startPosition: "", endPosition: "", upstreamVersion: "", gaps: 0, exitCode: null, commandLine: null },
+  ];
   const operations = [
     ...[operationOf("build", "web", 1, 1, 2), operationOf("loop", "", 1, 1, 3)],
     { ...operationOf("build", "", 0, 0.2, 0.4), startPosition: "000000200-log", endPosition: "000000400-log" },
