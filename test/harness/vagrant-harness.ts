@@ -104,7 +104,14 @@ export async function tapBeside({ name, fake }: Pick<VagrantHost, "name" | "fake
   const { address } = fake;
   const tap = taps.vagrant.run({ address, settings: {}, emit: (item) => spill.append(item), signal: over.signal });
   const log = { info: () => {}, warn: () => {} };
-  const push = pushItems({ link: grpcLink(link), spill, control: tap.control, signal: over.signal, log });
+  const push = pushItems({
+    link: grpcLink(link),
+    spill,
+    control: tap.control,
+    stream: tap.stream,
+    signal: over.signal,
+    log,
+  });
   cleanup.defer(async () => {
     over.abort();
     await Promise.all([tap.done, push.done]);

@@ -47,7 +47,7 @@ const methods = [...registry].flatMap((type) =>
 const skaffoldControl = ["Execute", "AutoBuild", "AutoSync", "AutoDeploy", "Handle"];
 const vagrantWrites = [
   ...["QueueJob", "CancelJob", "ValidateJob", "PruneOldJobs", "UpsertBasis", "UpsertProject", "UpsertTarget"],
-  ...["DeleteTarget", "UpsertBox", "DeleteBox"],
+  ...["DeleteTarget", "UpsertBox", "DeleteBox", "RunnerConfig", "RunnerJobStream"],
 ].map((name) => `/hashicorp.vagrant.Vagrant/${name}`);
 const changes = [
   ...skaffoldControl.flatMap((name) => [`/proto.SkaffoldService/${name}`, `/proto.v2.SkaffoldV2Service/${name}`]),

@@ -1,5 +1,7 @@
 import type { ControlAnswer, ControlRequest, Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 
+import type { UpstreamStream } from "./push/relayed-streams.ts";
+
 /** An item without its index, which the spill assigns. */
 export type TapItem = Omit<Item, "index" | "$unknown">;
 
@@ -59,6 +61,14 @@ export type UpstreamTap = {
 /** A tap that runs until it is stopped. */
 export type RunningTap = {
   readonly done: Promise<void>;
-  /** Makes a control call on the current connection. Code 14 without one. */
+  /**
+   * Makes a control call on the current connection. Code 14 without one. The answer has `effect_ms` when everything that the
+   * call has changed was emitted before it; the push adds `effect_index`.
+   */
   readonly control: (request: ControlRequest) => Promise<ControlAnswer>;
+  /**
+   * Opens a stream to the upstream, by its full gRPC method. Undefined without a connection, or if clients send on no such
+   * stream of this upstream.
+   */
+  readonly stream?: (method: string) => UpstreamStream | undefined;
 };

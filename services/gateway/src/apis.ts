@@ -23,6 +23,7 @@ import type { MaintainClient } from "./maintain-client.ts";
 import type { GatewayMetrics } from "./metrics.ts";
 import { positions } from "./positions.ts";
 import type { QueryClient } from "./query-client.ts";
+import { streamClient } from "./stream-client.ts";
 
 /** Everything that the transports serve. */
 export type GatewayApis = {
@@ -63,7 +64,7 @@ export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
   return {
     skaffold: skaffoldApi(upstream),
     rkt: rktApi({ ...record, largeAnswers }),
-    vagrant: vagrantApi({ ...upstream, largeAnswers }),
+    vagrant: vagrantApi({ ...upstream, largeAnswers, streams: streamClient(link.nats, upstream.control) }),
     tapedeck: auditedExports(tapedeckApi({ ...record, ...limits, services }), audit),
     audit: auditApi(() => auditLog.store()),
     tokens: tokenApi({

@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { ControlAnswer, ControlCall, ControlReply, ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { maxEffectMs, observeMethod } from "@tapedeck/shared/control-effects";
 import { controlTimeouts } from "@tapedeck/shared/control-timeouts";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { ulid } from "ulid";
@@ -28,6 +29,8 @@ export type ControlOptions = {
   readonly normalizer: Pick<Normalizer, "controlSteps">;
   /** Sends a request to the tap. Answers with code 14 when the tap or the upstream is away. */
   readonly ask: (request: ControlRequest) => Promise<ControlAnswer>;
+  /** Whether everything that the tap has pushed up to this index is in the log within this time. */
+  readonly isCommitted?: (index: bigint, withinMs: number) => Promise<boolean>;
   readonly signal: AbortSignal;
   readonly onProblem?: (error: unknown) => void;
   /** How long a step waits for the loop that the step before it should start. Default 1 s. */
@@ -58,6 +61,7 @@ export class ControlCalls {
       const message = `a call of ${call.request.byteLength} bytes: the log takes ${maxCallBytes / 2}`;
       return { code: exhausted, message, response: noBytes, reason: "limit_exceeded" };
     }
+    if (call.forwarded_method === observeMethod) return this.#observe(call);
     const steps = normalizer.controlSteps(call.forwarded_method, call.forwarded_request);
     const [first = { method: call.forwarded_method, request: call.forwarded_request }, ...later] = steps;
     const id = ulid();
@@ -70,7 +74,24 @@ export class ControlCalls {
     if (answer.code === 0 && later.length > 0) this.#makeLaterSteps(call, later, loop).catch(onProblem);
     else loop.stop();
     if (answer.code === unavailable) return upstreamAway(answer.message);
-    return { code: answer.code, message: answer.message, response: answer.response, reason: "" };
+    return this.#reply(answer);
+  }
+
+  /** Nothing is changed, so nothing is recorded, and other calls are not waited for. */
+  async #observe({ forwarded_method, forwarded_request }: ControlCall): Promise<ControlReply> {
+    const { ask } = this.#options;
+    const answer = await ask({ call: ulid(), method: forwarded_method, request: bufferOf(forwarded_request) });
+    return answer.code === unavailable ? upstreamAway(answer.message) : this.#reply(answer);
+  }
+
+  /** Waits until what the call has changed is in the log. */
+  async #reply({ code, message, response, effect_index, effect_ms = 0 }: ControlAnswer): Promise<ControlReply> {
+    const reply = { code, message, response, reason: "" };
+    const { isCommitted } = this.#options;
+    if (effect_index === undefined || isCommitted === undefined) return reply;
+    const begun = performance.now();
+    const isRecorded = await isCommitted(effect_index, maxEffectMs - effect_ms);
+    return isRecorded ? { ...reply, effect_ms: effect_ms + Math.round(performance.now() - begun) } : reply;
   }
 
   /** Only one call at a time is on its way to the upstream. */
@@ -129,7 +150,8 @@ export class ControlCalls {
   }
 }
 
-function upstreamAway(message: string): ControlReply {
+/** The reply where a call can't reach the upstream. */
+export function upstreamAway(message: string): ControlReply {
   return { code: unavailable, message, response: noBytes, reason: "upstream_away" };
 }
 

@@ -3,7 +3,7 @@ import { type PushOptions, pushItems, type RunningPush } from "@tapedeck/tap/pus
 import type { GrpcTarget } from "../grpc-target.ts";
 import { type Trouble, troubleOf } from "./trouble.ts";
 
-export type PushTo = Pick<PushOptions, "spill" | "control" | "signal" | "sourceTaken"> & {
+export type PushTo = Pick<PushOptions, "spill" | "control" | "stream" | "signal" | "sourceTaken"> & {
   readonly target: GrpcTarget;
   /** Full name of the source that it is recorded as; reported with every connection. */
   readonly onWelcome?: (source: string) => void;

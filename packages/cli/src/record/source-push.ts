@@ -14,6 +14,7 @@ export type PushSource = {
   readonly home: string;
   readonly spill: Spill;
   readonly control: PushOptions["control"];
+  readonly stream?: PushOptions["stream"];
   /** The tap's identity, as soon as all of it is known. */
   readonly identity: Promise<TapIdentity>;
   /** The developer that the user has named. If undefined, the token's developer is used without a message. */
@@ -98,7 +99,7 @@ class OrderedPush implements SourcePush {
   }
 
   async #start(): Promise<PushingTo | undefined> {
-    const { target, spill, control, onWelcome, onSession } = this.#options;
+    const { target, spill, control, stream, onWelcome, onSession } = this.#options;
     const identity = await this.#options.identity;
     if (this.#isLeft) return undefined;
     spill.rename(identity);
@@ -107,7 +108,7 @@ class OrderedPush implements SourcePush {
     let taken: string | undefined;
     let isFirst = true;
     return pushTo({
-      ...{ target, spill, control, signal: this.#stopped.signal },
+      ...{ target, spill, control, stream, signal: this.#stopped.signal },
       ...(onSession && { onSession }),
       sourceTaken: () => {
         const { project } = spill.hello();

@@ -27,6 +27,8 @@ export type FakeVagrantOptions = {
   readonly dieAfter?: number;
   /** So many finished jobs are known, older ones are forgotten (10,000). */
   readonly remembered?: number;
+  /** Expires jobs when their time is over, as the real server does. Otherwise only `jobs.expire` does. */
+  readonly expires?: boolean;
   /** Answers a unary call instead of the fake, unless it gives undefined. */
   readonly lie?: (call: FakeCall) => RecordedAnswer | undefined;
 };
@@ -93,12 +95,20 @@ export type FakeVagrant = AsyncDisposable & {
  * is taken.
  */
 export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promise<FakeVagrant> {
-  const { database = makeDatabase(), generation = "2.3", remembered = 10_000, dieAfter, lie } = options;
+  const { database = makeDatabase(), generation = "2.3", remembered = 10_000, dieAfter, expires, lie } = options;
   const stamps = makeStamps(options.now ?? (() => performance.timeOrigin + performance.now()));
   const calls = new CallCounts<FakeCall>();
   const callGates = new CallGates();
   const peers = new Set<string>();
-  const vagrant = new VagrantProcess({ database, stamps, generation, remembered, dieAfter, port: () => endpoint });
+  const vagrant = new VagrantProcess({
+    database,
+    stamps,
+    generation,
+    remembered,
+    dieAfter,
+    expires,
+    port: () => endpoint,
+  });
   const { streams, hooks, crashWith: crash } = vagrant;
   const held = new HeldStreams(streams);
   const jobs = () => vagrant.jobs;

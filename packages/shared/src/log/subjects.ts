@@ -109,6 +109,11 @@ export function controlSubject(source: SourceName): string {
   return `tapedeck.control.${workspace}.${developer}.${project}.${upstream}`;
 }
 
+/** Where the steps of a stream to an upstream go (core NATS messages, not in the stream). `stream`: its ULID. */
+export function streamSubject(to: "upstream" | "client", stream: string): string {
+  return `tapedeck.stream.${to}.${stream}`;
+}
+
 /** Where record publishes what a source's upstream answered about itself (core NATS message, not in the stream). */
 export function observedSubject(source: SourceName): string {
   const { workspace, developer, project, upstream } = sourceParts(source);

@@ -1,4 +1,11 @@
-import { type Client, type ClientReadableStream, connectivityState, Metadata, status } from "@grpc/grpc-js";
+import {
+  type Client,
+  type ClientDuplexStream,
+  type ClientReadableStream,
+  connectivityState,
+  Metadata,
+  status,
+} from "@grpc/grpc-js";
 import { asBytes } from "@tapedeck/shared/rpc/as-bytes";
 import { callUnary, failedReply, type Reply } from "../unary-call.ts";
 
@@ -62,6 +69,16 @@ export class PolledConnection {
     stream.on("status", () => signal.removeEventListener("abort", cancel));
     // The error repeats the status, but an error without a listener would end the process.
     stream.on("error", () => {});
+    return stream;
+  }
+
+  /** Opens a stream on which both sides send. It ends with the connection. */
+  openDuplex(path: string): ClientDuplexStream<Buffer, Buffer> {
+    const { signal } = this.#closed;
+    const stream = this.#client.makeBidiStreamRequest(path, asBytes, asBytes, this.#newMetadata());
+    const cancel = () => stream.cancel();
+    signal.addEventListener("abort", cancel);
+    stream.on("status", () => signal.removeEventListener("abort", cancel));
     return stream;
   }
 

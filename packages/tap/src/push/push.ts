@@ -11,9 +11,11 @@ import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import type { Spill } from "../spill/spill.ts";
 import type { TapIdentity } from "../spill/spill-folder.ts";
+import type { RunningTap } from "../tap.ts";
 import type { RecorderLink } from "./link.ts";
 import { Mailbox } from "./mailbox.ts";
 import { inPieces } from "./pieces.ts";
+import { RelayedStreams } from "./relayed-streams.ts";
 
 /** What is pushed, to which recorder, and what is called meanwhile. */
 export type PushOptions = {
@@ -21,6 +23,8 @@ export type PushOptions = {
   readonly spill: Spill;
   /** Makes a control call on the upstream; answers with code 14 without a connection. */
   readonly control: (request: ControlRequest) => Promise<ControlAnswer>;
+  /** Opens a stream to the upstream, where it has streams that clients send on. */
+  readonly stream?: RunningTap["stream"] | undefined;
   /** Stops at once. Uncommitted items stay in the spill. */
   readonly signal: AbortSignal;
   readonly log: PushLog;
@@ -140,12 +144,20 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
   let welcome: Welcome | undefined;
   const send = options.together === true ? sendTogether : sendItems;
 
+  const streams = new RelayedStreams({
+    open: (method) => options.stream?.(method),
+    send: (value) => box.put({ body: { $case: "stream", value } }),
+    lastIndex: () => spill.state().nextIndex - 1n,
+  });
+
   async function answer(request: ControlRequest): Promise<void> {
-    const value = await control(request).catch((cause: unknown) => {
+    const value: ControlAnswer = await control(request).catch((cause: unknown) => {
       log.warn({ err: cause, tap: spill.hello().tap }, "a control call failed");
       return { call: request.call, code: status.UNAVAILABLE, message: "the tap failed", response: Buffer.alloc(0) };
     });
-    await box.put({ body: { $case: "control_answer", value: fitting(value) } });
+    const { effect_ms } = value;
+    const effect_index = effect_ms === undefined ? undefined : spill.state().nextIndex - 1n;
+    await box.put({ body: { $case: "control_answer", value: { ...fitting(value), effect_ms, effect_index } } });
   }
 
   /** Reading the spill failed (the disk, or too many open files). The tap must not end for that: the next connection tries again. */
@@ -168,6 +180,8 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
       options.sessionFound?.(body.value.session);
     } else if (body?.$case === "control") {
       void answer(body.value);
+    } else if (body?.$case === "stream") {
+      streams.take(body.value);
     }
   }
 
@@ -182,6 +196,7 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
     return renamed;
   } finally {
     over.abort();
+    streams.close();
   }
 }
 

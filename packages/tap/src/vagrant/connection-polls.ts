@@ -1,13 +1,16 @@
 import { status } from "@grpc/grpc-js";
 import type { ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
-import { QueueJobResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
+import { QueueJobResponse, RunnerConfigRequest, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
+import { maxEffectMs, observeMethod } from "@tapedeck/shared/control-effects";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { EmitContent } from "../connection-items.ts";
 import type { PolledConnection } from "../polling/connection.ts";
 import { resultsAsFrames } from "../polling/poll-result.ts";
 import { WakeableTimer } from "../polling/wakeable-timer.ts";
+import type { UpstreamStream } from "../push/relayed-streams.ts";
 import type { Reply } from "../unary-call.ts";
 import { JobFollower } from "./follow-jobs.ts";
+import { changedBy, type ResourceKind } from "./methods.ts";
 import { JobPoll } from "./poll-jobs.ts";
 import { ResourcePoll } from "./poll-resources.ts";
 import type { JobChange, TappedJobs } from "./tapped-jobs.ts";
@@ -24,6 +27,14 @@ const drainMs = 2_000;
 /** The recorder waits no longer for the answer of a control call. */
 const controlMs = 30_000;
 
+const { runnerConfig, runnerJobStream } = VagrantService;
+
+/** Requests to observe a job make no more polls than one in this time. */
+const observeEveryMs = 50;
+
+/** `effect_ms`: as in ControlAnswer. */
+type ControlOutcome = Reply & { readonly effect_ms?: number };
+
 /** Everything that is polled and followed over one connection to a Vagrant server. */
 export class ConnectionPolls {
   readonly #connection: PolledConnection;
@@ -33,10 +44,15 @@ export class ConnectionPolls {
   readonly #follower: JobFollower;
   readonly #jobs: JobPoll;
   readonly #resources: ResourcePoll;
+  readonly #known: TappedJobs;
+  /** The poll for readers that has not begun yet. */
+  #readersPoll: Promise<void> | undefined;
+  #readersPolledAt = Number.NEGATIVE_INFINITY;
 
   constructor({ connection, known, emit, timeoutMs }: ConnectionPollsOptions) {
     const emitJobs = resultsAsFrames(emit, "jobs");
     this.#connection = connection;
+    this.#known = known;
     this.#follower = new JobFollower({ connection, known, emit: emitJobs, onComplete: this.#jobTimer.wake });
     this.#jobs = new JobPoll({
       ...{ connection, known, timeoutMs, emit: emitJobs, timer: this.#jobTimer, queued: this.#queued },
@@ -66,12 +82,75 @@ export class ConnectionPolls {
     this.#resources.jobChanged(change);
   }
 
-  async control({ method, request }: ControlRequest): Promise<Reply> {
+  async control({ method, request }: ControlRequest): Promise<ControlOutcome> {
+    if (method === observeMethod) {
+      const effect_ms = await this.#within(this.#observeJob(request.toString("utf8")));
+      return { code: status.OK, message: "", response: Buffer.alloc(0), ...(effect_ms !== undefined && { effect_ms }) };
+    }
     const answer = await this.#connection.control(method, request, controlMs);
-    if (method === VagrantService.queueJob.path && answer.code === status.OK) this.#rememberQueued(answer.response);
-    this.#jobTimer.wake();
-    if (/Target|Project|Basis|Box/.test(method)) this.#resources.pollNow();
-    return answer;
+    if (answer.code !== status.OK) {
+      this.#jobTimer.wake();
+      return answer;
+    }
+    if (method === VagrantService.queueJob.path) this.#rememberQueued(answer.response);
+    const effect_ms = await this.#within(this.#poll(changedBy[method]));
+    return effect_ms === undefined ? answer : { ...answer, effect_ms };
+  }
+
+  /** Opens a runner's stream. What it changes is observed as the effect of a control call is. */
+  stream(method: string): UpstreamStream | undefined {
+    if (method !== runnerConfig.path && method !== runnerJobStream.path) return undefined;
+    const call = this.#connection.openDuplex(method);
+    const isConfig = method === runnerConfig.path;
+    let job = "";
+    return {
+      call,
+      clientSends: (message) => {
+        const runner = isConfig ? registeredRunner(message) : undefined;
+        if (runner !== undefined) this.#resources.registered(runner);
+      },
+      observe: async (message) => {
+        if (isConfig) return this.#within(this.#resources.pollNow("runner"));
+        job ||= assignedJob(message);
+        // The messages before the end only tell the runner what to do.
+        return message === undefined && job !== "" ? this.#within(this.#observeJob(job)) : undefined;
+      },
+    };
+  }
+
+  async #poll(changed: "jobs" | ResourceKind | undefined): Promise<void> {
+    if (changed === "jobs") await this.#jobs.pollNow();
+    else if (changed !== undefined) await this.#resources.pollNow(changed);
+  }
+
+  /** Resolves when the job's present state was emitted, and all of its output if the job is over. */
+  async #observeJob(id: string): Promise<void> {
+    if (this.#known.isRecorded(id)) return;
+    await this.#pollForReaders();
+    if (this.#known.get(id)?.isFinished) await this.#follower.done(id);
+  }
+
+  /** One poll serves all requests that come before it begins. */
+  #pollForReaders(): Promise<void> {
+    const waitMs = Math.max(0, this.#readersPolledAt + observeEveryMs - performance.now());
+    this.#readersPoll ??= delay(waitMs, this.#connection.signal).then(() => {
+      this.#readersPoll = undefined;
+      this.#readersPolledAt = performance.now();
+      return this.#jobs.pollNow();
+    });
+    return this.#readersPoll;
+  }
+
+  /** How long it took, in ms. Undefined: not done in time, or the connection has ended. */
+  async #within(work: Promise<void>): Promise<number | undefined> {
+    const begun = performance.now();
+    const done = new AbortController();
+    const isDone = await Promise.race([
+      work.then(() => true),
+      delay(maxEffectMs, AbortSignal.any([done.signal, this.#connection.signal])).then(() => false),
+    ]);
+    done.abort();
+    return isDone ? Math.round(performance.now() - begun) : undefined;
   }
 
   #rememberQueued(answer: Buffer): void {
@@ -80,5 +159,26 @@ export class ConnectionPolls {
     } catch {
       // The caller gets an answer that can't be read as it is; the list shows the job.
     }
+  }
+}
+
+/** The id of the runner that a message of RunnerConfig registers. */
+function registeredRunner(message: Buffer): string | undefined {
+  try {
+    const { event } = RunnerConfigRequest.decode(message);
+    return event?.value.runner?.id;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The id of the job that a message of RunnerJobStream assigns; "" for other messages. */
+function assignedJob(message: Buffer | undefined): string {
+  if (message === undefined) return "";
+  try {
+    const { event } = runnerJobStream.responseDeserialize(message);
+    return event?.$case === "assignment" ? (event.value.job?.id ?? "") : "";
+  } catch {
+    return "";
   }
 }

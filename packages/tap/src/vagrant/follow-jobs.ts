@@ -49,6 +49,12 @@ export class JobFollower {
     }
   }
 
+  /** Resolves when everything that a finished job has written was emitted, as far as the server gives it. */
+  async done(id: string): Promise<void> {
+    this.followKnown();
+    await this.#following.get(id);
+  }
+
   /** Resolves when all open streams have ended. */
   async ended(): Promise<void> {
     await Promise.all(this.#following.values());

@@ -1,9 +1,11 @@
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
 
+export type ResourceKind = "target" | "project" | "basis" | "box" | "runner";
+
 /** How the resources of one kind are polled. */
 export type ResourceMethods = {
-  readonly kind: string;
+  readonly kind: ResourceKind;
   /** Absent where the server has no list. `ids` throws for an unreadable answer. */
   readonly list?: { readonly path: string; readonly ids: (answer: Buffer) => readonly string[] };
   readonly get: { readonly path: string; readonly request: (id: string) => Buffer };
@@ -56,3 +58,16 @@ export const resourceMethods: readonly ResourceMethods[] = [
     resourceIn: (answer) => answer,
   },
 ];
+
+/** What a call changes, by its full method. Other calls change nothing. */
+export const changedBy: Readonly<Record<string, "jobs" | ResourceKind>> = {
+  [VagrantService.queueJob.path]: "jobs",
+  [VagrantService.cancelJob.path]: "jobs",
+  [VagrantService.pruneOldJobs.path]: "jobs",
+  [VagrantService.upsertBasis.path]: "basis",
+  [VagrantService.upsertProject.path]: "project",
+  [VagrantService.upsertTarget.path]: "target",
+  [VagrantService.deleteTarget.path]: "target",
+  [VagrantService.upsertBox.path]: "box",
+  [VagrantService.deleteBox.path]: "box",
+};

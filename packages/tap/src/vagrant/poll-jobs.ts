@@ -2,6 +2,7 @@ import { status } from "@grpc/grpc-js";
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
+import { PollRounds } from "../polling/poll-rounds.ts";
 import { requestSingleRecords } from "../polling/single-records.ts";
 import type { WakeableTimer } from "../polling/wakeable-timer.ts";
 import { WholeListInterval } from "../polling/whole-list-interval.ts";
@@ -28,6 +29,7 @@ export type JobPollOptions = {
 export class JobPoll {
   readonly #options: JobPollOptions;
   readonly #firstPoll = Promise.withResolvers<void>();
+  readonly #rounds = new PollRounds();
   readonly #wholeList = new WholeListInterval();
   readonly #connectedAt = performance.now();
   readonly #failureDelay: FailureDelay;
@@ -50,17 +52,29 @@ export class JobPoll {
     return this.#failure;
   }
 
+  /** Polls at once. Resolves when what this poll showed was emitted. Never resolves after the end of the connection. */
+  pollNow(): Promise<void> {
+    const polled = this.#rounds.next();
+    this.#options.timer.wake();
+    return polled;
+  }
+
   async run(): Promise<void> {
     const { connection, timeoutMs, timer } = this.#options;
     const { signal } = connection;
     while (!signal.aborted) {
+      this.#rounds.begin();
       const requestedAt = performance.now();
       const reply = await connection.call(listJobs, nothing, timeoutMs);
       if (signal.aborted) break;
       if (reply.code === status.OK) {
-        await timer.delay(this.#takeList(reply.response, requestedAt));
+        const delayMs = this.#takeList(reply.response, requestedAt);
+        this.#rounds.succeeded();
+        await timer.delay(delayMs);
       } else {
         await this.#takeFailure(reply);
+        // Then the jobs were requested one by one.
+        if (reply.code === status.NOT_FOUND) this.#rounds.succeeded();
         await this.#failureDelay.after(reply.code);
       }
     }

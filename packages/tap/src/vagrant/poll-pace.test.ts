@@ -222,7 +222,7 @@ describe("resources are polled", () => {
   it("at once after a control call that may have changed them", async () => {
     const it = polling();
     await vi.advanceTimersByTimeAsync(100);
-    it.polls.pollNow();
+    void it.polls.pollNow("target");
     await vi.advanceTimersByTimeAsync(100);
     await it.leave();
     for (const path of Object.values(paths)) expect(it.times(path).map(Math.round)).toEqual([0, 100]);

@@ -4,11 +4,12 @@ import type { Resource } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { PolledConnection } from "../polling/connection.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
+import { PollRounds } from "../polling/poll-rounds.ts";
 import { WakeableTimer } from "../polling/wakeable-timer.ts";
 import { WholeListInterval } from "../polling/whole-list-interval.ts";
 import { FailureDelay } from "./failure-delay.ts";
 import { CallFailed, type FetchedResources, fetchResources } from "./fetch-resources.ts";
-import { type ResourceMethods, resourceMethods } from "./methods.ts";
+import { type ResourceKind, type ResourceMethods, resourceMethods } from "./methods.ts";
 import type { JobPoll } from "./poll-jobs.ts";
 import type { JobChange, TappedJobs } from "./tapped-jobs.ts";
 
@@ -29,16 +30,17 @@ const otherMs = 30_000;
 const runnerMs = 300_000;
 /** A command saves and clears up when its job has ended; one with a server of its own is gone within 100 ms. */
 const afterJobMs = [50, 1_000];
-/** The newest runners that jobs name: each command brings one of its own. */
-const mostRunners = 200;
+/** The newest runners that jobs name, or that registered through this tap: each command brings one of its own. */
+const maxRunners = 200;
 
 /** The kinds that jobs and control calls change. */
-const changingKinds = ["target", "project", "basis", "box"];
+const changingKinds: readonly ResourceKind[] = ["target", "project", "basis", "box"];
 
 /** One kind of resource, and what was emitted of it last. */
 class PolledKind {
   readonly methods: ResourceMethods;
   readonly timer = new WakeableTimer();
+  readonly rounds = new PollRounds();
   readonly #wholeList = new WholeListInterval();
   #lastDigest: string | undefined;
 
@@ -63,8 +65,11 @@ class PolledKind {
 export class ResourcePoll {
   readonly #options: ResourcePollOptions;
   readonly #kinds = new Map(resourceMethods.map((methods) => [methods.kind, new PolledKind(methods)]));
+  /** Runners that were registered through this tap. */
+  readonly #registeredRunners = new Set<string>();
   /** Results that wait until every kind has one; undefined after that. */
   #first: Map<PolledKind, FetchedResources> | undefined = new Map();
+  readonly #firstEmitted = Promise.withResolvers<void>();
   #areJobsKnown = false;
 
   constructor(options: ResourcePollOptions) {
@@ -93,12 +98,27 @@ export class ResourcePoll {
     if (hasComeOrGone && job.runner !== undefined) this.#wake(["runner"]);
   }
 
-  /** Polls at once, because a control call may have changed something. */
-  pollNow(): void {
-    this.#wake(changingKinds);
+  /** A runner registers itself through this tap: no job has to name it. */
+  registered(runner: string): void {
+    // The newest are the last.
+    this.#registeredRunners.delete(runner);
+    this.#registeredRunners.add(runner);
+    const [oldest] = this.#registeredRunners;
+    if (oldest !== undefined && this.#registeredRunners.size > maxRunners) this.#registeredRunners.delete(oldest);
   }
 
-  #wake(kinds: readonly string[]): void {
+  /**
+   * Polls at once, because a control call has changed a resource of this kind, and maybe others. Resolves when what this poll
+   * showed of the kind was emitted. Never resolves after the end of the connection.
+   */
+  async pollNow(changed: ResourceKind): Promise<void> {
+    const polled = this.#kinds.get(changed)?.rounds.next();
+    this.#wake(changed === "runner" ? [changed] : changingKinds);
+    await polled;
+    await this.#firstEmitted.promise;
+  }
+
+  #wake(kinds: readonly ResourceKind[]): void {
     for (const kind of kinds) this.#kinds.get(kind)?.timer.wake();
   }
 
@@ -108,12 +128,14 @@ export class ResourcePoll {
     const { methods, timer } = kind;
     const failureDelay = new FailureDelay(timer, signal);
     while (!signal.aborted) {
+      kind.rounds.begin();
       const requestedAt = performance.now();
       const idsWithoutList = () => this.#namedRunners();
       const fetched = await fetchResources({ connection, methods, timeoutMs, idsWithoutList });
       if (signal.aborted) return;
       this.#take(kind, fetched);
       const tookMs = performance.now() - requestedAt;
+      if (!fetched.failed) kind.rounds.succeeded();
       if (fetched.failed) {
         await failureDelay.after(fetched.failed.code);
       } else {
@@ -141,7 +163,8 @@ export class ResourcePoll {
     await jobs.firstPoll;
     const all = known.all();
     if (jobs.failure !== undefined && all.length === 0) throw new CallFailed(status.UNAVAILABLE, jobs.failure);
-    return [...new Set(all.flatMap(({ runner }) => runner ?? []))].slice(-mostRunners);
+    const named = all.flatMap(({ runner }) => runner ?? []);
+    return [...new Set([...this.#registeredRunners, ...named])].slice(-maxRunners);
   }
 
   #take(kind: PolledKind, fetched: FetchedResources): void {
@@ -152,6 +175,7 @@ export class ResourcePoll {
     const first = this.#first.set(kind, fetched);
     if (first.size < this.#kinds.size) return;
     this.#first = undefined;
+    this.#firstEmitted.resolve();
     const inOrder = [...this.#kinds.values()].flatMap((each): [PolledKind, FetchedResources][] => {
       const result = first.get(each);
       return result ? [[each, result]] : [];

@@ -5,6 +5,7 @@ import type { EmitContent } from "../connection-items.ts";
 import type { DialledServer } from "../polling/dial.ts";
 import { DialLoop } from "../polling/dial-loop.ts";
 import { milliseconds } from "../polling/settings.ts";
+import type { UpstreamStream } from "../push/relayed-streams.ts";
 import type { RunningTap, TapOptions, UpstreamTap } from "../tap.ts";
 import { failedReply } from "../unary-call.ts";
 import { vagrantServer } from "./connection.ts";
@@ -36,7 +37,11 @@ function run({ address, emit, signal, settings = {} }: TapOptions): RunningTap {
     infoChannel: "version",
     record: (dialled, emitContent) => server.record(dialled, emitContent),
   });
-  return { done: loop.run(), control: (request) => server.control(request) };
+  return {
+    done: loop.run(),
+    control: (request) => server.control(request),
+    stream: (method) => server.stream(method),
+  };
 }
 
 /** One connection after the other, and the jobs that are known over all of them. */
@@ -53,6 +58,10 @@ class VagrantConnections {
     this.#polls = new ConnectionPolls({ connection, known: this.#known, emit, timeoutMs: this.#timeoutMs });
     await this.#polls.run();
     this.#polls = undefined;
+  }
+
+  stream(method: string): UpstreamStream | undefined {
+    return this.#polls?.isOver === false ? this.#polls.stream(method) : undefined;
   }
 
   async control(request: ControlRequest): Promise<ControlAnswer> {

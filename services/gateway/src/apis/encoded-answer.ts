@@ -6,6 +6,9 @@ export type EncodedAnswer = { readonly head?: AnswerHead; readonly bytes: Uint8A
 /** Encoded messages, and the head that goes before them. */
 export type EncodedStream = { readonly head: AnswerHead; readonly messages: AsyncIterable<Uint8Array> };
 
+/** Encoded messages of the upstream itself. */
+export type UpstreamAnswers = { readonly head?: undefined; readonly messages: AsyncIterable<Uint8Array> };
+
 /** The same, with the messages that are there at the same time together. */
 export type EncodedBatches = { readonly head: AnswerHead; readonly messages: AsyncIterable<readonly Uint8Array[]> };
 

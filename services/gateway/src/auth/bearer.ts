@@ -10,7 +10,8 @@ export const bearerProtocol = "tapedeck.bearer.";
  */
 export function bearerOf({ authorization, protocols = [] }: Credentials): string {
   if (authorization !== undefined) {
-    const token = /^Bearer +(\S+) *$/i.exec(authorization)?.[1];
+    // Vagrant's clients send the token alone (VAGRANT_SERVER_TOKEN).
+    const [, bearer, token = bearer] = /^(?:Bearer +(\S+)|(tdk_\S+)) *$/i.exec(authorization) ?? [];
     if (token === undefined) throw unauthenticated('authorization is not "Bearer <token>"');
     return token;
   }

@@ -47,7 +47,8 @@ it("all jobs of a Vagrant server are sent to a few at once: until they are taken
   await using harness = await vagrantHarness();
   const largeAnswers = timedSemaphore({ atOnce: 1, patienceMs: 20, what: "large answers" });
   const control = { call: () => Promise.reject(new Error("nothing is called")) };
-  const { unary } = vagrantApi({ ...harness.deps, control, largeAnswers, refused: () => {}, audit: () => {} });
+  const streams = { open: () => Promise.reject(new Error("nothing is opened")) };
+  const { unary } = vagrantApi({ ...harness.deps, control, streams, largeAnswers, refused: () => {}, audit: () => {} });
   const call = new AbortController();
   const listed = (signal: AbortSignal) => unary.listJobs(new Uint8Array(), harness.context({ signal }));
 

@@ -109,7 +109,7 @@ function vagrantIn({ unary, streams, runners }: VagrantApi, to: RouteTo): Vagran
   return {
     unary: routed(unary, (name) => byLast(to, (apis) => apis.vagrant.unary[name])),
     streams: routed(streams, (name) => byLast(to, (apis) => apis.vagrant.streams[name])),
-    runners,
+    runners: routed(runners, (name) => byLast(to, (apis) => apis.vagrant.runners[name])),
   };
 }
 

@@ -179,8 +179,8 @@ class TappedSource implements LocalSource {
     });
     void this.#presence?.went(() => this.#isDrained(), leaving).then(() => away.abort());
     const pushing = new AbortController();
-    const { control } = tap;
-    const options = { link: this.#link(), spill, control, signal: pushing.signal, log: logger, together: true };
+    const { control, stream } = tap;
+    const options = { link: this.#link(), spill, control, stream, signal: pushing.signal, log: logger, together: true };
     const push = pushItems(options);
     try {
       await tap.done;

@@ -1,4 +1,4 @@
-import type { ControlAnswer, ControlRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
+import type { ControlAnswer, ControlRequest, PushResponse, StreamMessage } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { controlTimeouts } from "@tapedeck/shared/control-timeouts";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
@@ -9,6 +9,8 @@ export class PushResponses {
   #reported: bigint;
   readonly #requests: ControlRequest[] = [];
   readonly #sessions: string[] = [];
+  readonly #streamSteps: StreamMessage[] = [];
+  readonly #streams = new Map<string, (message: StreamMessage) => void>();
   readonly #answers = new Map<string, (answer: ControlAnswer) => void>();
   readonly #changed = new Notifier();
   #ended: { readonly cause: unknown } | undefined;
@@ -64,6 +66,40 @@ export class PushResponses {
     return answer;
   }
 
+  /** Whether everything up to this index is in the log within this time. */
+  async isCommitted(index: bigint, withinMs: number): Promise<boolean> {
+    const end = performance.now() + withinMs;
+    while (this.#committed < index && this.#ended === undefined) {
+      const leftMs = end - performance.now();
+      if (leftMs <= 0) break;
+      const over = new AbortController();
+      await Promise.race([this.#changed.next(), delay(leftMs, over.signal)]);
+      over.abort();
+    }
+    return this.#committed >= index;
+  }
+
+  /** Takes what the tap sends about a stream that was opened, until `closeStream`. */
+  openStream(stream: string, take: (message: StreamMessage) => void): void {
+    this.#streams.set(stream, take);
+  }
+
+  closeStream(stream: string): void {
+    this.#streams.delete(stream);
+  }
+
+  /** Sends a step of a stream to the tap. */
+  sendStep(message: StreamMessage): void {
+    if (this.#ended !== undefined) return;
+    this.#streamSteps.push(message);
+    this.#changed.ring();
+  }
+
+  /** The tap has sent a step of a stream. */
+  streamed(message: StreamMessage): void {
+    this.#streams.get(message.stream)?.(message);
+  }
+
   answered(answer: ControlAnswer): void {
     this.#answers.get(answer.call)?.(answer);
   }
@@ -71,6 +107,9 @@ export class PushResponses {
   end(cause?: unknown): void {
     this.#ended ??= { cause };
     for (const [call, resolve] of this.#answers) resolve(failed(call, 14, "the tap went away before it answered"));
+    for (const [stream, take] of this.#streams) {
+      take({ stream, step: { $case: "end", value: { code: 14, message: "the tap went away" } } });
+    }
     this.#changed.ring();
   }
 
@@ -85,6 +124,7 @@ export class PushResponses {
     }
     const request = this.#requests.shift();
     if (request !== undefined) responses.push({ body: { $case: "control", value: request } });
+    for (const value of this.#streamSteps.splice(0)) responses.push({ body: { $case: "stream", value } });
     return responses;
   }
 }

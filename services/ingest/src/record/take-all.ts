@@ -32,6 +32,7 @@ export async function takeAll(
     const { body } = got.value;
     next = ask();
     if (body?.$case === "control_answer") responses.answered(body.value);
+    else if (body?.$case === "stream") responses.streamed(body.value);
     else if (body?.$case === "items") {
       at = body.value.items.at(-1)?.at ?? at;
       came = performance.now();

@@ -93,6 +93,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
   const warned = new Set<string>();
   const push = pushSource({
     ...{ target, home, spill, control: running?.control ?? unreachable, developer: options.asked, say: warn },
+    ...(running?.stream && { stream: running.stream }),
     identity: options.labels.then((labels) => {
       const labelled = { ...identity, labels };
       eventLog?.named(labelled);

@@ -70,6 +70,8 @@ export type JobsOptions = {
   readonly generation: Generation;
   /** So many finished jobs are known, the oldest are forgotten. The real one checks every 10 minutes. */
   readonly remembered: number;
+  /** Jobs expire when their time is over. */
+  readonly expires?: boolean | undefined;
 };
 
 const finished: readonly Job_State[] = [Job_State.SUCCESS, Job_State.ERROR];
@@ -103,7 +105,7 @@ class ProcessJobs implements Jobs {
   }
 
   queueJob(request: QueueJobRequest): QueueJobResponse {
-    const { database, stamps, generation } = this.#options;
+    const { database, stamps, generation, expires } = this.#options;
     const { job: given, expiresIn } = readQueueRequest(request, { database, generation });
     const expire_time = expiresIn === undefined ? undefined : plus(stamps.now(), expiresIn);
     const queue_time = stamps.now();
@@ -117,6 +119,8 @@ class ProcessJobs implements Jobs {
     this.#table.know(id, false);
     if (unreadableBecause(job) === undefined) this.#table.notify(id);
     if (expiresIn !== undefined && expiresIn <= 0n) this.expire(id);
+    else if (expiresIn !== undefined && expires)
+      setTimeout(() => this.expire(id), Number(expiresIn / 1_000_000n)).unref();
     return { job_id: id };
   }
 

@@ -1,6 +1,6 @@
 import type { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import type { CallContext } from "../../call-context.ts";
-import type { EncodedAnswer, EncodedStream } from "../encoded-answer.ts";
+import type { EncodedAnswer, EncodedStream, UpstreamAnswers } from "../encoded-answer.ts";
 
 // Every method of hashicorp.vagrant.Vagrant, by VagrantService's names, and how Tapedeck answers it. Requests and answers
 // are bytes.
@@ -29,8 +29,9 @@ export const tokenNames = [
 ] as const;
 export type TokenName = (typeof tokenNames)[number];
 
-/** Calls whose client sends a stream. Only a server with runners of its own could offer them. */
-export type RunnerName = "runnerConfig" | "runnerJobStream";
+/** Calls of runners, whose client sends a stream. They go to the Vagrant server itself. */
+export const runnerNames = ["runnerConfig", "runnerJobStream"] as const;
+export type RunnerName = (typeof runnerNames)[number];
 
 export type StreamName = "getJobStream" | "getLogStream";
 
@@ -38,15 +39,15 @@ export type StreamName = "getJobStream" | "getLogStream";
 export type ReadName = Exclude<keyof typeof VagrantService, WriteName | TokenName | RunnerName | StreamName>;
 
 export type UnaryMethod = (request: Uint8Array, context: CallContext) => Promise<EncodedAnswer>;
+export type RunnerStream = (messages: AsyncIterable<Uint8Array>, context: CallContext) => Promise<UpstreamAnswers>;
 export type StreamMethod = (request: Uint8Array, context: CallContext) => Promise<EncodedStream>;
 
 /**
- * Vagrant's API: reads are answered from the record, writes by the upstream. Everything throws UpstreamError for what
+ * Vagrant's API: reads are answered from the record, writes and the streams of runners by the upstream. Everything throws UpstreamError for what
  * Vagrant refuses too, and TapedeckError (docs/api.md#errors) for the rest.
  */
 export type VagrantApi = {
   readonly unary: Readonly<Record<ReadName | WriteName | TokenName, UnaryMethod>>;
   readonly streams: Readonly<Record<StreamName, StreamMethod>>;
-  /** Methods that are not offered: each throws the refusal. */
-  readonly runners: Readonly<Record<RunnerName, () => never>>;
+  readonly runners: Readonly<Record<RunnerName, RunnerStream>>;
 };

@@ -4,12 +4,20 @@ import type { EncodedStream } from "../encoded-answer.ts";
 import { notOffered } from "./errors.ts";
 import { jobStream } from "./job-stream/job-stream.ts";
 import { logStream } from "./log-stream/log-stream.ts";
-import { type StreamMethod, tokenNames, type UnaryMethod, type VagrantApi, writeNames } from "./methods.ts";
+import {
+  runnerNames,
+  type StreamMethod,
+  tokenNames,
+  type UnaryMethod,
+  type VagrantApi,
+  writeNames,
+} from "./methods.ts";
 import { type ReadDeps, vagrantReads } from "./reads.ts";
 import { decoded, type RequestType } from "./requests.ts";
+import { type RunnerDeps, runnerStream } from "./runner-streams.ts";
 import { vagrantWrite, type WriteDeps } from "./writes.ts";
 
-export type VagrantApiDeps = ReadDeps & WriteDeps;
+export type VagrantApiDeps = ReadDeps & RunnerDeps;
 
 /** Vagrant's API. Knows no transport. */
 export function vagrantApi(deps: VagrantApiDeps): VagrantApi {
@@ -17,22 +25,27 @@ export function vagrantApi(deps: VagrantApiDeps): VagrantApi {
   return {
     unary: {
       ...vagrantReads(deps),
-      ...byName(writeNames, (name) => async (request, context) => ({ bytes: await write(name, request, context) })),
-      ...byName(tokenNames, () => refuseTokens),
+      ...byName(
+        writeNames,
+        (name): UnaryMethod =>
+          (request, context) =>
+            write(name, request, context),
+      ),
+      ...byName(tokenNames, (): UnaryMethod => refuseTokens),
     },
     streams: {
       getJobStream: stream(deps, GetJobStreamRequest, jobStream),
       getLogStream: stream(deps, GetLogStreamRequest, logStream),
     },
-    runners: { runnerConfig: refuseRunners, runnerJobStream: refuseRunners },
+    runners: byName(runnerNames, (name) => runnerStream(deps, name)),
   };
 }
 
-function byName<Name extends string>(
+function byName<Name extends string, Method>(
   names: readonly Name[],
-  methodOf: (name: Name) => UnaryMethod,
-): Readonly<Record<Name, UnaryMethod>> {
-  return Object.fromEntries(names.map((name) => [name, methodOf(name)])) as Record<Name, UnaryMethod>;
+  methodOf: (name: Name) => Method,
+): Readonly<Record<Name, Method>> {
+  return Object.fromEntries(names.map((name) => [name, methodOf(name)])) as Record<Name, Method>;
 }
 
 function stream<Request>(
@@ -41,12 +54,6 @@ function stream<Request>(
   open: (deps: WriteDeps, request: Request, context: CallContext) => Promise<EncodedStream>,
 ): StreamMethod {
   return async (bytes, context) => open(deps, decoded(type, bytes), context);
-}
-
-function refuseRunners(): never {
-  throw notOffered(
-    "Tapedeck records a Vagrant server and has no runners of its own: a runner has to be connected to the server itself",
-  );
 }
 
 async function refuseTokens(): Promise<never> {

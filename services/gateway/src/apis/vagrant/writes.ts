@@ -1,11 +1,14 @@
 import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { GetVersionInfoResponse, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
+import { maxEffectMs } from "@tapedeck/shared/control-effects";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { logStart } from "@tapedeck/shared/log/offset";
 import { eventSubject } from "@tapedeck/shared/log/subjects";
-import type { CallContext } from "../../call-context.ts";
+import { delay } from "@tapedeck/shared/sync/delay";
+import type { AnswerHead, CallContext } from "../../call-context.ts";
 import type { ControlClient } from "../../control-client.ts";
 import { type ControlDeps, controlCall, sendControl } from "../control.ts";
+import type { EncodedAnswer } from "../encoded-answer.ts";
 import { readCollection } from "../read-collection.ts";
 import { nameOf } from "../resolve-source.ts";
 import type { ScopeDeps } from "../session-scope.ts";
@@ -17,8 +20,11 @@ import { withoutServerFields } from "./wire.ts";
 
 export type WriteDeps = ScopeDeps & ControlDeps & { readonly control: ControlClient };
 
-/** Answers request bytes with the upstream's answer, as the upstream gave it. */
-export type Write = (method: WriteName, request: Uint8Array, context: CallContext) => Promise<Uint8Array>;
+/**
+ * Answers request bytes with the upstream's answer, as the upstream gave it, when reads show what the call has changed. The
+ * answer has a head then. It has none if that takes longer than `maxEffectMs`.
+ */
+export type Write = (method: WriteName, request: Uint8Array, context: CallContext) => Promise<EncodedAnswer>;
 
 /**
  * Writes, by the control path. Calls that docs/upstreams/vagrant.md#dangerous-requests lists as dangerous are refused before anything is sent.
@@ -38,7 +44,7 @@ async function callVagrant(
   method: WriteName,
   request: Uint8Array,
   context: CallContext,
-): Promise<Uint8Array> {
+): Promise<EncodedAnswer> {
   const { path } = VagrantService[method];
   const danger = await dangerOf(method, request, {
     version: () => versionOf(deps, context),
@@ -48,7 +54,30 @@ async function callVagrant(
   const forwarded = { method: path, request: forwardedRequest(method, request) };
   const reply = await sendControl(deps.control, source, context, { method: path, request, forwarded });
   if (reply.code !== 0) throw new UpstreamError(reply.code, reply.message);
-  return reply.response;
+  const head = await readableEffect(deps, source, reply.effect_ms, context);
+  return { bytes: reply.response, ...(head !== undefined && { head }) };
+}
+
+/** Waits until the tables have what a call or stream has changed (ControlReply.effect_ms), and gives the position of that. */
+export async function readableEffect(
+  deps: WriteDeps,
+  { source }: Source,
+  effect_ms: number | undefined,
+  context: CallContext,
+): Promise<AnswerHead | undefined> {
+  if (effect_ms === undefined) return undefined;
+  const over = new AbortController();
+  const late = delay(maxEffectMs - effect_ms, AbortSignal.any([over.signal, context.signal])).then(() => undefined);
+  const { positions } = deps;
+  const read = async () => {
+    const minPosition = positions.written(await positions.lastOffset());
+    const { head } = await readCollection(deps, "vagrant", "version", { ...context, source, minPosition });
+    return head;
+  };
+  // The call was made: only its position is missing when the log or the tables are away.
+  const head = await Promise.race([read().catch(() => undefined), late]);
+  over.abort();
+  return head;
 }
 
 /** By the newest state in the record. */

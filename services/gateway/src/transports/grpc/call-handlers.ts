@@ -1,5 +1,5 @@
 import { Metadata, type ServerDuplexStream, type ServerUnaryCall, type sendUnaryData } from "@grpc/grpc-js";
-import type { EncodedAnswer, EncodedBatches, EncodedStream } from "../../apis/encoded-answer.ts";
+import type { EncodedAnswer, EncodedBatches, EncodedStream, UpstreamAnswers } from "../../apis/encoded-answer.ts";
 import { boundTo, type CallContext } from "../../call-context.ts";
 import type { CallWatch } from "../../metrics.ts";
 import { contextOf, type GrpcCall, type GrpcCaller, setHead } from "./call-context.ts";
@@ -59,22 +59,21 @@ export class CallHandlers {
     };
   }
 
-  /** A method that is not offered: `refuse` throws why. */
-  refused(refuse: () => never, check?: MetadataCheck) {
+  /** A stream whose client's messages are passed on, as fast as they are taken. */
+  clientStream(
+    open: (messages: AsyncIterable<Buffer>, context: CallContext) => Promise<UpstreamAnswers>,
+    check?: MetadataCheck,
+  ) {
     return (call: ServerDuplexStream<Buffer, Buffer>) => {
-      const context = this.#begin(call, check);
-      try {
-        context();
-        refuse();
-      } catch (error) {
-        call.emit("error", toStatus(this.#options.watch.failed(error)));
-      }
+      // Leaving the loop over them would destroy the call before its status is sent.
+      const messages = call.iterator({ destroyOnReturn: false });
+      return this.#stream(call, (context) => open(messages, context), check);
     };
   }
 
   async #stream(
     call: StreamCall,
-    open: (context: CallContext) => Promise<EncodedStream | EncodedBatches>,
+    open: (context: CallContext) => Promise<EncodedStream | EncodedBatches | UpstreamAnswers>,
     check?: MetadataCheck,
   ): Promise<void> {
     const { watch, unreadBytes } = this.#options;
@@ -83,7 +82,7 @@ export class CallHandlers {
       const context = contextOfCall();
       const { head, messages } = await open(context);
       if (context.signal.aborted) return;
-      call.sendMetadata(setHead(new Metadata(), head));
+      call.sendMetadata(head === undefined ? new Metadata() : setHead(new Metadata(), head));
       await writeAll(call, messages, context.signal, { unreadBytes, sent: watch.sent });
       if (!context.signal.aborted) call.end();
     } catch (error) {

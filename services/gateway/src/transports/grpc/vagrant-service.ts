@@ -17,7 +17,7 @@ export function vagrantServices(api: VagrantApi, caller: GrpcCaller, options: Se
         handlers.unary(answer, name === "getVersionInfo" ? undefined : checkMetadata),
       ),
       ...mapped(api.streams, (open) => handlers.serverStream(open, checkMetadata)),
-      ...mapped(api.runners, (refuse) => handlers.refused(refuse, checkMetadata)),
+      ...mapped(api.runners, (open) => handlers.clientStream(open, checkMetadata)),
     },
     names: ["hashicorp.vagrant.Vagrant"],
   };

@@ -4,9 +4,10 @@ import { adoptSubject, controlSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
-import { ControlCalls } from "../../control.ts";
+import { ControlCalls, upstreamAway } from "../../control.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import type { PushResponses } from "../push-responses.ts";
+import { StreamRelays } from "./relay-streams.ts";
 import type { SessionRecorder } from "./session-recorder.ts";
 
 export type AnswerOptions = {
@@ -21,19 +22,27 @@ export type AnswerOptions = {
   readonly signal: AbortSignal;
 };
 
-/** Makes the control calls that clients ask for. Gives what ends it. */
+const notConnected = upstreamAway("the upstream is away: nothing is connected");
+
+/** Makes the control calls that clients ask for, and opens their streams. Gives what ends it. */
 export function answerControl({ nats, source, logger, responses, ...options }: AnswerOptions): () => void {
   const onProblem = (err: unknown) => logger.warn({ source, err }, "a control call could not be recorded");
   const ask = (request: ControlRequest) => responses.ask(request);
   const control = new ControlCalls({
     ...options,
     ask,
+    isCommitted: (index, withinMs) => responses.isCommitted(index, withinMs),
     onProblem,
   });
+  const streams = new StreamRelays({ nats, responses, signal: options.signal });
+  const make = async (call: ControlCall): Promise<ControlReply> => {
+    if (call.stream === undefined) return control.make(call);
+    return options.recorder.connected ? streams.open(call.stream, call.method) : notConnected;
+  };
   const subscription = nats.subscribe(controlSubject(source), {
     callback: (error, message) => {
       if (error !== null) return;
-      const answer = async () => ControlReply.encode(await control.make(ControlCall.decode(message.data))).finish();
+      const answer = async () => ControlReply.encode(await make(ControlCall.decode(message.data))).finish();
       answer()
         // Throws if the answer exceeds the message limit or the connection is closed.
         .then((reply) => void message.respond(reply))

@@ -1,10 +1,17 @@
 import type { GetJobStreamRequest } from "@tapedeck/proto/vagrant/vagrant";
+import { maxEffectMs, observeMethod } from "@tapedeck/shared/control-effects";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { CallContext } from "../../../call-context.ts";
+import type { ControlClient } from "../../../control-client.ts";
+import { sendControl } from "../../control.ts";
 import type { EncodedStream } from "../../encoded-answer.ts";
+import { resolveSource } from "../../resolve-source.ts";
 import { refuseAt, type ScopeDeps } from "../../session-scope.ts";
 import { findJob } from "../jobs.ts";
 import { JobPlayback } from "./job-playback.ts";
+
+export type JobStreamDeps = ScopeDeps & { readonly control: ControlClient };
 
 export type JobStreamOptions = {
   /**
@@ -22,7 +29,8 @@ export type JobStreamOptions = {
  * message has at most 64 terminal events and 1 MiB. An event that the log has twice, because a server was recorded in two
  * sessions, is sent once. Messages of an unknown kind pass through.
  *
- * "Now" is a position of the log, at or after the call: what is recorded up to it is `buffered`. The log is read at the
+ * "Now" is a position of the log, at or after the call: what is recorded up to it is `buffered`. While the server runs, that is
+ * everything that the job had written by the call, if it was over, because the tap reads the job first. The log is read at the
  * reader's pace. It reads the job's own events of the past, wherever they are (see jobSpans), and then the events of
  * all the source's jobs until this one is over.
  *
@@ -37,7 +45,7 @@ export type JobStreamOptions = {
  * @throws TapedeckError invalid_argument, and the errors of findJob
  */
 export async function jobStream(
-  deps: ScopeDeps,
+  deps: JobStreamDeps,
   { job_id: job }: GetJobStreamRequest,
   context: CallContext,
   { graceMs = 30_000 }: JobStreamOptions = {},
@@ -46,9 +54,21 @@ export async function jobStream(
   if (context.after !== undefined) {
     throw invalidArgument("a job's stream has the whole job: omit `after`", "after");
   }
+  await observeJob(deps, job, context);
   // Includes everything that is recorded by now.
   const minPosition = deps.positions.written(await deps.positions.lastOffset());
   const found = await findJob(deps, job, { ...context, minPosition });
   const playback = new JobPlayback(deps, found, { job, graceMs }, context);
   return { head: found.head, messages: playback.messages() };
+}
+
+/** Has the tap record what the server knows of the job now. Where no server runs, the record has all that there is. */
+async function observeJob({ query, control }: JobStreamDeps, job: string, context: CallContext): Promise<void> {
+  const source = await resolveSource(query, context, "vagrant");
+  const request = Buffer.from(job);
+  const forwarded = { method: observeMethod, request };
+  const observed = sendControl(control, source, context, { method: observeMethod, request, forwarded });
+  const over = new AbortController();
+  await Promise.race([observed.catch(() => {}), delay(maxEffectMs, AbortSignal.any([over.signal, context.signal]))]);
+  over.abort();
 }

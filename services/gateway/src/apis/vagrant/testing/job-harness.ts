@@ -6,7 +6,8 @@ import {
   Job_State,
   GetJobStreamResponse_Terminal_Event as TerminalEvent,
 } from "@tapedeck/proto/vagrant/vagrant";
-import type { ScopeDeps } from "../../session-scope.ts";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { JobStreamDeps } from "../job-stream/job-stream.ts";
 import { type Fields, shop, vagrantHarness } from "./vagrant-harness.ts";
 
 export type JobHarness = Awaited<ReturnType<typeof jobHarness>>;
@@ -36,8 +37,9 @@ export async function jobHarness() {
     return spans.map(({ first, last }) => JobSpan.encode({ first: at(first), last: at(last) }).finish());
   }
 
-  const deps: ScopeDeps = {
+  const deps: JobStreamDeps = {
     ...harness.deps,
+    control: { call: () => Promise.reject(new TapedeckError("upstream_away", "nothing is connected")) },
     query: {
       ...harness.deps.query,
       async readState(request) {

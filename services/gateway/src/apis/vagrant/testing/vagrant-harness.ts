@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import { type ControlCall, ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { sourceName } from "@tapedeck/shared/source";
 import type { Audit } from "../../../audit/audit-log.ts";
 import type { CallContext } from "../../../call-context.ts";
@@ -32,7 +33,15 @@ export async function vagrantHarness() {
   };
 
   const refused = (refusal: RefusedCall) => refusals.push(refusal);
-  const api = vagrantApi({ ...on.deps, control, largeAnswers, refused, audit: (entry) => audited.push(entry) });
+  const streams = { open: () => Promise.reject(new TapedeckError("upstream_away", "nothing is connected")) };
+  const api = vagrantApi({
+    ...on.deps,
+    control,
+    streams,
+    largeAnswers,
+    refused,
+    audit: (entry) => audited.push(entry),
+  });
   const unaries = new Map(Object.entries(api.unary));
   return {
     ...on,

@@ -1,0 +1,23 @@
+/** Lets callers wait for a successful poll that begins after their call. */
+export class PollRounds {
+  #waiting: (() => void)[] = [];
+  #begun: (() => void)[] = [];
+
+  /** Resolves when a poll that has not begun yet has succeeded. Never resolves after the last poll. */
+  next(): Promise<void> {
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  /** A poll begins. The one before it may have failed: its callers wait for this one. */
+  begin(): void {
+    this.#begun.push(...this.#waiting);
+    this.#waiting = [];
+  }
+
+  /** The poll has succeeded, and everything that it showed was emitted. */
+  succeeded(): void {
+    const begun = this.#begun;
+    this.#begun = [];
+    for (const resolve of begun) resolve();
+  }
+}
