@@ -14,6 +14,7 @@ import {
   type ValidateJobRequest,
   type ValidateJobResponse,
 } from "@tapedeck/proto/vagrant/vagrant";
+import { delay } from "@tapedeck/shared/sync/delay";
 import { nanosOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import { Panic, Refusal } from "../status.ts";
 import type { ServerDatabase } from "./database.ts";
@@ -119,8 +120,7 @@ class ProcessJobs implements Jobs {
     this.#table.know(id, false);
     if (unreadableBecause(job) === undefined) this.#table.notify(id);
     if (expiresIn !== undefined && expiresIn <= 0n) this.expire(id);
-    else if (expiresIn !== undefined && expires)
-      setTimeout(() => this.expire(id), Number(expiresIn / 1_000_000n)).unref();
+    else if (expiresIn !== undefined && expires) void delay(Number(expiresIn / 1_000_000n)).then(() => this.expire(id));
     return { job_id: id };
   }
 

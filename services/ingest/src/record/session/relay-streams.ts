@@ -2,6 +2,7 @@ import { type ControlReply, StreamMessage } from "@tapedeck/proto/tapedeck/v1/re
 import { maxEffectMs } from "@tapedeck/shared/control-effects";
 import { streamSubject } from "@tapedeck/shared/log/subjects";
 import { relayedStreams } from "@tapedeck/shared/relayed-streams";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection, Subscription } from "nats";
 import type { PushResponses } from "../push-responses.ts";
 
@@ -46,7 +47,7 @@ type RelayOptions = StreamRelayOptions & {
 class StreamRelay {
   readonly #options: RelayOptions;
   readonly #fromClient: Subscription;
-  readonly #alive: NodeJS.Timeout;
+  readonly #over = new AbortController();
   #clientSeenAt = performance.now();
   /** Steps go to the client one after the other. */
   #lastStep: Promise<void> = Promise.resolve();
@@ -61,7 +62,7 @@ class StreamRelay {
     });
     responses.openStream(stream, this.#fromTap);
     responses.sendStep({ stream, step: { $case: "open", value: method } });
-    this.#alive = setInterval(() => this.#checkClient(), relayedStreams.aliveMs);
+    void this.#watchClient();
     signal.addEventListener("abort", this.#stopped);
   }
 
@@ -91,10 +92,12 @@ class StreamRelay {
     });
   };
 
-  #checkClient(): void {
-    if (performance.now() - this.#clientSeenAt < relayedStreams.silentMs) {
+  async #watchClient(): Promise<void> {
+    const { signal } = this.#over;
+    while (performance.now() - this.#clientSeenAt < relayedStreams.silentMs) {
+      await delay(relayedStreams.aliveMs, signal);
+      if (signal.aborted) return;
       this.#send({ $case: "alive", value: true });
-      return;
     }
     const { responses, stream } = this.#options;
     responses.sendStep({ stream, step: { $case: "end", value: { code: 1, message: "the client is gone" } } });
@@ -109,7 +112,7 @@ class StreamRelay {
 
   #close(): void {
     const { responses, signal, stream, over } = this.#options;
-    clearInterval(this.#alive);
+    this.#over.abort();
     signal.removeEventListener("abort", this.#stopped);
     responses.closeStream(stream);
     this.#fromClient.unsubscribe();
