@@ -7,7 +7,7 @@ const tests = Object.entries(serverTests);
 
 it("there are all of them", () => expect(tests).toHaveLength(13));
 
-describe("what Vagrant's own tests of its server check, at the server itself", () => {
+describe("Vagrant's own tests of its server, at the server itself", () => {
   let fake: FakeVagrant;
   beforeAll(async () => {
     fake = await startFakeVagrant({ expires: true });
@@ -20,7 +20,7 @@ describe("what Vagrant's own tests of its server check, at the server itself", (
   });
 });
 
-describe("what Vagrant's own tests of its server check, through Tapedeck, at one address", () => {
+describe("Vagrant's own tests of its server, through Tapedeck, at one address", () => {
   let on: VagrantStack;
   beforeAll(async () => {
     on = await startVagrantStack({ expires: true });

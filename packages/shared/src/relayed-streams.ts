@@ -1,4 +1,4 @@
-/** Of streams between clients and upstreams (StreamMessage in recorder.proto). */
+/** Times and bounds of streams between clients and upstreams (StreamMessage in recorder.proto). */
 export const relayedStreams = {
   /** Bytes of `data` that a sender may have on their way; a larger message goes alone. */
   windowBytes: 1 << 20,

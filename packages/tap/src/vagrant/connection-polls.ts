@@ -112,7 +112,7 @@ export class ConnectionPolls {
       observe: async (message) => {
         if (isConfig) return this.#within(this.#resources.pollNow("runner"));
         job ||= assignedJob(message);
-        // The messages before the end only tell the runner what to do.
+        // The messages before the end change nothing.
         return message === undefined && job !== "" ? this.#within(this.#observeJob(job)) : undefined;
       },
     };
