@@ -53,6 +53,29 @@ it("leaves nothing of a transaction whose work failed, and goes on", async () =>
   expect(await on.there()).toEqual([3]);
 });
 
+it("reports the statement that failed, and not those that failed because of it, whichever is awaited first", async () => {
+  await using on = await numbers();
+  const spoiled = (tx: Tx) => [sql`select 1 / 0`.execute(tx), on.add(tx, 1), sql`select 'x'::int`.execute(tx)] as const;
+  const backwards = async (tx: Tx) => {
+    const statements = spoiled(tx);
+    for (const statement of statements) statement.catch(() => {});
+    for (const statement of statements.toReversed()) await statement;
+  };
+  const failed = on.pipeline.transaction(backwards);
+  await expect(failed).rejects.toMatchObject({ name: "StatementError", code: "22012", message: "division by zero" });
+  const ownError = on.pipeline.transaction(async (tx) => {
+    await Promise.allSettled(spoiled(tx));
+    throw new RangeError("a consequence");
+  });
+  await expect(ownError).rejects.toMatchObject({ name: "StatementError", code: "22012" });
+  const behind = on.pipeline.transaction(async () => {
+    throw new RangeError("the work's own");
+  });
+  await expect(behind).rejects.toMatchObject({ name: "RangeError", message: "the work's own" });
+  await using database = openDatabase({ url: on.url, schema: "public", connections: 1 });
+  await expect(reading(database, backwards)).rejects.toThrow("division by zero");
+});
+
 it("reports a commit that fails, and one of a transaction in which a statement had failed", async () => {
   await using on = await numbers();
   const { pipeline, add } = on;
@@ -61,7 +84,7 @@ it("reports a commit that fails, and one of a transaction in which a statement h
   await expect(twice.committed).rejects.toThrow("duplicate key");
   await behind.committed;
   const ignored = await pipeline.transaction((tx) => sql`select 1 / 0`.execute(tx).catch(() => {}));
-  await expect(ignored.committed).rejects.toThrow("could not be committed");
+  await expect(ignored.committed).rejects.toThrow("division by zero");
   expect(await on.there()).toEqual([2]);
 });
 

@@ -9,7 +9,7 @@ import {
   type QueryResult,
   Transaction,
 } from "kysely";
-import type pg from "pg";
+import pg from "pg";
 import { type Database, sessionSettings, type Tx } from "./database.ts";
 import type { Schema } from "./schema.ts";
 
@@ -22,11 +22,29 @@ export type Pipeline = AsyncDisposable & {
   /**
    * Resolves when the work is done and the commit is sent. What is sent from then on comes after the commit, whether or not
    * that succeeds.
+   * @throws StatementError when a statement failed; any other error is the work's own
    */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<Committing<T>>;
 };
 
-/** `committed` rejects when nothing of the transaction is in the tables, or when that can't be known. */
+/**
+ * Postgres, or the connection to it, failed a statement of a transaction. The cause is the transaction's first failure:
+ * what failed after it failed because of it.
+ */
+export class StatementError extends Error {
+  override readonly name = "StatementError";
+  /** The SQLSTATE of Postgres' answer; undefined when it did not answer. */
+  readonly code: string | undefined;
+
+  constructor(cause: Error) {
+    super(cause.message, { cause });
+    this.code = cause instanceof pg.DatabaseError ? cause.code : undefined;
+  }
+}
+
+/**
+ * `committed` rejects with a StatementError when nothing of the transaction is in the tables, or when that can't be known.
+ */
 export type Committing<T> = { readonly result: T; readonly committed: Promise<void> };
 
 export async function openPipeline(database: Database): Promise<Pipeline> {
@@ -48,8 +66,9 @@ export async function openPipeline(database: Database): Promise<Pipeline> {
         committed.catch(() => {}); // also when nothing awaits it any more
         return { result, committed };
       } catch (error) {
+        // With the answer to the rollback, all statements before it are answered.
         await connection.send("rollback").catch(() => {});
-        throw error;
+        throw connection.failure === undefined ? error : new StatementError(connection.failure);
       }
     },
     [Symbol.asyncDispose]: () => client.end().catch(() => {}),
@@ -92,8 +111,12 @@ export async function beginReading(database: Database): Promise<Reading> {
 
 /** Postgres answers the commit of a failed transaction with a rollback, and not with an error. */
 async function commit(connection: PipelinedConnection): Promise<void> {
-  const { command } = await connection.send("commit");
-  if (command !== "COMMIT") throw new Error("the transaction could not be committed");
+  try {
+    const { command } = await connection.send("commit");
+    if (command !== "COMMIT") throw connection.failure ?? new Error("the transaction could not be committed");
+  } catch (error) {
+    throw new StatementError(error as Error);
+  }
 }
 
 /** kysely's own transactions have one statement at a time. */
@@ -103,6 +126,11 @@ function concurrent(connection: PipelinedConnection): Tx {
   const executor = new DefaultQueryExecutor(new PostgresQueryCompiler(), new PostgresAdapter(), provider);
   return new Transaction<Schema>({ config: { dialect }, dialect, driver: dialect.createDriver(), executor });
 }
+
+const beginning = /^(?:begin|start transaction)\b/;
+
+/** "current transaction is aborted": the answer to all statements after one that failed. */
+const inFailedTransaction = "25P02";
 
 const insertion = /^\s*insert\b/;
 
@@ -119,9 +147,15 @@ const longBytes = 64 * 1024;
 class PipelinedConnection implements DatabaseConnection {
   readonly #client: pg.Client;
   readonly #names = new Map<string, string>();
+  #failure: Error | undefined;
 
   constructor(client: pg.Client) {
     this.#client = client;
+  }
+
+  /** The first failure of the transaction that was answered last. */
+  get failure(): Error | undefined {
+    return this.#failure;
   }
 
   async executeQuery<Row>({ sql: text, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
@@ -130,8 +164,24 @@ class PipelinedConnection implements DatabaseConnection {
     return { rows: rows as Row[] };
   }
 
-  /** Short statements of one turn go to the server in one write. */
-  send(statement: string | pg.QueryConfig): Promise<pg.QueryResult> {
+  /**
+   * Short statements of one turn go to the server in one write. What fails only because a statement before it failed rejects
+   * with that statement's error.
+   */
+  async send(statement: string | pg.QueryConfig): Promise<pg.QueryResult> {
+    try {
+      const answer = await this.#write(statement);
+      if (typeof statement === "string" && beginning.test(statement)) this.#failure = undefined;
+      return answer;
+    } catch (error) {
+      // Answers come in the order of the statements, so the first failure is the first one here.
+      if (error instanceof pg.DatabaseError && error.code === inFailedTransaction && this.#failure) throw this.#failure;
+      this.#failure ??= error as Error;
+      throw error;
+    }
+  }
+
+  #write(statement: string | pg.QueryConfig): Promise<pg.QueryResult> {
     const { stream } = this.#client.connection;
     if (stream.writableCorked === 0) {
       stream.cork();

@@ -1547,6 +1547,29 @@ export interface Sessions {
   workspace: string;
 }
 
+export interface SetAsideEvents {
+  error: string;
+  error_code: string;
+  kind: string;
+  position: number;
+  recorded_at: string;
+  session: string;
+  set_aside_at: string;
+  source: string;
+  workspace: string;
+}
+
+export interface SetAsideSources {
+  events: number;
+  first_position: number;
+  last_at: string;
+  last_position: number;
+  source: string;
+  unlisted_first_position: number | null;
+  unlisted_last_position: number | null;
+  workspace: string;
+}
+
 export interface SkaffoldArtifacts {
   /**
    * Name of the artifact (image).
@@ -2459,6 +2482,8 @@ export interface DB {
   rkt_pods: RktPods;
   session_labels: SessionLabels;
   sessions: Sessions;
+  set_aside_events: SetAsideEvents;
+  set_aside_sources: SetAsideSources;
   skaffold_artifacts: SkaffoldArtifacts;
   skaffold_debug_containers: SkaffoldDebugContainers;
   skaffold_phases: SkaffoldPhases;
@@ -2752,6 +2777,27 @@ export const columnTypes = {
     "gaps": "int4",
     "exit_code": "int4",
     "command_line": "text"
+  },
+  "set_aside_events": {
+    "position": "int8",
+    "source": "text",
+    "workspace": "text",
+    "session": "text",
+    "kind": "text",
+    "error_code": "text",
+    "error": "text",
+    "recorded_at": "timestamptz",
+    "set_aside_at": "timestamptz"
+  },
+  "set_aside_sources": {
+    "source": "text",
+    "workspace": "text",
+    "events": "int8",
+    "first_position": "int8",
+    "last_position": "int8",
+    "last_at": "timestamptz",
+    "unlisted_first_position": "int8",
+    "unlisted_last_position": "int8"
   },
   "skaffold_artifacts": {
     "session": "text",

@@ -7,11 +7,14 @@ import type { CheckpointRow } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import type { Batch } from "./batches.ts";
 import { lockCheckpoint, moveCheckpoint } from "./checkpoint.ts";
+import { type RefusedEvent, recordSetAside } from "./set-aside.ts";
 
 export type Applied = {
   /** The new checkpoint. */
   readonly position: Offset;
   readonly events: number;
+  /** Events that could not be applied; see set-aside.ts. */
+  readonly setAside: readonly RefusedEvent[];
 };
 
 /** The tables are not at the batch's start: they were swapped or restored meanwhile. */
@@ -23,7 +26,8 @@ export class CheckpointMovedError extends Error {
 export type BatchStart = { readonly after: Offset; readonly epoch: string; readonly projection: string };
 
 /**
- * Applies the new events of the batch and moves the checkpoint, in the given transaction.
+ * Applies the new events of the batch, records the ones that can't be applied, and moves the checkpoint, in the given
+ * transaction.
  * @throws CheckpointMovedError
  */
 export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, start: BatchStart): Promise<Applied> {
@@ -36,8 +40,14 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, s
     throw new CheckpointMovedError("the tables are another projection's");
   }
   const fresh = batch.events.filter(({ offset }) => offset > checkpoint.position);
-  const given = laterOf(batch.events.at(-1)?.offset ?? logStart, batch.reached ?? logStart);
-  const position = laterOf(checkpoint.position, given);
+  const refused = (batch.refused ?? []).filter(({ recorded }) => recorded.offset > checkpoint.position);
+  const ends = [batch.events.at(-1)?.offset, batch.reached, refused.at(-1)?.recorded.offset, checkpoint.position];
+  const position = ends.reduce<Offset>((last, end) => laterOf(last, end ?? logStart), logStart);
+  if (refused.length > 0) {
+    // What a mark of an erased session erases must go even where the mark itself can't be applied.
+    await erase(tx, views, [...erasures(refused.map(({ recorded }) => recorded)).keys()]);
+    await recordSetAside(tx, refused);
+  }
   if (fresh.length > 0) {
     const erased = erasures(fresh);
     await erase(tx, views, [...erased.keys()]);
@@ -50,7 +60,7 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, s
   }
   if (position > checkpoint.position)
     await moveCheckpoint(tx, { ...checkpoint, position, ...appliedTo(checkpoint, fresh) });
-  return { position, events: fresh.length };
+  return { position, events: fresh.length, setAside: refused };
 }
 
 /** Views write different tables, so none waits for another: while Postgres writes for one, the next is computed. */
@@ -91,7 +101,7 @@ function erasures(events: readonly RecordedEvent[]): Map<string, Offset> {
 /** Removes every row of these sessions. */
 export async function erase(tx: Tx, views: readonly View[], sessions: readonly string[]): Promise<void> {
   if (sessions.length === 0) return;
-  for (const table of views.flatMap((view) => view.sessionTables)) {
+  for (const table of [...views.flatMap((view) => view.sessionTables), "set_aside_events"]) {
     await sql`delete from ${sql.table(table)} where session = any(${sessions})`.execute(tx);
   }
 }

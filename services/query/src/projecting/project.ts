@@ -3,9 +3,11 @@ import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Pipeline } from "../db/pipeline.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
+import { applyApart } from "./apply-apart.ts";
 import { type Applied, applyBatch } from "./apply-batch.ts";
 import { type BatchLimits, batches, defaultLimits } from "./batches.ts";
 import { beginCheckpoint, ofThisLog, readCheckpoint } from "./checkpoint.ts";
+import { isDataError } from "./data-error.ts";
 
 /** The position of the tables; `ms` is the duration of the last batch, 0 at first. */
 export type Projected = Applied & { readonly ms: number };
@@ -22,7 +24,8 @@ export type Project = {
 /**
  * Follows the log into the tables until the signal. Yields the position of the tables at first and after every commit.
  * Each batch is one transaction with the checkpoint, so an event counts once, however often this is started, killed and
- * started again. Throws when the database or the log is away; the caller starts it again.
+ * started again. An event that can't be applied is set aside (set-aside.ts). Throws when the database or the log is away;
+ * the caller starts it again.
  * @throws ForeignCheckpointError when the tables do not belong to this log
  * @throws CheckpointMovedError when another process changes them meanwhile
  */
@@ -32,7 +35,7 @@ export async function* project(options: Project): AsyncGenerator<Projected, void
   const found = (await readCheckpoint(connection.db)) ?? (await beginCheckpoint(connection.db, projection, log.epoch));
   const checkpoint = await ofThisLog(connection.db, found, log);
   let after = checkpoint.position;
-  yield { position: after, events: 0, ms: 0 };
+  yield { position: after, events: 0, setAside: [], ms: 0 };
 
   const left = new AbortController();
   const ended = AbortSignal.any([signal, left.signal]);
@@ -42,7 +45,13 @@ export async function* project(options: Project): AsyncGenerator<Projected, void
     yield* overlapping(batches(follow, limits, ended), async (batch) => {
       const startedAt = performance.now();
       const start = { after, epoch: log.epoch, projection };
-      const { result, committed } = await connection.transaction((tx) => applyBatch(tx, views, batch, start));
+      const { result, committed } = await connection
+        .transaction((tx) => applyBatch(tx, views, batch, start))
+        .catch(async (error: unknown) => {
+          if (!isDataError(error)) throw error;
+          const result = await applyApart(connection, views, batch, start);
+          return { result, committed: Promise.resolve() };
+        });
       after = result.position;
       return { committed: committed.then(() => ({ ...result, ms: performance.now() - startedAt })) };
     });

@@ -40,6 +40,8 @@ export const readable: Readonly<Record<string, "workspace" | "source" | "view">>
   rkt_apps: "source",
   rkt_images: "source",
   rkt_networks: "source",
+  set_aside_events: "workspace",
+  set_aside_sources: "workspace",
 };
 
 /** Relations for Tapedeck alone. Readers read the monthly partitions of `events` through `events`. */

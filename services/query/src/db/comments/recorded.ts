@@ -87,4 +87,30 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
     about: "One row for each dev loop of Skaffold, running ones included: the operations of kind loop.",
     columns: { ...operation, ...shared("start_position_text", "end_position_text"), labels: common.loop_labels },
   },
+  set_aside_events: {
+    about:
+      "Events that could not be applied to the tables. They are in the log, and count in no other table. Of each source the first 100 and the last 100.",
+    columns: {
+      ...shared("source", "workspace", "session"),
+      position: "Position of the event in the log. tapedeck.position_text writes it as the API takes it.",
+      kind: "Type of the event, noun.verb, such as build.succeeded.",
+      error_code:
+        "SQLSTATE of what Postgres answered, or the name of the error that was thrown while the rows were made.",
+      error: "Why it could not be applied.",
+      recorded_at: "When the log stored it, by the log's clock.",
+      set_aside_at: "When these tables were tried, by query's clock. A rebuild tries every event again.",
+    },
+  },
+  set_aside_sources: {
+    about: "One row for each source with events that could not be applied to the tables.",
+    columns: {
+      ...shared("source", "workspace"),
+      events: "How many events were set aside.",
+      first_position: "Position in the log of the first of them.",
+      last_position: "Position in the log of the last of them.",
+      last_at: "When the last of them was set aside, by query's clock.",
+      unlisted_first_position: "Position of the first one that set_aside_events does not list; null: it lists all.",
+      unlisted_last_position: "Position of the last one that set_aside_events does not list; null: it lists all.",
+    },
+  },
 };

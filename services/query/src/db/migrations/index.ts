@@ -9,6 +9,7 @@ import { causesAndShares } from "./0017-causes-and-shares.ts";
 import { buildDays } from "./0018-build-days.ts";
 import { failedJobsAndInjectedBuilds } from "./0019-failed-jobs-and-injected-builds.ts";
 import { redTimes } from "./0020-red-times.ts";
+import { setAsideEvents } from "./0021-set-aside-events.ts";
 import { sessionCommands } from "./0022-session-commands.ts";
 import { tables } from "./to-0010/0001-tables.ts";
 import { state } from "./to-0010/0002-state.ts";
@@ -43,5 +44,6 @@ export const migrations: Readonly<Record<string, Migration>> = {
   "0018-build-days": buildDays,
   "0019-failed-jobs-and-injected-builds": failedJobsAndInjectedBuilds,
   "0020-red-times": redTimes,
+  "0021-set-aside-events": setAsideEvents,
   "0022-session-commands": sessionCommands,
 };

@@ -1,0 +1,59 @@
+import type { Pipeline } from "../db/pipeline.ts";
+import type { View } from "../views/view.ts";
+import { type Applied, applyBatch, type BatchStart } from "./apply-batch.ts";
+import type { Batch } from "./batches.ts";
+import { isDataError } from "./data-error.ts";
+import type { RefusedEvent } from "./set-aside.ts";
+
+/** So many refused events are recorded at the latest, although no event could be applied since. */
+const maxRefused = 256;
+
+/**
+ * Applies a batch that can't be applied as a whole, because of some of its events: part by part, each in a transaction with
+ * its checkpoint, and sets those events aside. A part that fails is halved; one that was applied is followed by one twice as
+ * large. So one refused event of n costs about 2 log n transactions, and a run of them one each, which writes nothing.
+ * @throws StatementError when the database went away, CheckpointMovedError as applyBatch does
+ */
+export async function applyApart(
+  connection: Pipeline,
+  views: readonly View[],
+  { events, reached }: Batch,
+  start: BatchStart,
+): Promise<Applied> {
+  let { after } = start;
+  let applied = 0;
+  const setAside: RefusedEvent[] = [];
+  let refused: RefusedEvent[] = [];
+
+  const apply = async (part: Batch) => {
+    const { result, committed } = await connection.transaction((tx) =>
+      applyBatch(tx, views, part, { ...start, after }),
+    );
+    await committed;
+    after = result.position;
+    applied += result.events;
+    setAside.push(...result.setAside);
+    refused = [];
+  };
+
+  let size = Math.ceil(events.length / 2);
+  for (let next = 0; next < events.length; ) {
+    const part = events.slice(next, next + size);
+    try {
+      await apply({ events: part, refused });
+      next += part.length;
+      size *= 2;
+    } catch (error) {
+      if (!isDataError(error)) throw error;
+      const [only, another] = part;
+      if (only !== undefined && another === undefined) {
+        refused.push({ recorded: only, error });
+        next += 1;
+        if (refused.length === maxRefused) await apply({ events: [], refused });
+      }
+      size = Math.ceil(part.length / 2);
+    }
+  }
+  await apply({ events: [], refused, ...(reached !== undefined && { reached }) });
+  return { position: after, events: applied, setAside };
+}

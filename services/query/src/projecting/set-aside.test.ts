@@ -1,0 +1,176 @@
+import type { LogReader, RecordedEvent } from "@tapedeck/shared/log/log";
+import { endOf, type Offset, offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
+import { sourceName } from "@tapedeck/shared/source";
+import { sql } from "kysely";
+import { expect, it } from "vitest";
+import { openDatabase } from "../db/database.ts";
+import { randomEvents, seeded } from "../testing/random-scenario.ts";
+import { projectUntil } from "../testing/run-projection.ts";
+import { scenario } from "../testing/scenario.ts";
+import { stage, written } from "../testing/stage.ts";
+import { contents, differencesOf, rows } from "../testing/tables.ts";
+import type { View } from "../views/view.ts";
+import { views } from "../views/views.ts";
+import { rebuild } from "./rebuild.ts";
+import { listedAtEachEnd } from "./set-aside.ts";
+
+const all = views({ textRows: false });
+
+/** A view that can't apply some events, and counts how often it was tried. */
+function refusing(isRefused: (recorded: RecordedEvent) => "by Postgres" | "by the view" | undefined) {
+  const tried = { batches: 0 };
+  const view: View = {
+    ...{ name: "refusing", version: 1, sessionTables: [] },
+    async apply(tx, batch) {
+      tried.batches += 1;
+      const how = batch.map(isRefused).find((one) => one !== undefined);
+      if (how === "by the view") throw new RangeError("this view can't apply it");
+      if (how === "by Postgres") await sql`select 1 / 0`.execute(tx);
+    },
+  };
+  return { view, tried };
+}
+
+/** The same log without these events. */
+function without(log: LogReader, isLeftOut: (offset: Offset) => boolean): LogReader {
+  return {
+    ...log,
+    async *follow(from, options) {
+      for await (const recorded of log.follow(from, options)) if (!isLeftOut(recorded.offset)) yield recorded;
+    },
+  };
+}
+
+it("sets aside what can't be applied, and applies everything else as if that had not been recorded", async ({
+  signal,
+}) => {
+  await using on = await stage();
+  await using other = await stage();
+  const random = seeded(31);
+  const end = await written(on, randomEvents(random, 900));
+  const bad = new Map<Offset, "by Postgres" | "by the view">();
+  const known = new Map<Offset, RecordedEvent>();
+  for await (const recorded of on.log.reader.history({ afterOffset: 0 as Offset, subjects: [] }, endOf(end), signal)) {
+    known.set(recorded.offset, recorded);
+    // Single ones, some beside each other, and a run of them. Marks of erased sessions are tried below.
+    const isBad = random(40) === 0 || (bad.has([...known.keys()].at(-2) ?? recorded.offset) && random(3) === 0);
+    const isRun = known.size > 500 && known.size < 540;
+    if ((isBad || isRun) && recorded.event.kind !== "session.erased")
+      bad.set(recorded.offset, random(2) === 0 ? "by Postgres" : "by the view");
+  }
+  expect(bad.size).toBeGreaterThan(50);
+
+  const { view } = refusing(({ offset }) => bad.get(offset));
+  const limits = { events: 100, bytes: 1e9 };
+  await projectUntil(on.databaseUrl, on.log.reader, end, { views: [...all, view], limits });
+  const none = refusing(() => undefined).view;
+  await projectUntil(
+    other.databaseUrl,
+    without(on.log.reader, (offset) => bad.has(offset)),
+    end,
+    {
+      views: [...all, none],
+      limits,
+    },
+  );
+  const expectSame = async () => {
+    const [{ checkpoint: at, ...found }, { checkpoint: there, ...expected }] = [
+      await contents(on.databaseUrl),
+      await contents(other.databaseUrl),
+    ];
+    expect(differencesOf(found, expected)).toEqual([]);
+    expect(at).toMatchObject([{ position: (there as { position: Offset }[])[0]?.position }]);
+  };
+  await expectSame();
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const expectListed = async () =>
+    expect(await rows(tables, "set_aside_events", "position")).toMatchObject(
+      [...bad].map(([position, how]) => ({
+        position,
+        source: known.get(position)?.event.source,
+        kind: known.get(position)?.event.kind,
+        ...(how === "by Postgres"
+          ? { error_code: "22012", error: "division by zero" }
+          : { error_code: "RangeError", error: "this view can't apply it" }),
+      })),
+    );
+  await expectListed();
+
+  // A rebuild tries them again, and does not stop at them either.
+  const options = { databaseUrl: on.databaseUrl, log: on.log.reader, limits, signal };
+  expect(await rebuild({ ...options, views: [...all, view] })).toBe(true);
+  await expectSame();
+  await using rebuilt = openDatabase({ url: on.databaseUrl, connections: 1 });
+  expect((await rows(rebuilt, "set_aside_events")).length).toBe(bad.size);
+  expect(await rebuild({ ...options, views: [...all, none] })).toBe(true);
+  await using whole = openDatabase({ url: on.databaseUrl, connections: 1 });
+  expect(await rows(whole, "set_aside_events")).toEqual([]);
+});
+
+it("tries each event of a long run once, and lists the first and the last ones of each source", async () => {
+  await using on = await stage();
+  const flood = scenario(sourceName({ workspace: "acme", developer: "eve", project: "shop", upstream: "skaffold" }));
+  const quiet = scenario();
+  const events = Array.from({ length: 3_000 }, () => flood.add({ kind: "source.added" }));
+  const end = await written(on, [quiet.add({ kind: "source.added" }), ...events, quiet.add({ kind: "source.added" })]);
+  const { view, tried } = refusing(({ event }) => (event.source === flood.source ? "by Postgres" : undefined));
+  await projectUntil(on.databaseUrl, on.log.reader, end, { views: [...all, view] });
+  // Of each batch of a thousand the whole, its halves down to one event, and then each event by itself.
+  expect(tried.batches).toBeLessThan(3_000 + 4 * 20 + 20);
+
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const [found] = await rows(tables, "set_aside_sources");
+  const listed = await rows(tables, "set_aside_events", "position");
+  expect(found).toMatchObject({ source: flood.source, workspace: "acme", events: 3_000 });
+  expect(listed.length).toBe(2 * listedAtEachEnd);
+  expect(listed.at(0)?.position).toBe(found?.first_position);
+  expect(listed.at(-1)?.position).toBe(found?.last_position);
+  expect(Number(found?.unlisted_first_position)).toBeGreaterThan(Number(listed[listedAtEachEnd - 1]?.position));
+  expect(Number(found?.unlisted_last_position)).toBeLessThan(Number(listed[listedAtEachEnd]?.position));
+  expect((await rows(tables, "sources")).map(({ source }) => source)).toEqual([quiet.source]);
+});
+
+it("erases the session of a mark that can't be applied, and what was set aside of it", async () => {
+  await using on = await stage();
+  const script = scenario();
+  const session = script.session("s1");
+  session.started();
+  session.configured();
+  session.loopStarted();
+  const refused = script.events.length;
+  session.build("web", "started");
+  const kept = script.session("s2");
+  kept.started();
+  script.add({ kind: "session.erased", session: "s1", subject: "s1" });
+  const seqs = await on.write(script.events);
+  const bad = [seqs[refused], seqs.at(-1)];
+  const { view } = refusing(({ offset }) => (bad.includes(sequenceOf(offset)) ? "by Postgres" : undefined));
+  await projectUntil(on.databaseUrl, on.log.reader, seqs.at(-1) ?? 0, { views: [...all, view] });
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  expect((await rows(tables, "sessions")).map((row) => row.session)).toEqual(["s2"]);
+  expect(await rows(tables, "events", "position")).toMatchObject([{ session: "s2" }]);
+  const [found] = await rows(tables, "set_aside_sources");
+  expect(found).toMatchObject({ events: 2, last_position: offsetOf(seqs.at(-1) ?? 0) });
+});
+
+it("sets nothing aside while the connection, the disk or the tables fail", async () => {
+  await using on = await stage();
+  const end = await written(on, randomEvents(seeded(9), 20));
+  const failing = (statement: string): View => ({
+    ...{ name: "failing", version: 1, sessionTables: [] },
+    apply: async (tx) => void (await sql.raw(statement).execute(tx)),
+  });
+  const raise = (state: string) => `do $$ begin raise exception 'as it is' using errcode = '${state}'; end $$`;
+  const failures = [
+    "select pg_terminate_backend(pg_backend_pid())",
+    "select from no_such_table",
+    ...["40001", "40P01", "53100", "53200", "55P03", "57014", "57P01", "58030", "XX000", "XX001"].map(raise),
+  ];
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  for (const statement of failures) {
+    const projected = projectUntil(on.databaseUrl, on.log.reader, end, { views: [...all, failing(statement)] });
+    await expect(projected, statement).rejects.toThrow();
+  }
+  expect(await rows(tables, "set_aside_events")).toEqual([]);
+  expect(await rows(tables, "events", "position")).toEqual([]);
+});

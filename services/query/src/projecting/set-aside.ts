@@ -1,0 +1,89 @@
+import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import type { SourceName } from "@tapedeck/shared/source";
+import { sourceParts } from "@tapedeck/shared/source";
+import { type Kysely, sql } from "kysely";
+import type { Tx } from "../db/database.ts";
+import { momentOfDate } from "../db/moment.ts";
+import { StatementError } from "../db/pipeline.ts";
+import type { RowOf, Schema } from "../db/schema.ts";
+import { insert, table } from "../db/table.ts";
+import { key, longText } from "../db/text.ts";
+
+/*
+ * An event that the tables can't take must stop neither the events after it nor other workspaces. It is set aside: it stays
+ * in the log, no view has it, and these tables say so. A rebuild makes the tables anew and tries every event again.
+ */
+
+/** An event, and why it can't be applied. */
+export type RefusedEvent = { readonly recorded: RecordedEvent; readonly error: unknown };
+
+/** Of each source so many events are listed from the first on, and as many up to the last. */
+export const listedAtEachEnd = 100;
+
+const setAsideEvents = table("set_aside_events", ["position"]);
+
+/** Records the events as set aside. They come in the order of the log, and none was recorded before. */
+export async function recordSetAside(tx: Tx, refused: readonly RefusedEvent[]): Promise<void> {
+  const rows = refused.map(rowOf);
+  await insert(tx, setAsideEvents, rows);
+  const sources = [...Map.groupBy(rows, ({ source }) => source)].map(([source, own]) => ({ source, own }));
+  await sql`
+    insert into set_aside_sources as s (source, workspace, events, first_position, last_position, last_at)
+    select source, min(workspace), count(*), min(position), max(position), max(set_aside_at)
+    from set_aside_events where position = any(${rows.map(({ position }) => position)}::bigint[]) group by source
+    on conflict (source) do update set events = s.events + excluded.events, last_position = excluded.last_position,
+      last_at = excluded.last_at`.execute(tx);
+  await sql`
+    with ranked as (
+      select position, row_number() over (partition by source order by position) as nth,
+        count(*) over (partition by source) as listed
+      from set_aside_events where source = any(${sources.map(({ source }) => source)}::text[])),
+    gone as (
+      delete from set_aside_events e using ranked r
+      where e.position = r.position and r.nth > ${listedAtEachEnd} and r.nth <= r.listed - ${listedAtEachEnd}
+      returning e.source, e.position)
+    update set_aside_sources s set unlisted_first_position = least(s.unlisted_first_position, g.first),
+      unlisted_last_position = greatest(s.unlisted_last_position, g.last)
+    from (select source, min(position) as first, max(position) as last from gone group by source) g
+    where s.source = g.source`.execute(tx);
+}
+
+function rowOf({ recorded, error }: RefusedEvent): RowOf<"set_aside_events"> {
+  const { event, offset, recordedAt } = recorded;
+  return {
+    position: offset,
+    source: key(event.source),
+    workspace: key(sourceParts(event.source as SourceName).workspace),
+    session: key(event.session),
+    kind: key(event.kind),
+    error_code: key(codeOf(error)),
+    error: longText(error instanceof Error ? error.message : String(error)),
+    recorded_at: momentOfDate(recordedAt),
+    set_aside_at: momentOfDate(new Date()),
+  };
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof StatementError) return error.code ?? "";
+  return error instanceof Error ? error.name : "";
+}
+
+/** What was set aside of a source. */
+export type SetAsideSource = RowOf<"set_aside_sources"> & {
+  /** Why the last one was. */
+  readonly error_code: string;
+  readonly error: string;
+};
+
+/** The sources with events that were set aside, the last one first; of one workspace, or of all. At most `limit`. */
+export async function readSetAside(
+  db: Kysely<Schema>,
+  { workspace, limit }: { readonly workspace?: string; readonly limit: number },
+): Promise<readonly SetAsideSource[]> {
+  const { rows } = await sql<SetAsideSource>`
+    select s.*, coalesce(e.error_code, '') as error_code, coalesce(e.error, '') as error
+    from set_aside_sources s left join set_aside_events e on e.position = s.last_position
+    ${workspace === undefined ? sql`` : sql`where s.workspace = ${workspace}`}
+    order by s.last_position desc limit ${limit}`.execute(db);
+  return rows;
+}
