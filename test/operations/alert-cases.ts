@@ -120,6 +120,18 @@ export const alertCases: Readonly<Record<string, readonly AlertCase[]>> = {
       summary: "Postgres or the log went away 30 times in 30 minutes.",
     },
   ],
+  TapedeckEventsSetAside: [
+    {
+      series: { [`tapedeck_query_set_aside_events{source="${shop}"}`]: "_x5 3x2000" },
+      ...{ quietAt: ["4m", "25h"], firesAt: "8m", labels: { source: shop } },
+      summary: `3 events of ${shop} can't be applied to the tables.`,
+    },
+    {
+      series: { [`tapedeck_query_set_aside_events{source="${shop}"}`]: "1x2000 2x2000" },
+      ...{ quietAt: ["30h", "60h"], firesAt: "34h", labels: { source: shop } },
+      summary: `2 events of ${shop} can't be applied to the tables.`,
+    },
+  ],
   TapedeckStateDrift: [
     {
       series: { [`tapedeck_query_fold_drift_total{source="${shop}"}`]: "_x5 1x200" },

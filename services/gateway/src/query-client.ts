@@ -14,6 +14,7 @@ import {
   QueryService,
   type ReadStateRequest,
   type ReadStateResponse,
+  type SetAsideResponse,
   type StateHead,
   type StatsResponse,
 } from "@tapedeck/proto/tapedeck/v1/query";
@@ -42,6 +43,8 @@ export type QueryClient = AsyncDisposable & {
   stats(about: string, of: Partial<BuildStatsRequest>): Promise<StatsResponse>;
   findEvents(request: FindEventsRequest): Promise<FindEventsResponse>;
   position(): Promise<PositionResponse>;
+  /** `workspace`: empty for all. */
+  setAside(workspace: string): Promise<SetAsideResponse>;
 };
 
 /** Query itself answers when its patience ends. This much longer is waited for a query that hangs. */
@@ -117,6 +120,7 @@ export function queryClient(
     stats: (about, of) => unary(QueryService.stats, { about, of: { ...emptyStats, ...of } }),
     findEvents: (request) => unary(QueryService.findEvents, request),
     position: () => unary(QueryService.position, {}),
+    setAside: (workspace) => unary(QueryService.setAside, { workspace }),
     [Symbol.asyncDispose]: async () => client.close(),
   };
 }

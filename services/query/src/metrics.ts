@@ -1,6 +1,7 @@
 import { messagesBetween, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { Counter, createMetrics, Gauge, Histogram, type Registry } from "@tapedeck/shared/service/metrics";
 import type { Projected } from "./projecting/project.ts";
+import type { SetAsideSource } from "./projecting/set-aside.ts";
 
 export type QueryMetrics = {
   readonly registry: Registry;
@@ -10,8 +11,16 @@ export type QueryMetrics = {
   readonly failed: () => void;
 };
 
-/** `logEnd`: the log's end, or undefined while it is unknown; `position`: that of the tables. */
-export function queryMetrics(position: () => Offset, logEnd: () => Promise<Offset | undefined>): QueryMetrics {
+export type MetricSources = {
+  /** The position of the tables. */
+  readonly position: () => Offset;
+  /** The log's end; undefined while it is unknown. */
+  readonly logEnd: () => Promise<Offset | undefined>;
+  /** How many events were set aside, by source; empty while the tables can't be read. */
+  readonly setAside: () => Promise<readonly Pick<SetAsideSource, "source" | "events">[]>;
+};
+
+export function queryMetrics({ position, logEnd, setAside }: MetricSources): QueryMetrics {
   const registry = createMetrics("query");
   const registers = [registry];
   const events = new Counter({ name: "tapedeck_query_events_total", help: "Events applied to the tables.", registers });
@@ -45,6 +54,16 @@ export function queryMetrics(position: () => Offset, logEnd: () => Promise<Offse
     registers,
   });
   positionGauges(registry, position, logEnd);
+  new Gauge({
+    name: "tapedeck_query_set_aside_events",
+    help: "Events that could not be applied to the tables, of the 100 sources that had one last.",
+    labelNames: ["source"],
+    registers,
+    async collect() {
+      this.reset();
+      for (const { source, events: count } of await setAside()) this.set({ source }, count);
+    },
+  });
   return {
     registry,
     applied({ events: count, ms }) {

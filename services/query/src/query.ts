@@ -16,6 +16,7 @@ import { DriftWatch } from "./projecting/drift-watch.ts";
 import { keepProjecting } from "./projecting/keep-projecting.ts";
 import { ProjectedPosition } from "./projecting/progress.ts";
 import { rebuild } from "./projecting/rebuild.ts";
+import type { SetAsideSource } from "./projecting/set-aside.ts";
 import { keepBuildDays } from "./projecting/sum-build-days.ts";
 import { QueryReadiness } from "./readiness.ts";
 import { folds } from "./views/folds.ts";
@@ -42,10 +43,11 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const progress = new ProjectedPosition();
   const writes = stack.use(openDatabase({ url: config.databaseUrl, connections: 2 }));
   const reads = stack.use(openDatabase({ url: config.databaseUrl, statementTimeoutMs: config.patienceMs }));
-  const metrics = queryMetrics(
-    () => progress.position,
-    async () => (await readiness.openLog?.reader.bounds().catch(() => undefined))?.lastOffset,
-  );
+  const metrics = queryMetrics({
+    position: () => progress.position,
+    logEnd: async () => (await readiness.openLog?.reader.bounds().catch(() => undefined))?.lastOffset,
+    setAside: () => readiness.setAside(),
+  });
   const readiness = new QueryReadiness(reads, metrics);
   const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds };
   const { registry } = metrics;
@@ -62,6 +64,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
         database: () => whyNot(sql`select 1`.execute(reads.db)),
       },
       metrics: registry,
+      details: async () => detailsOf(await readiness.setAside()),
     }),
   );
 
@@ -121,6 +124,22 @@ function apiOptions(
         onProgress: (applied) => onProgress(applied.position),
       }),
     onError: (method, cause) => logger.error({ err: cause, method }, "a call failed"),
+  };
+}
+
+/** For operators: what the tables do not have although query is ready. */
+function detailsOf(setAside: readonly SetAsideSource[]): Readonly<Record<string, unknown>> {
+  const [last] = setAside;
+  if (last === undefined) return {};
+  const events = setAside.reduce((sum, { events }) => sum + events, 0);
+  const what = events === 1 ? "1 event is" : `${events} events are`;
+  const warning = `${what} not in the tables, because they can't be applied; the last one is of ${last.source}: ${last.error}`;
+  return {
+    setAside: setAside.map(({ source, events, first_position, last_position, last_at, error_code, error }) => ({
+      ...{ source, events, firstOffset: first_position, lastOffset: last_position, lastAt: last_at },
+      ...{ errorCode: error_code, error },
+    })),
+    warnings: [warning],
   };
 }
 

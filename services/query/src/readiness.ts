@@ -6,6 +6,10 @@ import type { Database } from "./db/database.ts";
 import type { QueryMetrics } from "./metrics.ts";
 import type { ProjectionObserver } from "./projecting/keep-projecting.ts";
 import type { Projected } from "./projecting/project.ts";
+import { readSetAside, type SetAsideSource } from "./projecting/set-aside.ts";
+
+/** How many sources the readiness and the metrics name. */
+const maxSources = 100;
 
 /** The parts that query can use at the moment: its tables, its log, and why it does not project. */
 export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "database" | "log"> {
@@ -43,6 +47,12 @@ export class QueryReadiness implements ProjectionObserver, Pick<ApiDeps, "databa
 
   get openLog(): Log | undefined {
     return this.#log;
+  }
+
+  /** The sources with events that could not be applied, the last one first; none while the tables can't be read. */
+  async setAside(): Promise<readonly SetAsideSource[]> {
+    if (!this.#hasTables) return [];
+    return await readSetAside(this.#reads.db, { limit: maxSources }).catch(() => []);
   }
 
   hasTables(): void {

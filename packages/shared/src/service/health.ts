@@ -66,6 +66,8 @@ export function healthSettings(read: SettingsReader, service: "ingest" | "query"
   };
 }
 
+type Details = Readonly<Record<string, unknown>>;
+
 /** The server of `/healthz`, `/readyz` and `/metrics`. */
 export type HealthServer = AsyncDisposable & { readonly address: string; readonly port: number };
 
@@ -78,7 +80,7 @@ export async function startHealthServer(
     readonly checks: Readonly<Record<string, ReadinessCheck>>;
     readonly metrics: Registry;
     /** Information for operators although the service can serve; shown by /readyz if there is any. */
-    readonly details?: () => Readonly<Record<string, unknown>>;
+    readonly details?: () => Details | Promise<Details>;
   },
 ): Promise<HealthServer> {
   const { host, port, hosts = [], checks, metrics, details = () => ({}) } = options;
@@ -93,7 +95,7 @@ export async function startHealthServer(
           return [200, "application/json", '{"status":"ok"}'];
         case "/readyz": {
           const readiness = await readinessOf(checks);
-          const more = details();
+          const more = await details();
           const body = { ...readiness, ...(Object.keys(more).length > 0 && { details: more }) };
           return [readiness.ready ? 200 : 503, "application/json", JSON.stringify(body)];
         }

@@ -17,6 +17,8 @@ type Status = {
   readonly log: (Amount & { readonly lastDay: Amount }) | null;
   /** null: what records does not answer. */
   readonly waiting: readonly Waiting[] | null;
+  /** Sources with events that the tables could not take. */
+  readonly setAside: readonly { readonly source: string; readonly events: string; readonly error: string }[];
 };
 type Amount = { readonly messages: string; readonly bytes: string };
 type Waiting = {
@@ -221,7 +223,7 @@ function isMuch(waits: Waits | undefined): boolean {
 /** A few messages are always on their way. */
 const fewMessages = 1_000;
 
-function LogFigures({ status: { behindMessages, log, waiting } }: { readonly status: Status }) {
+function LogFigures({ status: { behindMessages, log, waiting, setAside } }: { readonly status: Status }) {
   const behind = Number(behindMessages);
   return (
     <>
@@ -232,6 +234,14 @@ function LogFigures({ status: { behindMessages, log, waiting } }: { readonly sta
           {behind > fewMessages && " !"}
         </dd>
       </div>
+      {setAside.map(({ source, events, error }) => (
+        <div key={source}>
+          <dt>not in the tables</dt>
+          <dd class="warning">
+            {plural(Number(events), "event")} of {sourceText(source)} ! ({error})
+          </dd>
+        </div>
+      ))}
       {log !== null && (
         <>
           <div>

@@ -26,13 +26,46 @@ export async function findEvents(deps: ApiDeps, request: FindEventsRequest): Pro
     const isKept = checkpoint?.projection.split(" ").includes(`${eventPositions.name}.${eventPositions.version}`);
     if (checkpoint === undefined || isKept !== true) throw notProjected();
     const search = { after, until, limit: pageOf(filter).limit, newest: request.newest };
-    const found = await findPositions(tx, filter, search);
+    const [indexed, setAside] = await Promise.all([
+      findPositions(tx, filter, search),
+      setAsidePositions(tx, filter.workspace, search),
+    ]);
+    const found = nearest([...indexed, ...setAside], search);
     const { epoch } = checkpoint;
     return {
       positions: found.map((offset) => formatPosition({ epoch, offset })),
       reached: formatPosition({ epoch, offset: checkpoint.position }),
     };
   });
+}
+
+/**
+ * The events that the index lacks because they could not be applied to the tables. Any of them may match: who reads them
+ * applies the filter.
+ * @throws TapedeckError not_ready when not all of them are listed, so that the log has to be searched
+ */
+async function setAsidePositions(
+  tx: Tx,
+  workspace: string,
+  { after, until, limit, newest }: SearchRange,
+): Promise<readonly Offset[]> {
+  const ofWorkspace = sql`workspace = ${key(workspace)}`;
+  const { rows } = await sql<{ position: Offset | null }>`
+    (select position from set_aside_events where ${ofWorkspace} and position > ${after} and position <= ${until}
+      order by position ${order({ newest })} limit ${limit})
+    union all
+    (select null from set_aside_sources where ${ofWorkspace} and unlisted_first_position <= ${until}
+      and unlisted_last_position > ${after} limit 1)`.execute(tx);
+  return rows.map(({ position }) => {
+    if (position === null) throw notProjected();
+    return position;
+  });
+}
+
+/** Those of the positions that are wanted, in the order of the log. */
+function nearest(positions: readonly Offset[], { limit, newest }: SearchRange): readonly Offset[] {
+  const ascending = positions.toSorted((a, b) => a - b);
+  return newest ? ascending.slice(-limit) : ascending.slice(0, limit);
 }
 
 function offsetIn(position: string, field: string): Offset {

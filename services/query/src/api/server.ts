@@ -18,6 +18,7 @@ import { listSessions } from "./list-sessions.ts";
 import { listSources } from "./list-sources.ts";
 import { position } from "./position.ts";
 import { rebuildCall } from "./rebuild-call.ts";
+import { setAside } from "./set-aside.ts";
 import { stateReader } from "./state/read-state.ts";
 import { buildStats } from "./stats/build-stats.ts";
 import { stats } from "./stats/stats.ts";
@@ -58,6 +59,7 @@ export async function startApi(deps: ApiDeps, options: ApiOptions): Promise<Quer
     stats: calls.unary("Stats", stats),
     findEvents: calls.unary("FindEvents", findEvents),
     position: calls.unary("Position", position),
+    setAside: calls.unary("SetAside", setAside),
     rebuild: calls.rebuild(),
   });
   const { port: bound, ...listener } = await listenGrpc(

@@ -1548,25 +1548,76 @@ export interface Sessions {
 }
 
 export interface SetAsideEvents {
+  /**
+   * Why it could not be applied.
+   */
   error: string;
+  /**
+   * SQLSTATE of what Postgres answered, or the name of the error that was thrown while the rows were made.
+   */
   error_code: string;
+  /**
+   * Type of the event, noun.verb, such as build.succeeded.
+   */
   kind: string;
+  /**
+   * Position of the event in the log. tapedeck.position_text writes it as the API takes it.
+   */
   position: number;
+  /**
+   * When the log stored it, by the log's clock.
+   */
   recorded_at: string;
+  /**
+   * Id of the session (ULID): one lifetime of the upstream. Refers to sessions.session.
+   */
   session: string;
+  /**
+   * When these tables were tried, by query's clock. A rebuild tries every event again.
+   */
   set_aside_at: string;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * Workspace (team or company) of the source.
+   */
   workspace: string;
 }
 
 export interface SetAsideSources {
+  /**
+   * How many events were set aside.
+   */
   events: number;
+  /**
+   * Position in the log of the first of them.
+   */
   first_position: number;
+  /**
+   * When the last of them was set aside, by query's clock.
+   */
   last_at: string;
+  /**
+   * Position in the log of the last of them.
+   */
   last_position: number;
+  /**
+   * Full name of the source: workspace/developer/project/upstream.
+   */
   source: string;
+  /**
+   * Position of the first one that set_aside_events does not list; null: it lists all.
+   */
   unlisted_first_position: number | null;
+  /**
+   * Position of the last one that set_aside_events does not list; null: it lists all.
+   */
   unlisted_last_position: number | null;
+  /**
+   * Workspace (team or company) of the source.
+   */
   workspace: string;
 }
 

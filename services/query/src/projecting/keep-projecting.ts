@@ -127,7 +127,19 @@ async function projectOnce(
     observer.waits(undefined);
     progress.advance(applied.position);
     observer.applied(applied);
+    logSetAside(logger, applied);
   }
+}
+
+/** One line a batch, because a source may send many of them. */
+function logSetAside(logger: Logger, { setAside }: Projected): void {
+  const [first] = setAside;
+  if (first === undefined) return;
+  const { source, session, kind } = first.recorded.event;
+  logger.warn(
+    { err: first.error, position: first.recorded.offset, source, session, kind, events: setAside.length },
+    "events can't be applied to the tables and are set aside; the first one is named",
+  );
 }
 
 /**

@@ -4,10 +4,11 @@ import { sourceName } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import { expect, it } from "vitest";
 import { openDatabase } from "../db/database.ts";
+import { queryClient } from "../testing/client.ts";
 import { randomEvents, seeded } from "../testing/random-scenario.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { scenario } from "../testing/scenario.ts";
-import { stage, written } from "../testing/stage.ts";
+import { reaches, stage, written } from "../testing/stage.ts";
 import { contents, differencesOf, rows } from "../testing/tables.ts";
 import type { View } from "../views/view.ts";
 import { views } from "../views/views.ts";
@@ -173,4 +174,54 @@ it("sets nothing aside while the connection, the disk or the tables fail", async
   }
   expect(await rows(tables, "set_aside_events")).toEqual([]);
   expect(await rows(tables, "events", "position")).toEqual([]);
+});
+
+it("says what was set aside to its workspace and to operators, stays ready, and still finds it in the log", async () => {
+  await using on = await stage();
+  await using query = await on.startQuery();
+  using ask = queryClient(query.address);
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  await sql`alter table operations add constraint no_bad check (subject <> 'bad')`.execute(tables.db);
+  const script = scenario();
+  const session = script.session("s1");
+  session.started();
+  session.configured();
+  session.loopStarted();
+  const refused = script.events.length;
+  session.build("bad", "started");
+  session.build("web", "started");
+  const seqs = await on.write(script.events);
+  await reaches(query, seqs.at(-1) ?? 0);
+  const position = on.at(seqs[refused] ?? 0);
+
+  const reason = 'new row for relation "operations" violates check constraint "no_bad"';
+  const told = { source: script.source, events: 1n, error_code: "23514", error: reason };
+  const expected = [{ ...told, first_position: position, last_position: position }];
+  expect((await ask.setAside("acme")).sources).toMatchObject(expected);
+  expect((await ask.setAside("")).sources).toMatchObject(expected);
+  expect((await ask.setAside("globex")).sources).toEqual([]);
+  const health = `http://${query.addresses.health}`;
+  const ready = await fetch(`${health}/readyz`);
+  expect([ready.status, await ready.json()]).toMatchObject([
+    200,
+    { details: { setAside: [{ source: script.source, events: 1 }], warnings: [expect.stringContaining(reason)] } },
+  ]);
+  const metrics = await (await fetch(`${health}/metrics`)).text();
+  expect(metrics).toMatch(/^tapedeck_query_set_aside_events\{.*source="acme\/alice\/shop\/skaffold".*\} 1$/m);
+
+  const found = async (kinds: string[], newest = false) =>
+    (
+      await ask.findEvents({
+        filter: { kinds, limit: 2 },
+        ...{ newest, after: on.endAt(0), until: on.endAt(seqs.at(-1) ?? 0) },
+      })
+    ).positions;
+  const [first, last] = [seqs[refused] ?? 0, seqs[refused + 1] ?? 0].map(on.at);
+  expect(await found(["build.started"])).toEqual([first, last]);
+  expect(await found(["build.started"], true)).toEqual([first, last]);
+  // Where not all of them are listed, the log has to be searched.
+  await sql`update set_aside_sources set unlisted_first_position = first_position, unlisted_last_position = last_position`.execute(
+    tables.db,
+  );
+  await expect(found(["build.started"])).rejects.toMatchObject({ code: "not_ready" });
 });

@@ -8,11 +8,15 @@ import {
   BuildStatsRequest,
   type BuildStatsResponse,
   type DeepPartial,
+  FindEventsRequest,
+  type FindEventsResponse,
   ListRequest,
   PositionRequest,
   type PositionResponse,
   QueryClient,
   ReadStateRequest,
+  SetAsideRequest,
+  type SetAsideResponse,
   type StateHead,
   StatsRequest,
   type StatsResponse,
@@ -58,6 +62,16 @@ export function queryClient(
         client.stats(StatsRequest.fromPartial({ about, of: { workspace, ...of } }), metadata, done),
       ),
     position: () => ask<PositionResponse>((done) => client.position(PositionRequest.create(), metadata, done)),
+    findEvents: ({ filter, ...request }: DeepPartial<FindEventsRequest>) =>
+      ask<FindEventsResponse>((done) =>
+        client.findEvents(
+          FindEventsRequest.fromPartial({ filter: { workspace, ...filter }, ...request }),
+          metadata,
+          done,
+        ),
+      ),
+    setAside: (workspace = "acme") =>
+      ask<SetAsideResponse>((done) => client.setAside(SetAsideRequest.create({ workspace }), metadata, done)),
     async readState(request: DeepPartial<ReadStateRequest>) {
       const full = ReadStateRequest.fromPartial({ workspace, collection: "skaffold.v1", ...request });
       let head: StateHead | undefined;

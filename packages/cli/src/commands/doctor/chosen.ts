@@ -1,5 +1,7 @@
 import { commandToStart } from "@tapedeck/shared/installation";
 import { version } from "@tapedeck/shared/version";
+import { apiAt } from "../../api/api.ts";
+import { setAsideLines } from "../../api/set-aside.ts";
 import { type About, askAbout } from "../../context/about.ts";
 import { durationText } from "../../display/durations.ts";
 import { type HttpBase, httpBase } from "../../gateway-address.ts";
@@ -29,6 +31,7 @@ export async function checkChosen(url: string | undefined): Promise<readonly Fin
       versionFinding(about.version),
       tokenFinding(about),
       clockFinding(Date.parse(about.time) - (asked + took / 2)),
+      ...tablesFinding(await setAsideLines(apiAt(url))),
     ];
   } catch (error) {
     if (error instanceof UntrustedCertificate) return [fail("HTTP", error.what, error.advice)];
@@ -78,6 +81,14 @@ export function tokenFinding({ auth, token }: Pick<About, "auth" | "token">): Fi
     `${who}; ${lacks}`,
     "no action needed unless you want to: an admin can create a token with both roles",
   );
+}
+
+/** A server that does not tell is not reported. */
+export function tablesFinding(setAside: readonly string[]): readonly Finding[] {
+  if (setAside.length === 0) return [];
+  return [
+    warn("tables", setAside.join("; "), "see docs/operations.md#tapedeckeventssetaside: a rebuild tries them again"),
+  ];
 }
 
 export function clockFinding(skewMs: number): Finding {

@@ -63,6 +63,10 @@ class TapeQuery implements QueryClient {
     return onlySkaffold();
   }
 
+  async setAside() {
+    return { sources: [] };
+  }
+
   async position() {
     const position = this.#positionOf(this.#tape.played);
     return { position, log_position: position };

@@ -4,6 +4,7 @@ import { commandToStart } from "@tapedeck/shared/installation";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { apiAt, type Page } from "../../api/api.ts";
 import { readMetrics, readTroubles, sumOf } from "../../api/metrics.ts";
+import { setAsideLines } from "../../api/set-aside.ts";
 import { agoText, bytesText } from "../../display/durations.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { statusColour } from "../../display/status-colour.ts";
@@ -47,9 +48,9 @@ export async function status(options: StatusOptions): Promise<void> {
       throw error;
     });
   const items = [...known, ...neverSeen(running, known)].toSorted((a, b) => (a.source < b.source ? -1 : 1));
-  const health = await healthOf(running, api.base);
+  const [health, setAside] = await Promise.all([healthOf(running, api.base), setAsideLines(api)]);
   if (options.json) {
-    process.stdout.write(`${JSON.stringify({ sources: items, position, ...health })}\n`);
+    process.stdout.write(`${JSON.stringify({ sources: items, position, ...health, setAside })}\n`);
     return;
   }
   if (items.length === 0) console.log("Nothing is recorded yet.");
@@ -70,7 +71,7 @@ export async function status(options: StatusOptions): Promise<void> {
   }
   console.log(`\n${healthLine(health, position, accessText(running))}`);
   if (health.waitingSpills > 0) console.log(styleText("dim", waitingText(health.waitingSpills, running)));
-  printTroubles(health);
+  printTroubles({ problems: health.problems, warnings: [...health.warnings, ...setAside] });
 }
 
 function printTroubles({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {

@@ -3,7 +3,7 @@ import { tokenRecord } from "@tapedeck/shared/tokens/token";
 import { z } from "zod";
 import { comparedSide, comparison, difference } from "./schemas/comparison.ts";
 import { cloudEvent, event } from "./schemas/event.ts";
-import { count, count64, position, text } from "./schemas/fields.ts";
+import { count, count64, position, text, time } from "./schemas/fields.ts";
 import { operation, session, source } from "./schemas/lists.ts";
 import { buildStats, commandStats, failureStats, flakeStats, greenStats, loopStats } from "./schemas/stats.ts";
 import { error, message, progressLine, state } from "./schemas/stream.ts";
@@ -89,6 +89,22 @@ export const answers = {
         .describe(
           "What the taps of configured sources hold; those of `tapedeck run` and `record` hold theirs on their machines. " +
             "`null`: ingest does not answer.",
+        ),
+      setAside: z
+        .array(
+          z.object({
+            source: z.string(),
+            events: count64("Events that could not be applied to the tables"),
+            firstPosition: position.describe("The first of them in the log."),
+            lastPosition: position.describe("The last of them."),
+            lastAt: time("When the last of them was set aside, by query's clock."),
+            errorCode: text("Why the last of them was: a SQLSTATE, or the name of an error.", "22003"),
+            error: text("The error's text.", "integer out of range"),
+          }),
+        )
+        .describe(
+          "Sources with events that are in the log and in no list, state or statistic, the last one first, 100 at most. The " +
+            "next rebuild of the tables tries these events again.",
         ),
     })
     .describe("How far the tables are behind the log, and how large the log is. `position`: how far the tables are."),

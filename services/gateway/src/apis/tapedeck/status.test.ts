@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { statusOf } from "./status.ts";
 
 const position = "000000-000000";
-const query = { position: async () => ({ position, log_position: position }) };
+const query = { position: async () => ({ position, log_position: position }), setAside: async () => ({ sources: [] }) };
 
 /** A log that keeps messages up to the 200th; `since`: the first message of the last day. */
 const logWith = (messages: number, since: number | undefined) =>
@@ -58,4 +58,34 @@ it("says the rest where what records does not answer", async () => {
   };
   const { waiting, log } = await statusOf({ query, log: logWith(200, 1), services: away }, everybody);
   expect([waiting, log?.messages]).toEqual([null, "200"]);
+});
+
+it("asks for the events that were set aside in the caller's workspace, or in all that it may see", async () => {
+  const asked: string[] = [];
+  const refused = {
+    source: "acme/alice/shop/skaffold",
+    events: 2n,
+    error_code: "22003",
+    error: "integer out of range",
+  };
+  const found = { ...refused, first_position: position, last_position: position, last_at: { seconds: 1n, nanos: 0 } };
+  const telling = {
+    ...query,
+    async setAside(workspace: string) {
+      asked.push(workspace);
+      return { sources: [found] };
+    },
+  };
+  const deps = { query: telling, log: logWith(200, 1), services };
+  const roles = new Set(["viewer"] as const);
+  const { setAside } = await statusOf(deps, { workspace: "acme", roles });
+  await statusOf(deps, { workspace: "acme", roles, everywhere: true });
+  await statusOf(deps, everybody);
+  expect(asked).toEqual(["acme", "", ""]);
+  expect(setAside).toEqual([
+    {
+      ...{ source: refused.source, events: "2", firstPosition: position, lastPosition: position },
+      ...{ lastAt: "1970-01-01T00:00:01Z", errorCode: "22003", error: "integer out of range" },
+    },
+  ]);
 });

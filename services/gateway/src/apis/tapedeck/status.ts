@@ -6,9 +6,10 @@ import type { Caller } from "../../call-context.ts";
 import type { MaintainClient } from "../../maintain-client.ts";
 import type { QueryClient } from "../../query-client.ts";
 import type { AnswerOf } from "./answers.ts";
+import { timeJson } from "./lists.ts";
 
 export type StatusDeps = {
-  readonly query: Pick<QueryClient, "position">;
+  readonly query: Pick<QueryClient, "position" | "setAside">;
   readonly log: LogReader;
   readonly services: Pick<MaintainClient, "waiting">;
 };
@@ -16,15 +17,16 @@ export type StatusDeps = {
 type Asking = Pick<Caller, "workspace" | "roles" | "everywhere">;
 
 /**
- * How far the tables are behind the log, how large that is and how it grows, and what waits to be recorded: questions that cost
- * next to nothing.
+ * How far the tables are behind the log, how large that is and how it grows, what waits to be recorded, and what the tables could
+ * not take: questions that cost next to nothing.
  */
 export async function statusOf({ query, log, services }: StatusDeps, caller: Asking): Promise<AnswerOf<"Status">> {
   const { roles, everywhere } = caller;
   // The log's size reveals how much all workspaces record.
   const seesAll = roles === undefined || everywhere === true;
-  const [{ position, log_position }, size, waiting] = await Promise.all([
+  const [{ position, log_position }, { sources }, size, waiting] = await Promise.all([
     query.position(),
+    query.setAside(seesAll ? "" : caller.workspace),
     seesAll ? sizeOf(log) : null,
     waitingFor(services, caller),
   ]);
@@ -35,6 +37,15 @@ export async function statusOf({ query, log, services }: StatusDeps, caller: Ask
     behindMessages: String(Math.max(0, (end ?? 0) - (behind ?? 0))),
     log: size,
     waiting,
+    setAside: sources.map(({ source, events, first_position, last_position, last_at, error_code, error }) => ({
+      source,
+      events: String(events),
+      firstPosition: first_position,
+      lastPosition: last_position,
+      lastAt: timeJson(last_at) ?? "",
+      errorCode: error_code,
+      error,
+    })),
   };
 }
 

@@ -1,0 +1,21 @@
+import { plural } from "@tapedeck/client/lanes/format";
+import type { ApiClient } from "./api.ts";
+
+type SetAside = {
+  readonly source: string;
+  readonly events: string;
+  readonly lastPosition: string;
+  readonly errorCode: string;
+  readonly error: string;
+};
+
+/** A line for each source with events that the tables don't have; none where the server does not tell. */
+export async function setAsideLines(api: Pick<ApiClient, "get">): Promise<readonly string[]> {
+  const { setAside = [] } = await api
+    .get<{ readonly setAside?: readonly SetAside[] }>("/api/v1/status")
+    .catch(() => ({ setAside: [] }));
+  return setAside.map(({ source, events, lastPosition, errorCode, error }) => {
+    const reason = errorCode === "" ? error : `${error} (${errorCode})`;
+    return `${source}: ${plural(Number(events), "event")} not in the tables, the last one at ${lastPosition}: ${reason}`;
+  });
+}
