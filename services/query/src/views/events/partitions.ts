@@ -2,8 +2,12 @@ import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 
 /**
- * Creates the monthly partitions of these timestamps ("2026-11-20T…", UTC). Checks each time which exist, because a rebuild
+ * Makes the monthly partitions of these timestamps ("2026-11-20T…", UTC). Checks each time which exist, because a rebuild
  * may have swapped the tables.
+ *
+ * A partition is made as a table of its own and then attached, because `create table … partition of` locks `events` against
+ * all readers: it would wait for whoever is in a transaction that has read `events`, and later readers would wait behind it.
+ * To attach it takes a lock that no reader and no writer of rows holds or waits for.
  */
 export async function ensurePartitions(tx: Tx, moments: Iterable<string>): Promise<void> {
   const months = new Set<string>();
@@ -13,14 +17,20 @@ export async function ensurePartitions(tx: Tx, moments: Iterable<string>): Promi
     where to_regclass(${sql.raw("'events_' || replace(month, '-', '_')")}) is null
   `.execute(tx);
   for (const { month } of rows) {
+    const partition = sql.table(`events_${month.replace("-", "_")}`);
+    // Its indexes are made when it is attached.
+    await sql`create table ${partition} (like events including defaults including constraints)`.execute(tx);
     await sql`
-      create table if not exists ${sql.table(`events_${month.replace("-", "_")}`)} partition of events
+      alter table events attach partition ${partition}
       for values from (${sql.lit(`${month}-01 00:00:00+00`)}) to (${sql.lit(`${next(month)}-01 00:00:00+00`)})
     `.execute(tx);
   }
 }
 
+/** Also that of December 9999, which Postgres takes, and which has more digits. */
 function next(month: string): string {
   const [year = 0, number = 0] = month.split("-").map(Number);
-  return new Date(Date.UTC(year, number, 1)).toISOString().slice(0, 7);
+  return number === 12
+    ? `${String(year + 1).padStart(4, "0")}-01`
+    : `${month.slice(0, 5)}${String(number + 1).padStart(2, "0")}`;
 }
