@@ -43,3 +43,32 @@ it("is read by Postgres as the values that it was made of", async () => {
     await client.end();
   }
 });
+
+it("takes numbers and texts that the type can't hold as the nearest ones that it can", async () => {
+  const hostile = {
+    int4: [2 ** 31, 2 ** 32 - 1, -(2 ** 40), Number.MAX_VALUE],
+    int8: [2 ** 53, 2 ** 64, -(2 ** 64), Number.POSITIVE_INFINITY],
+    text: ["a\0b", "\uD800", "x\uDC00y"],
+    jsonb: [{ a: "\0", b: ["\uD800", { c: "\uDC00" }] }, "\0"],
+  };
+  await using fresh = await freshDatabase();
+  const client = new Client(fresh.url);
+  await client.connect();
+  try {
+    for (const [type, list] of Object.entries(hostile)) {
+      const given = arrayText(
+        type,
+        list.map((one) => ({ one })),
+        "one",
+      );
+      const { rows } = await client.query(`select cardinality($1::${type}[]) as count`, [given]);
+      expect(rows).toEqual([{ count: list.length }]);
+    }
+    const { rows } = await client.query("select $1::int4[] as numbers", [
+      arrayText("int4", [{ n: 2 ** 32 }, { n: -(2 ** 31) }, { n: 7 }], "n"),
+    ]);
+    expect(rows).toEqual([{ numbers: [2 ** 31 - 1, -(2 ** 31), 7] }]);
+  } finally {
+    await client.end();
+  }
+});

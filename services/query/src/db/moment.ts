@@ -25,8 +25,10 @@ function secondText(second: number): string {
   return latest.text;
 }
 
+/** A date outside the years 1 to 9999 is the nearest one within. */
 export function momentOfDate(date: Date): string {
-  return `${date.toISOString().slice(0, 23)}000Z`;
+  const ms = Math.min(Math.max(date.getTime() || 0, Number(firstSecond) * 1_000), Number(lastSecond) * 1_000);
+  return `${new Date(ms).toISOString().slice(0, 23)}000Z`;
 }
 
 /** The inverse of momentOf. */

@@ -1,18 +1,28 @@
 import { createHash } from "node:crypto";
 
-/** Replaces NUL, which text in Postgres can't hold. */
+/** Replaces what text in Postgres can't hold: NUL, and halves of a character. */
 export function text(value: string): string {
-  return value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value;
+  const clean = value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value;
+  return clean.isWellFormed() ? clean : clean.toWellFormed();
 }
 
-const keyLimit = 500;
+/**
+ * The longest key, in bytes of UTF-8. An index row may have 2,704: two keys fit beside a session and a source's name with its
+ * parts, which have at most 541 together.
+ */
+const keyBytes = 500;
+/** Those of "…" and a hash. */
+const endBytes = 3 + 64;
 
-/** Text for an indexed column. Index entries are limited to about 2,700 bytes, so a longer text ends in its hash. */
+/** Text for an indexed column. A longer text ends in its hash. */
 export function key(value: string): string {
   const clean = text(value);
-  if (clean.length <= keyLimit) return clean;
-  const hash = createHash("sha256").update(clean).digest("hex");
-  return `${clean.slice(0, keyLimit - 65).replace(/[\uD800-\uDBFF]$/, "")}…${hash}`;
+  if (3 * clean.length <= keyBytes) return clean;
+  const bytes = Buffer.from(clean);
+  if (bytes.length <= keyBytes) return clean;
+  const hash = createHash("sha256").update(bytes).digest("hex");
+  // A stream leaves out a character that is cut.
+  return `${new TextDecoder().decode(bytes.subarray(0, keyBytes - endBytes), { stream: true })}…${hash}`;
 }
 
 const longLimit = 65_536;

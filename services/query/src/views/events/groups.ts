@@ -3,6 +3,7 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { type RawBuilder, sql } from "kysely";
+import { key } from "../../db/text.ts";
 import type { View } from "../view.ts";
 
 /** The events of one source, kind and outcome. */
@@ -40,7 +41,7 @@ export const eventGroups: View = {
 };
 
 export function groupOf({ source, kind, outcome }: RecordedEvent["event"]): EventGroup {
-  return { source, kind, outcome: outcomeNames[outcome] ?? "" };
+  return { source, kind: key(kind), outcome: outcomeNames[outcome] ?? "" };
 }
 
 /** No part has a space in it. */

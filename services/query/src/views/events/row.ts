@@ -17,7 +17,7 @@ export function eventRow({ event, offset, recordedAt }: RecordedEvent): EventRow
     ordinal: Number(event.ordinal),
     frame_ordinal: Number(event.frame_ordinal),
     part: event.part,
-    kind: event.kind,
+    kind: key(event.kind),
     subject: key(event.subject),
     outcome: outcomeNames[event.outcome] || null,
     error_code: text(event.error?.code ?? ""),

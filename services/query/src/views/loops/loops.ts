@@ -90,7 +90,7 @@ async function operationsOf(
     select o.*, false as is_next from wanted w join operations o using (session, runner, loop)
     union all
     select o.*, true from wanted w join operations o
-      on o.session = w.session and o.runner = w.runner and o.loop = w.loop + 1
+      on o.session = w.session and o.runner = w.runner and o.loop = w.loop::bigint + 1
     where o.kind = 'loop' and not o.injected
     -- Of two that happened at the same time the first one counts, whatever the plan is.
     order by start_position, id`.execute(tx);

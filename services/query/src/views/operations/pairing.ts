@@ -14,6 +14,9 @@ export type OperationStep =
   | { readonly pairing: Pairing; readonly does: "start" | "once" | "lost" }
   | { readonly pairing: Pairing; readonly does: "end"; readonly outcome: OutcomeText };
 
+/** That of the columns. Ingest counts from 1, and imports are refused beyond it. */
+const largestInt = 2 ** 31 - 1;
+
 const kinds: ReadonlySet<string> = new Set(operationKinds);
 
 export function stepOf({ event }: RecordedEvent): OperationStep | undefined {
@@ -21,8 +24,9 @@ export function stepOf({ event }: RecordedEvent): OperationStep | undefined {
   if (!kinds.has(noun) || event.session === "") return undefined;
   const [, verb = ""] = event.kind.split(".");
   const operation = event.operation ?? { kind: noun, subject: event.subject, runner: 0, loop: 0 };
-  const { kind, subject, runner, loop, instance = "" } = operation;
+  const { kind, subject, instance = "" } = operation;
   const { session, injected } = event;
+  const [runner, loop] = [Math.min(operation.runner, largestInt), Math.min(operation.loop, largestInt)];
   const pairing = { session, runner, loop, kind: key(kind), subject: key(subject), instance: key(instance), injected };
   switch (verb) {
     case "started":
