@@ -9,7 +9,7 @@ type SetAside = {
   readonly error: string;
 };
 
-/** A line for each source with events that the tables don't have; none where the server does not tell. */
+/** A line for each source with events that the tables don't have; none where the server does not report them. */
 export async function setAsideLines(api: Pick<ApiClient, "get">): Promise<readonly string[]> {
   const { setAside = [] } = await api
     .get<{ readonly setAside?: readonly SetAside[] }>("/api/v1/status")

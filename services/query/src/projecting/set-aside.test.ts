@@ -116,7 +116,7 @@ it("tries each event of a long run once, and lists the first and the last ones o
   const end = await written(on, [quiet.add({ kind: "source.added" }), ...events, quiet.add({ kind: "source.added" })]);
   const { view, tried } = refusing(({ event }) => (event.source === flood.source ? "by Postgres" : undefined));
   await projectUntil(on.databaseUrl, on.log.reader, end, { views: [...all, view] });
-  // Of each batch of a thousand the whole, its halves down to one event, and then each event by itself.
+  // The whole of each batch of a thousand, its halves down to one event, and then each event by itself.
   expect(tried.batches).toBeLessThan(3_000 + 4 * 20 + 20);
 
   await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });

@@ -17,7 +17,7 @@ import { key, longText } from "../db/text.ts";
 /** An event, and why it can't be applied. */
 export type RefusedEvent = { readonly recorded: RecordedEvent; readonly error: unknown };
 
-/** Of each source so many events are listed from the first on, and as many up to the last. */
+/** So many events of each source are listed from the first on, and as many up to the last. */
 export const listedAtEachEnd = 100;
 
 const setAsideEvents = table("set_aside_events", ["position"]);

@@ -83,7 +83,7 @@ export function tokenFinding({ auth, token }: Pick<About, "auth" | "token">): Fi
   );
 }
 
-/** A server that does not tell is not reported. */
+/** No finding where the tables have everything, or where the server does not report what they lack. */
 export function tablesFinding(setAside: readonly string[]): readonly Finding[] {
   if (setAside.length === 0) return [];
   return [

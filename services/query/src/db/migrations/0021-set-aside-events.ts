@@ -9,7 +9,7 @@ export const setAsideEvents: Migration = {
 };
 
 const statements = [
-  // Of each source the first and the last ones; see set_aside_sources for all.
+  // It has the first and the last ones of each source; set_aside_sources counts all.
   `create table set_aside_events (
     position bigint primary key,
     source text not null,

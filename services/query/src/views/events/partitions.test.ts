@@ -63,7 +63,7 @@ it("makes months of any time once, with the indexes of events, and none that is 
   await using fresh = await freshDatabase(migrated);
   await using database = openDatabase({ url: fresh.url, connections: 1 });
   const ensure = (...moments: string[]) => database.db.transaction().execute((tx) => ensurePartitions(tx, moments));
-  // As an earlier version made it.
+  // An earlier version made it like this.
   await sql`create table events_2026_10 partition of events for values from ('2026-10-01Z') to ('2026-11-01Z')`.execute(
     database.db,
   );
