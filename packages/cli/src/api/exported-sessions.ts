@@ -28,6 +28,9 @@ export type ToExport = {
 /** When sessions began, RFC 3339. With either bound, all sessions that began in that period are meant. */
 export type Began = { readonly since?: string; readonly until?: string };
 
+/** An event has its frame, of 7 MiB at most, and may repeat the frame's text. */
+const maxMessageBytes = 16 * 1024 * 1024;
+
 export type ExportFrom = Disposable & {
   /**
    * The sessions that are named, or the newest one of a source (where none is named, of the only source there is).
@@ -40,8 +43,7 @@ export type ExportFrom = Disposable & {
 
 /** Reads sessions from any Tapedeck server through its public API. */
 export function exportFrom({ address, credentials, metadata, name }: GrpcTarget): ExportFrom {
-  // One event may have 8 MiB, which is above what a client takes by default.
-  const client = new TapedeckClient(address, credentials, { "grpc.max_receive_message_length": 16 * 1024 * 1024 });
+  const client = new TapedeckClient(address, credentials, { "grpc.max_receive_message_length": maxMessageBytes });
 
   function answer<Response>(ask: (take: requestCallback<Response>) => unknown): Promise<Response> {
     return new Promise((resolve, reject) => {
@@ -100,6 +102,7 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
         until,
         filter: { sources: [source], sessions: [session] },
         original: true,
+        max_message_bytes: maxMessageBytes,
       });
       const call = client.events(request, metadata);
       try {

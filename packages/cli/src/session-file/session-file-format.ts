@@ -3,6 +3,7 @@ import { decodeEvent, encodeEvent } from "@tapedeck/shared/events/codec";
 import { eventToJson } from "@tapedeck/shared/events/json";
 import { logStart } from "@tapedeck/shared/log/offset";
 import { parseSourceName } from "@tapedeck/shared/source";
+import { parseRfc3339 } from "@tapedeck/shared/time/rfc3339";
 import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
 
@@ -12,7 +13,7 @@ export const sessionFormat = "tapedeck-session";
 const endFormat = "tapedeck-session-end";
 const version = 1;
 
-const time = z.iso.datetime({ offset: true });
+const time = z.string().refine((text) => parseRfc3339(text) !== undefined, "is not a time");
 
 const sessionHeader = z.object({
   session: z.string(),
@@ -106,8 +107,8 @@ export function readEventLine(line: string): ExportedEvent {
   if (event.original !== undefined && typeof bytes === "string") {
     event.original = { ...event.original, bytes: bytesIn(bytes, "original.bytes") };
   }
-  const recorded = typeof recordedAt === "string" ? new Date(recordedAt) : new Date(Number.NaN);
-  if (Number.isNaN(recorded.getTime())) throw new Error("it has no time (`recordedAt`)");
+  const recorded = typeof recordedAt === "string" ? parseRfc3339(recordedAt) : undefined;
+  if (recorded === undefined) throw new Error("it has no time (`recordedAt`)");
   return { position: String(position), recordedAt: recorded, event };
 }
 

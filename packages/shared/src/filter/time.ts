@@ -1,4 +1,5 @@
 import { type Position, parsePosition } from "../log/position.ts";
+import { parseRfc3339 } from "../time/rfc3339.ts";
 
 /** A point in the log as clients name it: the value of `after`, `at` and `until`. */
 export type When =
@@ -10,8 +11,6 @@ export type When =
   /** After the log's last event when the request is accepted. */
   | { readonly type: "now" };
 
-const rfc3339 = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)(Z|[+ -]\d{2}:\d{2})$/i;
-
 /**
  * Reads a position, an RFC 3339 time with a zone, "start" or "now"; undefined for anything else. In a URL the "+" of a
  * zone arrives as a space, and is taken for what it was. Times are cut to milliseconds, as the log's own are.
@@ -20,8 +19,6 @@ export function parseWhen(text: string): When | undefined {
   if (text === "start" || text === "now") return { type: text };
   const position = parsePosition(text);
   if (position !== undefined) return { type: "position", position };
-  const match = rfc3339.exec(text);
-  if (match === null) return undefined;
-  const time = new Date(`${match[1]}${match[2]?.replace(" ", "+")}`.toUpperCase());
-  return Number.isNaN(time.getTime()) ? undefined : { type: "time", time };
+  const time = parseRfc3339(text);
+  return time === undefined ? undefined : { type: "time", time };
 }

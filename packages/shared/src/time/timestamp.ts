@@ -1,10 +1,14 @@
 /** Seconds since 1970 and nanoseconds, as protobuf's Timestamp. */
 export type Timestamp = { readonly seconds: bigint; readonly nanos: number };
 
-/** A protobuf timestamp of milliseconds since 1970. */
+/** A protobuf timestamp of milliseconds since 1970, with a fraction that is rounded to microseconds. */
 export function timestampOfMs(ms: number): Timestamp {
   const seconds = Math.floor(ms / 1_000);
-  return { seconds: BigInt(seconds), nanos: Math.round((ms - seconds * 1_000) * 1_000) * 1_000 };
+  const micros = Math.round((ms - seconds * 1_000) * 1_000);
+  // What is almost a second is rounded to one.
+  return micros === 1_000_000
+    ? { seconds: BigInt(seconds + 1), nanos: 0 }
+    : { seconds: BigInt(seconds), nanos: micros * 1_000 };
 }
 
 /** The time by this machine's clock, in whole milliseconds. */

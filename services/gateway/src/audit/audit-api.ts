@@ -1,6 +1,7 @@
 import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import type { AuditStore } from "@tapedeck/shared/audit/store";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { parseRfc3339 } from "@tapedeck/shared/time/rfc3339";
 import { z } from "zod";
 import { one, time } from "../apis/tapedeck/parameter-schemas.ts";
 import type { CallContext } from "../call-context.ts";
@@ -40,6 +41,5 @@ async function* whileOpen<T>(items: AsyncIterable<T>, signal: AbortSignal): Asyn
 }
 
 function dateOf(text: string | undefined): Date | undefined {
-  // In a URL the "+" of a time's zone arrives as a space.
-  return text === undefined ? undefined : new Date(text.replace(" ", "+"));
+  return text === undefined ? undefined : parseRfc3339(text);
 }

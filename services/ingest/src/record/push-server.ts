@@ -15,6 +15,7 @@ import {
 import { type PushRequest, type PushResponse, RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { toGrpcStatus } from "@tapedeck/shared/errors/grpc";
+import { decodedRequest } from "@tapedeck/shared/rpc/decoded-request";
 import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc-listener";
 import { grpcLiveness, keepaliveOptions, type Liveness } from "@tapedeck/shared/service/peer-liveness";
 import type { Certificate } from "@tapedeck/shared/service/tls/certificate";
@@ -56,7 +57,7 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
     ...keepaliveOptions(liveness),
   });
 
-  async function push(call: ServerDuplexStream<PushRequest, PushResponse>): Promise<void> {
+  async function push(call: ServerDuplexStream<Buffer, PushResponse>): Promise<void> {
     const left = new AbortController();
     call.once("cancelled", () => left.abort());
     const { signal } = left;
@@ -64,7 +65,7 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
       assertKey(call.metadata, key);
       const context = { ...placeOf(call.metadata, workspace), signal };
       // A loop that is left by an error would otherwise destroy the call before the error is sent.
-      const requests: AsyncIterable<PushRequest> = call.iterator({ destroyOnReturn: false });
+      const requests = decoded(call.iterator({ destroyOnReturn: false }));
       for await (const response of recorder.push(refusedInDemo(requests, context), context)) {
         if (signal.aborted) return;
         if (!call.write(response)) await once(call, "drain", { signal });
@@ -90,15 +91,18 @@ export async function startPushServer(options: PushServerOptions): Promise<PushS
       void answer(call, (request, signal) => arriveCall(request, options.store(), signal)),
     waiting: (call: ServerWritableStream<WaitingRequest, WaitingResponse>) => void answer(call, options.waiting),
   });
-  server.addService(RecorderService, {
-    push: (call: ServerDuplexStream<PushRequest, PushResponse>) => void push(call),
-  });
+  const asBytes = { push: { ...RecorderService.push, requestDeserialize: (bytes: Buffer) => bytes } };
+  server.addService(asBytes, { push: (call: ServerDuplexStream<Buffer, PushResponse>) => void push(call) });
   const { port: bound, ...listener } = await listenGrpc(
     server,
     { host, port, credentials: serverCredentials(options.certificate) },
     options.connectionLimits,
   );
   return { ...listener, address: `${host}:${bound}` };
+}
+
+async function* decoded(messages: AsyncIterable<Buffer>): AsyncGenerator<PushRequest, void> {
+  for await (const bytes of messages) yield decodedRequest(RecorderService.push, bytes);
 }
 
 /** Answers calls of the gateway: with what a function gives, or with why not. */

@@ -181,9 +181,9 @@ async function isRareSubject(tx: Tx, request: ListRequest): Promise<boolean> {
   return (rows[0]?.count ?? 0) < rare;
 }
 
-/** With a session before it, an index by runner and loop has few others. */
+/** With a session before it, an index by runner and loop has few others. A number may be larger than the column's. */
 function ofNumber(column: SqlCondition, number: number | undefined): SqlCondition | undefined {
-  return number === undefined ? undefined : sql`${column} = ${number}`;
+  return number === undefined ? undefined : sql`${column} = ${number}::bigint`;
 }
 
 function isGiven(values: readonly string[]): boolean {

@@ -92,7 +92,7 @@ class AnsweredCalls {
         assertKey(call.metadata, key);
         return handle(this.#deps, call.request, scope);
       };
-      inTime(call, patienceMs, run).then(
+      inTime(call, { patienceMs, late: this.#lateness() }, run).then(
         (response) => callback(null, response),
         (cause: unknown) => callback(this.#status(method, cause)),
       );
@@ -113,7 +113,9 @@ class AnsweredCalls {
         }
         call.end();
       };
-      inTime(call, patienceMs, run).catch((cause: unknown) => call.emit("error", this.#status(method, cause)));
+      inTime(call, { patienceMs, late: this.#lateness() }, run).catch((cause: unknown) =>
+        call.emit("error", this.#status(method, cause)),
+      );
     };
   }
 
@@ -129,6 +131,18 @@ class AnsweredCalls {
         call.end();
       };
       run().catch((cause: unknown) => call.emit("error", this.#status("Rebuild", cause)));
+    };
+  }
+
+  /**
+   * Postgres itself ends a statement in time, and says so. If it has said nothing since the call began, it is not the call that
+   * takes too long.
+   */
+  #lateness(): () => TapedeckError {
+    const begun = performance.now();
+    return () => {
+      const isSilent = this.#deps.database().heardAt() < begun;
+      return isSilent ? new TapedeckError("not_ready", "Postgres does not answer: try again in a moment") : tooLong();
     };
   }
 
@@ -153,7 +167,7 @@ function assertKey(metadata: Metadata, key: string): void {
 /** Timers that are cleared: signals with a timeout of their own would be kept until then, long after most calls. */
 async function inTime<T>(
   call: { once(event: "cancelled", listener: () => void): unknown },
-  patienceMs: number,
+  { patienceMs, late: lateness }: { readonly patienceMs: number; readonly late: () => TapedeckError },
   answer: (scope: CallScope) => Promise<T>,
 ): Promise<T> {
   const left = new AbortController();
@@ -161,7 +175,7 @@ async function inTime<T>(
   const late = Promise.withResolvers<never>();
   const timers = [
     startTimer(() => left.abort(callOver), patienceMs),
-    startTimer(() => late.reject(tooLong()), patienceMs + graceMs),
+    startTimer(() => late.reject(lateness()), patienceMs + graceMs),
   ];
   try {
     return await Promise.race([answer({ signal: left.signal }), late.promise]);

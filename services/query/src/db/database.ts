@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import { CompiledQuery, type DialectAdapter, Kysely, PostgresAdapter, PostgresDialect, type Transaction } from "kysely";
 import pg from "pg";
 import { clientOfPrimary, hostUrls } from "./primary.ts";
@@ -11,6 +12,8 @@ export type Database = AsyncDisposable & {
   readonly db: Kysely<Schema>;
   readonly schema: string;
   readonly sessionSettings: CompiledQuery;
+  /** When the server last sent anything to the pool, by `performance.now()`. */
+  readonly heardAt: () => number;
   /** One of the pool's connections, with or without the session settings. It must be released. */
   readonly client: () => Promise<pg.PoolClient>;
   /** Opens a connection outside the pool. */
@@ -43,7 +46,13 @@ export function openDatabase(options: OpenDatabase): Database {
   const pool = new pg.Pool({ ...connection, Client, max: connections, pipeline: true });
   // The next statement on a lost connection reports the loss. Without listeners the error would end the process.
   pool.on("error", () => {});
-  pool.on("connect", (client) => client.on("error", () => {}));
+  let heardAt = performance.now();
+  pool.on("connect", (client) => {
+    client.on("error", () => {});
+    socketOf(client)?.on("data", () => {
+      heardAt = performance.now();
+    });
+  });
   const db = new Kysely<Schema>({
     dialect: new QueryDialect({
       pool,
@@ -56,6 +65,7 @@ export function openDatabase(options: OpenDatabase): Database {
     db,
     schema,
     sessionSettings: settings,
+    heardAt: () => heardAt,
     client: () => pool.connect(),
     connect: async (more = {}) => {
       const client = new Client({ ...connection, ...more });
@@ -69,6 +79,12 @@ export function openDatabase(options: OpenDatabase): Database {
       if (!pool.ending) await pool.end();
     },
   };
+}
+
+/** pg's types lack the connection's socket. */
+function socketOf(client: pg.PoolClient): EventEmitter | undefined {
+  const { connection } = client as unknown as { readonly connection?: { readonly stream?: EventEmitter } };
+  return connection?.stream;
 }
 
 /** The settings that every connection to the tables begins with. */

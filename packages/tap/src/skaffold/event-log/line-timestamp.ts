@@ -1,3 +1,4 @@
+import { parseRfc3339 } from "@tapedeck/shared/time/rfc3339";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { readEventLogLine } from "./event-log-file.ts";
 
@@ -7,8 +8,8 @@ const start = /^\{\s*"timestamp":\s*"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,
 export function timestampAtStart(line: string): Timestamp | undefined {
   const [, second, fraction = ""] = start.exec(line) ?? [];
   if (second === undefined) return undefined;
-  const ms = Date.parse(`${second}Z`);
-  return Number.isNaN(ms) ? undefined : { seconds: BigInt(ms / 1_000), nanos: Number(fraction.padEnd(9, "0")) };
+  const time = parseRfc3339(`${second}Z`);
+  return time && { seconds: BigInt(time.getTime() / 1_000), nanos: Number(fraction.padEnd(9, "0")) };
 }
 
 /** The time of a line in any format; undefined for a bad line. */

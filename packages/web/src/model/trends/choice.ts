@@ -58,7 +58,9 @@ const aDay = /^20\d{2}-\d{2}-\d{2}$/;
 
 /** Whether it is a day that can be shown: of this century, and not one of a year that is still being typed. */
 export function isDay(day: string): boolean {
-  return aDay.test(day) && !Number.isNaN(Date.parse(day));
+  const date = new Date(day);
+  // `Date` takes 30 February for 2 March.
+  return aDay.test(day) && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day);
 }
 const usualGroup: Readonly<Record<TrendsRange, TrendsGroup>> = {
   "24h": "hour",

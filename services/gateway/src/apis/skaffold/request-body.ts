@@ -1,5 +1,6 @@
 import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
+import { parseRfc3339 } from "@tapedeck/shared/time/rfc3339";
 import { type Node, parseTree } from "jsonc-parser";
 import { BadBodyError } from "./errors.ts";
 import { scanFirstValue } from "./go-json-scanner.ts";
@@ -108,9 +109,13 @@ function fitsInteger(scalar: ScalarType, node: Node): boolean {
   return !signed || (value >= -0x80000000 && value <= 0x7fffffff);
 }
 
+/** Go wants seconds, and capital letters. */
+const goTime = /^[^T]+T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
+
 function checkTimestamp(node: Node, text: string): void {
   if (node.type !== "string") throw unexpectedToken(node, text);
-  if (Number.isNaN(Date.parse(String(node.value)))) {
+  const time = String(node.value);
+  if (!goTime.test(time) || parseRfc3339(time) === undefined) {
     throw new BadBodyError(
       `proto: ${lineAndColumn(node, text)}: invalid google.protobuf.Timestamp value ${raw(node, text)}`,
     );

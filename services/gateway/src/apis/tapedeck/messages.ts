@@ -1,5 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { EventsResponse, type GetStateResponse } from "@tapedeck/proto/tapedeck/v1/tapedeck";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { Event } from "@tapedeck/shared/events/codec";
 import { writeEventJson } from "@tapedeck/shared/events/json";
 import type { HeldEvent, RecordedEvent } from "@tapedeck/shared/log/log";
 import type { Offset } from "@tapedeck/shared/log/offset";
@@ -21,8 +23,11 @@ export type SubscriptionMessage = {
   readonly recordedAt?: Date;
   /** The message of WebSocket, server-sent events and NDJSON, without an id. */
   readonly json: string;
-  /** The message of gRPC: an encoded tapedeck.v1.EventsResponse. */
-  readonly proto: Uint8Array;
+  /**
+   * The message of gRPC: an encoded tapedeck.v1.EventsResponse of at most so many bytes. A larger event lacks some of its parts.
+   * @throws TapedeckError limit_exceeded for a larger state
+   */
+  readonly protoUpTo: (maxBytes: number) => Uint8Array;
 };
 
 export function markMessage(
@@ -112,9 +117,25 @@ class EventMessage implements SubscriptionMessage {
     return this.#json;
   }
 
-  get proto(): Uint8Array {
+  #whole(): Uint8Array {
     this.#proto ??= EventsResponse.encode({ position: this.position, body: this.#body() }).finish();
     return this.#proto;
+  }
+
+  /** A client that can't take a message would get it again whenever it resumes, and never come further. */
+  protoUpTo(maxBytes: number): Uint8Array {
+    let proto = this.#whole();
+    let { event } = this.#shown();
+    const omitted: string[] = [];
+    for (const field of omissible) {
+      if (proto.byteLength <= maxBytes) break;
+      if (event[field] === undefined) continue;
+      event = { ...event, [field]: field === "original" ? withoutBytes(event.original) : undefined };
+      omitted.push(field);
+      const body = { $case: "event", value: { ...this.#shown(), event, omitted } } as const;
+      proto = EventsResponse.encode({ position: this.position, body }).finish();
+    }
+    return proto;
   }
 
   #eventJson(): string {
@@ -122,11 +143,22 @@ class EventMessage implements SubscriptionMessage {
   }
 
   #body(): NonNullable<EventsResponse["body"]> {
+    return { $case: "event", value: this.#shown() };
+  }
+
+  #shown() {
     const { recordedAt, event } = this.#recorded;
     const { seconds, nanos } = timestampFromDate(recordedAt);
-    const shown = this.#original ? event : { ...event, original: undefined };
-    return { $case: "event", value: { recorded_at: { seconds, nanos }, event: shown } };
+    const shown: Event = this.#original ? event : { ...event, original: undefined };
+    return { recorded_at: { seconds, nanos }, event: shown, omitted: [] };
   }
+}
+
+/** The parts of an event that have no bound of their own, the largest first. */
+const omissible = ["original", "detail", "error", "operation"] as const satisfies readonly (keyof Event)[];
+
+function withoutBytes(original: Event["original"]): Event["original"] {
+  return original && { ...original, bytes: Buffer.alloc(0) };
 }
 
 function message(
@@ -142,9 +174,15 @@ function message(
       json ??= toJson();
       return json;
     },
-    get proto() {
+    protoUpTo(maxBytes) {
       proto ??= EventsResponse.encode({ position: head.position, body: toBody() }).finish();
-      return proto;
+      const { byteLength } = proto;
+      if (byteLength <= maxBytes) return proto;
+      const how = "set max_message_bytes to what your client accepts, or read the state over HTTP";
+      throw new TapedeckError(
+        "limit_exceeded",
+        `the ${head.type} has ${byteLength} bytes, more than ${maxBytes}: ${how}`,
+      );
     },
   };
 }

@@ -8,7 +8,7 @@ const hour = 3_600_000;
 type SentMessage = number | "caught_up" | "bookmark" | "complete" | "state";
 
 function message(reported: SentMessage): SubscriptionMessage {
-  const rest = { position: "e-1", json: "", proto: new Uint8Array() };
+  const rest = { position: "e-1", json: "", protoUpTo: () => new Uint8Array() };
   if (typeof reported !== "number") return { ...rest, type: reported };
   return { ...rest, type: "event", recordedAt: new Date(Date.parse("2026-01-31T12:00:00Z") + reported) };
 }

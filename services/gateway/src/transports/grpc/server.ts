@@ -10,6 +10,7 @@ import { type Address, addressText } from "../address.ts";
 import { type AuthenticationOptions, authentication } from "./authentication.ts";
 import { messageGroups } from "./message-groups.ts";
 import { addReflection } from "./reflection.ts";
+import { refusingUnreadable } from "./refuse-unreadable.ts";
 
 export type GrpcServices = {
   readonly definition: ServiceDefinition;
@@ -77,7 +78,12 @@ export async function grpcServer(
     for (const name of ["", ...names]) health.setStatus(name, isServing ? "SERVING" : "NOT_SERVING");
   };
   setServing(false);
-  health.addToServer(server);
+  health.addToServer({
+    addService(definition, handlers) {
+      const readable = refusingUnreadable(definition, handlers);
+      server.addService(readable.definition, readable.handlers);
+    },
+  });
   addReflection(server, [...names, "grpc.health.v1.Health"]);
 
   const credentials = serverCredentials(certificate);

@@ -10,6 +10,7 @@ import {
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { filterFields, parseFilter } from "@tapedeck/shared/filter/filter";
 import { largestPage } from "@tapedeck/shared/largest-page";
+import { decodedRequest, type RequestCodec } from "@tapedeck/shared/rpc/decoded-request";
 import type { EncodedAnswer } from "../../apis/encoded-answer.ts";
 import { stateHead } from "../../apis/state-head.ts";
 import { type ListAsked, type ListName, listFields, operationKind } from "../../apis/tapedeck/list-request.ts";
@@ -23,9 +24,7 @@ import { CallHandlers, type ServiceOptions } from "./call-handlers.ts";
 import type { GrpcServices } from "./server.ts";
 
 /** A method by its codecs. Messages are decoded here, so that an unreadable one gets an error of ours. */
-type MethodCodec<Request, Response> = {
-  readonly path: string;
-  readonly requestDeserialize: (bytes: Buffer) => Request;
+type MethodCodec<Request, Response> = RequestCodec<Request> & {
   readonly responseSerialize: (response: Response) => Buffer;
 };
 
@@ -72,9 +71,9 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
         }),
       ),
       events: handlers.serverStream(async (bytes, context) => {
-        const request = subscriptionOf(decoded(methods.events, bytes));
-        const { position, messages } = await api.subscribe(request, context);
-        return { head: { position }, messages: rendered(messages) };
+        const request = decodedRequest(methods.events, bytes);
+        const { position, messages } = await api.subscribe(subscriptionOf(request), context);
+        return { head: { position }, messages: rendered(messages, request.max_message_bytes || defaultMessageBytes) };
       }),
     },
     names: ["tapedeck.v1.Tapedeck"],
@@ -89,7 +88,7 @@ function answering<Request, Response>(
   ) => Promise<{ readonly response: Response; readonly head: AnswerHead }>,
 ) {
   return async (bytes: Buffer, context: CallContext): Promise<EncodedAnswer> => {
-    const { response, head } = await answer(decoded(method, bytes), context);
+    const { response, head } = await answer(decodedRequest(method, bytes), context);
     return { head, bytes: method.responseSerialize(response) };
   };
 }
@@ -98,16 +97,11 @@ function listAnswer<List extends { readonly position: string }>(list: List) {
   return { response: list, head: { position: list.position } };
 }
 
-function decoded<Request>({ path, requestDeserialize }: MethodCodec<Request, never>, bytes: Buffer): Request {
-  try {
-    return requestDeserialize(bytes);
-  } catch (cause) {
-    throw invalidArgument(`the message is not a request of ${path}`, "", { cause });
-  }
-}
+/** What gRPC's libraries accept by default. */
+const defaultMessageBytes = 4 * 1024 * 1024;
 
-async function* rendered(messages: SubscriptionMessages) {
-  for await (const some of messages) yield allOf(some).map(({ proto }) => proto);
+async function* rendered(messages: SubscriptionMessages, maxBytes: number) {
+  for await (const some of messages) yield allOf(some).map((message) => message.protoUpTo(maxBytes));
 }
 
 function scopeOf({ source, session, at, min_position }: GetStateRequest): Partial<CallContext> {

@@ -35,7 +35,7 @@ async function* reported(
   mine.open++;
   try {
     for (let n = 0; n < Number(many) && !signal.aborted; n++) {
-      yield { type: "event", position: "p-1", json, proto: new Uint8Array() };
+      yield { type: "event", position: "p-1", json, protoUpTo: () => new Uint8Array() };
       mine.bytes.set(after, (mine.bytes.get(after) ?? 0) + json.length);
     }
     if (!signal.aborted) await once(signal, "abort");

@@ -94,7 +94,10 @@ function edge(workspace: string, from: Timestamp | string, to: Timestamp | strin
 /** The first day of the timestamp's month, in UTC, or of a later one. */
 function monthOf(timestamp: Timestamp, later = 0): string {
   const date = dateOf(timestamp);
-  return new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later, 1)).toISOString().slice(0, 10);
+  date.setUTCMonth(date.getUTCMonth() + later, 1);
+  // Postgres takes the year 10000, which a month of 9999 ends in, without the sign that ISO 8601 gives it.
+  const year = String(date.getUTCFullYear()).padStart(4, "0");
+  return `${year}-${String(date.getUTCMonth() + 1).padStart(2, "0")}-01`;
 }
 
 /** The day, if the timestamp is its very beginning; otherwise a text that no day has. */

@@ -7,6 +7,7 @@ import { text } from "../../db/text.ts";
 import { allOf, anyOf, between, type SqlCondition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
 import { notProjected, reachMinimum } from "../reach.ts";
+import { zoneName } from "./time-zone.ts";
 
 /**
  * The parts of a kind of statistics. All columns belong to the relation named `t`, one row of which is counted as one.
@@ -40,7 +41,7 @@ export async function countGrouped<Figure extends string>(
 ): Promise<{ readonly items: readonly StatsGroup<Figure>[]; readonly position: string }> {
   if (request.workspace === "") throw invalidArgument("workspace is missing", "workspace");
   const groups = [...new Set(request.group)];
-  const columns = columnsOf(counted, zoneOf(request));
+  const columns = columnsOf(counted, await zoneName(deps.database(), request.zone));
   const grouped = groups.map((name) => columnOf(columns, name));
   if (request.artifacts.length > 0 && counted.columns.artifact === undefined) {
     throw invalidArgument("these statistics have no artifacts", "artifact");
@@ -114,18 +115,6 @@ function columnOf(columns: Readonly<Record<string, SqlCondition>>, name: string)
   if (column !== undefined) return column;
   const known = [...Object.keys(columns), `${label}<name>`].join(", ");
   throw invalidArgument(`can't group by "${name}": any of ${known}`, "group");
-}
-
-/** Offsets are refused, because Postgres takes their sign the other way round. */
-function zoneOf({ zone }: BuildStatsRequest): string {
-  if (zone === "") return "UTC";
-  try {
-    if (!/^[A-Za-z]/.test(zone)) throw new RangeError();
-    return new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone;
-  } catch (cause) {
-    if (!(cause instanceof RangeError)) throw cause;
-    throw invalidArgument(`there is no time zone "${zone}": give a name such as Europe/Berlin`, "zone");
-  }
 }
 
 /** The name of a row's loop; with `id` that of an operation's. */
