@@ -77,11 +77,13 @@ it.each([
     failure === undefined ? [] : await get(`events?session=${session}&kind=${failure}&outcome=failed&last=1`);
   expect(failed !== undefined).toBe(failure !== undefined);
   const links = failed === undefined ? [] : [link(session, failed).replace(": /", `: ${page}/`)];
+  const ended = `the command ended with exit code ${await cli.ended}`;
 
-  // The command omits its link if the answer takes more than half a second, as it may on a busy machine.
+  // The command gives only its exit code if the answer takes too long, as it may on a busy machine.
   const said = cli.stderr().match(/tapedeck: .*/g) ?? [];
   expect(said.slice(0, 2)).toEqual([`tapedeck: recording ${where}`, `tapedeck: recorded ${where}`]);
-  expect(links).toEqual(expect.arrayContaining(said.slice(2).map((line) => line.slice("tapedeck: ".length))));
+  const lastWords = said.slice(2).map((line) => line.slice("tapedeck: ".length));
+  expect([...links, ended]).toEqual(expect.arrayContaining(lastWords));
 
   const lines: string[] = [];
   const patient = sessionLines(undefined, { ...env, XDG_CONFIG_HOME: cwd }, (line) => lines.push(line), 60_000);
@@ -118,4 +120,18 @@ it("a command of whose upstream nothing was seen is recorded with its command li
   expect(await get("compare?left=alice/unseen/vagrant")).toMatchObject({
     left: { unit: "session", outcome: "failed" },
   });
+});
+
+it("a failed command whose recording can't be read says how it ended, and claims nothing of its steps", async () => {
+  const env = { TAPEDECK_URL: `http://${stack.http}`, TAPEDECK_GRPC_PORT: "1", XDG_CONFIG_HOME: folder };
+  const linesAt = async (code: number, timeoutMs: number) => {
+    const lines: string[] = [];
+    const some = sessionLines(undefined, env, (line) => lines.push(line), timeoutMs);
+    some.welcomed("default/alice/none/skaffold");
+    some.found("01JUNKNOWN");
+    await some.end(new AbortController().signal, { code, signal: null });
+    return lines.slice(2);
+  };
+  expect(await linesAt(3, 0)).toEqual(["the command ended with exit code 3"]);
+  expect(await linesAt(0, 0)).toEqual([]);
 });

@@ -14,8 +14,8 @@ export type SessionLines = {
   readonly end: (hurry: AbortSignal, exit: CommandExit) => Promise<void>;
 };
 
-/** Nobody waits longer for their prompt than this, for a link. */
-const linkPatienceMs = 500;
+/** Nobody waits longer for their prompt than this, for a link; for the cause of a failure three times as long. */
+const linkTimeoutMs = 500;
 
 /**
  * Prints as what a command is recorded, when that is known and at the end: one line for each session, with its place on
@@ -25,7 +25,7 @@ export function sessionLines(
   url: string | undefined,
   env: Env,
   say: (line: string) => void,
-  patienceMs = linkPatienceMs,
+  timeoutMs = linkTimeoutMs,
 ): SessionLines {
   const sessions: string[] = [];
   let name = "";
@@ -43,11 +43,13 @@ export function sessionLines(
     },
     end: async (hurry, exit) => {
       for (const session of sessions) say(`recorded as ${lineOf(session)}`);
-      const soon = AbortSignal.any([hurry, timeoutSignal(patienceMs)]);
+      const soon = AbortSignal.any([hurry, timeoutSignal(isFailed(exit) ? 3 * timeoutMs : timeoutMs)]);
       const causes = await Promise.all(sessions.map((session) => causeOfEnd(session, url, env, soon)));
-      for (const cause of causes) if (cause !== undefined) say(`${cause.what}: ${page(cause.path)}`);
-      if (isFailed(exit) && causes.length > 0 && causes.every((cause) => cause === undefined)) {
-        say(`the command ${exitText(exit)}, and no step that failed is known`);
+      const known = causes.filter((cause) => typeof cause === "object");
+      for (const cause of known) say(`${cause.what}: ${page(cause.path)}`);
+      if (isFailed(exit) && causes.length > 0 && known.length === 0) {
+        const isRead = causes.every((cause) => cause === "none");
+        say(`the command ${exitText(exit)}${isRead ? "; no step of it is recorded as failed" : ""}`);
       }
     },
   };
@@ -70,15 +72,15 @@ const verbs = ["started", "succeeded", "failed", "canceled", "cached", "finished
 const maxEvents = 1_000;
 
 /**
- * What failed first in the session's last loop, round of steps or command; undefined if that did not fail. Read from the
- * log, which has it when it is recorded. Undefined also where it can't be read: a recorder's token reads nothing.
+ * What failed first in the session's last loop, round of steps or command; "none" if that did not fail. Read from the log,
+ * which has it when it is recorded. "unknown" where it can't be read in time, or not at all: a recorder's token reads nothing.
  */
 async function causeOfEnd(
   session: string,
   url: string | undefined,
   env: Env,
   signal: AbortSignal,
-): Promise<Cause | undefined> {
+): Promise<Cause | "none" | "unknown"> {
   try {
     const [{ httpBase }, { foldLoops }] = await Promise.all([
       import("../../gateway-address.ts"),
@@ -89,12 +91,12 @@ async function causeOfEnd(
     for (const noun of nouns)
       for (const verb of verbs) if (isKind(`${noun}.${verb}`)) filter.append("kind", `${noun}.${verb}`);
     const answer = await fetch(`${base}/api/v1/events?${filter}`, { headers, signal });
-    if (!answer.ok) return undefined;
+    if (!answer.ok) return "unknown";
     const { items } = (await answer.json()) as { readonly items: readonly TapedeckEvent[] };
     const last = items.reduce<readonly Loop[]>((loops, event) => foldLoops(loops, event), []).at(-1);
-    return last && (await causeIn(session, last));
+    return (last && (await causeIn(session, last))) ?? "none";
   } catch {
-    return undefined;
+    return "unknown";
   }
 }
 
