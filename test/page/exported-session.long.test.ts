@@ -222,7 +222,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
 
   it("has the newest events of a session that is too long, and says what it lacks", async () => {
     const output = pages.path("long.html");
-    const said = vi.spyOn(console, "log").mockReturnValue();
+    const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
     vi.stubEnv("TAPEDECK_GRPC_PORT", stack.grpc.split(":").at(-1) ?? "");
     onTestFinished(() => void vi.unstubAllEnvs());
     const bounds = { ...usualBounds, events: 60, moments: 5 };

@@ -65,10 +65,10 @@ async function importFile(
   names: { developer?: string; project?: string } = {},
   progressTo: ProgressTo = {},
 ) {
-  const said = vi.spyOn(console, "log").mockReturnValue();
+  const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   try {
     await importFiles([file], { url: urlOf(stack.grpc), redact: "on", ...names }, progressTo);
-    return said.mock.calls.join("\n");
+    return said.mock.calls.join("").trimEnd();
   } finally {
     said.mockRestore();
   }
@@ -80,7 +80,7 @@ async function exportTo(
   output: string,
   progressTo: ProgressTo = {},
 ): Promise<ExportedEvent[]> {
-  const said = vi.spyOn(console, "log").mockReturnValue();
+  const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   await exportSessions([], { url: urlOf(stack.grpc), source, output }, progressTo);
   said.mockRestore();
   const { sessions } = await verifySessionFile(output);
@@ -361,7 +361,7 @@ it("several sessions of a source are moved at once", async () => {
   const again = join(folder, "again");
   const exportIds = (wanted: readonly string[], source?: string) =>
     exportSessions(wanted, { url: urlOf(target.grpc), output: again, ...(source !== undefined && { source }) });
-  const said = vi.spyOn(console, "log").mockReturnValue();
+  const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const exporting = progressPipe(60_000);
   await exportTo(target, "carol/site", again, exporting);
   expect(exporting.lines().at(-1)).toMatch(/^exporting carol\/site\/skaffold: [1-9]\d* events$/);
@@ -417,7 +417,7 @@ it("an event log of Skaffold is imported with progress, under the name that is r
   const file = join(fixtures, "skaffold", "01-dev-success-3-artifacts-5-iterations", "event-log-file.v1.ndjson");
   const count = (await readFile(file, "utf8")).trimEnd().split("\n").length;
   const progress = progressPipe(60_000);
-  const said = vi.spyOn(console, "log").mockReturnValue();
+  const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   vi.stubEnv("TAPEDECK_GRPC_PORT", target.grpc.split(":").at(-1));
   onTestFinished(() => {
     said.mockRestore();
@@ -426,7 +426,7 @@ it("an event log of Skaffold is imported with progress, under the name that is r
   // Event logs are first compared with the existing events over HTTP.
   const options = { url: `http://${target.http}`, redact: "on", developer: "Erin B", project: "Log" } as const;
   await importFiles([file], options, progress);
-  expect(said.mock.calls.join("\n")).toMatch(
+  expect(said.mock.calls.join("").trimEnd()).toMatch(
     new RegExp(`^erin-b/log: recorded ${count} messages of the process that began [^\n]+$`),
   );
   expect(progress.lines().at(-1)).toBe(`importing ${file}: ${count} of ${count} messages (100 %)`);

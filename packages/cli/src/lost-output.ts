@@ -1,0 +1,20 @@
+import { onLostOutput, printError } from "./display/output.ts";
+
+/** Commands whose output is not what they are run for: they go on where nobody reads it. */
+const working: ReadonlySet<string | undefined> = new Set([
+  ...["up", "run", "record", "replay", "import", "erase", "rebuild", "backup", "restore", "new-epoch"],
+  ...["token", "shard", "sql-role", "login", "logout", "context"],
+]);
+
+/** What happens when stdout can't be written: no command ends in the middle of its work. */
+export function handleLostOutput(): void {
+  const isWork = working.has(process.argv[2]);
+  const lost = (error: NodeJS.ErrnoException) => {
+    // A reader such as `head` has seen enough.
+    if (error.code === "EPIPE") return isWork ? undefined : process.exit(0);
+    printError(`tapedeck: the output can't be written: ${error.message}.`);
+    process.exitCode = 1;
+    if (!isWork) process.exit();
+  };
+  onLostOutput(lost);
+}
