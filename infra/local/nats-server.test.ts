@@ -1,4 +1,4 @@
-import { chmod, readFile, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, stat, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
@@ -74,6 +74,17 @@ test("an old server is refused", async () => {
   await chmod(old, 0o755);
   const starting = startNatsServer({ binary: old, dataDir: await temporaryFolder(), port: 0 });
   await expect(starting).rejects.toThrow(`nats-server 2.11.4 (${old}) is too old: install 2.12 or newer.`);
+});
+
+test("files of the file system, of editors and desktops keep no server from its folder, at the first start and later", async () => {
+  const dataDir = await temporaryFolder();
+  for (const name of ["lost+found", ".snapshot"]) await mkdir(join(dataDir, name));
+  for (const name of ["core", "core.4711", ".DS_Store", ".nats-server.conf.swp", "nats-server.conf~"])
+    await writeFile(join(dataDir, name), "");
+  await (await startNatsServer({ binary, dataDir, port: 0 })).stop();
+  // It is known by its store now.
+  await writeFile(join(dataDir, "notes.txt"), "");
+  await (await startNatsServer({ binary, dataDir, port: 0 })).stop();
 });
 
 test("a data directory of something else is refused", async () => {

@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { isForeignFile } from "./foreign-files.ts";
 import { LocalServerError } from "./local-server-error.ts";
 import { isNewEnough, natsVersion } from "./nats-binary.ts";
 import { commandLineOf, type Exit, logSince, logSize, spawnServer, stopForeign, untilReady } from "./server-process.ts";
@@ -124,8 +125,11 @@ const ownFiles = new Set(["nats-server.conf", "nats-server.log", "store", "ports
 async function prepare(dataDir: string): Promise<void> {
   try {
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    const strange = (await readdir(dataDir)).find((name) => !ownFiles.has(name) && !name.endsWith(".old"));
-    if (strange !== undefined) {
+    const found = await readdir(dataDir);
+    const isOurs = (name: string) => ownFiles.has(name) || name.endsWith(".old") || isForeignFile(name);
+    const strange = found.find((name) => !isOurs(name));
+    // Once it has a store it is NATS' folder, whatever else somebody puts there.
+    if (strange !== undefined && !found.includes("store")) {
       throw new LocalServerError(
         `${dataDir} holds something else (${strange}) and can't be the data directory of NATS: choose an empty one.`,
       );

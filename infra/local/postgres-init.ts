@@ -1,6 +1,7 @@
-import { chmod, chown, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdtemp, readdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { isForeignFile } from "./foreign-files.ts";
 import { LocalServerError } from "./local-server-error.ts";
 import { majorVersion, type PostgresBinaries } from "./postgres-binaries.ts";
 import type { AsPostgres } from "./postgres-user.ts";
@@ -13,6 +14,44 @@ type Initialise = {
   readonly binaries: PostgresBinaries;
   readonly as: AsPostgres;
 };
+
+/** Inside a folder that can't itself become the data directory. */
+const inner = "cluster";
+
+/**
+ * Where Postgres' files are, or will be: the folder itself, or `cluster` in it. A mount point can't be replaced by the new
+ * data directory, and one that has `lost+found` is not empty.
+ */
+export async function clusterFolder(folder: string): Promise<string> {
+  const within = join(folder, inner);
+  if (await isCluster(folder)) return folder;
+  if (await isCluster(within)) return within;
+  const names = await readdir(folder).catch((): string[] => []);
+  const isReplaceable = names.length === 0 && !(await isMountPoint(folder));
+  return isReplaceable || names.some((name) => !isOurs(name)) ? folder : within;
+}
+
+function isCluster(folder: string): Promise<boolean> {
+  return stat(join(folder, "PG_VERSION")).then(Boolean, () => false);
+}
+
+/** An interrupted start leaves `cluster.new-…`. */
+function isOurs(name: string): boolean {
+  return isForeignFile(name) || name === inner || name.startsWith(`${inner}.new-`);
+}
+
+async function isMountPoint(folder: string): Promise<boolean> {
+  try {
+    const path = await realpath(folder);
+    if ((await stat(path)).dev !== (await stat(dirname(path))).dev) return true;
+    // Another folder of the same file system may be mounted there.
+    const mounts = await readFile("/proc/self/mountinfo", "utf8").catch(() => "");
+    const quoted = path.replace(/[ \t\n\\]/g, (char) => `\\${char.charCodeAt(0).toString(8).padStart(3, "0")}`);
+    return mounts.split("\n").some((line) => line.split(" ")[4] === quoted);
+  } catch {
+    return false;
+  }
+}
 
 /** Makes the data directory unless it is there already, and refuses one that this Postgres can't use. */
 export async function initialise(options: Initialise): Promise<void> {

@@ -1,5 +1,6 @@
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client } from "pg";
 import { expect, inject, test } from "vitest";
@@ -81,6 +82,42 @@ test("a taken port is named, and a second server on the same data refused or all
   await using next = await startPostgres({ dataDir, port: server.port, fsync: false, takeOver: true });
   await server.exited;
   expect(next.port).toBe(server.port);
+});
+
+test("a folder that has lost+found keeps it, and the data are made in it once", async () => {
+  const dataDir = await folder();
+  await mkdir(join(dataDir, "lost+found"), { recursive: true });
+  await writeFile(join(dataDir, "core"), "");
+  const first = await startPostgres({ dataDir, port: 0, fsync: false });
+  await query(first.url("postgres"), "create table kept as select 42 as n");
+  await expect(startPostgres({ dataDir, port: 0 })).rejects.toThrow(/already runs on/);
+  await first.stop();
+  // What comes later to an existing one has no effect.
+  await writeFile(join(dataDir, "notes.txt"), "");
+  await using second = await startPostgres({ dataDir, port: 0, fsync: false });
+  expect(await query(second.url("postgres"), "select n from kept")).toEqual([{ n: 42 }]);
+  expect(existsSync(join(dataDir, "lost+found"))).toBe(true);
+});
+
+const mayMount = spawnSync("unshare", ["--mount", "true"]).status === 0;
+
+test.skipIf(!mayMount).each(["tmpfs", "bind"])("an empty mount point can be its folder: %s", async (how) => {
+  const top = await temporaryFolder();
+  await chmod(top, 0o755);
+  const dataDir = join(top, "data");
+  await mkdir(dataDir);
+  await mkdir(join(top, "disk"));
+  const mount = how === "bind" ? `mount --bind "${top}/disk" "${dataDir}"` : `mount -t tmpfs none "${dataDir}"`;
+  const program = `
+    const { startPostgres } = await import(${JSON.stringify(new URL("./postgres.ts", import.meta.url).href)});
+    for (let start = 0; start < 2; start++) {
+      const server = await startPostgres({ dataDir: ${JSON.stringify(dataDir)}, port: 0, fsync: false });
+      await server.stop();
+    }
+    console.log("started twice");`;
+  const words = ["--mount", "sh", "-c", `${mount} && exec "$@"`, "sh"];
+  const ran = spawnSync("unshare", [...words, process.execPath, "--input-type=module", "-e", program]);
+  expect([ran.stdout.toString(), ran.stderr.toString()]).toEqual(["started twice\n", ""]);
 });
 
 test("a data directory of something else or of another version is refused", async () => {

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from "node:path";
 import { Client } from "pg";
 import { LocalServerError } from "./local-server-error.ts";
 import { type PostgresBinaries, postgresBinaries } from "./postgres-binaries.ts";
-import { initialise } from "./postgres-init.ts";
+import { clusterFolder, initialise } from "./postgres-init.ts";
 import { acceptsPassword, setPassword } from "./postgres-password.ts";
 import { type AsPostgres, asPostgres } from "./postgres-user.ts";
 import {
@@ -60,8 +60,10 @@ const mostTries = 5;
  * @throws LocalServerError for a taken port, a data directory of something else, of another major version or in use
  */
 export async function startPostgres(given: StartPostgres): Promise<Postgres> {
-  const options = { ...given, dataDir: resolve(given.dataDir) };
-  const { dataDir, host = "127.0.0.1", password, persistent = true } = options;
+  const folder = resolve(given.dataDir);
+  const dataDir = await clusterFolder(folder);
+  const options = { ...given, dataDir, logFile: given.logFile ?? `${folder}.log` };
+  const { host = "127.0.0.1", password, persistent = true } = options;
   const binaries = await postgresBinaries(given.fetch);
   await mkdir(dirname(dataDir), { recursive: true }).catch((error: Error) => {
     throw new LocalServerError(`${dataDir} can't be the data directory of Postgres: ${error.message}.`);
@@ -82,7 +84,7 @@ export async function startPostgres(given: StartPostgres): Promise<Postgres> {
   const { server, port } = launched;
   const stop = async () => {
     await server.stop();
-    if (!persistent) await rm(dataDir, { recursive: true, force: true });
+    if (!persistent) await rm(folder, { recursive: true, force: true });
   };
   return {
     ...server,
@@ -108,12 +110,11 @@ async function ensureDatabase(url: string, name: string): Promise<void> {
 }
 
 async function launch(
-  options: StartPostgres,
+  options: StartPostgres & { readonly logFile: string },
   { postgres }: PostgresBinaries,
   as: AsPostgres,
 ): Promise<{ server: ServerProcess; port: number }> {
-  const { dataDir, host = "127.0.0.1", fsync = true } = options;
-  const logFile = options.logFile ?? `${dataDir}.log`;
+  const { dataDir, logFile, host = "127.0.0.1", fsync = true } = options;
   const settings = {
     listen_addresses: host,
     unix_socket_directories: "",

@@ -46,7 +46,7 @@ function skaffoldEvents() {
     const error = {
       code: hostile("CODE"),
       message: hostile("message"),
-      suggestions: [{ code: "X", action: hostile("do") }],
+      suggestions: [hostile("do")],
     };
     const summary = hostile("summary");
     one.build(hostile("artifact"), verb, undefined, verb === "failed" ? { error, summary } : { summary });

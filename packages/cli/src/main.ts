@@ -1,10 +1,14 @@
 import nodeModule from "node:module";
 import { version } from "@tapedeck/shared/version";
 import { compileCache } from "./compile-cache.ts";
+import { print } from "./display/output.ts";
+import { handleLostOutput } from "./lost-output.ts";
 
 // Scripts and installers ask for the version to see whether it starts. No command is needed for that.
-if (process.argv.length === 3 && process.argv[2] === "--version") process.stdout.write(`${version}\n`);
-else {
+if (process.argv.length === 3 && process.argv[2] === "--version") {
+  handleLostOutput();
+  print(version);
+} else {
   // Older Nodes, on which bundles run, have none.
   nodeModule.enableCompileCache?.(compileCache);
   // After the cache is there.

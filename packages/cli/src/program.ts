@@ -1,7 +1,10 @@
+import { inspect } from "node:util";
 import { surviveDiscardedSockets } from "@tapedeck/shared/service/discarded-sockets";
 import { version } from "@tapedeck/shared/version";
 import { Command } from "commander";
 import { commandsFor } from "./commands/all.ts";
+import { cleaned, printError, write } from "./display/output.ts";
+import { handleLostOutput } from "./lost-output.ts";
 
 /** A shell asks for words: `complete -- <words>`. It describes the `completion` command by itself. */
 const isCompleting = process.argv[2] === "complete" && process.argv[3] === "--";
@@ -12,7 +15,10 @@ const program = new Command("tapedeck")
   .enablePositionalOptions()
   .configureHelp({ showGlobalOptions: false })
   .showHelpAfterError("(see --help)")
-  .configureOutput({ outputError: (text, write) => write(withSource(text).replace(/^error: /, "tapedeck: ")) });
+  .configureOutput({
+    writeOut: (text) => write(text),
+    outputError: (text, writeError) => writeError(cleaned(withSource(text).replace(/^error: /, "tapedeck: "))),
+  });
 
 /** A source is named by a flag, and easily taken for an argument. */
 function withSource(text: string): string {
@@ -40,22 +46,17 @@ function sayAlike(parent: Command): void {
   }
 }
 
-/** A reader such as `head` has seen enough. */
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit(0);
-});
-/** The terminal is gone, so the error cannot be shown. */
-process.stderr.on("error", () => {});
 surviveDiscardedSockets(
   () => {},
   (error) => {
-    console.error(error);
+    printError(inspect(error));
     process.exit(1);
   },
 );
 
 /** Runs the command that the user has typed. A function, because a one-file executable can't wait at its top level. */
 export async function runProgram(): Promise<void> {
+  handleLostOutput();
   try {
     await addCommands();
     if (isCompleting)
@@ -65,8 +66,8 @@ export async function runProgram(): Promise<void> {
     const { sentenceOf } = await import("./command-error.ts");
     const sentence = sentenceOf(error);
     const isWhole = sentence.includes("\n") || /[.?!]$/.test(sentence);
-    process.stderr.write(`tapedeck: ${sentence}${isWhole ? "" : "."}\n`);
-    if (process.env.TAPEDECK_LOG_LEVEL === "debug" && error instanceof Error) process.stderr.write(`${error.stack}\n`);
+    printError(`tapedeck: ${sentence}${isWhole ? "" : "."}`);
+    if (process.env.TAPEDECK_LOG_LEVEL === "debug" && error instanceof Error) printError(error.stack ?? "");
     process.exitCode = 1;
   }
 }

@@ -1,5 +1,6 @@
 import { SingleBar } from "cli-progress";
 import { bytesText } from "./display/durations.ts";
+import { cleaned, rawErrors } from "./display/output.ts";
 
 export type ProgressOptions = {
   /** "importing shop.tapedeck" */
@@ -27,8 +28,8 @@ export class Progress implements Disposable {
   #total: number | undefined;
   #done = 0;
 
-  constructor({ total, to = process.stderr, now = Date.now, ...options }: ProgressOptions) {
-    this.#options = { ...options, to, now };
+  constructor({ total, to = rawErrors, now = Date.now, ...options }: ProgressOptions) {
+    this.#options = { ...options, what: cleaned(options.what), to, now };
     this.#total = total;
     this.#reportedAt = now();
   }

@@ -1,5 +1,5 @@
-import { styleText } from "node:util";
 import type { ComparedSide, Comparison, Difference } from "@tapedeck/client";
+import { coloured } from "./colour.ts";
 import { agoText, durationText } from "./durations.ts";
 import { plainLine } from "./plain-line.ts";
 import { spokenSource } from "./source-name.ts";
@@ -16,11 +16,11 @@ export function comparisonText({ left, right, differences, equal }: Comparison):
     right === null ? "nothing to compare it with: no loop before it was good" : "nothing that differs is recorded";
   return [
     ...sideLines(left),
-    ...(right === null ? [] : [styleText("dim", "beside"), ...sideLines(right)]),
+    ...(right === null ? [] : [coloured("dim", "beside"), ...sideLines(right)]),
     "",
     ...(differences.length === 0 ? [none] : shown.flatMap(differenceLines)),
-    ...(hidden > 0 ? [styleText("dim", `    and ${hidden} more (--json shows all)`)] : []),
-    ...(right === null ? [] : [styleText("dim", `    ${equal} facts are equal`)]),
+    ...(hidden > 0 ? [coloured("dim", `    and ${hidden} more (--json shows all)`)] : []),
+    ...(right === null ? [] : [coloured("dim", `    ${equal} facts are equal`)]),
   ].join("\n");
 }
 
@@ -38,13 +38,13 @@ function sideLines({
   const what = unit === "loop" ? `loop ${loop}` : unit === "command" ? plainLine(subject) : `session ${session}`;
   const state = outcome ?? "running";
   const took = durationMs === null ? "" : ` after ${durationText(Number(durationMs))}`;
-  const head = `${styleText("bold", spokenSource(source))}  ${what}  ${styleText(statusColour(state), state)}${took}, ${agoText(startedAt)}`;
+  const head = `${coloured("bold", spokenSource(source))}  ${what}  ${coloured(statusColour(state), state)}${took}, ${agoText(startedAt)}`;
   if (failure === null) return [head];
   const step = plainLine([failure.phase, failure.subject].filter((part) => part !== "").join(" "));
-  const code = failure.errorCode === "" ? "" : styleText("dim", `  ${codeText(plainLine(failure.errorCode))}`);
+  const code = failure.errorCode === "" ? "" : coloured("dim", `  ${codeText(plainLine(failure.errorCode))}`);
   return [
     head,
-    `  ${styleText("red", `${step}: ${plainLine(failure.error) || "failed"}`)}${code}`,
+    `  ${coloured("red", `${step}: ${plainLine(failure.error) || "failed"}`)}${code}`,
     ...failure.log.map(({ text }) => `  ${plainLine(text)}`),
     ...failure.suggestions.map((text) => `  Suggestion: ${plainLine(text)}`),
   ];
@@ -67,6 +67,6 @@ function differenceLines({ kind, text, evidence }: Difference, index: number): s
   const number = String(index + 1).padStart(2);
   return [
     `${number}  ${plainLine(text)}`,
-    styleText("dim", `    ${[kind, where].filter((part) => part !== "").join(", ")}`),
+    coloured("dim", `    ${[kind, where].filter((part) => part !== "").join(", ")}`),
   ];
 }

@@ -1,6 +1,6 @@
-import { styleText } from "node:util";
 import { causeLine } from "@tapedeck/client/lanes/headline";
 import { isTextKind } from "@tapedeck/shared/events/kinds";
+import { coloured } from "./colour.ts";
 import { plainLine } from "./plain-line.ts";
 import { spokenSource } from "./source-name.ts";
 import { type Colour, statusColour } from "./status-colour.ts";
@@ -46,7 +46,7 @@ function eventLine(event: ShownEvent, columns: number | undefined, sourceWidth: 
   const room = columns === undefined ? Number.POSITIVE_INFINITY : columns - start.length - kindWidth - 2;
   const text = oneLine(event);
   const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text;
-  return `${styleText("dim", time)}  ${source}  ${styleText(colour, event.kind.padEnd(kindWidth))}  ${shown}`.trimEnd();
+  return `${coloured("dim", time)}  ${source}  ${coloured(colour, event.kind.padEnd(kindWidth))}  ${shown}`.trimEnd();
 }
 
 /**

@@ -1,8 +1,8 @@
-import { stripVTControlCharacters } from "node:util";
+import { terminalText } from "@tapedeck/shared/terminal-text";
 
 /** A text in one line: what tools write into their texts must not move the cursor or colour the terminal. */
 export function plainLine(text: string): string {
-  return stripVTControlCharacters(text)
+  return terminalText(text.replaceAll("\r", "\n"))
     .replace(/\p{Cc}+/gu, " ")
     .trim();
 }

@@ -1,5 +1,5 @@
-import { styleText } from "node:util";
 import Table from "cli-table3";
+import { coloured } from "./colour.ts";
 
 const none = "";
 const noLines = Object.fromEntries(
@@ -13,7 +13,7 @@ export type Column = { readonly title: string; readonly align?: "left" | "right"
 /** Columns of text without lines; what a cell is coloured with does not count. */
 export function table(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
   const made = new Table({
-    head: columns.map(({ title }) => styleText("dim", title)),
+    head: columns.map(({ title }) => coloured("dim", title)),
     colAligns: columns.map(({ align = "left" }) => align),
     chars: { ...noLines, middle: "  " },
     style: { head: [], border: [], compact: true, "padding-left": 0, "padding-right": 0 },

@@ -2,6 +2,7 @@ import { type AuditEntry, auditEntryOf } from "@tapedeck/shared/audit/entry";
 import { openAuditStore } from "@tapedeck/shared/audit/store";
 import { loginName } from "@tapedeck/shared/service/login-name";
 import type { NatsConnection } from "nats";
+import { printError } from "../display/output.ts";
 
 /** Records an action on the server's own machine, past the gateway: "alice on this machine". */
 export async function auditHere(
@@ -21,6 +22,6 @@ export async function auditDone(entry: Promise<void>): Promise<void> {
     await entry;
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    process.stderr.write(`tapedeck: this is not in the audit log: ${reason}\n`);
+    printError(`tapedeck: this is not in the audit log: ${reason}`);
   }
 }

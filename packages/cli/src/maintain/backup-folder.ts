@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { isForeignFile } from "@tapedeck/infra/local/foreign-files";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
 import { type TokenBackup, tokenBackup } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../command-error.ts";
@@ -26,7 +27,7 @@ export async function newBackup(folder: string): Promise<BackupWriter & AsyncDis
   await using stack = new AsyncDisposableStack();
   const topmost = await mkdir(folder, { recursive: true, mode: 0o700 });
   if (topmost !== undefined) stack.defer(() => removeEmptyFolders(resolve(folder), resolve(topmost)));
-  const [first] = await readdir(folder);
+  const [first] = (await readdir(folder)).filter((name) => !isForeignFile(name));
   if (first !== undefined) throw new CommandError(`${folder} is not empty (${first}): name a new folder.`);
   const file = await open(join(folder, piecesFile), "wx", 0o600);
   stack.defer(() => removeFiles(folder));

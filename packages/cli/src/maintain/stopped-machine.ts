@@ -7,6 +7,7 @@ import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import type { NatsConnection } from "nats";
 import { CommandError } from "../command-error.ts";
+import { printError } from "../display/output.ts";
 import { checkDataFolder } from "../up/data-folder.ts";
 import { lockUp, runningUp } from "../up/lock.ts";
 import { databaseName, natsUser, ownerUrl } from "../up/own-servers.ts";
@@ -44,7 +45,7 @@ export async function openStoppedMachine(data: string, env: NodeJS.ProcessEnv = 
     secrets,
     nats: named === undefined ? { port: 0 } : undefined,
     postgres: hasTables && namedDatabase === undefined ? { port: 0, database: databaseName } : undefined,
-    say: (line) => process.stderr.write(`tapedeck: ${line}\n`),
+    say: (line) => printError(`tapedeck: ${line}`),
   });
   if (servers.nats) stack.use(servers.nats);
   if (servers.postgres) stack.use(servers.postgres);

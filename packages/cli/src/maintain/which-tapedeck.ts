@@ -1,4 +1,5 @@
 import { chosenText, isElsewhere } from "../context/chosen-tapedeck.ts";
+import { printError } from "../display/output.ts";
 
 export type WhichTapedeck = {
   readonly url?: string;
@@ -24,5 +25,5 @@ export function announceLocalOnly(command: string, data: string): void {
 
 /** Writes to stderr: stdout is for programs. */
 function say(line: string): void {
-  process.stderr.write(`tapedeck: ${line}\n`);
+  printError(`tapedeck: ${line}`);
 }

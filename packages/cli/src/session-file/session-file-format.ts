@@ -6,6 +6,7 @@ import { parseSourceName } from "@tapedeck/shared/source";
 import { parseRfc3339 } from "@tapedeck/shared/time/rfc3339";
 import { upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
+import { jsonText } from "../display/output.ts";
 
 // A session file, line by line. docs/session-file.md describes it.
 
@@ -59,7 +60,7 @@ export type SessionFileEnd = z.infer<typeof end>;
 export type ExportedEvent = { readonly position: string; readonly recordedAt: Date; readonly event: Event };
 
 export function headerLine(fields: Omit<SessionFileHeader, "format" | "version">): string {
-  return JSON.stringify({ format: sessionFormat, version, ...fields });
+  return jsonText({ format: sessionFormat, version, ...fields });
 }
 
 /**
@@ -70,7 +71,7 @@ export function eventLine({ position, recordedAt, event }: ExportedEvent): strin
   const { original } = event;
   const rest = original === undefined ? event : { ...event, original: { ...original, bytes: Buffer.alloc(0) } };
   const json = eventToJson({ offset: logStart, recordedAt, subject: "", event }, "", { original: true });
-  return JSON.stringify({ ...json, position, proto: Buffer.from(encodeEvent(rest)).toString("base64") });
+  return jsonText({ ...json, position, proto: Buffer.from(encodeEvent(rest)).toString("base64") });
 }
 
 export function endLine(fields: Omit<SessionFileEnd, "format">): string {

@@ -1,5 +1,6 @@
 import { access, constants, mkdir, readdir, stat, statfs } from "node:fs/promises";
 import { dirname } from "node:path";
+import { isForeignFile } from "@tapedeck/infra/local/foreign-files";
 import { CommandError } from "../command-error.ts";
 import { lockFile } from "./lock.ts";
 
@@ -35,7 +36,7 @@ export async function checkDataFolder(folder: string): Promise<void> {
   }
   if (found !== undefined) {
     const names = await readdir(folder).catch((): string[] => []);
-    const strange = names.find((name) => !ours.has(name) && !lockFile.test(name));
+    const strange = names.find((name) => !ours.has(name) && !lockFile.test(name) && !isForeignFile(name));
     if (strange !== undefined && !names.includes(sureSign)) {
       throw new CommandError(
         `${folder} holds something else (${strange}) and can't be the data folder: choose an empty one with --data.`,

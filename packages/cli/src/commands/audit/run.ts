@@ -1,4 +1,5 @@
 import type { AuditEntry } from "@tapedeck/shared/audit/entry";
+import { jsonText, print } from "../../display/output.ts";
 import { plainLine } from "../../display/plain-line.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 
@@ -14,9 +15,9 @@ export async function audit({ url, json = false, ...period }: AuditOptions): Pro
   let count = 0;
   for await (const entry of remoteMaintenance(url).audit(period)) {
     count++;
-    process.stdout.write(`${json ? JSON.stringify(entry) : lineOf(entry)}\n`);
+    print(json ? jsonText(entry) : lineOf(entry));
   }
-  if (count === 0 && !json) console.log("Nothing was done.");
+  if (count === 0 && !json) print("Nothing was done.");
 }
 
 function lineOf({ time, action, who, workspace, about }: AuditEntry): string {

@@ -34,7 +34,7 @@ async function get<Answer>({ env }: TestUp, path: string): Promise<{ status: num
 
 /** A backup and a rebuild of the Tapedeck that runs on a data folder. */
 async function reportsHowFar(data: string): Promise<void> {
-  const said = vi.spyOn(console, "log").mockReturnValue();
+  const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   vi.spyOn(process.stderr, "write").mockReturnValue(true);
   onTestFinished(() => void vi.restoreAllMocks());
   for (const progress of [progressPipe(60_000), progressTerminal()]) {

@@ -4,6 +4,7 @@ import { backupOf, openTokenStore } from "@tapedeck/shared/tokens/store";
 import { CommandError } from "../../command-error.ts";
 import { counted } from "../../display/counted.ts";
 import { bytesText } from "../../display/durations.ts";
+import { print } from "../../display/output.ts";
 import { auditHere } from "../../maintain/audit-here.ts";
 import { newBackup } from "../../maintain/backup-folder.ts";
 import { dialNats, natsHere } from "../../maintain/nats-here.ts";
@@ -36,7 +37,7 @@ export async function backUp(folder: string, options: BackupOptions, progressTo:
   await backup.finish(snapshot, tokens);
   progress[Symbol.dispose]();
   const { messages } = snapshot.state;
-  console.log(`backed up ${counted(messages, "event")} to ${folder} (${bytesText(progress.done)})`);
+  print(`backed up ${counted(messages, "event")} to ${folder} (${bytesText(progress.done)})`);
 }
 
 type Take = (piece: Uint8Array) => Promise<void>;

@@ -1,6 +1,7 @@
 import type { Comparison } from "@tapedeck/client";
 import { apiAt } from "../../api/api.ts";
 import { comparisonText } from "../../display/comparison.ts";
+import { print, printJson } from "../../display/output.ts";
 import { sideOf } from "../side.ts";
 
 export type CompareOptions = { readonly url?: string; readonly json?: boolean };
@@ -8,6 +9,6 @@ export type CompareOptions = { readonly url?: string; readonly json?: boolean };
 export async function compare(left: string, right: string, { url, json }: CompareOptions): Promise<void> {
   const sides = { left: sideOf(left), right: sideOf(right) };
   const comparison = await apiAt(url).get<Comparison>("/api/v1/compare", sides);
-  if (json) process.stdout.write(`${JSON.stringify(comparison)}\n`);
-  else console.log(comparisonText(comparison));
+  if (json) printJson(comparison);
+  else print(comparisonText(comparison));
 }

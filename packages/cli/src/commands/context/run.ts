@@ -1,5 +1,6 @@
 import { CommandError } from "../../command-error.ts";
 import { localContext, readContexts, writeContexts } from "../../context/contexts.ts";
+import { print, printError, printJson } from "../../display/output.ts";
 import { table } from "../../display/table.ts";
 
 export type ContextsOptions = { readonly json?: boolean };
@@ -12,7 +13,7 @@ export function listContexts({ json }: ContextsOptions): void {
     ...Object.entries(contexts).map(([name, { url, token }]) => ({ name, url, hasToken: token !== undefined })),
   ].map((one) => ({ ...one, current: one.name === current }));
   if (json) {
-    process.stdout.write(`${JSON.stringify({ items })}\n`);
+    printJson({ items });
     return;
   }
   const rows = items.map((one) => [
@@ -21,13 +22,13 @@ export function listContexts({ json }: ContextsOptions): void {
     one.url || "this machine",
     one.hasToken ? "saved" : "-",
   ]);
-  console.log(
+  print(
     table(
       ["", "CONTEXT", "WHERE", "TOKEN"].map((title) => ({ title })),
       rows,
     ),
   );
-  if (process.env.TAPEDECK_URL) console.error("TAPEDECK_URL is set and overrides the context.");
+  if (process.env.TAPEDECK_URL) printError("TAPEDECK_URL is set and overrides the context.");
 }
 
 export function useContext(name: string): void {
@@ -36,5 +37,5 @@ export function useContext(name: string): void {
     throw new CommandError(`there is no context ${name}: see \`tapedeck context\`, or log in.`);
   }
   writeContexts(process.env, { ...(name !== localContext && { current: name }), contexts });
-  console.log(`commands now use ${contexts[name]?.url ?? "the Tapedeck server on this machine"}`);
+  print(`commands now use ${contexts[name]?.url ?? "the Tapedeck server on this machine"}`);
 }

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
-import { styleText } from "node:util";
+import { coloured } from "../../display/colour.ts";
+import { print, printJson } from "../../display/output.ts";
 import { checkChosen } from "./chosen.ts";
 import type { Finding } from "./finding.ts";
 import { checkRunning } from "./running.ts";
@@ -23,16 +24,16 @@ export async function doctor({ url, data, json }: DoctorOptions): Promise<void> 
     ...(await checkPrograms(env.PATH)),
   ];
   const failed = findings.filter(({ state }) => state === "fail").length;
-  if (json) process.stdout.write(`${JSON.stringify({ findings })}\n`);
+  if (json) printJson({ findings });
   else {
     const width = Math.max(...findings.map(({ check }) => check.length));
-    for (const finding of findings) console.log(lineOf(finding, width));
-    if (failed > 0) console.log(`\n${failed === 1 ? "1 check failed" : `${failed} checks failed`}`);
+    for (const finding of findings) print(lineOf(finding, width));
+    if (failed > 0) print(`\n${failed === 1 ? "1 check failed" : `${failed} checks failed`}`);
   }
   process.exitCode = failed > 0 ? 1 : 0;
 }
 
 function lineOf({ check, state, what, advice }: Finding, width: number): string {
-  const line = `${styleText(colours[state], state.padEnd(4))}  ${check.padEnd(width)}  ${what}`;
-  return advice === undefined ? line : `${line}\n${" ".repeat(width + 8)}${styleText("dim", `→ ${advice}`)}`;
+  const line = `${coloured(colours[state], state.padEnd(4))}  ${check.padEnd(width)}  ${what}`;
+  return advice === undefined ? line : `${line}\n${" ".repeat(width + 8)}${coloured("dim", `→ ${advice}`)}`;
 }

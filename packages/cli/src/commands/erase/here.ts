@@ -1,5 +1,6 @@
 import { eraseSession, findSession } from "@tapedeck/ingest/for-cli/maintain";
 import { CommandError } from "../../command-error.ts";
+import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { auditDone, auditHere } from "../../maintain/audit-here.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
@@ -32,6 +33,6 @@ export async function eraseHere({ session, data, yes, json }: EraseOptions): Pro
   if (removed > 0) await auditDone(auditHere(machine.nats, { action: "session.erased", workspace, about }));
   if (stop.signal.aborted)
     throw new CommandError(`stopped after ${removed} of ${events} events: run it again to continue.`);
-  if (json) process.stdout.write(`${JSON.stringify({ source: found.source, session, events })}\n`);
-  else console.log(`erased session ${session} of ${source}: ${events} events`);
+  if (json) printJson({ source: found.source, session, events });
+  else print(`erased session ${session} of ${source}: ${events} events`);
 }

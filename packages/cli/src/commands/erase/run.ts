@@ -1,4 +1,5 @@
 import { CommandError } from "../../command-error.ts";
+import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
@@ -22,6 +23,6 @@ async function eraseElsewhere({ url, session, yes, json }: EraseOptions): Promis
   const { source, events, removed } = last;
   if (stop.signal.aborted)
     throw new CommandError(`stopped after ${removed} of ${events} events: run it again to continue.`);
-  if (json) process.stdout.write(`${JSON.stringify({ source, session, events })}\n`);
-  else console.log(`erased session ${session} of ${shortSource(source)}: ${events} events`);
+  if (json) printJson({ source, session, events });
+  else print(`erased session ${session} of ${shortSource(source)}: ${events} events`);
 }

@@ -6,6 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { exportFrom, type ToExport } from "../../api/exported-sessions.ts";
 import { CommandError } from "../../command-error.ts";
+import { print, rawOutput } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
@@ -32,12 +33,12 @@ export async function exportSessions(
     afterEach(sessionFileChunks(chosen, from.events, made), () => progress.reached(made.events));
   const { output } = options;
   if (output === undefined) {
-    await pipeline(Readable.from(chunks(filed)), process.stdout, { end: false });
+    await pipeline(Readable.from(chunks(filed)), rawOutput, { end: false });
     return;
   }
   await writeFile(output, Readable.from(chunks(filed)));
   progress[Symbol.dispose]();
-  console.log(resultLine(chosen, filed, output));
+  print(resultLine(chosen, filed, output));
 }
 
 async function* afterEach<T>(chunks: AsyncIterable<T>, done: () => void): AsyncGenerator<T, void> {

@@ -2,6 +2,7 @@ import { RecorderClient } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { parseSourceName, sourceParts } from "@tapedeck/shared/source";
 import { linkOptions } from "@tapedeck/tap/push/link";
 import { CommandError } from "../../command-error.ts";
+import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
@@ -68,12 +69,10 @@ function printResult(
   { json }: ImportOptions,
 ) {
   if (json) {
-    process.stdout.write(
-      `${JSON.stringify({ source, session: there, from: header.source, fromSession: session, events, added })}\n`,
-    );
+    printJson({ source, session: there, from: header.source, fromSession: session, events, added });
     return;
   }
   const what = `session ${session} of ${header.source}, ${events} events`;
   const as = there === session ? "" : `, as session ${there}`;
-  console.log(`${shortSource(source)}: ${added === 0 ? `${what}: already recorded${as}` : `recorded ${what}${as}`}`);
+  print(`${shortSource(source)}: ${added === 0 ? `${what}: already recorded${as}` : `recorded ${what}${as}`}`);
 }

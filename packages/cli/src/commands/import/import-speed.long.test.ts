@@ -56,7 +56,7 @@ async function importAs({ env }: TestUp, project: string): Promise<number> {
   const file = join(cwd, `${project}.tapedeck`);
   writeFileSync(file, textOf(sessionFileLines({ sessions: [longSession()] })));
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
-  const printed = vi.spyOn(console, "log").mockReturnValue();
+  const printed = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   try {
     const started = performance.now();
     await importFiles([file], { url: env.TAPEDECK_URL ?? "", project, redact: "on" }, progressPipe(600_000));

@@ -5,6 +5,7 @@ import { type ImportedLogs, readEventLogs } from "@tapedeck/tap/skaffold/event-l
 import type { ImportedProcess } from "@tapedeck/tap/skaffold/event-log/split-processes";
 import { apiAt } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
+import { print, printError, printJson } from "../../display/output.ts";
 import { grpcTarget } from "../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
 import { projectName } from "../../record/project-name.ts";
@@ -53,16 +54,16 @@ async function importEventLogs(files: readonly string[], options: ImportOptions,
     ...(session !== undefined && { session }),
   }));
   if (options.json) {
-    process.stdout.write(`${JSON.stringify({ source, processes: results, problems: logs.problems })}\n`);
+    printJson({ source, processes: results, problems: logs.problems });
     return;
   }
   for (const { started, messages, session } of results) {
     const what = `${messages} ${messages === 1 ? "message" : "messages"} of the process that began ${started}`;
-    console.log(
+    print(
       `${source}: ${session === undefined ? `recorded ${what}` : `${what}: already recorded (session ${session})`}`,
     );
   }
-  for (const { file, line, problem } of logs.problems) console.error(`${file}:${line}: skipped: ${problem}`);
+  for (const { file, line, problem } of logs.problems) printError(`${file}:${line}: skipped: ${problem}`);
 }
 
 /** The source that has them now; undefined where there was nothing to record. */

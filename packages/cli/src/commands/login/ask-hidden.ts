@@ -1,9 +1,10 @@
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
+import { ask, printError } from "../../display/output.ts";
 
 /** Asks on the terminal for what is not shown while it is typed. */
 export async function askHidden(question: string): Promise<string> {
-  process.stderr.write(question);
+  ask(question);
   const mute = new Writable({ write: (_chunk, _encoding, done) => done() });
   const prompt = createInterface({ input: process.stdin, output: mute, terminal: true });
   try {
@@ -14,6 +15,6 @@ export async function askHidden(question: string): Promise<string> {
     });
   } finally {
     prompt.close();
-    process.stderr.write("\n");
+    printError("");
   }
 }

@@ -3,6 +3,7 @@ import { text } from "node:stream/consumers";
 import { CommandError } from "../../command-error.ts";
 import { askAbout } from "../../context/about.ts";
 import { type Context, localContext, readContexts, writeContexts } from "../../context/contexts.ts";
+import { print } from "../../display/output.ts";
 import { httpBaseOf } from "../../gateway-address.ts";
 import { gatewayUrlText, parseGatewayUrl } from "../../gateway-url.ts";
 import { askHidden } from "./ask-hidden.ts";
@@ -46,7 +47,7 @@ export async function login(url: string, options: LoginOptions): Promise<void> {
     is === undefined
       ? "which requires no token"
       : `as ${is.name} (${is.roles.join(", ")}) in workspace ${is.workspace}`;
-  console.log(`logged in to ${whole}, ${who}; all commands now use it (context ${name})`);
+  print(`logged in to ${whole}, ${who}; all commands now use it (context ${name})`);
 }
 
 /** Takes TAPEDECK_TOKEN, else asks in a terminal, else reads the first line of stdin. */
@@ -73,5 +74,5 @@ export function logout(named: string | undefined, { all }: LogoutOptions): void 
   const stays = current !== undefined && left[current] !== undefined;
   writeContexts(env, { ...(stays && { current }), contexts: left });
   const next = stays ? `context ${current}` : "the Tapedeck server on this machine";
-  console.log(`removed ${names.join(", ")}; commands now use ${next}`);
+  print(`removed ${names.join(", ")}; commands now use ${next}`);
 }

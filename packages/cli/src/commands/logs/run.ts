@@ -1,9 +1,10 @@
-import { stripVTControlCharacters, styleText } from "node:util";
 import { connect, TapedeckError } from "@tapedeck/client";
 import { textKinds } from "@tapedeck/shared/events/kinds";
 import { positionBefore } from "@tapedeck/shared/log/position";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
+import { coloured } from "../../display/colour.ts";
+import { jsonText, print, printError } from "../../display/output.ts";
 import { TextLines } from "./text-lines.ts";
 
 export type LogsOptions = {
@@ -57,12 +58,12 @@ export async function logs(options: LogsOptions): Promise<void> {
       if (message.type !== "event") continue;
       const event = message.event as unknown as TextEvent;
       if (!isMeant(event, options) || event.detail?.noise === true) continue;
-      if (options.json) last.take(JSON.stringify(event));
+      if (options.json) last.take(jsonText(event));
       else for (const line of text.take(originOf(event), event.detail?.text ?? "")) last.take(shown(line));
     }
     for (const line of text.rest()) last.take(shown(line));
     last.release();
-    if (last.taken === 0 && !stop.signal.aborted) process.stderr.write("no output matches\n");
+    if (last.taken === 0 && !stop.signal.aborted) printError("no output matches");
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   }
@@ -97,9 +98,7 @@ function originOf({ subject = "", detail = {} }: TextEvent): string {
 }
 
 function shown({ origin, text }: { readonly origin: string; readonly text: string }): string {
-  // Control characters in a tool's output must not move the reader's cursor.
-  const plain = stripVTControlCharacters(text).replace(/[^\P{Cc}\t]+/gu, "");
-  return origin === "" ? plain : `${styleText("cyan", `${origin} |`)} ${plain}`;
+  return origin === "" ? text : `${coloured("cyan", `${origin} |`)} ${text}`;
 }
 
 /** Holds back lines as long as only the last few of them are wanted. */
@@ -120,7 +119,7 @@ class LastLines {
   take(line: string): void {
     this.#taken++;
     if (this.#isLive || this.#most === undefined) {
-      process.stdout.write(`${line}\n`);
+      print(line);
       return;
     }
     this.#held.push(line);
@@ -130,7 +129,7 @@ class LastLines {
 
   /** All that was recorded before is there. */
   release(): void {
-    if (this.#most !== undefined) for (const line of this.#held.slice(-this.#most)) process.stdout.write(`${line}\n`);
+    if (this.#most !== undefined) for (const line of this.#held.slice(-this.#most)) print(line);
     this.#held = [];
     this.#isLive = true;
   }

@@ -1,9 +1,10 @@
-import { styleText } from "node:util";
 import type { Operation } from "@tapedeck/client";
 import { causeLine } from "@tapedeck/client/lanes/headline";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
+import { coloured } from "../../display/colour.ts";
 import { agoText, durationText } from "../../display/durations.ts";
+import { print, printJson } from "../../display/output.ts";
 import { plainLine } from "../../display/plain-line.ts";
 import { spokenSource } from "../../display/source-name.ts";
 import { statusColour } from "../../display/status-colour.ts";
@@ -27,12 +28,12 @@ export async function loops(options: LoopsOptions): Promise<void> {
   const asked = { source, kind: "loop", outcome: outcome ?? over, limit, from, to };
   const page = await api.get<Page<Operation>>("/api/v1/operations", asked);
   if (json) {
-    process.stdout.write(`${JSON.stringify(page)}\n`);
+    printJson(page);
     return;
   }
   if (page.items.length === 0) {
     const isAll = [source, outcome, from, to].every((one) => one === undefined);
-    console.log(isAll ? "No finished loops yet." : "No matching loops.");
+    print(isAll ? "No finished loops yet." : "No matching loops.");
     if (source !== undefined) await reportUnrecorded(api, [source]);
     return;
   }
@@ -41,12 +42,12 @@ export async function loops(options: LoopsOptions): Promise<void> {
     loopName(loop),
     spokenSource(loop.source),
     agoText(loop.startedAt),
-    styleText(statusColour(loop.outcome ?? ""), loop.outcome ?? ""),
+    coloured(statusColour(loop.outcome ?? ""), loop.outcome ?? ""),
     loop.durationMs === null ? "-" : durationText(Number(loop.durationMs)),
     loop.outcome === "failed" ? causeText(loop, causes.get(loopName(loop))) : "",
   ]);
   const columns = ["LOOP", "SOURCE", "STARTED", "OUTCOME", "WAITED", "FAILED FIRST"].map((title) => ({ title }));
-  console.log(table(columns, rows));
+  print(table(columns, rows));
 }
 
 /** The loop's name in the API and on the page. */

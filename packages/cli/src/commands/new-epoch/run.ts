@@ -2,6 +2,7 @@ import { renewEpoch } from "@tapedeck/shared/log/backup";
 import { endOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import { CommandError } from "../../command-error.ts";
+import { print } from "../../display/output.ts";
 import { auditDone, auditHere } from "../../maintain/audit-here.ts";
 import { forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
@@ -17,8 +18,8 @@ export async function startNewEpoch({ data, yes = false }: NewEpochOptions): Pro
   const { epoch, lastSeq, formerEpochs } = await renewEpoch(machine.nats);
   const forgotten = await forgetTables(machine.nats, machine.databaseUrl);
   const last = formatPosition({ epoch: formerEpochs.at(-1)?.epoch ?? "", offset: endOf(lastSeq) });
-  console.log(`the log continues as epoch ${epoch}; positions up to ${last} remain valid, later ones are refused`);
-  console.log("after the next start, session.gap events report what is known to be lost");
-  if (forgotten) console.log("the tables are ahead of the log: they are rebuilt at the next start");
+  print(`the log continues as epoch ${epoch}; positions up to ${last} remain valid, later ones are refused`);
+  print("after the next start, session.gap events report what is known to be lost");
+  if (forgotten) print("the tables are ahead of the log: they are rebuilt at the next start");
   await auditDone(auditHere(machine.nats, { action: "log.epoch-renewed", about: { epoch } }));
 }

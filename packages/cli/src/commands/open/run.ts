@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
+import { print } from "../../display/output.ts";
 import { UntrustedCertificate } from "../../untrusted-certificate.ts";
 
 export type OpenOptions = { readonly url?: string; readonly source?: string };
@@ -11,7 +12,7 @@ export async function open({ url, source }: OpenOptions): Promise<void> {
   if (source === undefined) await requireServer(api);
   else await requireSource(source, api);
   const address = pageAddress(api.base, source);
-  console.log(address);
+  print(address);
   const program = browserProgram(process.platform, process.env);
   if (program !== undefined) start(program, address);
 }

@@ -3,6 +3,7 @@ import { querySettings } from "@tapedeck/query/for-cli/settings";
 import { justBefore, messagesBetween } from "@tapedeck/shared/log/offset";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
 import { counted } from "../../display/counted.ts";
+import { print } from "../../display/output.ts";
 import { auditHere } from "../../maintain/audit-here.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
@@ -35,6 +36,6 @@ export async function rebuildHere(data: string, progressTo: ProgressTo): Promise
   });
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-  if (!swapped) console.log("stopped: the tables are unchanged, and the next rebuild continues from here");
-  else console.log(`rebuilt the tables from ${counted(all, "event")} (${seconds} s)`);
+  if (!swapped) print("stopped: the tables are unchanged, and the next rebuild continues from here");
+  else print(`rebuilt the tables from ${counted(all, "event")} (${seconds} s)`);
 }

@@ -1,4 +1,5 @@
 import { counted } from "../../display/counted.ts";
+import { print } from "../../display/output.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
@@ -25,6 +26,6 @@ async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo)
   }
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
-  if (stop.signal.aborted) console.log("stopped: the tables are unchanged, and the next rebuild continues from here");
-  else console.log(`rebuilt the tables from ${counted(all, "event")} (${seconds} s)`);
+  if (stop.signal.aborted) print("stopped: the tables are unchanged, and the next rebuild continues from here");
+  else print(`rebuilt the tables from ${counted(all, "event")} (${seconds} s)`);
 }

@@ -9,6 +9,7 @@ import { takeTapId } from "@tapedeck/tap/spill/tap-id";
 import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
 import { taps } from "@tapedeck/tap/taps";
 import { sentenceOf } from "../../command-error.ts";
+import { print } from "../../display/output.ts";
 import { type GrpcTarget, grpcTarget } from "../../grpc-target.ts";
 import { sessionLabels } from "../../record/labels.ts";
 import { pushSource } from "../../record/source-push.ts";
@@ -22,7 +23,7 @@ import { stopSignals } from "./stop-signals.ts";
 /** How long Ctrl-C waits for Tapedeck to commit the rest. */
 const commitMs = 10_000;
 
-const say = (line: string) => void process.stdout.write(`${line}\n`);
+const say = (line: string) => void print(line);
 
 /** Records what runs already until a signal comes; or, with `waiting`, pushes what was left. Ends this process. */
 export async function record(options: RecordOptions): Promise<never> {

@@ -1,3 +1,4 @@
+import { print } from "../../display/output.ts";
 import { play } from "./play.ts";
 import { recordedSession } from "./recorded-session.ts";
 import { serveTape } from "./serve.ts";
@@ -22,11 +23,11 @@ export async function replay(session: string | undefined, options: ReplayOptions
   const host = "127.0.0.1";
   await using served = await serveTape(tape, { grpc: { host, port: rpcPort }, http: { host, port: rpcHttpPort } });
   const name = tape.source.split("/").slice(1, 3).join("/");
-  console.log(`replaying session ${tape.session} of ${name} (${tape.events.length} events) as Skaffold served it:`);
-  console.log(`  gRPC ${served.grpc}\n  HTTP http://${served.http}`);
+  print(`replaying session ${tape.session} of ${name} (${tape.events.length} events) as Skaffold served it:`);
+  print(`  gRPC ${served.grpc}\n  HTTP http://${served.http}`);
   await play(tape, { speed, longestMs: longestPause ?? Number.POSITIVE_INFINITY }, stop.signal);
   if (stop.signal.aborted || exit) return;
-  console.log("the session has been played to its end, and is served until Ctrl-C");
+  print("the session has been played to its end, and is served until Ctrl-C");
   // A listening server keeps this process alive.
   await new Promise<void>((resolve) => stop.signal.addEventListener("abort", () => resolve()));
 }

@@ -8,6 +8,7 @@ import { openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store"
 import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
 import { counted } from "../../display/counted.ts";
+import { print } from "../../display/output.ts";
 import { auditDone, auditHere } from "../../maintain/audit-here.ts";
 import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
 import { forgetTables } from "../../maintain/forget-tables.ts";
@@ -39,8 +40,8 @@ export async function restore(
   await forgetEnds(nats);
   const forgotten = await forgetTables(nats, machine.databaseUrl);
   printResult(snapshot, restored);
-  if (kept !== undefined && kept.folder !== undefined) console.log(`the previous log is kept in ${kept.folder}`);
-  if (forgotten) console.log("the tables are ahead of the log: they are rebuilt at the next start");
+  if (kept !== undefined && kept.folder !== undefined) print(`the previous log is kept in ${kept.folder}`);
+  if (forgotten) print("the tables are ahead of the log: they are rebuilt at the next start");
   if (tokens !== undefined && withTokens) await restoreTokens(nats, tokens);
   const about = { epoch: restored.epoch, events: snapshot.state.messages, ...(kept?.folder && { kept: kept.folder }) };
   await auditDone(auditHere(nats, { action: "log.restored", about }));
@@ -49,22 +50,22 @@ export async function restore(
 async function restoreTokens(nats: NatsConnection, tokens: TokenBackup): Promise<void> {
   const { added, stayRevoked } = await (await openTokenStore(nats)).putBack(tokens);
   if (added > 0) {
-    console.log(
+    print(
       `restored ${counted(added, "token")}; a token that was revoked after the backup is valid again if this NATS has no record of that: see \`tapedeck token list\``,
     );
   }
   if (stayRevoked > 0) {
     const [have, stay] = stayRevoked === 1 ? ["has", "stays"] : ["have", "stay"];
-    console.log(`${counted(stayRevoked, "token")} of the backup ${have} been revoked since, and ${stay} revoked`);
+    print(`${counted(stayRevoked, "token")} of the backup ${have} been revoked since, and ${stay} revoked`);
   }
 }
 
 function printResult({ state }: Snapshot, { epoch, lastSeq, formerEpochs }: Restored): void {
   const last = formerEpochs.at(-1);
-  console.log(`restored ${counted(state.messages, "event")}; the log continues as epoch ${epoch}`);
+  print(`restored ${counted(state.messages, "event")}; the log continues as epoch ${epoch}`);
   if (last === undefined) return;
   const end = formatPosition({ epoch: last.epoch, offset: endOf(lastSeq) });
-  console.log(`positions up to ${end} remain valid; later ones of epoch ${last.epoch} are refused`);
+  print(`positions up to ${end} remain valid; later ones of epoch ${last.epoch} are refused`);
 }
 
 const fileTime = () => new Date().toISOString().replace(/[:.]/g, "-");

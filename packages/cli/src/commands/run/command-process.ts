@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import type { Readable, Transform } from "node:stream";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { writeRawError } from "../../display/output.ts";
 import { GroupWitness } from "./group-witness.ts";
 
 export type CommandExit = { readonly code: number | null; readonly signal: NodeJS.Signals | null };
@@ -65,6 +66,7 @@ const lastWordsMs = 1_000;
 function passOn(from: Readable, through: Transform): (boundMs: number) => Promise<void> {
   const over = new AbortController();
   through.once("end", () => over.abort());
-  from.pipe(through).pipe(process.stderr, { end: false });
+  // The command must not notice that nobody reads it any more: it would wait for us for ever.
+  from.pipe(through).on("data", writeRawError);
   return (boundMs) => delay(boundMs, over.signal);
 }

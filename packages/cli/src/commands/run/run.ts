@@ -6,6 +6,7 @@ import { commandToStart } from "@tapedeck/shared/installation";
 import { namePart } from "@tapedeck/shared/source";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { sentenceOf } from "../../command-error.ts";
+import { printError } from "../../display/output.ts";
 import { ciLabels, gitNames, gitState, type Labels, sessionLabels } from "../../record/labels.ts";
 import { spillHome } from "../../record/spill-home.ts";
 import { type CommandExit, type CommandProcess, startCommand } from "./command-process.ts";
@@ -250,5 +251,5 @@ function isOn(text: string | undefined): boolean {
 }
 
 function warn(line: string): void {
-  process.stderr.write(`tapedeck: ${line}\n`);
+  printError(`tapedeck: ${line}`);
 }

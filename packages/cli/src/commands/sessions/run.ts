@@ -1,6 +1,7 @@
 import { apiAt, type Page } from "../../api/api.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { agoText, durationText } from "../../display/durations.ts";
+import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { table } from "../../display/table.ts";
 
@@ -31,11 +32,11 @@ export async function sessions(options: SessionsOptions): Promise<void> {
   const api = apiAt(url);
   const page = await api.get<Page<Session>>("/api/v1/sessions", { source, label: labels, limit, from, to });
   if (json) {
-    process.stdout.write(`${JSON.stringify(page)}\n`);
+    printJson(page);
     return;
   }
   if (page.items.length === 0) {
-    console.log(
+    print(
       source === undefined && label === undefined && from === undefined && to === undefined
         ? "No sessions yet."
         : "No matching sessions.",
@@ -51,7 +52,7 @@ export async function sessions(options: SessionsOptions): Promise<void> {
     about(session),
   ]);
   const columns = ["SESSION", "SOURCE", "STARTED", "LASTED", "LABELS"].map((title) => ({ title }));
-  console.log(table(columns, rows));
+  print(table(columns, rows));
 }
 
 /** Nobody knows how long a session lasted that was lost. */

@@ -1,3 +1,4 @@
+import { print, printError, printJson } from "../../display/output.ts";
 import { table } from "../../display/table.ts";
 import { type Moving, remoteMaintenance } from "../../maintain/remote.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
@@ -8,11 +9,11 @@ export type MoveOptions = { readonly url?: string; readonly to: string };
 export async function listShards({ url, json = false }: ListShardsOptions): Promise<void> {
   const shards = await remoteMaintenance(url).shards();
   if (json) {
-    process.stdout.write(`${JSON.stringify(shards)}\n`);
+    printJson(shards);
     return;
   }
   const rows = shards.map(({ name, state, workspaces }) => [name, state, workspaces.join(", ")]);
-  console.log(table([{ title: "shard" }, { title: "state" }, { title: "workspaces" }], rows));
+  print(table([{ title: "shard" }, { title: "state" }, { title: "workspaces" }], rows));
 }
 
 /** What people see of the steps that take time. */
@@ -38,7 +39,7 @@ export async function moveWorkspace(
       if (now === "fencing") waitedSince ??= performance.now();
       if (now === "switched") isSwitched = true;
       if (now === "switched" && waitedSince !== undefined) {
-        console.log(`switched: nothing was recorded for ${((performance.now() - waitedSince) / 1_000).toFixed(1)} s`);
+        print(`switched: nothing was recorded for ${((performance.now() - waitedSince) / 1_000).toFixed(1)} s`);
       }
       const show = shown[now];
       if (now !== step) {
@@ -51,7 +52,7 @@ export async function moveWorkspace(
   } finally {
     progress?.[Symbol.dispose]();
     if (waitedSince !== undefined && !isSwitched) {
-      console.error(
+      printError(
         stop.signal.aborted
           ? `the gateway goes on until ${workspace} is in ${to}: nothing is recorded in it before`
           : `nothing is recorded in ${workspace} before it is in ${to}: the gateways try that again by themselves`,
@@ -60,6 +61,6 @@ export async function moveWorkspace(
   }
   if (stop.signal.aborted) {
     const isLeft = waitedSince === undefined && !isSwitched;
-    console.log(isLeft ? "stopped: the same command continues the move" : "stopped: the gateway finishes the move");
-  } else console.log(step === undefined ? `${workspace} is in ${to} already` : `moved ${workspace} to ${to}`);
+    print(isLeft ? "stopped: the same command continues the move" : "stopped: the gateway finishes the move");
+  } else print(step === undefined ? `${workspace} is in ${to} already` : `moved ${workspace} to ${to}`);
 }

@@ -8,6 +8,7 @@ import {
 } from "@tapedeck/query/for-cli/maintain";
 import { namePart } from "@tapedeck/shared/source";
 import { CommandError } from "../../command-error.ts";
+import { print, printError, printJson } from "../../display/output.ts";
 import { table } from "../../display/table.ts";
 import { auditDone, auditHere } from "../../maintain/audit-here.ts";
 import { dialNats } from "../../maintain/nats-here.ts";
@@ -26,7 +27,8 @@ export async function createSqlRole({ workspace, json, quiet, data }: CreateSqlR
   );
   await auditDone(recordLogin(here, "sql-role.created", made));
   const url = here.urlOf(made.login, made.password);
-  process.stdout.write(json ? `${JSON.stringify({ ...made, url, leftOut })}\n` : `${url}\n`);
+  if (json) printJson({ ...made, url, leftOut });
+  else print(url);
   if (quiet || json) return;
   say(`${made.login} reads workspace ${made.workspace}, for psql or any other client of Postgres`);
   say("The password is shown only once.");
@@ -39,15 +41,15 @@ export async function listSqlRoles({ json, data }: SqlRoleOptions): Promise<void
   await using here = await open(data);
   const items = await logins(here.database);
   if (json) {
-    process.stdout.write(`${JSON.stringify({ items })}\n`);
+    printJson({ items });
     return;
   }
   if (items.length === 0) {
-    console.log("There are no workspace logins.");
+    print("There are no workspace logins.");
     return;
   }
   const columns = ["LOGIN", "WORKSPACE", "CREATED"].map((title) => ({ title }));
-  console.log(
+  print(
     table(
       columns,
       items.map(({ login, workspace, createdAt }) => [login, workspace, createdAt.slice(0, 10)]),
@@ -62,8 +64,8 @@ export async function dropSqlRole(login: string, { json, data }: SqlRoleOptions)
     throw new CommandError(`there is no workspace login ${login}: see \`tapedeck sql-role list\`.`);
   }
   await auditDone(recordLogin(here, "sql-role.dropped", dropped));
-  if (json) process.stdout.write(`${JSON.stringify(dropped)}\n`);
-  else console.log(`dropped ${dropped.login} (workspace ${dropped.workspace})`);
+  if (json) printJson(dropped);
+  else print(`dropped ${dropped.login} (workspace ${dropped.workspace})`);
 }
 
 function open(data: string): Promise<DatabaseHere> {
@@ -95,5 +97,5 @@ async function refusedAsCommand<T>(make: () => Promise<T>): Promise<T> {
 
 /** Writes to stderr: stdout is for programs. */
 function say(line: string): void {
-  process.stderr.write(`${line}\n`);
+  printError(line);
 }

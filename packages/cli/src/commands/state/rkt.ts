@@ -1,4 +1,4 @@
-import { styleText } from "node:util";
+import { coloured } from "../../display/colour.ts";
 import { agoText, bytesText } from "../../display/durations.ts";
 import { statusColour } from "../../display/status-colour.ts";
 import { table } from "../../display/table.ts";
@@ -61,7 +61,7 @@ function podsText(pods: readonly RktPod[], ends: PodEnds, now: number): string {
 
 /** A row for each app; what is the pod's stands in the first. */
 function podRows(pod: RktPod, ends: PodEnds, now: number): string[][] {
-  const ofPod = [podName(pod), coloured(podState(pod)), agoText(since(pod, ends), now)];
+  const ofPod = [podName(pod), inItsColour(podState(pod)), agoText(since(pod, ends), now)];
   const [first = ["-", "-", "-"], ...others] = (pod.apps ?? []).map((app) => [
     app.name ?? "-",
     appState(app),
@@ -99,9 +99,9 @@ function since(pod: RktPod, ends: PodEnds): string | undefined {
 
 /** A code exists before rkt reports that the app is over: it does so only when the whole pod is. */
 function appState({ state, exit_code = 0 }: RktApp): string {
-  if (exit_code > 0) return styleText("red", `exited ${exit_code}`);
+  if (exit_code > 0) return coloured("red", `exited ${exit_code}`);
   const is = word(state, "APP_STATE_") ?? "-";
-  return is === "exited" ? "exited 0" : coloured(is);
+  return is === "exited" ? "exited 0" : inItsColour(is);
 }
 
 function imagesText(images: readonly RktImage[], now: number): string {
@@ -136,6 +136,6 @@ function timeOf(nanos: string | undefined): string | undefined {
   return nanos === undefined ? undefined : new Date(Number(BigInt(nanos) / 1_000_000n)).toISOString();
 }
 
-function coloured(state: string): string {
-  return styleText(statusColour(state), state);
+function inItsColour(state: string): string {
+  return coloured(statusColour(state), state);
 }

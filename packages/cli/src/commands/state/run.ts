@@ -1,9 +1,10 @@
-import { styleText } from "node:util";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { type ApiClient, apiAt, type Page } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
+import { coloured } from "../../display/colour.ts";
 import { agoText } from "../../display/durations.ts";
+import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { type PodEnds, type RktStateJson, rktText } from "./rkt.ts";
 import { type SkaffoldStateJson, skaffoldText } from "./skaffold.ts";
@@ -39,16 +40,16 @@ export async function state({ url, json, source, session, at }: StateOptions): P
   const asked = source ?? (session === undefined ? undefined : await sourceOf(session, api));
   const answer = await api.get<StateAnswer>("/api/v1/state", { source: asked, session, at });
   if (json) {
-    process.stdout.write(`${JSON.stringify(answer)}\n`);
+    printJson(answer);
     return;
   }
   const session_ = answer.session === null ? "no session yet" : `session ${answer.session}`;
   const ended = answer.sessionEnded ? ", ended" : "";
-  console.log(`${styleText("bold", shortSource(answer.source))}  ${session_}${ended}`);
-  console.log(styleText("dim", `as of ${answer.position}`));
-  if (answer.notHeardSince !== null) console.log(styleText("red", notHeardText(answer.notHeardSince)));
+  print(`${coloured("bold", shortSource(answer.source))}  ${session_}${ended}`);
+  print(coloured("dim", `as of ${answer.position}`));
+  if (answer.notHeardSince !== null) print(coloured("red", notHeardText(answer.notHeardSince)));
   const text = await stateText(answer, session, api);
-  if (text !== "") console.log(text);
+  if (text !== "") print(text);
 }
 
 async function stateText(answer: StateAnswer, session: string | undefined, api: ApiClient): Promise<string> {

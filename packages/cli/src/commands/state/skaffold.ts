@@ -1,4 +1,4 @@
-import { styleText } from "node:util";
+import { coloured } from "../../display/colour.ts";
 import { statusColour } from "../../display/status-colour.ts";
 
 export type SkaffoldStateJson = { readonly v1: V1State };
@@ -43,13 +43,13 @@ export function skaffoldText({ v1 }: SkaffoldStateJson): string {
 }
 
 function phase(found: Phase | null | undefined): string {
-  return found?.status === undefined ? "" : coloured(found.status);
+  return found?.status === undefined ? "" : inItsColour(found.status);
 }
 
 function byName(statuses: Readonly<Record<string, string>> | undefined): string {
   return Object.entries(statuses ?? {})
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([name, status]) => `${name} ${coloured(status)}`)
+    .map(([name, status]) => `${name} ${inItsColour(status)}`)
     .join(", ");
 }
 
@@ -61,6 +61,6 @@ function autos({ buildState, fileSyncState, deployState }: V1State): string {
     .join(", ");
 }
 
-function coloured(status: string): string {
-  return styleText(statusColour(status), status);
+function inItsColour(status: string): string {
+  return coloured(statusColour(status), status);
 }

@@ -1,4 +1,4 @@
-import { styleText } from "node:util";
+import { coloured } from "../../display/colour.ts";
 import { agoText, durationText } from "../../display/durations.ts";
 import { statusColour } from "../../display/status-colour.ts";
 import { table } from "../../display/table.ts";
@@ -63,7 +63,7 @@ function targetsText({ targets, projects }: VagrantStateJson): string {
   if (targets.length === 0) return "No machines.";
   const titles = ["MACHINE", "STATE", "PROVIDER", ...(projects.length > 1 ? ["PROJECT"] : [])];
   const rows = targets.map(({ name = "-", state, provider = "-", project }) =>
-    [name, coloured(machineState(state)), provider, project?.name ?? "-"].slice(0, titles.length),
+    [name, inItsColour(machineState(state)), provider, project?.name ?? "-"].slice(0, titles.length),
   );
   return table(
     titles.map((title) => ({ title })),
@@ -87,10 +87,10 @@ function runsText(jobs: readonly VagrantJob[], commands: readonly RecordedVagran
   const unfinished = jobs.filter(({ id, state }) => !known.has(id) && state !== "SUCCESS" && state !== "ERROR");
   const byId = new Map(jobs.map((job) => [job.id, job]));
   const rows = [
-    ...unfinished.toReversed().map((job) => [jobText(job), coloured(jobState(job)), agoText(job.queue_time, now)]),
+    ...unfinished.toReversed().map((job) => [jobText(job), inItsColour(jobState(job)), agoText(job.queue_time, now)]),
     ...commands.map((command) => [
       jobText(byId.get(command.instance)) || command.subject,
-      coloured(command.outcome ?? (command.endedAt === null ? "running" : "unknown")),
+      inItsColour(command.outcome ?? (command.endedAt === null ? "running" : "unknown")),
       agoText(command.startedAt ?? command.endedAt, now),
       command.durationMs === null ? "-" : durationText(Number(command.durationMs)),
       whyText(command),
@@ -139,6 +139,6 @@ function boxesText({ boxes }: VagrantStateJson): string {
   );
 }
 
-function coloured(state: string): string {
-  return styleText(statusColour(state), state);
+function inItsColour(state: string): string {
+  return coloured(statusColour(state), state);
 }

@@ -1,5 +1,6 @@
 import { apiAt, type Page } from "../../api/api.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
+import { print, printJson } from "../../display/output.ts";
 import { plainLine } from "../../display/plain-line.ts";
 import { table } from "../../display/table.ts";
 import type { StatsKind, StatsRow } from "./kinds.ts";
@@ -30,12 +31,12 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
   const api = apiAt(url);
   const page = await api.get<Page<StatsRow>>(`/api/v1/stats/${kind.name}`, parameters);
   if (json) {
-    process.stdout.write(`${JSON.stringify(page)}\n`);
+    printJson(page);
     return;
   }
   if (page.items.length === 0) {
     const isAll = [from, to, developer, project, artifact, source].every((one) => one === undefined);
-    console.log(isAll ? `No ${kind.nothing} yet.` : `No matching ${kind.nothing}.`);
+    print(isAll ? `No ${kind.nothing} yet.` : `No matching ${kind.nothing}.`);
     if (source !== undefined) await reportUnrecorded(api, [source]);
     return;
   }
@@ -44,7 +45,7 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
     ...group.map((name) => groupText(row, name)),
     ...kind.columns.map(({ cell }) => cell(row)),
   ]);
-  console.log(table([...group.map((name) => ({ title: titleOf(name) })), ...numbers], rows));
+  print(table([...group.map((name) => ({ title: titleOf(name) })), ...numbers], rows));
 }
 
 /** An error may have many lines, of which the first is the summary. */

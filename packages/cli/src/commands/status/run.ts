@@ -1,11 +1,12 @@
 import { basename, resolve } from "node:path";
-import { styleText } from "node:util";
 import { commandToStart } from "@tapedeck/shared/installation";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { apiAt, type Page } from "../../api/api.ts";
 import { readMetrics, readTroubles, sumOf } from "../../api/metrics.ts";
 import { setAsideLines } from "../../api/set-aside.ts";
+import { coloured } from "../../display/colour.ts";
 import { agoText, bytesText } from "../../display/durations.ts";
+import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { statusColour } from "../../display/status-colour.ts";
 import { table } from "../../display/table.ts";
@@ -50,10 +51,10 @@ export async function status(options: StatusOptions): Promise<void> {
   const items = [...known, ...neverSeen(running, known)].toSorted((a, b) => (a.source < b.source ? -1 : 1));
   const [health, setAside] = await Promise.all([healthOf(running, api.base), setAsideLines(api)]);
   if (options.json) {
-    process.stdout.write(`${JSON.stringify({ sources: items, position, ...health, setAside })}\n`);
+    printJson({ sources: items, position, ...health, setAside });
     return;
   }
-  if (items.length === 0) console.log("Nothing is recorded yet.");
+  if (items.length === 0) print("Nothing is recorded yet.");
   else {
     const columns = ["SOURCE", "STATUS", "WHERE", "LAST EVENT", "GAPS"];
     const rows = items.map((source) => [
@@ -62,21 +63,21 @@ export async function status(options: StatusOptions): Promise<void> {
       agoText(source.lastEventAt),
       String(source.gaps),
     ]);
-    console.log(
+    print(
       table(
         columns.map((title) => ({ title })),
         rows,
       ),
     );
   }
-  console.log(`\n${healthLine(health, position, accessText(running))}`);
-  if (health.waitingSpills > 0) console.log(styleText("dim", waitingText(health.waitingSpills, running)));
+  print(`\n${healthLine(health, position, accessText(running))}`);
+  if (health.waitingSpills > 0) print(coloured("dim", waitingText(health.waitingSpills, running)));
   printTroubles({ problems: health.problems, warnings: [...health.warnings, ...setAside] });
 }
 
 function printTroubles({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
-  for (const problem of problems) console.log(styleText("red", problem));
-  for (const warning of warnings) console.log(styleText("yellow", warning));
+  for (const problem of problems) print(coloured("red", problem));
+  for (const warning of warnings) print(coloured("yellow", warning));
 }
 
 /** An imported source is not waiting for more: of event logs it has the files, else the source that was exported. */
@@ -97,7 +98,7 @@ export function statusCells({
     ];
   }
   const since = notHeardSince === null ? "" : `, last heard ${agoText(notHeardSince)}`;
-  return [`${styleText(statusColour(status), status)}${since}`, address || "-"];
+  return [`${coloured(statusColour(status), status)}${since}`, address || "-"];
 }
 
 /** Sources of this machine that have not been heard yet, so only this machine lists them. */
@@ -161,5 +162,5 @@ function healthLine({ spillBytes, queryLag, foldDrift }: Health, position: strin
     spillBytes === undefined ? undefined : `spill ${spillBytes === 0 ? "empty" : bytesText(spillBytes)}`,
     foldDrift ? `state differed from the upstream's own ${foldDrift} times (see query's log)` : undefined,
   ];
-  return styleText("dim", parts.filter((part) => part !== undefined).join(" · "));
+  return coloured("dim", parts.filter((part) => part !== undefined).join(" · "));
 }

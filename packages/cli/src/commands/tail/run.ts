@@ -1,11 +1,12 @@
-import { styleText } from "node:util";
 import { connect, TapedeckError } from "@tapedeck/client";
 import { type Kind, kindNoun, kinds, textKinds } from "@tapedeck/shared/events/kinds";
 import { apiAt, type Page } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
+import { coloured } from "../../display/colour.ts";
 import { eventLines, type ShownEvent, sourceColumn } from "../../display/event-lines.ts";
+import { isErrorTerminal, jsonText, outputColumns, print, printError } from "../../display/output.ts";
 
 export type TailOptions = {
   readonly url?: string;
@@ -47,15 +48,15 @@ function usualKinds(): readonly string[] {
 export async function tail(options: TailOptions): Promise<void> {
   const api = apiAt(options.url);
   const filter = filterOf({ ...options, kind: options.kind ?? (options.all ? undefined : usualKinds()) });
-  const columns = process.stdout.columns || undefined;
+  const columns = outputColumns();
   let isEmpty = true;
   // Grows with the names that come.
   let sourceWidth = sourceColumn([]);
   const show = (event: ShownEvent) => {
     isEmpty = false;
     sourceWidth = sourceColumn([event], sourceWidth);
-    const lines = options.json ? [JSON.stringify(event)] : eventLines(event, columns, sourceWidth);
-    process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+    const lines = options.json ? [jsonText(event)] : eventLines(event, columns, sourceWidth);
+    for (const line of lines) print(line);
   };
   let after = options.after ?? options.since;
   if (after === undefined && options.until === undefined) {
@@ -74,7 +75,7 @@ export async function tail(options: TailOptions): Promise<void> {
   if (isEmpty && options.follow) await reportUnrecorded(api, options.source);
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
-  const notify = (line: string) => process.stderr.isTTY && process.stderr.write(`${styleText("dim", line)}\n`);
+  const notify = (line: string) => (isErrorTerminal() ? printError(coloured("dim", line)) : undefined);
   const { token } = api;
   using client = connect({
     url: api.base,

@@ -3,6 +3,7 @@ import { apiAt } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
 import { chosenTapedeck } from "../../context/chosen-tapedeck.ts";
 import { readContexts, writeContexts } from "../../context/contexts.ts";
+import { print, printError, printJson } from "../../display/output.ts";
 
 export type RenewTokenOptions = { readonly url?: string; readonly json?: boolean };
 
@@ -19,11 +20,11 @@ export async function renewToken({ url, json = false }: RenewTokenOptions): Prom
   const made = await apiAt(url).send<TokenRecord & { readonly token: string }>("POST", "/api/v1/tokens/renew");
   const isOfLogin = context !== undefined && tokenFrom !== "TAPEDECK_TOKEN";
   if (isOfLogin) replaceIn(context, token, made.token);
-  if (json) process.stdout.write(`${JSON.stringify(made)}\n`);
-  else if (!isOfLogin) process.stdout.write(`${made.token}\n`);
+  if (json) printJson(made);
+  else if (!isOfLogin) print(made.token);
   const where = isOfLogin ? `; context ${context} has it now` : "";
   const until = new Date(made.expiresAt).toLocaleDateString("sv-SE");
-  process.stderr.write(`${made.name} is renewed until ${until}${where}. The old token is valid for another hour.\n`);
+  printError(`${made.name} is renewed until ${until}${where}. The old token is valid for another hour.`);
 }
 
 /** Only where the login still has the old one. */

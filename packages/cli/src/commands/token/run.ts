@@ -1,6 +1,7 @@
 import type { Role, TokenRecord } from "@tapedeck/shared/tokens/token";
 import { CommandError } from "../../command-error.ts";
 import { isElsewhere } from "../../context/chosen-tapedeck.ts";
+import { jsonText, print, printError, printJson } from "../../display/output.ts";
 import { table } from "../../display/table.ts";
 import { readDevelopers } from "./developer-list.ts";
 import { remoteTokens } from "./remote-tokens.ts";
@@ -48,7 +49,7 @@ export async function createToken(options: CreateTokenOptions): Promise<void> {
   for (const one of developers) {
     const made = await tokens.create({ ...wishesOf(options), ...one });
     // At once: if a later one fails, those that were created are known.
-    process.stdout.write(`${options.json ? JSON.stringify(made) : `${one.developer}\t${made.token}`}\n`);
+    print(options.json ? jsonText(made) : `${one.developer}\t${made.token}`);
   }
   if (options.json || options.quiet) return;
   say(`${developers.length} tokens, each shown only once. Keep them secret.`);
@@ -65,10 +66,10 @@ async function createOne(tokens: Tokens, { name, options }: One): Promise<void> 
     ...(allWorkspaces && { everywhere: true as const }),
   });
   if (json) {
-    process.stdout.write(`${JSON.stringify(made)}\n`);
+    printJson(made);
     return;
   }
-  process.stdout.write(`${made.token}\n`);
+  print(made.token);
   if (quiet) return;
   const whose = made.developer === undefined ? "" : `, for ${made.developer}`;
   const beyond = allWorkspaces ? " (with backup and rebuild of all workspaces)" : "";
@@ -94,22 +95,22 @@ export async function listTokens({ json, ...options }: ListTokensOptions): Promi
   const all = await tokens.list();
   const items = workspace === undefined ? all : all.filter((token) => token.workspace === workspace);
   if (json) {
-    process.stdout.write(`${JSON.stringify({ items })}\n`);
+    printJson({ items });
     return;
   }
   if (items.length === 0) {
-    console.log("There are no tokens.");
+    print("There are no tokens.");
     return;
   }
   const columns = ["ID", "NAME", "ROLES", "WORKSPACE", "DEVELOPER", "CREATED", "EXPIRES"].map((title) => ({ title }));
-  console.log(table(columns, items.map(cellsOf)));
+  print(table(columns, items.map(cellsOf)));
 }
 
 export async function revokeToken(id: string, { json, ...options }: RevokeTokenOptions): Promise<void> {
   await using tokens = await open(options);
   const revoked = await tokens.revoke(id);
-  if (json) process.stdout.write(`${JSON.stringify(revoked)}\n`);
-  else console.log(`revoked ${revoked.name} (${revoked.roles.join(", ")} in workspace ${revoked.workspace})`);
+  if (json) printJson(revoked);
+  else print(`revoked ${revoked.name} (${revoked.roles.join(", ")} in workspace ${revoked.workspace})`);
 }
 
 function areElsewhere({ url, here = false }: TokensAt): boolean {
@@ -154,5 +155,5 @@ function dayOf(time: string): string {
 
 /** Writes to stderr: stdout is for programs. */
 function say(line: string): void {
-  process.stderr.write(`${line}\n`);
+  printError(line);
 }

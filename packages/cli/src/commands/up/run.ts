@@ -5,6 +5,7 @@ import { credentials, Metadata } from "@grpc/grpc-js";
 import { loadSecrets, type Secrets } from "@tapedeck/infra/local/secrets";
 import { namePart, sourceName } from "@tapedeck/shared/source";
 import { sentenceOf } from "../../command-error.ts";
+import { print } from "../../display/output.ts";
 import type { GrpcTarget } from "../../grpc-target.ts";
 import { spillHome } from "../../record/spill-home.ts";
 import { checkDataFolder } from "../../up/data-folder.ts";
@@ -38,7 +39,7 @@ const leftoversMs = 20_000;
 export async function up(options: UpOptions): Promise<void> {
   const settings = readUpSettings(options, process.env);
   const { dataDir, storeDir, mode, access } = settings;
-  const say = (line: string) => process.stdout.write(`${line}\n`);
+  const say = (line: string) => print(line);
   const stop = stopSignal(() => say("\nstopping …"));
 
   await checkDataFolder(dataDir);

@@ -1,7 +1,7 @@
 import { type FileHandle, open, rename, stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { styleText } from "node:util";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { coloured } from "../../display/colour.ts";
 
 type Line = {
   readonly level?: number;
@@ -74,7 +74,7 @@ function pretty(service: string, text: string, verbose: boolean): string | undef
   const cause = line.err?.message === undefined || line.err.message === line.msg ? "" : ` (${line.err.message})`;
   const colour = level >= error ? "red" : level >= warning ? "yellow" : "dim";
   const shown = `${service}: ${line.msg ?? ""}${cause}`;
-  return styleText(colour, `${new Date(line.time ?? Date.now()).toTimeString().slice(0, 8)} ${shown}`);
+  return coloured(colour, `${new Date(line.time ?? Date.now()).toTimeString().slice(0, 8)} ${shown}`);
 }
 
 function parse(text: string): Line | undefined {

@@ -1,8 +1,8 @@
 import { relative } from "node:path";
-import { styleText } from "node:util";
 import { commandToStart } from "@tapedeck/shared/installation";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
+import { coloured } from "../../display/colour.ts";
 import type { GatewayAccess } from "../../up/settings.ts";
 
 export type Welcome = {
@@ -215,7 +215,7 @@ function commandsToRecord(program: string): string[] {
 }
 
 function row(name: string, value: string): string {
-  return `  ${styleText("dim", name.padEnd(15))}  ${value}`;
+  return `  ${coloured("dim", name.padEnd(15))}  ${value}`;
 }
 
 const column = 42;
@@ -223,13 +223,13 @@ const columns = 80;
 
 /** The remark beside the command, or below it where one of them is long. */
 function command(text: string, remark: string): string {
-  const shown = `  ${styleText("cyan", text)}`;
+  const shown = `  ${coloured("cyan", text)}`;
   const width = text.length + 2;
   return width < column && column + remark.length <= columns
-    ? `${shown}${" ".repeat(column - width)}${styleText("dim", remark)}`
-    : `${shown}\n${" ".repeat(4)}${styleText("dim", remark)}`;
+    ? `${shown}${" ".repeat(column - width)}${coloured("dim", remark)}`
+    : `${shown}\n${" ".repeat(4)}${coloured("dim", remark)}`;
 }
 
 function bold(text: string): string {
-  return styleText("bold", text);
+  return coloured("bold", text);
 }

@@ -5,6 +5,7 @@ import { filterOf, parametersOf } from "../../api/filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
 import { eventLines, type ShownEvent } from "../../display/event-lines.ts";
+import { isErrorTerminal, jsonText, outputColumns, print, printError } from "../../display/output.ts";
 
 export type WaitOptions = {
   readonly url?: string;
@@ -38,21 +39,19 @@ export async function wait(options: WaitOptions): Promise<void> {
   if (options.timeout !== undefined) startTimer(() => end(timedOut), options.timeout).unref();
   const after = options.after ?? (await positionNow(api, filter));
   await reportUnrecorded(api, options.source);
-  process.stderr.isTTY &&
-    process.stderr.write(`waiting for ${[...options.for, ...orFail].join(", ")} after ${after}\n`);
+  if (isErrorTerminal()) printError(`waiting for ${[...options.for, ...orFail].join(", ")} after ${after}`);
   using client = connect({ url: api.base, ...(api.token !== undefined && { token: api.token }) });
   try {
     for await (const event of client.events({ ...filter, after, signal: stop.signal })) {
       const came = event as unknown as ShownEvent;
-      const lines = options.json ? [JSON.stringify(came)] : eventLines(came, process.stdout.columns || undefined);
-      process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+      const lines = options.json ? [jsonText(came)] : eventLines(came, outputColumns());
+      for (const line of lines) print(line);
       end(orFail.some((kind) => isOfKind(came.kind, kind)) ? 1 : 0);
     }
   } catch (error) {
     throw error instanceof TapedeckError ? new CommandError(error.message) : error;
   }
-  if (code === timedOut)
-    process.stderr.write(`tapedeck: no matching event came in time; continue with --after ${after}\n`);
+  if (code === timedOut) printError(`tapedeck: no matching event came in time; continue with --after ${after}`);
   process.exitCode = code ?? 0;
 }
 

@@ -5,6 +5,7 @@ import { apiAt, type Page } from "../../api/api.ts";
 import { filterOf, parametersOf } from "../../api/filter.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { CommandError } from "../../command-error.ts";
+import { rawOutput } from "../../display/output.ts";
 import type { LanesView } from "./lanes-view.ts";
 import { lanesView } from "./view.ts";
 
@@ -24,7 +25,7 @@ export async function watch(options: WatchOptions): Promise<void> {
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const none = noneText(filter);
-  const view = await lanesView({ out: process.stdout, keyboard: process.stdin, none, quit: () => stop.abort() });
+  const view = await lanesView({ out: rawOutput, keyboard: process.stdin, none, quit: () => stop.abort() });
   const { token } = api;
   using client = connect({
     url: api.base,

@@ -4,6 +4,7 @@ import { barOf, type Headline, headlineOf } from "@tapedeck/client/lanes/headlin
 import { currentLoop, type Group, groupOf, groups, type Now, type Row } from "@tapedeck/client/lanes/now";
 import type { Loop } from "@tapedeck/client/lanes/step";
 import cliTruncate from "cli-truncate";
+import { plainLine } from "../../display/plain-line.ts";
 import { spokenSource } from "../../display/source-name.ts";
 import type { Colour } from "../../display/status-colour.ts";
 
@@ -56,10 +57,12 @@ function summary(byGroup: ReadonlyMap<Group, readonly Row[]>): string {
 function rowLines(row: Row, width: number, { columns, at }: Canvas): readonly string[] {
   const headline = headlineOf(row, at);
   const { text: sign, colour } = signs[headline.sign];
-  const name = spokenSource(row.source).padEnd(width);
-  const step = headline.step === "" ? "" : `${headline.step}  `;
-  const left = `${name}  ${styleText(colour, `${sign} ${step}`)}${headline.text}`;
-  const right = [styleText("dim", headline.note), strip(row.loops)].filter((part) => lengthOf(part) > 0).join("  ");
+  const name = plainLine(spokenSource(row.source)).padEnd(width);
+  const step = headline.step === "" ? "" : `${plainLine(headline.step)}  `;
+  const left = `${name}  ${styleText(colour, `${sign} ${step}`)}${plainLine(headline.text)}`;
+  const right = [styleText("dim", plainLine(headline.note)), strip(row.loops)]
+    .filter((part) => lengthOf(part) > 0)
+    .join("  ");
   const first = beside(left, right, columns);
   const current = currentLoop(row);
   const isRoomy = columns >= width + 4 + barColumns;

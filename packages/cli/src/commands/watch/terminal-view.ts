@@ -2,6 +2,7 @@ import { styleText } from "node:util";
 import { ageText } from "@tapedeck/client/lanes/format";
 import type { Now } from "@tapedeck/client/lanes/now";
 import { startInterval, startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
+import { terminalText } from "@tapedeck/shared/terminal-text";
 import type { createLogUpdate } from "log-update";
 import type { LanesView, Terminal } from "./lanes-view.ts";
 import { screenOf } from "./screen.ts";
@@ -12,6 +13,8 @@ const tickMs = 1_000;
 
 /** The alternate screen of a terminal has no history and is not wrapped anew when its size changes. */
 const alternateScreen = { enter: "\u001b[?1049h\u001b[H", leave: "\u001b[?1049l" };
+// biome-ignore lint/suspicious/noControlCharactersInRegex: a colour begins with one.
+const isColour = /^\u001b\[\d{1,2}m$/;
 const ctrlC = "\u0003";
 const ctrlZ = "\u001a";
 
@@ -53,14 +56,19 @@ export class TerminalView implements LanesView {
     keyboard.off("data", this.#pressed);
     this.#leave();
     keyboard.pause();
-    if (this.#now !== undefined) out.write(`${this.#lines(this.#now).join("\n")}\n`);
+    if (this.#now !== undefined) out.write(`${this.#text(this.#now)}\n`);
   }
 
   readonly #draw = (): void => {
     stopTimer(this.#due);
     this.#due = undefined;
-    if (this.#now !== undefined) this.#update(this.#lines(this.#now).join("\n"));
+    if (this.#now !== undefined) this.#update(this.#text(this.#now));
   };
+
+  /** Only colours of the drawing itself pass: what is drawn was recorded. */
+  #text(now: Now): string {
+    return terminalText(this.#lines(now).join("\n"), (sequence) => (isColour.test(sequence) ? sequence : undefined));
+  }
 
   #lines(now: Now): readonly string[] {
     const { columns, rows } = this.#terminal.out;

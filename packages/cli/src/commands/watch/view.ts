@@ -1,9 +1,10 @@
+import { print } from "../../display/output.ts";
 import type { LanesView, Terminal } from "./lanes-view.ts";
 import { changesOf } from "./screen.ts";
 
 /** A screen that is drawn anew in a terminal, lines in a pipe. */
 export async function lanesView(terminal: Terminal): Promise<LanesView> {
-  if (!terminal.out.isTTY) return linesTo(terminal.out);
+  if (!terminal.out.isTTY) return lines();
   const [{ createLogUpdate }, { TerminalView }] = await Promise.all([
     import("log-update"),
     import("./terminal-view.ts"),
@@ -11,11 +12,11 @@ export async function lanesView(terminal: Terminal): Promise<LanesView> {
   return new TerminalView(terminal, createLogUpdate(terminal.out));
 }
 
-function linesTo(out: NodeJS.WritableStream): LanesView {
+function lines(): LanesView {
   const said = new Map<string, string>();
   return {
     show: (now) => {
-      for (const line of changesOf(now, said, Date.now())) out.write(`${line}\n`);
+      for (const line of changesOf(now, said, Date.now())) print(line);
     },
     isConnected: () => {},
     end: () => {},

@@ -1,6 +1,7 @@
 import type { Comparison } from "@tapedeck/client";
 import { apiAt } from "../../api/api.ts";
 import { comparisonText } from "../../display/comparison.ts";
+import { print, printJson } from "../../display/output.ts";
 import { spokenSource } from "../../display/source-name.ts";
 import { sideOf } from "../side.ts";
 
@@ -11,13 +12,13 @@ export async function why(loop: string | undefined, { url, json, source }: WhyOp
   const left = named === undefined ? undefined : sideOf(named);
   const comparison = await apiAt(url).get<Comparison>("/api/v1/compare", { left });
   if (json) {
-    process.stdout.write(`${JSON.stringify(comparison)}\n`);
+    printJson(comparison);
     return;
   }
   const { outcome, failure, source: full } = comparison.left;
   // Without a failed one, it is the newest.
   const isGood = outcome !== "failed" && failure === null;
-  console.log(
+  print(
     isGood && loop === undefined ? `Nothing recorded of ${spokenSource(full)} has failed.` : comparisonText(comparison),
   );
 }

@@ -9,6 +9,7 @@ import { exportFrom } from "../../../api/exported-sessions.ts";
 import { CommandError } from "../../../command-error.ts";
 import { counted } from "../../../display/counted.ts";
 import { bytesText } from "../../../display/durations.ts";
+import { print, rawOutput } from "../../../display/output.ts";
 import { shortSource } from "../../../display/source-name.ts";
 import { grpcTarget } from "../../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../../progress.ts";
@@ -42,9 +43,9 @@ export async function exportPage(
   });
   const page = await pageOf(template, data);
   progress[Symbol.dispose]();
-  if (output === undefined) return pipeline(Readable.from([page]), process.stdout, { end: false });
+  if (output === undefined) return pipeline(Readable.from([page]), rawOutput, { end: false });
   await writeFile(output, Readable.from([page]));
-  console.log(resultLine(data, page, output));
+  print(resultLine(data, page, output));
 }
 
 /** The gateway has it, beside the page: a machine with the command alone has built none. */
