@@ -8,7 +8,7 @@ type Manifest = { readonly name: string; readonly exports?: Readonly<Record<stri
 type Linter = { readonly overrides: readonly Override[] };
 type Override = {
   readonly includes: readonly string[];
-  readonly linter: { readonly rules: { readonly style?: { readonly noRestrictedImports?: RestrictedImports } } };
+  readonly linter?: { readonly rules: { readonly style?: { readonly noRestrictedImports?: RestrictedImports } } };
 };
 type RestrictedImports = { readonly options: { readonly patterns: readonly { readonly group: readonly string[] }[] } };
 
@@ -42,7 +42,7 @@ it.each(packages)(
 const allowedIn = (folder: string) =>
   (JSON.parse(read("biome.json")) as Linter).overrides
     .filter(({ includes }) => includes.includes(folder))
-    .flatMap(({ linter }) => linter.rules.style?.noRestrictedImports?.options.patterns ?? [])
+    .flatMap(({ linter }) => linter?.rules.style?.noRestrictedImports?.options.patterns ?? [])
     .flatMap(({ group }) => group)
     .flatMap((pattern) => (pattern.startsWith("!") ? [pattern.slice(1)] : []));
 

@@ -1,4 +1,4 @@
-import { escapedJson, terminalText } from "@tapedeck/shared/terminal-text";
+import { escapedJson, terminalText } from "@tapedeck/shared/output/terminal-text";
 import { ownColour } from "./colour.ts";
 
 const { stdout, stderr } = process;
@@ -13,7 +13,7 @@ export function print(text: string): void {
   write(`${text}\n`);
 }
 
-/** As `print`, without an end of line. */
+/** Does what `print` does, without an end of line. */
 export function write(text: string): void {
   stdout.write(cleaned(text));
 }

@@ -1,4 +1,4 @@
-import { terminalText } from "@tapedeck/shared/terminal-text";
+import { terminalText } from "@tapedeck/shared/output/terminal-text";
 
 /** A text in one line: what tools write into their texts must not move the cursor or colour the terminal. */
 export function plainLine(text: string): string {

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { LogOutput } from "../output/log-output.ts";
 import { temporaryFolder } from "../testing/temporary-folder.ts";
-import { LogOutput } from "./log-output.ts";
 
 /** A program that logs twice and ends by itself, with 3. */
 const program = (message = "one") => `
@@ -38,7 +38,7 @@ it("says how many lines are missing, on a line of its own", async () => {
   const script = `
     import { openSync } from "node:fs";
     import { spawnSync } from "node:child_process";
-    const { LogOutput } = await import(${JSON.stringify(new URL("./log-output.ts", import.meta.url).href)});
+    const { LogOutput } = await import(${JSON.stringify(new URL("../output/log-output.ts", import.meta.url).href)});
     process.on("SIGXFSZ", () => {});
     const output = new LogOutput(openSync(${JSON.stringify(path)}, "a"), (lines) => lines + " missing\\n");
     for (let line = 1; line <= 3; line++) output.write("x".repeat(600) + "\\n");
@@ -60,7 +60,7 @@ it("does not throw where its descriptor is closed", () => {
   expect(() => new LogOutput(9_999, () => "").write("x\n")).not.toThrow();
 });
 
-it.each(["json", "pretty"])("what a message quotes reaches no terminal as it is (%s)", (format) => {
+it.each(["json", "pretty"])("recorded text that a message quotes never reaches a terminal as it is (%s)", (format) => {
   const message = "a\u001b]52;c;aGk=\u0007b\u009b2J\u202ec";
   const env = { ...process.env, TAPEDECK_LOG_FORMAT: format };
   const { stderr } = spawnSync(process.execPath, args(message), { env });

@@ -1,7 +1,7 @@
 import { type Logger, pino } from "pino";
 import { prettyFactory } from "pino-pretty";
-import { escapedJson, terminalText } from "../terminal-text.ts";
-import { LogOutput } from "./log-output.ts";
+import { LogOutput } from "../output/log-output.ts";
+import { escapedJson, terminalText } from "../output/terminal-text.ts";
 
 export type { Logger };
 

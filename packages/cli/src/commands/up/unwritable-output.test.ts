@@ -38,7 +38,7 @@ it.each(["full", "closed"])(
       // Its welcome was printed before this.
       await until(async () => (await fetch(`http://${running}/readyz`)).ok, { message: "its services to be ready" });
       child.kill("SIGINT");
-      // A lost output is told by the exit code; a reader that has left is no failure.
+      // The exit code reports a lost output. A reader that has left is no failure.
       expect((await exited)[0]).toBe(what === "full" ? 1 : 0);
     } finally {
       child.kill("SIGKILL");

@@ -1,8 +1,8 @@
 import { styleText } from "node:util";
 import { ageText } from "@tapedeck/client/lanes/format";
 import type { Now } from "@tapedeck/client/lanes/now";
+import { terminalText } from "@tapedeck/shared/output/terminal-text";
 import { startInterval, startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
-import { terminalText } from "@tapedeck/shared/terminal-text";
 import type { createLogUpdate } from "log-update";
 import type { LanesView, Terminal } from "./lanes-view.ts";
 import { screenOf } from "./screen.ts";
