@@ -323,6 +323,7 @@ describe("lists and states", () => {
       ...{ currentSession: true, lastEventAt: true, lastPosition: true, firstPosition: true },
       ...{ developerName: true, projectName: true, address: true, gaps: true, notHeardSince: true },
       lagMs: true,
+      heardAt: true,
     };
     const session: Record<keyof Session, true> = {
       ...{ session: true, source: true, labels: true, startedAt: true, endedAt: true, endReason: true },
@@ -341,6 +342,7 @@ describe("lists and states", () => {
         session: true,
         sessionEnded: true,
         notHeardSince: true,
+        heardAt: true,
         position: true,
         at: true,
         upstream: true,

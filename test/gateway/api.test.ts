@@ -50,6 +50,7 @@ describe("the JSON of the API's resources", () => {
       address: "127.0.0.1:50051",
       gaps: 0,
       notHeardSince: null,
+      heardAt: {},
       lagMs: expect.stringMatching(/^-?\d+$/),
     });
   });
@@ -149,7 +150,8 @@ describe("the JSON of the API's resources", () => {
   it("state, as of now and as of a moment", async () => {
     const { body } = await get("state?source=alice/shop");
     expect(Object.keys(body)).toEqual([
-      ...["source", "session", "sessionEnded", "notHeardSince", "position", "at", "upstream", "state"],
+      ...["source", "session", "sessionEnded", "notHeardSince", "heardAt", "position", "at"],
+      ...["upstream", "state"],
     ]);
     expect(body).toMatchObject({
       source: "acme/alice/shop/skaffold",

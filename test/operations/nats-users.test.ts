@@ -206,13 +206,14 @@ const refused: Readonly<Record<NatsUser, typeof nobody>> = {
         api("PURGE", moves),
       ],
     ],
-    subscribe: ["tapedeck.observed.>", "tapedeck.tables.end"],
+    subscribe: ["tapedeck.observed.>", "tapedeck.heard.>", "tapedeck.tables.end"],
   },
   query: {
     publish: [
       ...[log, api("CREATE"), api("DELETE"), api("UPDATE"), api("MSG.DELETE"), api("SNAPSHOT"), api("RESTORE")],
       ...[api("MSG.GET", tokens), "$KV.TAPEDECK_TOKENS.x", "$KV.TAPEDECK_OWNERS.x", "$KV.TAPEDECK_MOVES.x"],
-      ...["tapedeck.control.x", "tapedeck.observed.x", "tapedeck.ends.source.x", "tapedeck.condition.ingest"],
+      ...["tapedeck.control.x", "tapedeck.observed.x", "tapedeck.heard.x", "tapedeck.ends.source.x"],
+      "tapedeck.condition.ingest",
     ],
     subscribe: ["tapedeck.control.>", "tapedeck.adopt.>"],
   },

@@ -169,7 +169,7 @@ it.skipIf(browserProgram === undefined)("Health says how the log grew, and what 
   // Each source has its own, in words on the page.
   const line = page.locator("tr", { has: page.getByRole("link", { name: "alice/shop" }) });
   await line.getByText("1500 items, 3.0 KiB; 2 frames had no room !").waitFor();
-  const lag = line.locator('[data-name="recorded after"]');
+  const lag = line.locator('[data-name="age"]');
   const sources = async () => JSON.parse((await stack.httpCall("GET", "/api/v1/sources")).body).items;
   // The page asks every few seconds.
   await expect

@@ -60,9 +60,14 @@ export type Source = {
   readonly projectName: string;
   readonly address: string;
   readonly gaps: number;
-  /** Set while the source is lost: time of the last contact. */
+  /** Set while the source is lost, or a list of a polled one is late: time of the last contact. */
   readonly notHeardSince: string | null;
-  /** Milliseconds from when the newest event happened until the log had it, as a string; output does not count. */
+  /** When each collection of a polled source was heard last, by its tap's clock. Empty: not polled, or unknown. */
+  readonly heardAt: Readonly<Record<string, string>>;
+  /**
+   * Age of what is known, in milliseconds, as a string: of a polled or lost source since it was heard; of another one from
+   * when the newest event happened until the log had it (output does not count). Null: unknown.
+   */
   readonly lagMs: string | null;
 };
 
@@ -125,8 +130,10 @@ export type State = {
   readonly source: string;
   readonly session: string | null;
   readonly sessionEnded: boolean;
-  /** Set while the source is lost: time of the last contact with its upstream. */
+  /** Set while the source is lost, or a list of a polled one is late: time of the last contact with its upstream. */
   readonly notHeardSince: string | null;
+  /** When each collection of a polled source was heard last, by its tap's clock. Empty: not polled, or unknown. */
+  readonly heardAt: Readonly<Record<string, string>>;
   /** The position that the state reflects. */
   readonly position: string;
   /** `at` of the request. */

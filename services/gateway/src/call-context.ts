@@ -59,8 +59,10 @@ export type AnswerHead = {
   readonly position: string;
   readonly session?: string;
   readonly sessionEnded?: boolean;
-  /** For a lost source: when its upstream was last heard from, RFC 3339. */
+  /** For a lost source, or where a list is late: when its upstream was last heard from, RFC 3339. */
   readonly notHeardSince?: string;
+  /** When each collection of a polled source was heard last, RFC 3339. */
+  readonly heardAt?: Readonly<Record<string, string>>;
 };
 
 /** The names that carry the above, the same as gRPC metadata and HTTP headers. */
@@ -77,6 +79,8 @@ export function headEntries(head: AnswerHead): [name: string, value: string][] {
   if (head.session !== undefined && head.session !== "") entries.push(["tapedeck-session", head.session]);
   if (head.sessionEnded === true) entries.push(["tapedeck-session-ended", "true"]);
   if (head.notHeardSince !== undefined) entries.push(["tapedeck-not-heard-since", head.notHeardSince]);
+  const heardAt = Object.entries(head.heardAt ?? {}).map(([name, time]) => `${name}=${time}`);
+  if (heardAt.length > 0) entries.push(["tapedeck-heard-at", heardAt.join(", ")]);
   return entries;
 }
 

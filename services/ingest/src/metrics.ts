@@ -1,5 +1,6 @@
 import { Counter, createMetrics, Gauge, type Registry } from "@tapedeck/shared/service/metrics";
 import type { SourceName } from "@tapedeck/shared/source";
+import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { SpillState } from "@tapedeck/tap/spill/spill";
 import type { DamageState } from "./damage/damage-watch.ts";
 import type { SessionRecorderListener } from "./record/pushed-session.ts";
@@ -37,6 +38,12 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
   const trouble = counter("publish_trouble_total", "Publishes without a clear acknowledgement.", ["source", "outcome"]);
   const began = counter("recordings_total", "Times that recording began or resumed.", ["source"]);
   const unknown = counter("unknown_channel_total", "Frames of unknown channels.", ["source"]);
+  const heard = new Gauge({
+    name: "tapedeck_ingest_heard_timestamp_seconds",
+    help: "When a list of a polled source was heard last: seconds since 1970, by the clock of its tap.",
+    labelNames: ["source", "collection"],
+    registers,
+  });
   sourceGauges(registry, { spills, connected });
   logGauges(registry, { isFull, damage });
   return {
@@ -49,6 +56,7 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
       },
       trouble: ({ outcome }) => trouble.inc({ source, outcome }),
       unknownChannel: () => unknown.inc({ source }),
+      heard: (collection, at) => heard.set({ source, collection }, msOfTimestamp(at) / 1_000),
     }),
     recordingBegan: (source) => began.inc({ source }),
     recordingEnded: () => {},

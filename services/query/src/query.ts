@@ -6,6 +6,7 @@ import { openCertificate } from "@tapedeck/shared/service/tls/certificate";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { sql } from "kysely";
 import type { ApiDeps } from "./api/deps.ts";
+import { HeardSources } from "./api/heard-sources.ts";
 import { type ApiOptions, startApi } from "./api/server.ts";
 import type { QueryConfig } from "./config.ts";
 import { watchReaders } from "./db/access/watch-readers.ts";
@@ -49,7 +50,8 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     setAside: () => readiness.setAside(),
   });
   const readiness = new QueryReadiness(reads, metrics);
-  const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds };
+  const heard = new HeardSources();
+  const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds, heard };
   const { registry } = metrics;
   const say = (message: string) => logger.warn(message);
   const certificate = config.tls && stack.use(openCertificate(config.tls, { say, registry }));
@@ -73,7 +75,12 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     database: writes,
     databaseUrl: config.databaseUrl,
     readers: { analystPassword: config.analystPassword, limits: config.readers },
-    openLog: () => connector.open(async (log) => log),
+    openLog: async () => {
+      const log = await connector.open(async (opened) => opened);
+      // Until the connection is closed.
+      heard.listen(log.nats);
+      return log;
+    },
     beside: (log) => drift.listen(log.nats),
     views: views({ textRows: config.textRows }),
     limits: { ...defaultLimits, events: config.batchEvents },

@@ -235,7 +235,15 @@ it("the same follows from lists at a position and the events after it as from al
   const listed: Source = {
     ...{ source, workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold", status: "recording" },
     ...{ currentSession: session, lastEventAt: new Date(at(4)).toISOString(), lastPosition: "", firstPosition: "" },
-    ...{ developerName: "bob", projectName: "shop", address: "", gaps: 0, notHeardSince: null, lagMs: null },
+    ...{
+      developerName: "bob",
+      projectName: "shop",
+      address: "",
+      gaps: 0,
+      notHeardSince: null,
+      heardAt: {},
+      lagMs: null,
+    },
   };
   const head = { session, source, labels: { branch: "main" }, startedAt: null, endedAt: null, endReason: null };
   const sessions = [

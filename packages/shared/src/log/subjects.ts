@@ -8,6 +8,7 @@ export const streamName = "TAPEDECK";
 
 const root = "tapedeck.v2";
 const observedRoot = "tapedeck.observed";
+const heardRoot = "tapedeck.heard";
 
 /** Takes the place of the channel in the subject of messages with the upstream's frames. */
 const framesToken = "frames";
@@ -125,6 +126,15 @@ export function adoptSubject(source: SourceName): string {
   const { workspace, developer, project, upstream } = sourceParts(source);
   return `tapedeck.adopt.${workspace}.${developer}.${project}.${upstream}`;
 }
+
+/** Where record publishes when a polled source was heard last (core NATS message, not in the stream). */
+export function heardSubject(source: SourceName): string {
+  const { workspace, developer, project, upstream } = sourceParts(source);
+  return `${heardRoot}.${workspace}.${developer}.${project}.${upstream}`;
+}
+
+/** The subjects of all sources that are heard. */
+export const everyHeardSubject = `${heardRoot}.>`;
 
 /** The subjects of all observed states. */
 export const everyObservedSubject = `${observedRoot}.>`;

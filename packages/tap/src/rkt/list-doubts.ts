@@ -15,6 +15,8 @@ export type Doubts = {
   unresolved(): readonly string[];
   /** Takes the result of an inspection. */
   resolve(id: string, result: { readonly code: number; readonly message: string }): void;
+  /** Gives the ids of what may change at any time, by the last list: inspected one by one while no list comes. */
+  changeable(): readonly string[];
   /** The next list is another host's. */
   reset(): void;
 };
@@ -52,6 +54,10 @@ export class PodDoubts implements Doubts {
     else this.#unlisted.delete(id);
   }
 
+  changeable(): readonly string[] {
+    return (this.#listed ?? []).flatMap(({ id, state }) => (state === PodState.POD_STATE_RUNNING ? [id] : []));
+  }
+
   reset(): void {
     this.#listed = undefined;
     this.#unlisted.clear();
@@ -76,6 +82,11 @@ export class ImageDoubts implements Doubts {
   }
 
   resolve(): void {}
+
+  /** An image never changes. */
+  changeable(): readonly string[] {
+    return [];
+  }
 
   reset(): void {
     this.#listed = [];

@@ -1,5 +1,12 @@
 import { runningPod } from "@tapedeck/fakes/rkt/host";
-import { type Image, ListImagesResponse, ListPodsResponse, type Pod } from "@tapedeck/proto/rkt/v1alpha/rkt";
+import {
+  type Image,
+  InspectPodResponse,
+  ListImagesResponse,
+  ListPodsResponse,
+  type Pod,
+  PodState,
+} from "@tapedeck/proto/rkt/v1alpha/rkt";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { PolledConnection } from "../polling/connection.ts";
@@ -109,7 +116,8 @@ describe("the pause between two polls", () => {
       expect(pauses[index]).toBeLessThanOrEqual(ms * 1.2 + 1);
     }
     expect(pauses[8]).toBe(200);
-    expect(seen.slice(0, 10)).toEqual([...Array(8).fill("failed"), "all", "same"]);
+    const lists = seen.filter((one) => one !== "late");
+    expect(lists.slice(0, 10)).toEqual([...Array(8).fill("failed"), "all", "same"]);
   });
 });
 
@@ -130,6 +138,36 @@ describe("questions about one observation", () => {
     // So long after the last whole list there is another one.
     expect(seen.slice(0, 5)).toEqual(["all", "all", "one", "one", "all"]);
     expect(pauses.slice(0, 2)).toEqual([200, 10_200]);
+  });
+});
+
+describe("a list that does not come in twice its usual time", () => {
+  it("is said to be late at once, and the running pods are inspected one by one until a list comes", async () => {
+    const inspected: string[] = [];
+    const exited = { ...b, state: PodState.POD_STATE_EXITED };
+    const { seen } = await polled(async (path, timeoutMs, call) => {
+      if (path !== podMethods.list) {
+        inspected.push(path);
+        // The first of them is the one that is starting.
+        if (inspected.length === 1) await delay(timeoutMs);
+        return inspected.length === 1 ? failed : ok(Buffer.from(InspectPodResponse.encode({ pod: exited }).finish()));
+      }
+      if (call === 6) await delay(6_500);
+      return ok(list(a, b));
+    }, 12_000);
+    expect(seen.slice(0, 5)).toEqual(["all", "same", "same", "same", "same"]);
+    // Of the pod that does not answer nothing is said, and it is left alone.
+    const singly = seen.filter((one) => one === "one").length;
+    expect(singly).toBeGreaterThan(2);
+    expect(seen.slice(5, 7 + singly)).toEqual(["late", ...Array(singly).fill("one"), "same"]);
+    expect(inspected).toHaveLength(singly + 1);
+    expect(seen.slice(6)).not.toContain("late");
+  });
+
+  it("is said once to be late while one list after the other fails, and again after one that came", async () => {
+    const { seen } = await polled((_, __, call) => (call > 2 && call !== 8 ? failed : ok(list(a))), 60_000);
+    const listed = seen.filter((one) => one !== "one" && one !== "failed");
+    expect(listed).toEqual(["all", "same", "late", "all", "late"]);
   });
 });
 

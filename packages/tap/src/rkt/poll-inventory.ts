@@ -1,6 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { PolledConnection } from "../polling/connection.ts";
+import { LateNotice } from "../polling/late-notice.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
 import { requestSingleRecords } from "../polling/single-records.ts";
 import { WholeListInterval } from "../polling/whole-list-interval.ts";
@@ -8,6 +9,7 @@ import type { Reply } from "../unary-call.ts";
 import type { Doubts } from "./list-doubts.ts";
 import type { InventoryMethods } from "./methods.ts";
 import { delayMs } from "./pace.ts";
+import { SingleItems } from "./single-items.ts";
 
 export type InventoryPollOptions = {
   readonly methods: InventoryMethods;
@@ -40,22 +42,52 @@ export class InventoryPoll {
   #lastWhole: Buffer | undefined;
   #unchangedPolls = 0;
   #tookMs: readonly number[] = [];
+  readonly #late: LateNotice;
+  readonly #singleItems: SingleItems;
+  #becameLate = Promise.withResolvers<void>();
 
   constructor(options: InventoryPollOptions) {
     this.#options = options;
+    const { methods, connection, emit, doubts, intervalMs, load } = options;
+    this.#singleItems = new SingleItems({ methods, connection, emit, doubts, intervalMs, share: load * methods.share });
+    this.#late = new LateNotice(() => {
+      if (connection.signal.aborted) return;
+      emit({ $case: "late", value: { kind: "" } });
+      this.#becameLate.resolve();
+    });
   }
 
   async run(): Promise<void> {
     const { methods, connection, timeoutMs } = this.#options;
     const { signal } = connection;
+    this.#expectList(this.#options.intervalMs);
     while (!signal.aborted) {
       const requestedAt = performance.now();
-      const reply = await connection.call(methods.list, methods.listRequest, timeoutMs);
-      if (signal.aborted) return;
-      const isListed = reply.code === status.OK;
-      const ms = isListed ? await this.#takeList(reply.response, requestedAt) : this.#takeFailure(reply);
-      await delay(ms, signal);
+      const listing = connection.call(methods.list, methods.listRequest, timeoutMs);
+      await this.#inspectIfLate(listing);
+      const reply = await listing;
+      if (signal.aborted) break;
+      if (reply.code === status.OK) {
+        const ms = await this.#takeList(reply.response, requestedAt);
+        this.#expectList(ms + (this.#tookMs.at(-1) ?? 0));
+        await delay(ms, signal);
+      } else {
+        await this.#inspectIfLate(delay(this.#takeFailure(reply), signal));
+      }
     }
+    this.#late.stop();
+  }
+
+  #expectList(usualMs: number): void {
+    this.#becameLate = Promise.withResolvers();
+    this.#singleItems.reset();
+    this.#late.heard(usualMs);
+  }
+
+  /** Resolves with `over`. Where the list is late before that, what may have changed is inspected meanwhile. */
+  async #inspectIfLate(over: Promise<unknown>): Promise<void> {
+    await Promise.race([over, this.#becameLate.promise]);
+    if (this.#late.isLate) await this.#singleItems.inspectUntil(over);
   }
 
   #takeFailure({ code, message }: Reply): number {
@@ -65,9 +97,11 @@ export class InventoryPoll {
 
   /** Resolves with the delay until the next poll. */
   async #takeList(list: Buffer, requestedAt: number): Promise<number> {
-    const { methods, emit, doubts, intervalMs, load, roundTripMs, onList } = this.#options;
+    const { methods, emit, doubts, intervalMs, load, roundTripMs, timeoutMs, onList } = this.#options;
     const answeredAt = performance.now();
     this.#afterFailure.reset();
+    // Until all is inspected, and the time of the next list is known.
+    this.#expectList(timeoutMs);
     const hasChanged = this.#lastWhole === undefined || !isSameList(methods, this.#lastWhole, list);
     if (this.#wholeList.isDue(hasChanged, answeredAt)) {
       this.#lastWhole = list;

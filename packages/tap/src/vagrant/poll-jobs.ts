@@ -1,6 +1,7 @@
 import { status } from "@grpc/grpc-js";
 import { VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import type { PolledConnection } from "../polling/connection.ts";
+import { LateNotice } from "../polling/late-notice.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
 import { PollRounds } from "../polling/poll-rounds.ts";
 import { requestSingleRecords } from "../polling/single-records.ts";
@@ -33,13 +34,18 @@ export class JobPoll {
   readonly #wholeList = new WholeListInterval();
   readonly #connectedAt = performance.now();
   readonly #failureDelay: FailureDelay;
+  readonly #late: LateNotice;
   #failure: string | undefined;
   #lastList: Buffer | undefined;
   #lastTookMs = 0;
 
   constructor(options: JobPollOptions) {
     this.#options = options;
-    this.#failureDelay = new FailureDelay(options.timer, options.connection.signal);
+    const { connection, emit } = options;
+    this.#failureDelay = new FailureDelay(options.timer, connection.signal);
+    this.#late = new LateNotice(() => {
+      if (!connection.signal.aborted) emit({ $case: "late", value: { kind: "" } });
+    });
   }
 
   /** Resolves after the first poll, or at the end of the connection. */
@@ -70,6 +76,7 @@ export class JobPoll {
       if (reply.code === status.OK) {
         const delayMs = this.#takeList(reply.response, requestedAt);
         this.#rounds.succeeded();
+        this.#late.heard(delayMs + this.#lastTookMs);
         await timer.delay(delayMs);
       } else {
         await this.#takeFailure(reply);
@@ -78,6 +85,7 @@ export class JobPoll {
         await this.#failureDelay.after(reply.code);
       }
     }
+    this.#late.stop();
     this.#firstPoll.resolve();
   }
 

@@ -3,6 +3,7 @@ import { status } from "@grpc/grpc-js";
 import type { Resource } from "@tapedeck/proto/tapedeck/v1/observation";
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
 import type { PolledConnection } from "../polling/connection.ts";
+import { LateNotice } from "../polling/late-notice.ts";
 import type { EmitResult } from "../polling/poll-result.ts";
 import { PollRounds } from "../polling/poll-rounds.ts";
 import { WakeableTimer } from "../polling/wakeable-timer.ts";
@@ -126,13 +127,16 @@ export class ResourcePoll {
     const { connection, timeoutMs } = this.#options;
     const { signal } = connection;
     const { methods, timer } = kind;
+    const late = new LateNotice(() => {
+      if (!signal.aborted) this.#options.emit({ $case: "late", value: { kind: methods.kind } });
+    });
     const failureDelay = new FailureDelay(timer, signal);
     while (!signal.aborted) {
       kind.rounds.begin();
       const requestedAt = performance.now();
       const idsWithoutList = () => this.#namedRunners();
       const fetched = await fetchResources({ connection, methods, timeoutMs, idsWithoutList });
-      if (signal.aborted) return;
+      if (signal.aborted) break;
       this.#take(kind, fetched);
       const tookMs = performance.now() - requestedAt;
       if (!fetched.failed) kind.rounds.succeeded();
@@ -140,9 +144,12 @@ export class ResourcePoll {
         await failureDelay.after(fetched.failed.code);
       } else {
         failureDelay.reset();
-        await timer.delay(Math.max(tookMs, this.#delayMs(methods.kind)));
+        const ms = Math.max(tookMs, this.#delayMs(methods.kind));
+        late.heard(ms + tookMs);
+        await timer.delay(ms);
       }
     }
+    late.stop();
   }
 
   #delayMs(kind: string): number {

@@ -75,6 +75,7 @@ function stateAt({ session, events, moments, states }: SessionData, at: string):
   return {
     ...{ source: session.source, session: session.session, sessionEnded: session.endReason !== null },
     notHeardSince: null,
+    heardAt: {},
     position: moment.position,
     at: isOfThen ? at : moment.position,
     upstream: session.source.split("/").at(-1) ?? "",

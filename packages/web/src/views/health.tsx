@@ -147,7 +147,7 @@ function Sources({ sources, waiting }: SourcesProps) {
               <th scope="col">status</th>
               <th scope="col">last event</th>
               <th scope="col" class="number">
-                recorded after
+                age
               </th>
               <th scope="col">waits to be recorded</th>
               <th scope="col" class="number">
@@ -187,12 +187,15 @@ function SourceLine({ source, waits }: { readonly source: Source; readonly waits
         <a href={sourcePath(`${sourceText(source.source)}/${source.upstream}`)}>{sourceText(source.source)}</a>
       </th>
       <td data-name="tool">{source.upstream}</td>
-      <td data-name="status" class={isLost ? "lost" : source.status === "recording" ? "good" : ""}>
+      <td
+        data-name="status"
+        class={isLost || since !== undefined ? "lost" : source.status === "recording" ? "good" : ""}
+      >
         {isLost ? "? lost" : source.status === "recording" ? "✓ recording" : `· ${restText(source)}`}
         {since !== undefined && ` (last heard ${agoText(tick.value - since)})`}
       </td>
       <td data-name="last event">{last === undefined ? "–" : <Ago at={last} />}</td>
-      <td data-name="recorded after" class="number">
+      <td data-name="age" class="number" title={heardText(source)}>
         {source.lagMs === null ? "–" : durationText(Math.max(0, Number(source.lagMs)))}
       </td>
       <td data-name="waits to be recorded" class={isMuch(waits) ? "warning" : ""}>
@@ -207,6 +210,12 @@ function SourceLine({ source, waits }: { readonly source: Source; readonly waits
       </td>
     </tr>
   );
+}
+
+/** When each collection of a polled source was heard last. */
+function heardText({ heardAt }: Source): string {
+  const parts = Object.entries(heardAt).map(([name, at]) => `${name} ${agoText(tick.value - (millis(at) ?? 0))}`);
+  return parts.length === 0 ? "" : `last heard: ${parts.join(", ")}`;
 }
 
 type Waits = Pick<Waiting, "items" | "bytes" | "dropped">;

@@ -1,5 +1,6 @@
 import type { Hello, PushRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Normalizer } from "../normalize/normalizer.ts";
 import type { ActivePush, Intake } from "./claims.ts";
 import type { ImportMemory } from "./imported/import-memory.ts";
@@ -9,6 +10,7 @@ import { notReady } from "./push-errors.ts";
 import { PushResponses } from "./push-responses.ts";
 import type { RecorderOptions, Store } from "./recorder-options.ts";
 import { adoptStates, answerControl } from "./session/answer-calls.ts";
+import { HeardPublisher } from "./session/publish-heard.ts";
 import { observedPublisher } from "./session/publish-observed.ts";
 import { openSessionRecorder } from "./session/session-recorder.ts";
 import { takeAll } from "./take-all.ts";
@@ -73,8 +75,11 @@ async function openIntake(
   live: AbortSignal,
 ): Promise<Intake> {
   const { log, frameBytes } = store;
+  const given = options.listener?.(source);
+  const heard = new HeardPublisher({ nats: store.nats, source, signal: live, onHeard: given?.heard });
   const listener = {
-    ...options.listener?.(source),
+    ...given,
+    observation: (channel: string, bytes: Uint8Array, at: Timestamp) => heard.took(channel, bytes, at),
     observed: observedPublisher(store.nats),
     session: (id: string) => responses.sessionFound(id),
     committed: (index: bigint) => responses.committed(index),

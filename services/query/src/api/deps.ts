@@ -3,6 +3,7 @@ import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Database } from "../db/database.ts";
 import type { ProjectedPosition } from "../projecting/progress.ts";
 import type { Folds } from "../views/states/fold.ts";
+import type { HeardSources } from "./heard-sources.ts";
 
 /** The dependencies of the answers. */
 export type ApiDeps = {
@@ -11,6 +12,8 @@ export type ApiDeps = {
   readonly log: () => LogReader;
   readonly progress: ProjectedPosition;
   readonly folds: Folds;
+  /** Absent: nobody reports when polled sources were heard. */
+  readonly heard?: Pick<HeardSources, "of">;
 };
 
 /** See rebuild; `onProgress` receives the position that the new tables have reached. */

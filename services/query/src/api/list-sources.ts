@@ -8,6 +8,7 @@ import { readConsistently } from "../db/read.ts";
 import type { SourceRow } from "../db/schema.ts";
 import { allOf, ofSource, type SqlCondition } from "./conditions.ts";
 import type { ApiDeps } from "./deps.ts";
+import type { SourceHeard } from "./heard-sources.ts";
 import { openGaps } from "./open-gaps.ts";
 import { cut, pageOf } from "./page.ts";
 import { notProjected, reachAt, reachMinimum } from "./reach.ts";
@@ -36,28 +37,40 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
     const { epoch } = checkpoint;
     const listed = cut(rows, page, (row) => row.first_position);
     return {
-      items: listed.rows.map((row) => ({
-        source: row.source,
-        workspace: row.workspace,
-        developer: row.developer,
-        project: row.project,
-        upstream: row.upstream,
-        status: row.status,
-        current_session: row.current_session ?? "",
-        last_event_at: timestampOf(row.last_event_at, row.last_event_ns),
-        last_position: formatPosition({ epoch, offset: row.last_position }),
-        developer_name: row.developer_name,
-        project_name: row.project_name,
-        first_position: formatPosition({ epoch, offset: row.first_position }),
-        address: row.address,
-        gaps: row.gaps,
-        not_heard_since: timestampOf(row.status === "lost" ? row.not_heard_since : null, 0),
-        lag_ms: row.lag_ms === null ? undefined : BigInt(row.lag_ms),
-      })),
+      items: listed.rows.map((row) => {
+        const heard = at === undefined && row.status === "recording" ? deps.heard?.of(row.source) : undefined;
+        return {
+          source: row.source,
+          workspace: row.workspace,
+          developer: row.developer,
+          project: row.project,
+          upstream: row.upstream,
+          status: row.status,
+          current_session: row.current_session ?? "",
+          last_event_at: timestampOf(row.last_event_at, row.last_event_ns),
+          last_position: formatPosition({ epoch, offset: row.last_position }),
+          developer_name: row.developer_name,
+          project_name: row.project_name,
+          first_position: formatPosition({ epoch, offset: row.first_position }),
+          address: row.address,
+          gaps: row.gaps,
+          not_heard_since: timestampOf(row.status === "lost" ? row.not_heard_since : null, 0) ?? heard?.notHeardSince,
+          lag_ms: ageOf(row, heard),
+          heard_at: { ...heard?.heardAt },
+        };
+      }),
       next_page: listed.next_page,
       position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
     };
   });
+}
+
+/** Age of what is known of the source, in ms. */
+function ageOf({ status, not_heard_since, lag_ms }: Row, heard: SourceHeard | undefined): bigint | undefined {
+  if (heard !== undefined) return BigInt(heard.ageMs);
+  if (status === "lost" && not_heard_since !== null)
+    return BigInt(Math.max(0, Date.now() - Date.parse(not_heard_since)));
+  return lag_ms === null ? undefined : BigInt(lag_ms);
 }
 
 function now(conditions: readonly (SqlCondition | undefined)[], limit: number, checkpoint: Offset) {

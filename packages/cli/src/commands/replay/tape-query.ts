@@ -28,7 +28,7 @@ class TapeQuery implements QueryClient {
     const items = stateItems(skaffoldFold, collection.replace(/^skaffold\./, ""), this.#state.at(count));
     if (items === undefined) return onlySkaffold();
     const session_ended = events.slice(0, count).some(({ event: { kind } }) => ends.includes(kind));
-    const head = { position: this.#positionOf(count), source, session, session_ended };
+    const head = { position: this.#positionOf(count), source, session, session_ended, heard_at: {} };
     return { head, rows: items.map(({ key, bytes }) => ({ key, bytes })) };
   }
 
@@ -106,6 +106,7 @@ class TapeQuery implements QueryClient {
       first_position: this.#positionOf(1),
       address: "",
       gaps: 0,
+      heard_at: {},
     };
   }
 

@@ -25,6 +25,7 @@ type StateAnswer = {
   readonly session: string | null;
   readonly sessionEnded: boolean;
   readonly notHeardSince: string | null;
+  readonly heardAt: Readonly<Record<string, string>>;
   readonly position: string;
 } & { [Upstream in UpstreamName]: { readonly upstream: Upstream; readonly state: States[Upstream] } }[UpstreamName];
 
@@ -48,6 +49,8 @@ export async function state({ url, json, source, session, at }: StateOptions): P
   print(`${coloured("bold", shortSource(answer.source))}  ${session_}${ended}`);
   print(coloured("dim", `as of ${answer.position}`));
   if (answer.notHeardSince !== null) print(coloured("red", notHeardText(answer.notHeardSince)));
+  const heard = heardText(answer.heardAt);
+  if (heard !== "") print(coloured("dim", heard));
   const text = await stateText(answer, session, api);
   if (text !== "") print(text);
 }
@@ -66,6 +69,12 @@ async function stateText(answer: StateAnswer, session: string | undefined, api: 
 /** What follows is what was known then. */
 export function notHeardText(since: string, now = Date.now()): string {
   return `not heard since ${since.replace(/\.\d+/, "")} (${agoText(since, now)})`;
+}
+
+/** When each collection of a polled source was heard last; empty for another source. */
+export function heardText(heardAt: Readonly<Record<string, string>>, now = Date.now()): string {
+  const parts = Object.entries(heardAt).map(([name, at]) => `${name} ${agoText(at, now)}`);
+  return parts.length === 0 ? "" : `heard: ${parts.join(", ")}`;
 }
 
 /** rkt does not report when a pod ended; the record has the time at which it was observed. */

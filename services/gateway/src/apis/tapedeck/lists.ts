@@ -2,6 +2,7 @@ import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import type { Operation, Session, Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import { timeToJson } from "@tapedeck/shared/events/time-text";
 import type { QueryClient } from "../../query-client.ts";
+import { timesJson } from "../state-head.ts";
 import type { AnswerOf } from "./answers.ts";
 import { between, labelsOf } from "./asked.ts";
 import type { List, Page } from "./list.ts";
@@ -80,6 +81,7 @@ function sourceJson(source: Source): AnswerOf<"Source"> {
     address: source.address,
     gaps: source.gaps,
     notHeardSince: timeJson(source.not_heard_since),
+    heardAt: timesJson(source.heard_at),
     lagMs: source.lag_ms === undefined ? null : String(source.lag_ms),
   };
 }

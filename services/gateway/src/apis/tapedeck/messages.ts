@@ -58,6 +58,7 @@ export function stateProto({
   at = "",
   sessionEnded,
   notHeardSince,
+  heardAt,
   rows,
   ...read
 }: LoadedState): GetStateResponse {
@@ -66,6 +67,7 @@ export function stateProto({
     ...{ source, session, position, at, upstream },
     session_ended: sessionEnded,
     not_heard_since: notHeardSince,
+    heard_at: { ...heardAt },
     rows: rows.map(({ type, bytes, ...row }) => ({
       ...row,
       message: { type_url: `type.googleapis.com/${type}`, value: asBuffer(bytes) },

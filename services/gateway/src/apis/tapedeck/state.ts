@@ -8,6 +8,7 @@ import type { QueryClient } from "../../query-client.ts";
 import { withSource } from "../resolve-source.ts";
 import { rktState } from "../rkt/state.ts";
 import { skaffoldState } from "../skaffold/state.ts";
+import { timesJson } from "../state-head.ts";
 import type { UpstreamState } from "../upstream-state.ts";
 import { vagrantState } from "../vagrant/state.ts";
 
@@ -17,8 +18,10 @@ export type LoadedState = {
   /** Undefined when the source has none (at that moment). */
   readonly session?: string;
   readonly sessionEnded: boolean;
-  /** For a lost source: when its upstream was last heard from. */
+  /** For a lost source, or where a list is late: when its upstream was last heard from. */
   readonly notHeardSince?: Timestamp;
+  /** When each collection of a polled source was heard last. */
+  readonly heardAt: Readonly<Record<string, Timestamp>>;
   /** The position that the rows reflect. */
   readonly position: string;
   /** The moment that was asked for, if any. */
@@ -46,6 +49,7 @@ export type StateReply = {
   readonly session: string | null;
   readonly sessionEnded: boolean;
   readonly notHeardSince: string | null;
+  readonly heardAt: Readonly<Record<string, string>>;
   readonly position: string;
   readonly at: string | null;
   readonly upstream: string;
@@ -84,13 +88,14 @@ async function readWhole(
   const [first, ...also] = collections.map(([name]) => name);
   const asked = { workspace, source, session: named, at: at ?? "", min_position: minPosition };
   const { head, rows } = await readState({ ...asked, collection: first ?? "", also });
-  const { position, session, session_ended, not_heard_since } = head;
+  const { position, session, session_ended, not_heard_since, heard_at } = head;
   const types = new Map(collections);
   return {
     source,
     ...(session !== "" && { session }),
     sessionEnded: session_ended,
     ...(not_heard_since && { notHeardSince: not_heard_since }),
+    heardAt: heard_at,
     position,
     ...(at !== undefined && { at }),
     upstream,
@@ -104,13 +109,14 @@ async function readWhole(
 }
 
 /** State as JSON. */
-export function stateAnswer({ session, at, rows, notHeardSince, ...read }: LoadedState): StateReply {
+export function stateAnswer({ session, at, rows, notHeardSince, heardAt, ...read }: LoadedState): StateReply {
   const { source, sessionEnded, position, upstream } = read;
   return {
     source,
     session: session ?? null,
     sessionEnded,
     notHeardSince: notHeardSince === undefined ? null : timeToJson(notHeardSince),
+    heardAt: timesJson(heardAt),
     position,
     at: at ?? null,
     upstream,

@@ -36,6 +36,8 @@ export type ObservationRecorderOptions = {
   /** Seconds that text lives in the log; absent: forever. */
   readonly textTtl?: number | undefined;
   readonly onFrame: OnFrame;
+  /** Called with each observation when everything that it reports is in the log. */
+  readonly onObserved?: ((channel: string, observation: Uint8Array, at: Timestamp) => void) | undefined;
   /** Ends the session and begins another, to which the connection then belongs. */
   readonly onAnotherSession: (connection: UpstreamConnection, at: Timestamp) => void;
 };
@@ -138,7 +140,17 @@ export class ObservationRecorder {
       await yieldIfDue();
     }
     this.#maskedInThread = undefined;
+    this.#reportObserved(channel, observation);
     return messages;
+  }
+
+  #reportObserved(channel: string, { bytes, at }: WholeObservation): void {
+    const { journal, onObserved } = this.#options;
+    if (onObserved === undefined) return;
+    journal.writer.reached(journal.writer.appended).then(
+      () => onObserved(channel, bytes, at),
+      () => {}, // writing has ended, which is reported elsewhere
+    );
   }
 
   #notifyBegin(watcher: Watcher<Observed>): void {

@@ -44,7 +44,11 @@ export function sessionParts(
   const states = new UpstreamStates({ journal, normalizer, source, frameBytes, observed: listener.observed });
   const onAnotherSession = sessions.replace;
   const observations =
-    observing && new ObservationRecorder({ ...common, watermark, observing, settings, onAnotherSession });
+    observing &&
+    new ObservationRecorder({
+      ...common,
+      ...{ watermark, observing, settings, onAnotherSession, onObserved: listener.observation },
+    });
   const onUnknownChannel = listener.unknownChannel;
   const frames = new FrameRecorder({
     ...{ journal, normalizer, watermark, sessions, channels, replay },

@@ -10,6 +10,7 @@ import type { CollectionScope, Item } from "../../views/states/collection.ts";
 import type { Fold, Folds } from "../../views/states/fold.ts";
 import { type Collections, collectionNamed, collectionsOf, type NamedCollection } from "../collections.ts";
 import type { ApiDeps, CallScope } from "../deps.ts";
+import type { SourceHeard } from "../heard-sources.ts";
 import { reachAt, reachMinimum } from "../reach.ts";
 import { type HeldState, RecentStates } from "./recent-states.ts";
 import { stateAsOf } from "./state-at.ts";
@@ -52,7 +53,9 @@ export function stateReader(folds: Folds) {
     if (newest !== undefined && at === undefined) recent.put(question, newest);
 
     const position = formatPosition(scope);
-    yield { body: { $case: "head", value: headOf(tables, scope) } };
+    const isNow = at === undefined && tables.isCurrent && tables.silentSince === null;
+    const heard = isNow ? deps.heard?.of(scope.source) : undefined;
+    yield { body: { $case: "head", value: headOf(tables, scope, heard) } };
     for (const collection of wanted) {
       const items = collection.of === "tables" ? collection.items(scope, db) : state.itemsOf(collection);
       for await (const { key, bytes, offset } of items) {
@@ -120,13 +123,18 @@ async function reachedSnapshot(deps: ApiDeps, request: Pick<ReadStateRequest, "a
   return { ...(await openSnapshot(deps.database())), at };
 }
 
-function headOf({ epoch, hasEnded, silentSince, newestSource }: StateTables, scope: CollectionScope) {
+function headOf(
+  { epoch, hasEnded, silentSince, newestSource }: StateTables,
+  scope: CollectionScope,
+  heard: SourceHeard | undefined,
+) {
   return {
     position: formatPosition(scope),
     source: scope.source,
     session: scope.session?.session ?? "",
     session_ended: hasEnded,
-    not_heard_since: timestampOf(silentSince, 0),
+    not_heard_since: timestampOf(silentSince, 0) ?? heard?.notHeardSince,
+    heard_at: { ...heard?.heardAt },
     newest_source: newestSource === null ? undefined : formatPosition({ epoch, offset: newestSource }),
   };
 }

@@ -33,6 +33,8 @@ export type StateTables = {
   /** The session that was named, or the current one. */
   readonly session: SessionRange | undefined;
   readonly hasEnded: boolean;
+  /** The session is the one that is recorded now. */
+  readonly isCurrent: boolean;
   /** Since when the source is silent. Null for a session that is not its current one: that one is known to its end. */
   readonly silentSince: string | null;
   /** The stored state of the session that is nearest before the position; undefined: none is. */
@@ -56,6 +58,7 @@ type Row = { readonly tables_version: string; readonly epoch: string; readonly c
     Pick<SessionRow, "session" | "start_position" | "last_position"> & {
       readonly newest_source: Offset;
       readonly has_ended: boolean;
+      readonly is_current: boolean;
       readonly silent_since: string;
       readonly is_live: boolean;
       readonly position: Offset;
@@ -79,9 +82,10 @@ export async function readStateTables(db: Kysely<Schema>, question: StateQuestio
   const { rows } = await tablesQuery(question).execute(db);
   const [row] = rows;
   if (row === undefined) throw notProjected();
-  const { tables_version: version, epoch, checkpoint, newest_source, has_ended, silent_since } = row;
+  const { tables_version: version, epoch, checkpoint, newest_source, has_ended, is_current, silent_since } = row;
   return {
     ...{ version, epoch, checkpoint, hasEnded: has_ended ?? false, silentSince: silent_since },
+    isCurrent: is_current ?? false,
     ...{ newestSource: newest_source, source: sourceIn(row), session: sessionIn(row), stored: storedIn(row) },
   };
 }
@@ -142,6 +146,7 @@ function tablesQuery({ workspace, source, session, at, foldVersion, known, ...as
     select ${versionOf(sql`log`)} as tables_version, log.epoch, log.position as checkpoint, of.source, of.upstream, of.first_position,
       ${asked.with_newest_source ? newest : sql`null::int8`} as newest_source, one.session, one.start_position, one.last_position,
       ${at === undefined ? sql`one.end_position is not null` : hadEnded(at)} as has_ended,
+      one.session = current.session and of.status = 'recording' as is_current,
       case when one.session = current.session then ${at === undefined ? silentNow : silentAt(at)} end as silent_since,
       stored.is_live, stored.position, stored.version,
       case when stored.version <> ${known} then stored.state end as state

@@ -1,6 +1,6 @@
 import { outcomeNames } from "@tapedeck/shared/events/names";
 import { z } from "zod";
-import { count, count64, named, position, sessionId, sourceName, text, time } from "./fields.ts";
+import { count, count64, heardAt, named, position, sessionId, sourceName, text, time } from "./fields.ts";
 
 export const source = z
   .object({
@@ -22,11 +22,14 @@ export const source = z
     projectName: text("As it was written before it was made fit for a name.", "Shop"),
     address: text("Address of the upstream, as it was dialled last.", "127.0.0.1:50051"),
     gaps: count("How often events may be missing."),
-    notHeardSince: time("For a lost source: when its upstream was last heard of; otherwise null.").nullable(),
+    notHeardSince: time(
+      "When its upstream was last heard of, for a lost source or where a list is late; otherwise null.",
+    ).nullable(),
+    heardAt,
     lagMs: count64("Milliseconds")
       .nullable()
       .describe(
-        "From when its newest event happened until the log had it: milliseconds (64 bits, so as text). Output does not count. Null without an event.",
+        "Age of what is known, in milliseconds (64 bits, so as text). Of a polled source: since the collection in `heardAt` that was heard longest ago. Of a lost one: since it was heard. Otherwise: from when its newest event happened until the log had it; output does not count. Null: unknown.",
       ),
   })
   .describe("One recorded upstream.");

@@ -1,14 +1,17 @@
 import { errorCodes } from "@tapedeck/shared/errors/errors";
 import { z } from "zod";
 import { event } from "./event.ts";
-import { position, sessionId, sourceName, text, time, upstream } from "./fields.ts";
+import { heardAt, position, sessionId, sourceName, text, time, upstream } from "./fields.ts";
 
 export const state = z
   .object({
     source: sourceName,
     session: sessionId.nullable().describe("Null when the source has none (at that moment)."),
     sessionEnded: z.boolean(),
-    notHeardSince: time("For a lost source: when its upstream was last heard of; otherwise null.").nullable(),
+    notHeardSince: time(
+      "When its upstream was last heard of, for a lost source or where a list is late; otherwise null.",
+    ).nullable(),
+    heardAt,
     position: position.describe("The position that the state reflects: the events after it follow the state."),
     at: z.string().nullable().describe("The moment that was asked for; null: now."),
     upstream,

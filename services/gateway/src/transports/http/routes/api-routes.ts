@@ -20,9 +20,9 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
   const deps: ApiRouteDeps = { api, caller, ...options };
   getRoute(app, deps, routes.state, async ({ reply, context }) => {
     const state = await api.state(context);
-    const { position, session, sessionEnded, notHeardSince } = state;
+    const { position, session, sessionEnded, notHeardSince, heardAt } = state;
     const head = {
-      ...{ position, sessionEnded },
+      ...{ position, sessionEnded, heardAt },
       ...(session !== null && { session }),
       ...(notHeardSince !== null && { notHeardSince }),
     };

@@ -1,0 +1,100 @@
+import { Heard, type Heard_Collection } from "@tapedeck/proto/tapedeck/v1/heard";
+import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
+import { heardSubject } from "@tapedeck/shared/log/subjects";
+import type { SourceName } from "@tapedeck/shared/source";
+import { startInterval, stopTimer } from "@tapedeck/shared/sync/timers";
+import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import type { NatsConnection } from "nats";
+
+/** Readers take a source for not heard that is not reported for three times as long as the last. */
+const reportMs = { least: 1_000, most: 5_000 };
+
+export type HeardPublisherOptions = {
+  readonly nats: Pick<NatsConnection, "publish">;
+  readonly source: SourceName;
+  /** Ends the reports. */
+  readonly signal: AbortSignal;
+  /** Called with each list that was heard. */
+  readonly onHeard?: ((collection: string, at: Timestamp) => void) | undefined;
+};
+
+type HeardList = { readonly at: Timestamp; readonly takenAt: number; late: boolean };
+
+/** Reports when the lists of a polled source were heard last. Never throws and never waits, because recording comes first. */
+export class HeardPublisher {
+  readonly #options: HeardPublisherOptions;
+  readonly #lists = new Map<string, HeardList>();
+  #reportedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: HeardPublisherOptions) {
+    this.#options = options;
+    const timer = startInterval(() => this.#report(), reportMs.most).unref();
+    options.signal.addEventListener("abort", () => stopTimer(timer), { once: true });
+  }
+
+  /** Takes an observation when everything that it reports is in the log. */
+  took(channel: string, observation: Uint8Array, at: Timestamp): void {
+    const { heard, late } = listsIn(channel, observation);
+    for (const collection of heard) {
+      this.#lists.set(collection, { at, takenAt: performance.now(), late: false });
+      this.#options.onHeard?.(collection, at);
+    }
+    for (const collection of late) {
+      const list = this.#lists.get(collection);
+      if (list !== undefined) list.late = true;
+    }
+    const isDue = performance.now() - this.#reportedAt >= reportMs.least;
+    if (late.length > 0 || (heard.length > 0 && isDue)) this.#report();
+  }
+
+  #report(): void {
+    if (this.#lists.size === 0 || this.#options.signal.aborted) return;
+    const { nats, source } = this.#options;
+    this.#reportedAt = performance.now();
+    const collections = Object.fromEntries(
+      [...this.#lists].map(([name, { at, takenAt, late }]): [string, Heard_Collection] => [
+        name,
+        { heard_at: at, age_ms: BigInt(Math.round(this.#reportedAt - takenAt)), late },
+      ]),
+    );
+    try {
+      nats.publish(heardSubject(source), Heard.encode({ source, collections }).finish());
+    } catch {
+      // The connection is closed. Readers see that there are no reports.
+    }
+  }
+}
+
+/** Field numbers of Observation, Late, Resources and Resources.Kind. */
+const fields = { all: 1, same: 2, resources: 8, late: 9, kinds: 1, kind: 1 };
+
+/** The collections of a Vagrant server by the kinds of its resources. */
+const collectionsOfKinds: Readonly<Record<string, string>> = {
+  target: "targets",
+  project: "projects",
+  basis: "bases",
+  box: "boxes",
+  runner: "runners",
+};
+
+type Lists = { readonly heard: readonly string[]; readonly late: readonly string[] };
+
+/** Which lists an encoded Observation has, or says to be late. Reads no more of it than that. */
+function listsIn(channel: string, observation: Uint8Array): Lists {
+  const field = (observation[0] ?? 0) >>> 3;
+  const named = (messages: readonly Uint8Array[]) =>
+    messages.map((message) => {
+      const [kind = Buffer.alloc(0)] = fieldsOf(message, fields.kind);
+      return collectionsOfKinds[Buffer.from(kind).toString()] ?? channel;
+    });
+  try {
+    if (field === fields.all || field === fields.same) return { heard: [channel], late: [] };
+    const inside = fieldsOf(observation, field);
+    if (field === fields.late) return { heard: [], late: named(inside) };
+    if (field !== fields.resources) return { heard: [], late: [] };
+    return { heard: named(inside.flatMap((resources) => fieldsOf(resources, fields.kinds))), late: [] };
+  } catch {
+    // It can't be read, which is recorded.
+    return { heard: [], late: [] };
+  }
+}
