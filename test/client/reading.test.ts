@@ -323,6 +323,7 @@ describe("lists and states", () => {
       ...{ currentSession: true, lastEventAt: true, lastPosition: true, firstPosition: true },
       ...{ developerName: true, projectName: true, address: true, gaps: true, notHeardSince: true },
       lagMs: true,
+      clockOffsetMs: true,
       heardAt: true,
     };
     const session: Record<keyof Session, true> = {

@@ -65,6 +65,11 @@ export type Source = {
   /** When each collection of a polled source was heard last, by its tap's clock. Empty: not polled, or unknown. */
   readonly heardAt: Readonly<Record<string, string>>;
   /**
+   * How far the clock of its tap or upstream is ahead of the log's, in milliseconds, as a string; negative: behind, or its
+   * newest events were recorded late. Null: within a minute, or unknown.
+   */
+  readonly clockOffsetMs: string | null;
+  /**
    * Age of what is known, in milliseconds, as a string: of a polled or lost source since it was heard; of another one from
    * when the newest event happened until the log had it (output does not count). Null: unknown.
    */

@@ -45,6 +45,7 @@ async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): 
   const assertWhole = () => assertLogEnd(log, ends);
   await assertWhole();
   const leases = stack.use(await openLeases(nats, ingest));
+  const identityKey = await ends.identityKey();
   const maxPayload = nats.info?.max_payload ?? Number.POSITIVE_INFINITY;
   const frameBytes = Math.max(64 * 1024, Math.min(largestFrameBytes, maxPayload - besideFrameBytes));
   const owned = stack.move();
@@ -56,6 +57,7 @@ async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): 
       assertWhole,
       leases,
       frameBytes,
+      identityKey,
     },
     async [Symbol.asyncDispose]() {
       await owned.disposeAsync();

@@ -242,6 +242,7 @@ it("the same follows from lists at a position and the events after it as from al
       gaps: 0,
       notHeardSince: null,
       heardAt: {},
+      clockOffsetMs: null,
       lagMs: null,
     },
   };

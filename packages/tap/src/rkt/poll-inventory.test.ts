@@ -156,7 +156,7 @@ describe("a list that does not come in twice its usual time", () => {
       return ok(list(a, b));
     }, 12_000);
     expect(seen.slice(0, 5)).toEqual(["all", "same", "same", "same", "same"]);
-    // Of the pod that does not answer nothing is said, and it is left alone.
+    // The pod that does not answer is left alone, and nothing is emitted for it.
     const singly = seen.filter((one) => one === "one").length;
     expect(singly).toBeGreaterThan(2);
     expect(seen.slice(5, 7 + singly)).toEqual(["late", ...Array(singly).fill("one"), "same"]);

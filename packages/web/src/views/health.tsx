@@ -193,6 +193,7 @@ function SourceLine({ source, waits }: { readonly source: Source; readonly waits
       >
         {isLost ? "? lost" : source.status === "recording" ? "✓ recording" : `· ${restText(source)}`}
         {since !== undefined && ` (last heard ${agoText(tick.value - since)})`}
+        {source.clockOffsetMs !== null && <div class="warning">{clockText(Number(source.clockOffsetMs))}</div>}
       </td>
       <td data-name="last event">{last === undefined ? "–" : <Ago at={last} />}</td>
       <td data-name="age" class="number" title={heardText(source)}>
@@ -210,6 +211,12 @@ function SourceLine({ source, waits }: { readonly source: Source; readonly waits
       </td>
     </tr>
   );
+}
+
+/** A clock that is behind looks the same as events that were recorded late. */
+function clockText(offsetMs: number): string {
+  const off = durationText(Math.abs(offsetMs));
+  return offsetMs > 0 ? `its clock is ${off} ahead !` : `its clock is ${off} behind, or its events came late !`;
 }
 
 /** When each collection of a polled source was heard last. */

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import {
   JetStreamApiError,
   type JetStreamManager,
@@ -42,6 +43,8 @@ export type LogEnds = AsyncDisposable & {
    * can't be reached.
    */
   firstSeq(otherwise: Sequence): Promise<Sequence>;
+  /** The key of frames' identities (see event.proto), made once. Rejects when NATS can't be reached. */
+  identityKey(): Promise<Uint8Array>;
   /** These sources are no longer in this log. Rejects as `all`. */
   forget(isGone: (source: SourceName) => boolean): Promise<void>;
   /** Everything before it may be missing from now on. */
@@ -58,6 +61,8 @@ const endSchema = z.object({
 });
 const firstSchema = z.object({ epoch: z.string(), seq: z.number() });
 const firstSubject = `${endsRoot}.first`;
+const keySubject = `${endsRoot}.key`;
+const identityKeyBytes = 32;
 const everySource = `${endsRoot}.source.>`;
 /** The server syncs each to the disk: those of hundreds of sources at once would hold up the log's messages. */
 const mostAtOnce = 4;
@@ -151,6 +156,20 @@ class Ends implements LogEnds {
 
   async dropBefore(seq: Sequence): Promise<void> {
     await this.#sayFirst(seq, {});
+  }
+
+  async identityKey(): Promise<Uint8Array> {
+    for (;;) {
+      const message = await this.#jsm.streams.getMessage(endsStream, { last_by_subj: keySubject });
+      if (message !== null && message.data.byteLength === identityKeyBytes) return message.data;
+      // The first key counts where several ingests start at once.
+      const expect = { lastSubjectSequence: message?.seq ?? 0 };
+      await jetstream(this.#nc)
+        .publish(keySubject, randomBytes(identityKeyBytes), { expect })
+        .catch((cause: unknown) => {
+          if (!(cause instanceof JetStreamApiError)) throw cause;
+        });
+    }
   }
 
   async forget(isGone: (source: SourceName) => boolean): Promise<void> {

@@ -18,6 +18,8 @@ export type SessionRecorderOptions = {
   readonly textTtl?: number | undefined;
   /** Larger frames are recorded without their bytes. Default 7 MiB. */
   readonly frameBytes?: number;
+  /** The source's key; see Original.identity in event.proto. Absent: frames are known by their masked bytes alone. */
+  readonly identityKey?: Uint8Array | undefined;
   /** See RecordingTimes. */
   readonly replay?: ReplayTimes | undefined;
 };

@@ -3,6 +3,7 @@ import type { SourceName } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Normalizer } from "../normalize/normalizer.ts";
 import type { ActivePush, Intake } from "./claims.ts";
+import { keyOfSource } from "./frames/identity.ts";
 import type { ImportMemory } from "./imported/import-memory.ts";
 import { openImport } from "./imported/imported-session.ts";
 import { LostRaceError } from "./journal/settle.ts";
@@ -75,6 +76,7 @@ async function openIntake(
   live: AbortSignal,
 ): Promise<Intake> {
   const { log, frameBytes } = store;
+  const identityKey = store.identityKey && keyOfSource(store.identityKey, source);
   const given = options.listener?.(source);
   const heard = new HeardPublisher({ nats: store.nats, source, signal: live, onHeard: given?.heard });
   const listener = {
@@ -85,7 +87,7 @@ async function openIntake(
     committed: (index: bigint) => responses.committed(index),
   };
   const { textTtl, times: { replay } = {} } = options;
-  const opening = { log, source, normalizer, hello, signal: live, listener, frameBytes, textTtl, replay };
+  const opening = { log, source, normalizer, hello, signal: live, listener, frameBytes, textTtl, replay, identityKey };
   const { imported } = hello;
   const opened = imported === undefined ? openSessionRecorder(opening) : openImport({ ...opening, imported, memory });
   return opened.catch((cause: unknown) => {

@@ -25,6 +25,8 @@ export type Store = {
   readonly leases: Leases;
   /** Larger frames don't fit into the log. */
   readonly frameBytes: number;
+  /** See Original.identity in event.proto. */
+  readonly identityKey?: Uint8Array;
 };
 
 /**

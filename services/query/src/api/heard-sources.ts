@@ -14,7 +14,7 @@ type Report = { readonly collections: Heard["collections"]; readonly receivedAt:
 /** What is known of when a polled source was heard. */
 export type SourceHeard = {
   readonly heardAt: Readonly<Record<string, Timestamp>>;
-  /** Of the collection that was heard longest ago, in ms. */
+  /** The age of the collection that was heard longest ago, in ms. */
   readonly ageMs: number;
   /** Since when something that should have been heard was not: a list is late, or ingest reports nothing any more. */
   readonly notHeardSince: Timestamp | undefined;

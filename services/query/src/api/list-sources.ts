@@ -19,7 +19,14 @@ type Row = SourceRow & {
   readonly current_session: string | null;
   readonly gaps: number;
   readonly lag_ms: number | null;
+  /** How far the clock of the newest events is ahead, in ms. */
+  readonly clock_offset_ms?: number | null;
 };
+
+/** Clocks that agree better are taken to be right: events take a while to be recorded. */
+const clockToleranceMs = 60_000;
+/** A single event may have been recorded late. */
+const clockEvents = 5;
 
 /** Newest first. */
 export async function listSources(deps: ApiDeps, request: ListRequest): Promise<ListSourcesResponse> {
@@ -57,12 +64,19 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
           not_heard_since: timestampOf(row.status === "lost" ? row.not_heard_since : null, 0) ?? heard?.notHeardSince,
           lag_ms: ageOf(row, heard),
           heard_at: { ...heard?.heardAt },
+          clock_offset_ms: clockOffsetOf(row),
         };
       }),
       next_page: listed.next_page,
       position: formatPosition({ epoch, offset: at ?? checkpoint.position }),
     };
   });
+}
+
+/** Undefined where the clocks agree, and for what was imported long after it happened. */
+function clockOffsetOf({ status, clock_offset_ms: ms }: Row): bigint | undefined {
+  if (status !== "recording" || ms === null || ms === undefined || Math.abs(ms) <= clockToleranceMs) return undefined;
+  return BigInt(Math.round(ms));
 }
 
 /** Age of what is known of the source, in ms. */
@@ -76,9 +90,10 @@ function ageOf({ status, not_heard_since, lag_ms }: Row, heard: SourceHeard | un
 function now(conditions: readonly (SqlCondition | undefined)[], limit: number, checkpoint: Offset) {
   return sql<Row>`
     select t.*, ${currentSession(sql`t.source`, checkpoint)} as current_session, (t.gaps + coalesce(lost.gaps, 0))::int as gaps,
-      ${lagMs} as lag_ms
+      ${lagMs} as lag_ms, clock.offset_ms as clock_offset_ms
     from sources t
     left join lateral (${lastEvent(checkpoint)}) as last on true
+    left join lateral (${clockOffset(checkpoint)}) as clock on true
     left join lateral (select sum(gaps) as gaps from sessions where source = t.source) as lost on true
     where ${allOf(conditions)}
     order by t.first_position desc limit ${limit + 1}`;
@@ -110,6 +125,17 @@ function lastEvent(at: Offset): SqlCondition {
     select position, coalesce(occurred_at, observed_at, recorded_at) as occurred_at, occurred_ns, recorded_at from events
     where source = t.source and position <= ${at}
     order by position desc limit 1`;
+}
+
+/** The least delay of the newest events, negative where it was positive: an event is never observed after it was recorded. */
+function clockOffset(at: Offset): SqlCondition {
+  return sql`
+    select (extract(epoch from max(greatest(newest.observed_at, newest.upstream_at) - newest.recorded_at)) * 1000)::float8
+      as offset_ms
+    from (
+      select recorded_at, observed_at, case when occurred_at > observed_at then occurred_at end as upstream_at
+      from events where source = t.source and position <= ${at}
+      order by position desc limit ${clockEvents}) as newest`;
 }
 
 const lagMs = sql`(extract(epoch from last.recorded_at - last.occurred_at) * 1000)::bigint`;

@@ -22,9 +22,28 @@ it.each([
   expect(momentOf(timestamp)).toEqual({ at: null, ns: 0 });
 });
 
+const dayMs = 24 * 3_600_000;
+const day = BigInt(dayMs) / 1_000n;
+
 it("whole milliseconds count", () => {
-  const start = momentOf({ seconds: 10n, nanos: 999_999_999 });
-  expect(millisecondsBetween(start, momentOf({ seconds: 11n, nanos: 1_999_998 }))).toBe(1);
-  expect(millisecondsBetween(start, momentOf({ seconds: 11n, nanos: 1_999_999 }))).toBe(2);
-  expect(millisecondsBetween(start, momentOf(undefined))).toBeNull();
+  const start = momentOf({ seconds: 1_700_000_010n, nanos: 999_999_999 });
+  const until = (seconds: bigint, nanos: number) => millisecondsBetween(start, momentOf({ seconds, nanos }), dayMs);
+  expect(until(1_700_000_011n, 1_999_998)).toBe(1);
+  expect(until(1_700_000_011n, 1_999_999)).toBe(2);
+  expect(millisecondsBetween(start, momentOf(undefined), dayMs)).toBeNull();
+});
+
+it.each([
+  ["of a clock that was never set", 12n, 1_700_000_000n],
+  ["that ends with such a clock", 1_700_000_000n, 12n],
+  ["that ends more than a minute before its start", 1_700_000_061n, 1_700_000_000n],
+  ["that is longer than anything of its kind", 1_700_000_000n, 1_700_000_001n + day],
+])("a duration %s is none", (_, from, to) => {
+  const at = (seconds: bigint) => momentOf({ seconds, nanos: 0 });
+  expect(millisecondsBetween(at(from), at(to), dayMs)).toBeNull();
+});
+
+it("an end that is a little before its start, as of parallel senders, is a duration of 0", () => {
+  const at = (seconds: bigint) => momentOf({ seconds, nanos: 0 });
+  expect(millisecondsBetween(at(1_700_000_060n), at(1_700_000_000n), dayMs)).toBe(0);
 });

@@ -37,11 +37,23 @@ export function timestampOf(at: string | null, ns: number): Timestamp | undefine
   return { seconds: BigInt(Date.parse(`${at.slice(0, 19)}Z`)) / 1_000n, nanos: Number(at.slice(20, 26)) * 1_000 + ns };
 }
 
-/** Whole milliseconds between two moments. Parallel senders may stamp an end before its start, which counts as 0. */
-export function millisecondsBetween(start: StoredMoment, end: StoredMoment): number | null {
+/** No recorded tool is older. A clock that was never set shows 1970. */
+const earliestSecond = 946_684_800n;
+/** Parallel senders, and machines whose clocks agree well, may stamp an end before its start by less. */
+const mostBackwards = 60_000_000_000n;
+
+/**
+ * Whole milliseconds between two moments. An end that is a little before its start counts as 0. Null where either is
+ * unknown, and where no right clock can have shown both: a moment before 2000, an end more than a minute before its
+ * start, or more than `maxMs` between them.
+ */
+export function millisecondsBetween(start: StoredMoment, end: StoredMoment, maxMs: number): number | null {
   const from = timestampOf(start.at, start.ns);
   const to = timestampOf(end.at, end.ns);
-  if (from === undefined || to === undefined) return null;
+  if (from === undefined || to === undefined || from.seconds < earliestSecond || to.seconds < earliestSecond)
+    return null;
   const nanos = nanosOfTimestamp(to) - nanosOfTimestamp(from);
-  return nanos < 0n ? 0 : Number(nanos / 1_000_000n);
+  if (nanos < -mostBackwards) return null;
+  const ms = nanos < 0n ? 0 : Number(nanos / 1_000_000n);
+  return ms > maxMs ? null : ms;
 }

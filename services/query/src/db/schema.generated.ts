@@ -93,7 +93,7 @@ export interface BuildTimes {
    */
   developer: string | null;
   /**
-   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
    */
   duration_ms: number | null;
   /**
@@ -255,7 +255,7 @@ export interface CommandTimes {
    */
   developer: string | null;
   /**
-   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
    */
   duration_ms: number | null;
   /**
@@ -760,7 +760,7 @@ export interface Loops {
    */
   developer: string | null;
   /**
-   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
    */
   duration_ms: number | null;
   /**
@@ -1034,7 +1034,7 @@ export interface Operations {
    */
   developer: string;
   /**
-   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
    */
   duration_ms: number | null;
   /**
@@ -1145,7 +1145,7 @@ export interface PodRuns {
    */
   developer: string | null;
   /**
-   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
    */
   duration_ms: number | null;
   /**
@@ -2100,7 +2100,7 @@ export interface VagrantCommandTimes {
    */
   developer: string | null;
   /**
-   * Milliseconds from its start to its end, rounded down; null while either is unknown.
+   * Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.
    */
   duration_ms: number | null;
   /**

@@ -1,4 +1,5 @@
 import { commandToStart } from "@tapedeck/shared/installation";
+import { largestPage } from "@tapedeck/shared/largest-page";
 import { version } from "@tapedeck/shared/version";
 import { apiAt } from "../../api/api.ts";
 import { setAsideLines } from "../../api/set-aside.ts";
@@ -7,8 +8,11 @@ import { durationText } from "../../display/durations.ts";
 import { type HttpBase, httpBase } from "../../gateway-address.ts";
 import { type GrpcTarget, grpcTarget } from "../../grpc-target.ts";
 import { UntrustedCertificate, urlTrustAdvice } from "../../untrusted-certificate.ts";
+import { clockWarning } from "../status/run.ts";
 import { connectTo } from "./connect-to.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
+
+type SourceClock = Parameters<typeof clockWarning>[0];
 
 /** Beyond it, times in lists and lifetimes of tokens mislead. */
 const mostSkewMs = 5_000;
@@ -32,6 +36,7 @@ export async function checkChosen(url: string | undefined): Promise<readonly Fin
       tokenFinding(about),
       clockFinding(Date.parse(about.time) - (asked + took / 2)),
       ...tablesFinding(await setAsideLines(apiAt(url))),
+      ...(await sourceClockFindings(url)),
     ];
   } catch (error) {
     if (error instanceof UntrustedCertificate) return [fail("HTTP", error.what, error.advice)];
@@ -42,6 +47,18 @@ export async function checkChosen(url: string | undefined): Promise<readonly Fin
       : `start it (\`${commandToStart()}\`), or give ${named}`;
     return [fail("HTTP", message, advice)];
   }
+}
+
+/** Nothing where the sources can't be read: other findings say why. */
+async function sourceClockFindings(url: string | undefined): Promise<readonly Finding[]> {
+  const sources = await apiAt(url)
+    .get<{ readonly items: readonly SourceClock[] }>("/api/v1/sources", { limit: largestPage })
+    .catch(() => undefined);
+  return (sources?.items ?? []).flatMap((source) =>
+    source.clockOffsetMs === null
+      ? []
+      : [warn("clock", clockWarning(source), "synchronise the clocks of that machine and of its upstream's (NTP)")],
+  );
 }
 
 async function grpcFinding({ address }: GrpcTarget, { grpcPort }: About): Promise<Finding> {

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, it } from "vitest";
-import { statusCells } from "./run.ts";
+import { clockWarning, statusCells } from "./run.ts";
 
 const cells = (status: string, address: string) =>
   statusCells({ status, address, notHeardSince: null }).map((cell) => stripVTControlCharacters(cell));
@@ -13,4 +13,14 @@ it("says of an imported source that it is, and of what", () => {
   expect(cells("waiting", "file:/tmp/a.log, /tmp/b.log")).toEqual(["imported", "a.log, b.log"]);
   expect(cells("recording", "127.0.0.1:50051")).toEqual(["recording", "127.0.0.1:50051"]);
   expect(cells("waiting", "")).toEqual(["waiting", "-"]);
+});
+
+it("says whose clock is off, and how", () => {
+  const source = "default/alice/shop/skaffold";
+  expect(clockWarning({ source, clockOffsetMs: "86400000" })).toMatch(
+    /^the clock of alice\/shop.* is 1 d ahead of the log's: /,
+  );
+  expect(clockWarning({ source, clockOffsetMs: "-7200000" })).toMatch(
+    / is 2 h behind the log's, or its events were recorded late: /,
+  );
 });

@@ -5,7 +5,7 @@ import { apiAt, type Page } from "../../api/api.ts";
 import { readMetrics, readTroubles, sumOf } from "../../api/metrics.ts";
 import { setAsideLines } from "../../api/set-aside.ts";
 import { coloured } from "../../display/colour.ts";
-import { agoText, bytesText } from "../../display/durations.ts";
+import { agoText, bytesText, durationText } from "../../display/durations.ts";
 import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { statusColour } from "../../display/status-colour.ts";
@@ -23,6 +23,8 @@ type Source = {
   readonly address: string;
   readonly gaps: number;
   readonly notHeardSince: string | null;
+  /** See Source of the client. */
+  readonly clockOffsetMs: string | null;
 };
 
 /** What waits where; undefined if it cannot be read, for example because the services run on another machine. */
@@ -72,7 +74,16 @@ export async function status(options: StatusOptions): Promise<void> {
   }
   print(`\n${healthLine(health, position, accessText(running))}`);
   if (health.waitingSpills > 0) print(coloured("dim", waitingText(health.waitingSpills, running)));
-  printTroubles({ problems: health.problems, warnings: [...health.warnings, ...setAside] });
+  const clocks = items.flatMap((source) => (source.clockOffsetMs === null ? [] : [clockWarning(source)]));
+  printTroubles({ problems: health.problems, warnings: [...health.warnings, ...setAside, ...clocks] });
+}
+
+/** A clock that is behind looks the same as events that were recorded late. */
+export function clockWarning({ source, clockOffsetMs }: Pick<Source, "source" | "clockOffsetMs">): string {
+  const ms = Number(clockOffsetMs);
+  const off = durationText(Math.abs(ms));
+  const how = ms > 0 ? `${off} ahead of the log's` : `${off} behind the log's, or its events were recorded late`;
+  return `the clock of ${shortSource(source)} is ${how}: times and durations mislead`;
 }
 
 function printTroubles({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
@@ -107,6 +118,7 @@ function neverSeen(running: RunningUp | undefined, known: readonly Source[]): re
   const missing = running?.sources.filter(({ source }) => !names.has(source)) ?? [];
   return missing.map(({ source, address }) => ({
     ...{ source, address, status: "waiting", currentSession: "", lastEventAt: null, gaps: 0, notHeardSince: null },
+    clockOffsetMs: null,
   }));
 }
 

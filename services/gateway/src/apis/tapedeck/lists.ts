@@ -82,6 +82,7 @@ function sourceJson(source: Source): AnswerOf<"Source"> {
     gaps: source.gaps,
     notHeardSince: timeJson(source.not_heard_since),
     heardAt: timesJson(source.heard_at),
+    clockOffsetMs: source.clock_offset_ms === undefined ? null : String(source.clock_offset_ms),
     lagMs: source.lag_ms === undefined ? null : String(source.lag_ms),
   };
 }

@@ -30,6 +30,8 @@ export type WatcherOptions = {
         tail: string,
       ) => { readonly bytes: Uint8Array; readonly redacted: number })
     | undefined;
+  /** A keyed hash of bytes before masking; see Original.identity in event.proto. Absent: none is made. */
+  readonly identityOf?: ((bytes: Uint8Array) => Buffer) | undefined;
   /** The settings of the source, from hello; empty: defaults. */
   readonly settings: Readonly<Record<string, string>>;
   /** The log takes no larger frames, so larger items can't be remembered. Default 7 MiB. */
@@ -80,7 +82,13 @@ export type ObservationOutcome =
   | {
       readonly what: "frame";
       /** The upstream's message, masked; absent for an item that is gone. */
-      readonly original?: { readonly type: string; readonly bytes: Uint8Array; readonly redacted: number };
+      readonly original?: {
+        readonly type: string;
+        readonly bytes: Uint8Array;
+        readonly redacted: number;
+        /** See Original.identity in event.proto. */
+        readonly identity?: Buffer | undefined;
+      };
       readonly facts: readonly [Fact, ...Fact[]];
       /** The time of the observation that showed it, which may be earlier than the one that made it certain. */
       readonly observedAt: Timestamp;

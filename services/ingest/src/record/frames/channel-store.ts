@@ -9,15 +9,15 @@ import { type Piece, Tails } from "../../secrets/pieces.ts";
 import type { LogHistoryReader } from "../journal/load-history.ts";
 import { KnownFrames } from "./known-frames.ts";
 import { isTextFrame, type LastNumbers, raised } from "./numbering.ts";
-import { recordedSha } from "./original.ts";
+import { recordedHashes } from "./original.ts";
 
 /** The state for recording one channel of a session on one connection. */
 export type ChannelStore = {
   readonly reader: FrameReader;
   readonly known: KnownFrames;
   readonly tails: Tails;
-  /** SHA-256 of the last frame recorded from an earlier connection; undefined if there is none. */
-  readonly lastEarlier: string | undefined;
+  /** Hashes of the last frame recorded from an earlier connection; undefined if there is none. */
+  readonly lastEarlier: readonly string[] | undefined;
   /** Frames of this connection have been recorded. */
   readonly begun: boolean;
   /** The last frame, if only some of its events got into the log. */
@@ -65,7 +65,7 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
   const tails = new Tails();
   const subjects = [channelFilter(source, channel.name)];
   const until = await options.reader.lastMatch(subjects);
-  let lastEarlier: string | undefined;
+  let lastEarlier: readonly string[] | undefined;
   let begun = false;
   let frame: Event[] = [];
   const yieldIfDue = yieldToEventLoop();
@@ -83,13 +83,13 @@ export async function readBack(options: ReadBack): Promise<ChannelStore> {
         const piece = isTextFrame([event]) ? options.pieceOf(event.original.bytes) : undefined;
         if (offset > connectedOffset && !begun) tails.reset();
         if (piece !== undefined) tails.took(piece);
-        const sha = recordedSha(event.original);
+        const hashes = recordedHashes(event.original);
         if (offset > connectedOffset) {
-          known.addOfThis(sha, event.observed_at);
+          known.addOfThis(hashes, event.observed_at);
           begun = true;
         } else {
-          known.addEarlier(sha, isFromFile ? channel.timestampOf(event.original.bytes) : undefined);
-          lastEarlier = sha;
+          known.addEarlier(hashes, isFromFile ? channel.timestampOf(event.original.bytes) : undefined);
+          lastEarlier = hashes;
         }
       }
       onFrame(event, offset);

@@ -23,9 +23,11 @@ export async function freshFrames(
     const { piece } = alone;
     const after = (tail: string) => maskedAfter(normalizer, channel, alone, tail);
     const masked = piece === undefined ? alone : await after(tails.before(piece.stream));
-    const isKnown = (one: HashedFrame) => known.size > 0 && known.take(one.sha, frame.at, frame.moment);
-    // It may have been recorded after other pieces, or after none.
-    let isRepeated = isKnown(masked) || (piece !== undefined && known.size > 0 && isKnown(alone));
+    const isKnown = (one: HashedFrame) => known.size > 0 && known.take([one.sha], frame.at, frame.moment);
+    // By its bytes before masking. Otherwise it was recorded without their hash, or with another key: then by its masked
+    // bytes. It may have been masked after other pieces, or after none.
+    let isRepeated = known.size > 0 && known.take(frame.rawHashes, frame.at);
+    isRepeated ||= isKnown(masked) || (piece !== undefined && known.size > 0 && isKnown(alone));
     if (!isRepeated && piece !== undefined && known.size > 0) {
       for (const tail of tails.recent)
         if (isKnown(await after(tail))) {

@@ -1,13 +1,15 @@
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampKey } from "@tapedeck/shared/time/timestamp";
 
+type Known = { readonly keys: readonly string[] };
+
 /**
  * The frames of one channel that the log already has, as a multiset: a repeated frame is dropped as often as it was
- * recorded. The key is the SHA-256 of the bytes as recorded, which include the upstream's own time.
+ * recorded. A frame is known by several hashes (of its bytes before and after masking), which include the upstream's own
+ * time. Each of them uses the frame up.
  */
 export class KnownFrames {
-  readonly #counts = new Map<string, number>();
-  readonly #shasByMoment = new Map<string, string[]>();
+  readonly #byKey = new Map<string, Set<Known>>();
   #size = 0;
 
   get size(): number {
@@ -18,42 +20,45 @@ export class KnownFrames {
    * Adds a frame that was recorded from an earlier connection, which this connection may repeat. `moment` is the upstream's
    * own time. It also identifies the frame, for repeats whose bytes may differ.
    */
-  addEarlier(sha: string, moment?: Timestamp): void {
-    this.#add(sha);
-    if (moment === undefined) return;
-    const key = timestampKey(moment);
-    this.#shasByMoment.set(key, [...(this.#shasByMoment.get(key) ?? []), sha]);
+  addEarlier(hashes: readonly string[], moment?: Timestamp): void {
+    this.#add(moment === undefined ? hashes : [...hashes, momentKey(moment)]);
   }
 
   /** Adds a frame that was recorded from this connection. The tap may push it again, with the same observation time. */
-  addOfThis(sha: string, at: Timestamp | undefined): void {
-    this.#add(pushedKey(sha, at));
+  addOfThis(hashes: readonly string[], at: Timestamp | undefined): void {
+    this.#add(hashes.map((hash) => pushedKey(hash, at)));
   }
 
-  /** Returns true if the frame is known, and uses up one of its kind. */
-  take(sha: string, at: Timestamp, moment?: Timestamp): boolean {
+  /** Returns true if a frame with one of these hashes is known, and uses up one. */
+  take(hashes: readonly string[], at: Timestamp, moment?: Timestamp): boolean {
     if (this.#size === 0) return false;
-    return this.#takeKey(pushedKey(sha, at)) || this.#takeKey(sha) || this.#takeMoment(moment);
+    if (hashes.some((hash) => this.#takeKey(pushedKey(hash, at)))) return true;
+    if (hashes.some((hash) => this.#takeKey(hash))) return true;
+    return moment !== undefined && this.#takeKey(momentKey(moment));
   }
 
-  #add(key: string): void {
-    this.#counts.set(key, (this.#counts.get(key) ?? 0) + 1);
+  #add(keys: readonly string[]): void {
+    const known = { keys };
+    for (const key of keys) {
+      const others = this.#byKey.get(key);
+      if (others === undefined) this.#byKey.set(key, new Set([known]));
+      else others.add(known);
+    }
     this.#size++;
   }
 
   #takeKey(key: string): boolean {
-    const count = this.#counts.get(key);
-    if (count === undefined) return false;
-    if (count === 1) this.#counts.delete(key);
-    else this.#counts.set(key, count - 1);
+    const [known] = this.#byKey.get(key) ?? [];
+    if (known === undefined) return false;
+    for (const each of known.keys) {
+      const others = this.#byKey.get(each);
+      others?.delete(known);
+      if (others?.size === 0) this.#byKey.delete(each);
+    }
     this.#size--;
     return true;
   }
-
-  #takeMoment(moment: Timestamp | undefined): boolean {
-    if (this.#shasByMoment.size === 0) return false;
-    return (this.#shasByMoment.get(timestampKey(moment)) ?? []).some((sha) => this.#takeKey(sha));
-  }
 }
 
-const pushedKey = (sha: string, at: Timestamp | undefined) => `${sha}@${timestampKey(at)}`;
+const pushedKey = (hash: string, at: Timestamp | undefined) => `${hash}@${timestampKey(at)}`;
+const momentKey = (moment: Timestamp) => `at ${timestampKey(moment)}`;

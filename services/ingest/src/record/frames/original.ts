@@ -17,17 +17,34 @@ export function shaOf(bytes: Uint8Array): string {
   return hash("sha256", bytes, "hex");
 }
 
-/** The frame as an event carries it: with its bytes, or with their hash and head if the log would not take them. */
-export function originalOf(type: string, bytes: Uint8Array, limit: number): NonNullable<Event["original"]> {
+/**
+ * The frame as an event carries it: with its bytes, or with their hash and head if the log would not take them.
+ * `identity`: see event.proto.
+ */
+export function originalOf(
+  type: string,
+  bytes: Uint8Array,
+  limit: number,
+  identity?: Buffer,
+): NonNullable<Event["original"]> {
   const size = BigInt(bytes.byteLength);
-  if (bytes.byteLength <= limit) return { type, bytes: bufferOf(bytes), size, sha256: none, head: none };
+  const known = identity === undefined ? {} : { identity };
+  if (bytes.byteLength <= limit) return { type, bytes: bufferOf(bytes), size, sha256: none, head: none, ...known };
   return {
+    ...known,
     type,
     bytes: none,
     size,
     sha256: Buffer.from(shaOf(bytes), "hex"),
     head: bufferOf(bytes).subarray(0, headBytes),
   };
+}
+
+/** The hashes by which a recorded frame is known again: of its bytes before masking, if that changed them, and after. */
+export function recordedHashes(original: NonNullable<Event["original"]>): readonly string[] {
+  const { identity } = original;
+  const sha = recordedSha(original);
+  return identity === undefined ? [sha] : [bufferOf(identity).toString("hex"), sha];
 }
 
 /** SHA-256 of a recorded frame's bytes, even if the log did not take them. */

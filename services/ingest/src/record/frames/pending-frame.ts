@@ -3,6 +3,7 @@ import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { MaskedFrame, Piece } from "../../secrets/pieces.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
 import type { Fingerprint } from "../own-facts/session-facts.ts";
+import { keyedHash } from "./identity.ts";
 import { shaOf } from "./original.ts";
 
 /** Whether secrets are masked, as `hello` asks. */
@@ -34,6 +35,8 @@ export type FrameFunctions = {
   readonly mask: (bytes: Uint8Array) => MaskedFrame;
   readonly maskApart?: ((bytes: Uint8Array) => Promise<MaskedFrame>) | undefined;
   readonly timestampOf: (bytes: Uint8Array) => Timestamp | undefined;
+  /** For the hash of the bytes before masking; see Original.identity in event.proto. Absent: none is made. */
+  readonly identityKey?: Uint8Array | undefined;
 };
 
 /** A frame on its way from the tap to the log. Its properties are computed when first used: for most frames, few are. */
@@ -43,6 +46,8 @@ export class PendingFrame {
   readonly #bytes: Uint8Array;
   readonly #functions: FrameFunctions;
   #moment: { readonly of: Timestamp | undefined } | undefined;
+  #rawSha: string | undefined;
+  #identity: Buffer | undefined;
   #on: HashedFrame | undefined;
   #off: HashedFrame | undefined;
 
@@ -55,6 +60,21 @@ export class PendingFrame {
 
   get size(): number {
     return this.#bytes.byteLength;
+  }
+
+  /** Hash of the bytes before masking, with the source's key; undefined without one. */
+  get identity(): Buffer | undefined {
+    const { identityKey } = this.#functions;
+    if (identityKey === undefined) return undefined;
+    this.#identity ??= keyedHash(identityKey, this.#bytes);
+    return this.#identity;
+  }
+
+  /** The hashes by which the log may know the frame, whatever was masked in it when it was recorded. */
+  get rawHashes(): readonly string[] {
+    this.#rawSha ??= shaOf(this.#bytes);
+    const { identity } = this;
+    return identity === undefined ? [this.#rawSha] : [identity.toString("hex"), this.#rawSha];
   }
 
   /** Another thread masks it. */
@@ -89,13 +109,27 @@ export class PendingFrame {
   }
 }
 
-/** The frame with the smallest own time. */
+/**
+ * The hash of the frame with the smallest own time: of one that masking did not change, if there is one, because that hash
+ * needs no key; otherwise its bytes before masking count.
+ */
 export function fingerprintOf(frames: readonly PendingFrame[], redact: Redact): Fingerprint | undefined {
+  const plain = earliest(frames.filter((frame) => frame.masked(redact).redacted === 0));
+  if (plain !== undefined) return { at: plain.moment, sha: plain.frame.masked(redact).sha };
+  const masked = earliest(frames);
+  if (masked === undefined) return undefined;
+  const { frame, moment } = masked;
+  return { at: moment, sha: frame.identity?.toString("hex") ?? frame.masked(redact).sha };
+}
+
+function earliest(
+  frames: readonly PendingFrame[],
+): { readonly frame: PendingFrame; readonly moment: Timestamp } | undefined {
   let smallest: { readonly frame: PendingFrame; readonly moment: Timestamp } | undefined;
   for (const frame of frames) {
     const { moment } = frame;
     if (moment === undefined || (smallest !== undefined && compareTimestamps(smallest.moment, moment) <= 0)) continue;
     smallest = { frame, moment };
   }
-  return smallest && { at: smallest.moment, sha: smallest.frame.masked(redact).sha };
+  return smallest;
 }

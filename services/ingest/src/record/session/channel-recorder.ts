@@ -138,7 +138,9 @@ export class ChannelRecorder {
     const { lastEarlier, begun } = store;
     if (replays || !connection.rejoined || begun || history.hasGap(name, at)) return;
     // Lines before the first one may not have been repeated.
-    if (lastEarlier !== undefined && first.some((frame) => frame.masked(redact).sha === lastEarlier)) return;
+    const isLast = (frame: PendingFrame) =>
+      [...frame.rawHashes, frame.masked(redact).sha].some((hash) => lastEarlier?.includes(hash));
+    if (lastEarlier !== undefined && first.some(isLast)) return;
     journal.publish([journal.own(connection.session, lostBetween(name), at)]);
   }
 
@@ -166,7 +168,7 @@ export class ChannelRecorder {
     onFrame(name, "recorded");
     if (facts[0].kind === "upstream.unreadable") onFrame(name, "unreadable");
     if (bytes.byteLength > frameBytes) onFrame(name, "oversize");
-    const original = originalOf(messageType, bytes, frameBytes);
+    const original = originalOf(messageType, bytes, frameBytes, redacted > 0 ? frame.identity : undefined);
     return journal.numbers.frame(name, facts, original, { observedAt: frame.at, redacted, injected });
   }
 

@@ -84,17 +84,24 @@ export function runPending(connection: UpstreamConnection): void {
   for (const run of pending) run();
 }
 
+export type ChannelOptions = {
+  /** It has finished its repeat. */
+  readonly live: boolean;
+  readonly replay?: ReplayTimes | undefined;
+  readonly identityKey?: Uint8Array | undefined;
+};
+
 export function connectionChannel(
   normalizer: ChannelNormalizer,
   { mask, maskInThread }: Pick<Normalizer, "mask" | "maskInThread">,
-  live: boolean,
-  replay: ReplayTimes = {},
+  { live, replay = {}, identityKey }: ChannelOptions,
 ): ConnectionChannel {
   const { name, timestampOf } = normalizer;
   const functions: FrameFunctions = {
     mask: (bytes) => mask(name, bytes),
     maskApart: maskInThread && ((bytes) => maskInThread.mask(name, bytes)),
     timestampOf,
+    identityKey,
   };
   const started = { partial: undefined, waiting: [], ready: live, store: undefined };
   return { normalizer, functions, sorter: new ReplaySorter<PendingFrame>({ live, ...replay }), ...started };
@@ -124,6 +131,15 @@ export function beginOf({ channels }: UpstreamConnection, firstFrameAt: Timestam
     for (const { moment } of waiting) if (moment !== undefined && compareTimestamps(moment, begin) < 0) begin = moment;
   }
   return begin;
+}
+
+/** The content received so far on each channel, by its bytes before masking. */
+export function receivedRaw({ channels }: UpstreamConnection): Map<string, Pick<ReceivedChannel, "shas">> {
+  const received = new Map<string, Pick<ReceivedChannel, "shas">>();
+  for (const [name, { waiting }] of channels) {
+    if (waiting.length > 0) received.set(name, { shas: new Set(waiting.flatMap(({ rawHashes }) => rawHashes)) });
+  }
+  return received;
 }
 
 /** The content received so far on each channel, as it would be recorded with this setting. */

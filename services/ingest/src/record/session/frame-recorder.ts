@@ -30,6 +30,8 @@ export type FrameRecorderOptions = {
   readonly sessions: Sessions;
   readonly channels: ChannelRecorder;
   readonly replay?: ReplayTimes | undefined;
+  /** See FrameFunctions. */
+  readonly identityKey?: Uint8Array | undefined;
   readonly onUnknownChannel?: ((channel: string) => void) | undefined;
   /** The connection's session is known now. */
   readonly onSession: (connection: UpstreamConnection) => void;
@@ -96,11 +98,11 @@ export class FrameRecorder {
   #channelOf(connection: UpstreamConnection, name: string): ConnectionChannel | undefined {
     const known = connection.channels.get(name);
     if (known !== undefined) return known;
-    const { normalizer, journal, replay } = this.#options;
+    const { normalizer, journal, replay, identityKey } = this.#options;
     const channelReading = normalizer.channels.find((one) => one.name === name);
     if (channelReading === undefined) return undefined;
     const isLive = connection.resumedOffset !== undefined && journal.numbers.isSettled(name);
-    const channel = connectionChannel(channelReading, normalizer, isLive, replay);
+    const channel = connectionChannel(channelReading, normalizer, { live: isLive, replay, identityKey });
     connection.channels.set(name, channel);
     return channel;
   }

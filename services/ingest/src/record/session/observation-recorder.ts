@@ -12,6 +12,7 @@ import type {
   YieldPoint,
 } from "../../normalize/inventory/observing.ts";
 import { isLarge } from "../../secrets/worker/thread-masks.ts";
+import { keyedHash } from "../frames/identity.ts";
 import { isTextFrame } from "../frames/numbering.ts";
 import { originalOf } from "../frames/original.ts";
 import type { Redact } from "../frames/pending-frame.ts";
@@ -35,6 +36,8 @@ export type ObservationRecorderOptions = {
   readonly frameBytes: number;
   /** Seconds that text lives in the log; absent: forever. */
   readonly textTtl?: number | undefined;
+  /** See Original.identity in event.proto. */
+  readonly identityKey?: Uint8Array | undefined;
   readonly onFrame: OnFrame;
   /** Called with each observation when everything that it reports is in the log. */
   readonly onObserved?: ((channel: string, observation: Uint8Array, at: Timestamp) => void) | undefined;
@@ -161,13 +164,14 @@ export class ObservationRecorder {
 
   async #watcherOf(session: KnownSession, redact: Redact): Promise<OpenWatcher> {
     if (this.#open?.session === session.id) return this.#open;
-    const { observing, journal, reader, source, settings, signal, frameBytes, textTtl } = this.#options;
+    const { observing, journal, reader, source, settings, signal, frameBytes, textTtl, identityKey } = this.#options;
     const mask: Observing["mask"] =
       redact === "on"
         ? (type, bytes) => (this.#maskedInThread ?? observing.mask)(type, bytes)
         : (_, bytes) => ({ bytes, redacted: 0 });
     const watcher = observing.watch({
       ...{ mask, settings, frameBytes, textTtl },
+      identityOf: identityKey && ((bytes) => keyedHash(identityKey, bytes)),
       ...(redact === "on" && observing.maskAfter && { maskAfter: observing.maskAfter }),
     });
     // The watcher also remembers what is still on its way to the log.
@@ -202,7 +206,7 @@ export class ObservationRecorder {
     const bytes = original?.bytes ?? Buffer.alloc(0);
     if (bytes.byteLength > frameBytes) onFrame(channel, "oversize");
     onFrame(channel, facts[0].kind === "upstream.unreadable" ? "unreadable" : "recorded");
-    const stored = original && originalOf(original.type, bytes, frameBytes);
+    const stored = original && originalOf(original.type, bytes, frameBytes, original.identity);
     const observed = { observedAt, redacted: original?.redacted ?? 0 };
     journal.numbers.took(channel, index);
     return journal.publish(journal.numbers.frame(channel, facts, stored, observed));

@@ -1,6 +1,6 @@
 /** The frames that a connection has received on one channel so far. */
 export type ReceivedChannel = {
-  /** SHA-256 of every frame, as it would be recorded. */
+  /** Hashes of every frame. */
   readonly shas: ReadonlySet<string>;
   /** SHA-256 of the frame with the smallest time; undefined if none has a time. */
   readonly fingerprint: string | undefined;
@@ -40,7 +40,7 @@ export function matchSession(
  */
 export function isRepeatOf(
   { fingerprints }: Pick<KnownFingerprints, "fingerprints">,
-  received: ReadonlyMap<string, ReceivedChannel>,
+  received: ReadonlyMap<string, Pick<ReceivedChannel, "shas">>,
 ): boolean {
   return [...received].some(([channel, { shas }]) => {
     const known = fingerprints.get(channel);

@@ -31,7 +31,7 @@ export function sessionParts(
   journal: SourceJournal,
   onSession: (connection: UpstreamConnection) => void,
 ): SessionParts {
-  const { log, source, normalizer, hello, signal, listener = {}, textTtl, replay } = options;
+  const { log, source, normalizer, hello, signal, listener = {}, textTtl, replay, identityKey } = options;
   const { frameBytes = largestFrameBytes } = options;
   const { observing } = normalizer;
   const { settings } = hello;
@@ -47,11 +47,11 @@ export function sessionParts(
     observing &&
     new ObservationRecorder({
       ...common,
-      ...{ watermark, observing, settings, onAnotherSession, onObserved: listener.observation },
+      ...{ watermark, observing, settings, onAnotherSession, identityKey, onObserved: listener.observation },
     });
   const onUnknownChannel = listener.unknownChannel;
   const frames = new FrameRecorder({
-    ...{ journal, normalizer, watermark, sessions, channels, replay },
+    ...{ journal, normalizer, watermark, sessions, channels, replay, identityKey },
     ...{ onUnknownChannel, onSession },
   });
   const gaps = new ChannelGaps(journal, normalizer);

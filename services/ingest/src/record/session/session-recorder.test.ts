@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { type Event, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import { Observed } from "@tapedeck/proto/tapedeck/v1/observed";
 import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
@@ -35,7 +36,10 @@ const labelled = (labels: Record<string, string>, since?: number): What => ({
 });
 
 /** A tap that remembers what it pushed, so that it can push it again. */
-function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", normalizer = plain } = {}) {
+function testTap(
+  log: FakeLog,
+  { redact = "on", firstIndex = 1n, tap = "T", normalizer = plain, key = Buffer.from("a key") } = {},
+) {
   const items: Item[] = [];
   const reported: string[] = [];
   const controller = new AbortController();
@@ -55,6 +59,7 @@ function testTap(log: FakeLog, { redact = "on", firstIndex = 1n, tap = "T", norm
         settings: {},
       },
       signal: controller.signal,
+      identityKey: key.byteLength === 0 ? undefined : key,
       listener: { session: (session) => void reported.push(session) },
     });
   let recording: Promise<SessionRecorder> = open(firstIndex);
@@ -992,5 +997,81 @@ describe("frames that the file has and the streams did not give", () => {
     await tap.settled();
     const started = events(log).find(({ kind }) => kind === "session.started");
     expect(started?.occurred_at).toMatchObject(timestampOfMs(5));
+  });
+});
+
+describe("frames that an upgrade masks otherwise", () => {
+  /** Masks what the rules before left, and leaves what they masked. */
+  const otherwise: typeof plain = {
+    ...plain,
+    mask(_, bytes) {
+      const text = Buffer.from(bytes).toString();
+      const masked = text.replaceAll("TOKEN", "*****");
+      return { bytes: Buffer.from(masked), redacted: text.split("TOKEN").length - 1 };
+    },
+  };
+  const said = ["1 SECRET one", "2 two", "3 TOKEN three", "4 SECRET TOKEN", "5 SECRET five", "5 SECRET five"];
+  const later = "6 TOKEN six";
+
+  async function connected(tap: ReturnType<typeof testTap>, ms: number, connection: string, lines: readonly string[]) {
+    await tap.push(ms, connection, dialled);
+    for (const [i, line] of lines.entries()) await tap.push(ms + i + 1, connection, frame("a", line));
+    await tap.advance(ms + 500);
+    await tap.settled();
+  }
+
+  test("are recorded once, in one session, when the upstream repeats all after ingest's restart", async () => {
+    const log = fakeLog(well);
+    {
+      await using tap = testTap(log);
+      await connected(tap, 0, "C1", said);
+      await tap.push(600, "C1", closed());
+      await tap.settled();
+    }
+    const before = texts(log, "a");
+    expect(before).toHaveLength(said.length);
+    await using tap = testTap(log, { normalizer: otherwise, tap: "T2" });
+    await connected(tap, 1_000, "C2", [...said, later]);
+    expect(sessions(log).size).toBe(1);
+    expect(texts(log, "a")).toEqual([...before, "6 ***** six"]);
+  });
+
+  test("are recorded once, too, where the same connection's frames are pushed again", async () => {
+    const log = fakeLog(well);
+    {
+      await using tap = testTap(log);
+      await connected(tap, 0, "C1", said);
+    }
+    const before = texts(log, "a");
+    await using tap = testTap(log, { normalizer: otherwise });
+    await connected(tap, 0, "C1", [...said, later]);
+    expect(sessions(log).size).toBe(1);
+    expect(texts(log, "a")).toEqual([...before, "6 ***** six"]);
+  });
+
+  test("are known by their masked bytes where the key was lost and the rules are the same", async () => {
+    const log = fakeLog(well);
+    {
+      await using tap = testTap(log);
+      await connected(tap, 0, "C1", said);
+    }
+    await using tap = testTap(log, { key: Buffer.from("another key"), tap: "T2" });
+    await connected(tap, 1_000, "C2", said);
+    expect(sessions(log).size).toBe(1);
+    expect(texts(log, "a")).toHaveLength(said.length);
+  });
+
+  test("carry a hash that can't be made of a guess without the key, and others carry none", async () => {
+    const log = fakeLog(well);
+    await using tap = testTap(log);
+    await connected(tap, 0, "C1", ["1 SECRET", "2 plain"]);
+    const [masked, plainly] = events(log).flatMap(({ channel, original }) => (channel === "a" ? [original] : []));
+    const guess = (bytes: string) => createHash("sha256").update(bytes).digest("hex");
+    expect(masked?.identity?.toString("hex")).toMatch(/^[0-9a-f]{64}$/);
+    expect(masked?.identity?.toString("hex")).not.toBe(guess("1 SECRET"));
+    expect(plainly?.identity).toBeUndefined();
+    const fingerprint = events(log).find(({ kind }) => kind === "session.identified")?.detail;
+    const sha = fingerprint?.$case === "session_detail" ? fingerprint.value.fingerprint_sha256 : undefined;
+    expect(sha?.toString("hex")).toBe(guess("2 plain"));
   });
 });

@@ -17,7 +17,7 @@ import type { SourceJournal } from "../journal/source-journal.ts";
 import type { Fingerprint } from "../own-facts/session-facts.ts";
 import { sessionDescribed, sessionEnded, sessionIdentified, sessionStarted } from "../own-facts/session-facts.ts";
 import { upstreamRestored } from "../own-facts/upstream-facts.ts";
-import { receivedBy, type UpstreamConnection } from "./connection.ts";
+import { receivedBy, receivedRaw, type UpstreamConnection } from "./connection.ts";
 import { lossEvents } from "./session-loss.ts";
 import { isRepeatOf, matchSession } from "./session-match.ts";
 
@@ -69,6 +69,10 @@ class SourceSessions implements Sessions {
       history.session?.redact ?? this.#redactOfNew,
       ...history.sessions.map(({ redact }) => redact),
     ]);
+    const raw = receivedRaw(connection);
+    const repeated = history.sessions.find((one) => isRepeatOf(one, raw));
+    if (repeated !== undefined) return repeated;
+    // Its fingerprint may be of masked bytes: recorded by an earlier version, or with another key.
     for (const redact of settings) {
       for (const frame of [...connection.channels.values()].flatMap(({ waiting }) => waiting)) {
         await frame.prepare(redact);

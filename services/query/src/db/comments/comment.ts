@@ -26,7 +26,8 @@ export const common = {
   started_ns: "Nanoseconds (0 to 999) to add to started_at, which has microseconds.",
   ended_at: "When it ended, by the upstream's clock; null while it runs or when that was not recorded.",
   ended_ns: "Nanoseconds (0 to 999) to add to ended_at, which has microseconds.",
-  duration_ms: "Milliseconds from its start to its end, rounded down; null while either is unknown.",
+  duration_ms:
+    "Milliseconds from its start to its end, rounded down. Null while either is unknown, and where both can't be right: a time before 2000, an end more than a minute before the start, over 366 days for anything but a pod or app.",
   outcome: "succeeded, failed, canceled or unknown (its end was not observed); null while it runs.",
   error_code: "The upstream's own error code, such as BUILD_USER_ERROR; empty without an error.",
   error: "The upstream's error text, with secrets masked; empty without an error.",

@@ -23,7 +23,8 @@ export function finishedLoop(
   const began = loop && nanosOf(loop.started_at, loop.started_ns);
   if (loop?.started_at == null || loop.outcome === null || began === undefined) return undefined;
   const inside = own.filter(({ kind }) => isPhase(kind));
-  const ended = nanosOf(loop.ended_at, loop.ended_ns);
+  // A loop whose times can't both be right has no waits either.
+  const ended = loop.duration_ms === null ? undefined : nanosOf(loop.ended_at, loop.ended_ns);
   const waits = ended === undefined ? undefined : waitsOf(lengthOf(began, ended), spansOf(inside, began, ended));
   const cause = loop.outcome === "failed" ? firstFailed(inside) : undefined;
   const next = nextStart && nanosOf(nextStart.started_at, nextStart.started_ns);

@@ -101,12 +101,19 @@ function ended(row: OperationRow, recorded: RecordedEvent, outcome: OutcomeText)
     ...detailColumns(recorded),
     ended_at: end.at,
     ended_ns: end.ns,
-    duration_ms: millisecondsBetween({ at: row.started_at, ns: row.started_ns }, end),
+    duration_ms: millisecondsBetween({ at: row.started_at, ns: row.started_ns }, end, longestMs(row)),
     outcome,
     error_code: text(event.error?.code ?? ""),
     error: longText(event.error?.message ?? ""),
     end_position: offset,
   };
+}
+
+const yearMs = 366 * 24 * 3_600_000;
+
+/** Pods and their apps may run for years; nobody waits so long for anything else. */
+function longestMs({ kind }: Pick<OperationRow, "kind">): number {
+  return kind === "pod" || kind === "app" ? 20 * yearMs : yearMs;
 }
 
 /** A cache hit has no duration, because nothing was built. */

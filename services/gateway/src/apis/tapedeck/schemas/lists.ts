@@ -26,6 +26,13 @@ export const source = z
       "When its upstream was last heard of, for a lost source or where a list is late; otherwise null.",
     ).nullable(),
     heardAt,
+    clockOffsetMs: z
+      .string()
+      .regex(/^-?\d+$/)
+      .nullable()
+      .describe(
+        "How far the clock of its tap or upstream is ahead of the log's, in milliseconds (64 bits, so as text); negative: behind, or its newest events were recorded late. Null: within a minute, or unknown.",
+      ),
     lagMs: count64("Milliseconds")
       .nullable()
       .describe(

@@ -44,10 +44,14 @@ export class DigestWindow {
 
   /** False also where it is not known which event has the position. */
   differs(index: number, event: Uint8Array): boolean {
+    return this.differsFrom(index, hash("sha256", event, "buffer"));
+  }
+
+  /** The same by the event's hash. */
+  differsFrom(index: number, sha256: Uint8Array): boolean {
     if (index < this.#start || index >= this.#end) return false;
     const at = (index - this.#start) * digestSize;
-    const digest = hash("sha256", event, "buffer").subarray(0, digestSize);
-    return digest.compare(this.#bytes, at, at + digestSize) !== 0;
+    return Buffer.compare(sha256.subarray(0, digestSize), this.#bytes.subarray(at, at + digestSize)) !== 0;
   }
 
   memory(): DigestMemory {

@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { createHmac, hash } from "node:crypto";
 import { Outcome } from "@tapedeck/proto/tapedeck/v1/event";
 import { GetJobStreamResponse_Terminal_Event as TerminalEvent } from "@tapedeck/proto/vagrant/vagrant";
 import { msOfTimestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
@@ -232,6 +232,29 @@ describe("output", () => {
       reason: "at least 935 terminal events of job j are missing: the server drops 5248 at a time",
       output: { index: 4313n, next_index: 5248n, at_least: true },
     });
+  });
+
+  it("is known again where an upgrade masks it otherwise", () => {
+    const identityOf = (bytes: Uint8Array) => createHmac("sha256", "key").update(bytes).digest();
+    const masking = (secret: string) => ({
+      identityOf,
+      mask(_: string, bytes: Uint8Array) {
+        const text = Buffer.from(bytes).toString("latin1");
+        const masked = text.replaceAll(secret, "*".repeat(secret.length));
+        return { bytes: Buffer.from(masked, "latin1"), redacted: text.split(secret).length - 1 };
+      },
+    });
+    const printed = ["a SECRET", "plain", "a TOKEN", "a SECRET and TOKEN"].map((text) => line(text));
+    const before = play({}, masking("SECRET"));
+    before.list(1_000, running);
+    live(before).prints(1_001, printed);
+    const after = play({}, masking("TOKEN"));
+    for (const event of eventsOf(before.record)) after.watcher.resume(event);
+    after.watcher.connected();
+    after.list(2_000, running);
+    const stream = live(after);
+    expect(stream.prints(2_001, printed, true)).toEqual([]);
+    expect(stream.prints(2_002, [line("more")])).toEqual(written({ job: "j", index: 4n, next_index: 5n }));
   });
 
   it("that the tap had to drop is a gap, of just that", () => {

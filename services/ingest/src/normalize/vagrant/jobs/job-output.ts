@@ -3,7 +3,7 @@ import { GetJobStreamResponse } from "@tapedeck/proto/vagrant/vagrant";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import { decodeTime } from "ulid";
-import { recordedSha } from "../../../record/frames/original.ts";
+import { recordedHashes } from "../../../record/frames/original.ts";
 import { summary } from "../../facts.ts";
 import type { ObservationOutcome } from "../../inventory/observing.ts";
 import { type AlignedOutput, type AlignmentMemory, OutputAlignment } from "./output-alignment.ts";
@@ -155,7 +155,7 @@ export class JobOutput {
   resume({ detail, original, observed_at }: Event): void {
     if (detail?.$case !== "text" || detail.value.output === undefined || original === undefined) return;
     const { index, stream, offset } = detail.value.output;
-    const sha256 = Buffer.from(recordedSha(original), "hex");
+    const [sha256 = Buffer.alloc(0)] = recordedHashes(original).map((sha) => Buffer.from(sha, "hex"));
     this.#alignment.recorded({ index: Number(index), stream, offset: Number(offset) }, sha256);
     this.#pieces.recorded(stream, Number(offset), original.bytes);
     this.#heardAt = observed_at;
@@ -179,8 +179,8 @@ export class JobOutput {
       return this.#gap(isAtLeast ? `at least ${missing}: ${drops}` : missing, { index, next, isAtLeast }, at);
     }
     const { piece, ...position } = aligned.placed;
-    const { bytes, redacted, at: observedAt } = piece;
-    const original = { type: eventType, bytes, redacted };
+    const { bytes, redacted, identity, at: observedAt } = piece;
+    const original = { type: eventType, bytes, redacted, identity };
     return { what: "frame", original, facts: [writtenFact(this.#job, bytes, position)], observedAt };
   }
 

@@ -29,10 +29,10 @@ export class JobsWatcher implements Watcher<Observed> {
   readonly #due: DescriptionDue;
 
   constructor(
-    { mask, maskAfter, textTtl }: WatcherOptions,
+    { mask, maskAfter, identityOf, textTtl }: WatcherOptions,
     { describeEvery = 10_000, windowSize = serverWindow }: JobsWatcherOptions = {},
   ) {
-    this.#memory = new JobsMemory({ mask, maskAfter, windowSize });
+    this.#memory = new JobsMemory({ mask, maskAfter, identityOf, windowSize });
     this.#reports = new JobReports(this.#memory, mask);
     this.#lists = new JobLists(this.#memory, this.#reports);
     this.#streams = new JobStreams(this.#memory, this.#reports);

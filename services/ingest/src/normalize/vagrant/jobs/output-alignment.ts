@@ -127,8 +127,7 @@ export class OutputAlignment {
     if (index >= this.#digests.end) {
       return [...this.#endReplay(opening, offset), ...this.#takeOne(opening, offset, piece)];
     }
-    const { bytes, alone = bytes } = piece;
-    if (this.#digests.differs(index, bytes) && this.#digests.differs(index, alone)) {
+    if (this.#isAnother(index, piece)) {
       return [...this.#moveOn(opening), ...this.#takeOne(opening, offset, piece)];
     }
     opening.held.push({ offset, piece });
@@ -145,10 +144,17 @@ export class OutputAlignment {
     const from = this.#digests.end;
     if (index < from) return [];
     this.#digests.skipTo(index);
-    this.#digests.push(piece.bytes);
+    if (piece.identity === undefined) this.#digests.push(piece.bytes);
+    else this.#digests.pushSha256(piece.identity);
     this.#last = { stream, offset };
     const placed: AlignedOutput = { what: "placed", placed: { index, stream, offset, piece } };
     return index === from ? [placed] : [{ what: "missing", from, next: index, isAtLeast }, placed];
+  }
+
+  /** By its bytes before masking, and by its masked ones where they were recorded without a hash, or with another key. */
+  #isAnother(index: number, { bytes, alone = bytes, rawHashes }: OutputPiece): boolean {
+    if (!this.#digests.differs(index, bytes) || !this.#digests.differs(index, alone)) return false;
+    return rawHashes?.().every((sha256) => this.#digests.differsFrom(index, sha256)) ?? true;
   }
 
   /** The window has moved on: the held events belong to the next one. */

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto";
 import { mapStringFields } from "@tapedeck/shared/descriptors/mask-strings";
 import { maskContinued } from "../../../secrets/continued-text.ts";
 import { Tails } from "../../../secrets/pieces.ts";
@@ -26,9 +27,13 @@ export type MaskedEvent = {
   readonly redacted: number;
   /** The piece as it is masked without an event before it; absent: the same. */
   readonly alone?: Uint8Array;
+  /** Keyed hash of the piece before masking; see Original.identity in event.proto. Absent: masking did not change it. */
+  readonly identity?: Buffer | undefined;
+  /** The hashes by which it may have been recorded, whatever was masked in it then. */
+  readonly rawHashes?: () => readonly Uint8Array[];
 };
 
-export type OutputMasks = Pick<WatcherOptions, "mask" | "maskAfter">;
+export type OutputMasks = Pick<WatcherOptions, "mask" | "maskAfter" | "identityOf">;
 
 /**
  * Masks the events of a job's output, with secrets that are cut by the end of a piece. A piece is masked after those
@@ -50,8 +55,16 @@ export class OutputPieces {
     this.#continue(stream, before, events.length);
     return events.map((event, index) => {
       if ((before + index) % this.#windowSize === 0) this.#tails.reset();
-      return this.#masked(event);
+      return this.#identified(event);
     });
+  }
+
+  #identified(event: Uint8Array): MaskedEvent {
+    const { identityOf } = this.#masks;
+    const masked = this.#masked(event);
+    if (identityOf === undefined) return masked;
+    const rawHashes = () => [identityOf(event), hash("sha256", event, "buffer")];
+    return { ...masked, rawHashes, ...(masked.redacted > 0 && { identity: identityOf(event) }) };
   }
 
   /** Takes in an event read back from the log, and its position in its stream. */

@@ -240,7 +240,7 @@ export function eventsOf(record: readonly ObservationOutcome[]): Event[] {
       const event = Event.fromPartial({
         ...{ channel: "jobs", ordinal, kind, subject, part, observed_at: seen.observedAt },
         ...{ occurred_at: occurredAt ?? seen.observedAt },
-        ...(original && bytes && { original: { type: original.type, bytes, size: BigInt(bytes.length) } }),
+        ...(original && bytes && { original: { ...original, bytes, size: BigInt(bytes.length) } }),
         ...(detail && { detail: detail as NonNullable<Event["detail"]> }),
       });
       return Event.decode(Event.encode(event).finish());
