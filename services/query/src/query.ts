@@ -16,7 +16,7 @@ import { defaultLimits } from "./projecting/batches.ts";
 import { DriftWatch } from "./projecting/drift-watch.ts";
 import { keepProjecting } from "./projecting/keep-projecting.ts";
 import { ProjectedPosition } from "./projecting/progress.ts";
-import { rebuild } from "./projecting/rebuild.ts";
+import { keepDroppingRetired, rebuild } from "./projecting/rebuild.ts";
 import type { SetAsideSource } from "./projecting/set-aside.ts";
 import { keepBuildDays } from "./projecting/sum-build-days.ts";
 import { QueryReadiness } from "./readiness.ts";
@@ -92,9 +92,10 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const failed = failureOf(projecting, readiness);
   const watching = watchReaders({ database: reads, limits: config.readers, logger, signal: stop.signal });
   const summing = keepBuildDays({ database: writes, logger, signal: stop.signal });
+  const dropping = keepDroppingRetired(writes, { logger, signal: stop.signal });
   stack.defer(async () => {
     stop.abort();
-    await Promise.all([projecting.catch(() => {}), watching, summing]);
+    await Promise.all([projecting.catch(() => {}), watching, summing, dropping]);
   });
   await Promise.race([readiness.decided, failed, delay(startMs, stop.signal)]);
 

@@ -1,10 +1,11 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { sql } from "kysely";
-import { liveSchema, openDatabase } from "../db/database.ts";
+import { type Database, liveSchema, openDatabase } from "../db/database.ts";
+import { columnTypes } from "../db/schema.generated.ts";
 import { ForeignCheckpointError, ofThisLog, readCheckpoint } from "./checkpoint.ts";
 
 /**
- * Drops the tables if they hold events that the log does not have, because it was restored from a backup. Query rebuilds
+ * Empties the tables if they hold events that the log does not have, because it was restored from a backup. Query rebuilds
  * them from the log when it starts. Returns whether it dropped them. No query may be projecting.
  */
 export async function forgetForeignTables(databaseUrl: string, log: LogReader): Promise<boolean> {
@@ -19,7 +20,16 @@ export async function forgetForeignTables(databaseUrl: string, log: LogReader): 
     return false;
   } catch (error) {
     if (!(error instanceof ForeignCheckpointError)) throw error;
-    await sql`drop schema ${sql.id(liveSchema)} cascade`.execute(database.db);
+    await emptyTables(database);
     return true;
   }
+}
+
+/** All but the ones that say which migrations were made. Partitions are emptied with their table. */
+async function emptyTables({ db, schema }: Database): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select relname as name from pg_class
+    where relnamespace = ${schema}::regnamespace and relkind in ('r', 'p') and not relispartition
+      and relname = any(${[...Object.keys(columnTypes)]})`.execute(db);
+  await sql`truncate ${sql.join(rows.map(({ name }) => sql.table(`${schema}.${name}`)))}`.execute(db);
 }

@@ -1,19 +1,33 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { laterOf, type Offset } from "@tapedeck/shared/log/offset";
-import { sql } from "kysely";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { type Kysely, sql } from "kysely";
 import { letReadersIn } from "../db/access/grants.ts";
 import { type Database, liveSchema, openDatabase, type Tx } from "../db/database.ts";
 import { withTables } from "../db/lock.ts";
 import { migrate } from "../db/migrate.ts";
 import { swapLock } from "../db/read.ts";
+import type { Schema } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
 import { readCheckpoint } from "./checkpoint.ts";
+import { dropDependants, fillMaterializedViews, isLockTimeout, readDependants, renewDependants } from "./dependants.ts";
 import { type Projected, project } from "./project.ts";
 
 const shadowSchema = "tapedeck_rebuild";
+/** Replaced tables have a schema whose name begins so, until nobody reads them any more. */
 const retiredSchema = "tapedeck_retired";
+
+/**
+ * How long a statement waits for a lock that excludes readers. All readers wait behind it, so it gives up soon and tries
+ * again: somebody may sit in a transaction for hours.
+ */
+const lockMs = 2_000;
+const againMs = 500;
+/** After so many attempts it says what is in the way. */
+const maxAttempts = 20;
 
 export type Rebuild = {
   readonly databaseUrl: string;
@@ -29,8 +43,9 @@ export type Rebuild = {
 /**
  * Builds all tables again from the log, beside the live ones, and swaps them in when they have caught up. Meanwhile the
  * live tables keep answering, and keep following the log if they can. Continues an earlier rebuild that was killed. A
- * running query need not be notified. Resolves with true at the swap, or with false when the signal ended it before;
- * throws as project does.
+ * running query need not be notified. What others made of the tables is made again (dependants.ts). Resolves with true at
+ * the swap, or with false when the signal ended it before; throws as project does.
+ * @throws DependantsError when something that others made does not fit the new tables: the old ones stay
  * @throws AlreadyProjectedError when another rebuild runs
  */
 export async function rebuild(options: Rebuild): Promise<boolean> {
@@ -51,7 +66,7 @@ export async function rebuild(options: Rebuild): Promise<boolean> {
     if (applied.position < goal) continue;
     if (!isAnalyzed) await analyze(shadow);
     isAnalyzed = true;
-    if (await swap(shadow, applied.position)) return true;
+    if (await swap(shadow, applied.position, signal)) return true;
   }
   return false;
 }
@@ -85,7 +100,7 @@ async function analyze({ db, schema }: Database): Promise<void> {
 
 /** Keeps the tables of an earlier rebuild, unless it is to begin anew, if the same projection built them from the same log. */
 async function prepare(shadow: Database, { log, views, fresh = false }: Rebuild): Promise<void> {
-  await dropSchema(shadow, retiredSchema);
+  await dropRetired(shadow);
   const { rows } = await sql<{ there: boolean }>`
     select to_regclass(${`${shadowSchema}.checkpoint`}) is not null as there`.execute(shadow.db);
   const checkpoint = rows[0]?.there === true ? await readCheckpoint(shadow.db) : undefined;
@@ -99,24 +114,93 @@ async function prepare(shadow: Database, { log, views, fresh = false }: Rebuild)
   await migrate(shadow);
 }
 
-/** False when the live tables follow the same log and are ahead. */
-async function swap({ db }: Database, position: Offset): Promise<boolean> {
-  const swapped = await db.transaction().execute(async (tx) => {
+/** False when the live tables follow the same log and are ahead, or the signal came. */
+async function swap({ db }: Database, position: Offset, signal: AbortSignal): Promise<boolean> {
+  for (let attempt = 1; !signal.aborted; attempt += 1) {
+    try {
+      const swapped = await swapOnce(db, position);
+      if (swapped === undefined) return false;
+      await fillMaterializedViews(db, swapped);
+      await dropRetired({ db });
+      return true;
+    } catch (error) {
+      if (!isLockTimeout(error)) throw error;
+      if (attempt === maxAttempts) throw new Error(blocked, { cause: error });
+      await delay(againMs, signal);
+    }
+  }
+  return false;
+}
+
+const blocked =
+  "the new tables can't take the place of the old ones, because transactions that have read them, or views of them, stay open: end these transactions (pg_stat_activity names them).";
+
+/** What is to be filled when the tables have been swapped; undefined when they have not, because the live ones are ahead. */
+async function swapOnce(db: Kysely<Schema>, position: Offset) {
+  const retired = await freeName(db);
+  return db.transaction().execute(async (tx) => {
+    await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
     const { rows: there } = await sql<{ there: boolean }>`
       select to_regclass(${`${liveSchema}.checkpoint`}) is not null as there`.execute(tx);
-    if (there[0]?.there === true) {
-      // Checked before readers have to wait, and again when there is no writer any more.
-      if (await isLiveAhead(tx, position)) return false;
-      await swapLock(tx);
-      if (await isLiveAhead(tx, position)) return false;
-      await sql`alter schema ${sql.id(liveSchema)} rename to ${sql.id(retiredSchema)}`.execute(tx);
+    if (there[0]?.there !== true) {
+      await sql`alter schema ${sql.id(shadowSchema)} rename to ${sql.id(liveSchema)}`.execute(tx);
+      return { toFill: [] };
     }
+    // Checked before readers have to wait, and again when there is no writer any more.
+    if (await isLiveAhead(tx, position)) return undefined;
+    const dependants = await readDependants(tx, { live: liveSchema, shadow: shadowSchema, retired });
+    await swapLock(tx);
+    if (await isLiveAhead(tx, position)) return undefined;
+    await dropDependants(tx, dependants);
+    await sql`alter schema ${sql.id(liveSchema)} rename to ${sql.id(retired)}`.execute(tx);
     await sql`alter schema ${sql.id(shadowSchema)} rename to ${sql.id(liveSchema)}`.execute(tx);
-    return true;
+    await renewDependants(tx, dependants, retired);
+    return dependants;
   });
-  // In its own transaction, because it waits for readers of the old tables.
-  if (swapped) await dropSchema({ db }, retiredSchema);
-  return swapped;
+}
+
+async function retiredSchemas(db: Kysely<Schema>): Promise<readonly string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select nspname as name from pg_namespace where starts_with(nspname, ${retiredSchema}) order by 1`.execute(db);
+  return rows.map(({ name }) => name);
+}
+
+/** The schema of an earlier rebuild may still be read. */
+async function freeName(db: Kysely<Schema>): Promise<string> {
+  const taken = await retiredSchemas(db);
+  for (let number = 1; ; number += 1) {
+    const name = number === 1 ? retiredSchema : `${retiredSchema}_${number}`;
+    if (!taken.includes(name)) return name;
+  }
+}
+
+/** Drops replaced tables, but for those that somebody still reads. */
+async function dropRetired({ db }: Pick<Database, "db">): Promise<void> {
+  for (const name of await retiredSchemas(db)) {
+    await db
+      .transaction()
+      .execute(async (tx) => {
+        await sql`select set_config('lock_timeout', ${`${lockMs}ms`}, true)`.execute(tx);
+        await dropSchema({ db: tx }, name);
+      })
+      .catch((error: unknown) => {
+        if (!isLockTimeout(error)) throw error;
+      });
+  }
+}
+
+const dropEveryMs = 60_000;
+
+/** Drops replaced tables that were still read at their swap, until the signal. Retries while the database is away. */
+export async function keepDroppingRetired(
+  database: Database,
+  { logger, signal }: { readonly logger: Logger; readonly signal: AbortSignal },
+): Promise<void> {
+  while (!signal.aborted) {
+    await delay(dropEveryMs, signal);
+    if (signal.aborted) return;
+    await dropRetired(database).catch((err: unknown) => logger.debug({ err }, "replaced tables can't be dropped now"));
+  }
 }
 
 async function isLiveAhead(tx: Tx, position: Offset): Promise<boolean> {
