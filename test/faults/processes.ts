@@ -24,6 +24,8 @@ export type Processes = AsyncDisposable & {
   /** Gateway, "host:port". */
   readonly grpc: string;
   readonly http: string;
+  /** The address of NATS. */
+  readonly nats: string;
   /** The database's connection string. */
   readonly database: string;
   readonly services: Readonly<Record<ServiceName, ServiceProcess>>;
@@ -62,6 +64,7 @@ export async function startProcesses(
   return {
     grpc: gateway.addresses.grpc ?? "",
     http: gateway.addresses.http ?? "",
+    nats: nats.url,
     database: postgres.url,
     services,
     log: log.reader,

@@ -96,7 +96,6 @@ const tokenActions = {
 } as const;
 
 const maintainActions = {
-  "session erased": "session.erased",
   "tables rebuilt": "tables.rebuilt",
   "log backed up": "log.backed-up",
 } as const;

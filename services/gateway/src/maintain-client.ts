@@ -2,6 +2,7 @@ import { type ChannelCredentials, Client, Metadata } from "@grpc/grpc-js";
 import {
   type ArriveRequest,
   type ArriveResponse,
+  type EraseRequest,
   type EraseResponse,
   MaintainService,
   type MoveRequest,
@@ -10,14 +11,10 @@ import {
 } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { QueryService, type RebuildRequest, type RebuildResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
-import type { Sequence } from "@tapedeck/shared/log/offset";
 
 /** Maintenance calls to ingest and query. Every failure is a TapedeckError; a service that is away is `not_ready`. */
 export type MaintainClient = AsyncDisposable & {
-  erase(
-    session: { readonly source: string; readonly session: string; readonly afterSeq: Sequence },
-    signal: AbortSignal,
-  ): AsyncIterable<EraseResponse>;
+  erase(request: EraseRequest, signal: AbortSignal): AsyncIterable<EraseResponse>;
   move(request: MoveRequest, signal: AbortSignal): AsyncIterable<MoveResponse>;
   arrive(request: ArriveRequest, signal: AbortSignal): AsyncIterable<ArriveResponse>;
   rebuild(request: RebuildRequest, signal: AbortSignal): AsyncIterable<RebuildResponse>;
@@ -63,8 +60,7 @@ export function maintainClient({ ingest, query }: Addresses, key: string, channe
   }
 
   return {
-    erase: ({ source, session, afterSeq }, signal) =>
-      ask(toIngest, MaintainService.erase, { source, session, after_sequence: BigInt(afterSeq) }, signal),
+    erase: (request, signal) => ask(toIngest, MaintainService.erase, request, signal),
     move: (request, signal) => ask(toIngest, MaintainService.move, request, signal),
     arrive: (request, signal) => ask(toIngest, MaintainService.arrive, request, signal),
     rebuild: (request, signal) => ask(toQuery, QueryService.rebuild, request, signal),

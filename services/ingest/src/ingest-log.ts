@@ -1,4 +1,7 @@
 import { statfs } from "node:fs/promises";
+import { auditEntryOf } from "@tapedeck/shared/audit/entry";
+import { openAuditStore } from "@tapedeck/shared/audit/store";
+import type { Erasure } from "@tapedeck/shared/log/erasures/erasure-store";
 import { reportCondition } from "@tapedeck/shared/service/condition";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
@@ -7,6 +10,8 @@ import type { IngestConfig } from "./config.ts";
 import type { DamageState, DamageWatch } from "./damage/damage-watch.ts";
 import { watchDamage } from "./damage/watch-damage.ts";
 import { LogTrouble } from "./local/log-trouble.ts";
+import { EraseJobs, type EraseJobsOptions } from "./record/maintain/erase-jobs.ts";
+import { workspaceOf } from "./record/maintain/erasures.ts";
 import type { Recorder } from "./record/recorder.ts";
 import { type OpenStore, openStore } from "./store.ts";
 
@@ -28,6 +33,7 @@ export class IngestLog implements AsyncDisposable {
   readonly trouble: LogTrouble;
   #store: OpenStore | undefined;
   #damage: DamageWatch | undefined;
+  #erasing: EraseJobs | undefined;
   #reporting: Disposable | undefined;
 
   constructor(options: IngestLogOptions) {
@@ -74,6 +80,7 @@ export class IngestLog implements AsyncDisposable {
     const opened = await this.opening;
     this.#reporting?.[Symbol.dispose]();
     await this.#damage?.[Symbol.asyncDispose]();
+    await this.#erasing?.[Symbol.asyncDispose]();
     await opened?.[Symbol.asyncDispose]();
   }
 
@@ -103,6 +110,26 @@ export class IngestLog implements AsyncDisposable {
       warnings: this.warnings,
     }));
     this.#damage = watchDamage({ store, ingest, recordFact, ...config.check, logger, signal: this.#stop.signal });
+    const audit: EraseJobsOptions["audit"] = (action, erasure) => this.#audit(store, action, erasure);
+    this.#erasing = new EraseJobs({ store, ingest, recordFact, audit, logger, signal: this.#stop.signal });
+  }
+
+  /** What can't be written there goes into this process's log, whole: an erasure must not wait for its entry. */
+  async #audit({ nats }: OpenStore, action: Parameters<EraseJobsOptions["audit"]>[0], erasure: Erasure): Promise<void> {
+    const { source, session, events, who, by } = erasure;
+    const about = { source, session, ...(events !== undefined && { events }) };
+    const entry = auditEntryOf({
+      action,
+      who,
+      workspace: workspaceOf(erasure),
+      ...(by !== undefined && { by }),
+      about,
+    });
+    try {
+      await (await openAuditStore(nats)).append(entry);
+    } catch (err) {
+      this.#options.logger.warn({ err, entry }, "this entry could not be written to the audit log");
+    }
   }
 
   /** Sources that an ingest before this one has left. */

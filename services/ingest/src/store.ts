@@ -30,6 +30,7 @@ export function openStore(
   return connectLog({
     ...{ service: "ingest", settings, logger, signal },
     awayMessage: "the log is away: what taps send waits in their spills",
+    leaveOutErased: false,
     prepare: (log) => storeOn(log, ingest, signal),
   });
 }

@@ -24,7 +24,12 @@ export type RemoteMaintenance = {
   readonly backUp: (take: (piece: Uint8Array) => Promise<void>, signal: AbortSignal) => Promise<BackupEnd>;
 };
 
-export type Erasing = { readonly source: string; readonly events: number; readonly removed: number };
+export type Erasing = {
+  readonly source: string;
+  readonly state: "removing" | "done";
+  readonly events: number;
+  readonly removed: number;
+};
 export type Rebuilding = { readonly events: number; readonly done: number };
 export type ShardLine = { readonly name: string; readonly state: string; readonly workspaces: readonly string[] };
 export type Moving = {

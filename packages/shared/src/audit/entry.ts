@@ -12,6 +12,7 @@ export const auditActions = [
   "token.revoked",
   "token.renewed",
   "session.exported",
+  "session.erasure-begun",
   "session.erased",
   "tables.rebuilt",
   "workspace.moved",

@@ -3,6 +3,7 @@ import type { Logger } from "../service/logger.ts";
 import { connectNats, type NatsSettings, natsHosts, natsServers } from "../service/nats.ts";
 import { backoff, delay } from "../sync/delay.ts";
 import { ServerWatch } from "./cluster/server-watch.ts";
+import { watchErasedSessions } from "./erasures/erased-sessions.ts";
 import { type Log, LogUnusableError, openLog } from "./jetstream.ts";
 
 /** Disposing closes the connection too. */
@@ -15,6 +16,8 @@ export type LogConnectorOptions = {
   readonly settings: NatsSettings;
   readonly logger: Logger;
   readonly historyReaders?: number;
+  /** Leave out sessions that are being erased: for all who give to others what they read. Default true. */
+  readonly leaveOutErased?: boolean;
 };
 
 /** Builds what the caller needs on an open log. The result owns the log. */
@@ -34,14 +37,18 @@ export class LogConnector {
    * nothing stays open.
    */
   async open<T>(prepare: PrepareLog<T>, signal?: AbortSignal): Promise<T> {
-    const { service, settings, logger, historyReaders } = this.#options;
+    const { service, settings, logger, historyReaders, leaveOutErased = true } = this.#options;
     await using stack = new AsyncDisposableStack();
     const nats = await connectNats(service, settings, logger);
     stack.defer(() => nats.close());
     using _interrupt = closeOnAbort(nats, signal);
+    const erased = leaveOutErased
+      ? stack.use(await watchErasedSessions(nats, (message, fields) => logger.warn({ ...fields }, message)))
+      : undefined;
     let isOpen = false;
     const log = stack.use(
       await openLog(nats, {
+        ...(erased && { erased }),
         syncKnown: settings.syncAlways ?? false,
         ...(settings.replicas !== undefined && { replicas: settings.replicas }),
         ...(historyReaders !== undefined && { historyReaders }),

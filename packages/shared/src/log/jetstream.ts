@@ -3,6 +3,7 @@ import type { NatsConnection } from "nats";
 import { backoff, delay } from "../sync/delay.ts";
 import { isForbidden, raiseReplicas } from "./cluster/replicas.ts";
 import { epochKey, epochOf, formatKey, formerEpochsOf, logFormat, newEpoch, refusalOfFormat } from "./epoch.ts";
+import type { ErasedSessions } from "./erasures/erased-sessions.ts";
 import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
 import type { RingLimits } from "./live/ring.ts";
 import type { LogReader, LogSurvey, LogWriter } from "./log.ts";
@@ -31,6 +32,8 @@ export type OpenLogOptions = {
   readonly historyReaders?: number;
   /** How many of the newest events the shared tail keeps. Default 4,096 events and 32 MiB. */
   readonly ring?: RingLimits;
+  /** Sessions that its readers leave out. */
+  readonly erased?: ErasedSessions;
   readonly warn?: (message: string, fields?: Readonly<Record<string, unknown>>) => void;
 };
 
@@ -82,6 +85,7 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}):
     warn,
     historyReaders: options.historyReaders ?? 256,
     ...(options.ring && { limits: options.ring }),
+    erased: options.erased,
   });
   return {
     epoch,

@@ -1,4 +1,4 @@
-import { JetStreamApiError, type JetStreamManager } from "@nats-io/jetstream";
+import { JetStreamApiError, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { replicasOfLog, replicateAsLog } from "./cluster/replicas.ts";
 
 const streamExists = 10058;
@@ -9,7 +9,11 @@ export function bucketNames(bucket: string): { readonly stream: string; readonly
 }
 
 /** Creates the bucket as NATS' own programs do, unless it is there: maybe with its operator's own settings. */
-export async function ensureBucket(jsm: JetStreamManager, bucket: string): Promise<void> {
+export async function ensureBucket(
+  jsm: JetStreamManager,
+  bucket: string,
+  more: Partial<StreamConfig> = {},
+): Promise<void> {
   const { stream, subject } = bucketNames(bucket);
   try {
     await jsm.streams.add({
@@ -22,6 +26,7 @@ export async function ensureBucket(jsm: JetStreamManager, bucket: string): Promi
       allow_rollup_hdrs: true,
       deny_delete: true,
       num_replicas: await replicasOfLog(jsm),
+      ...more,
     });
   } catch (cause) {
     if (!(cause instanceof JetStreamApiError && cause.code === streamExists)) throw cause;

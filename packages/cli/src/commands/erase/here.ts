@@ -1,38 +1,27 @@
-import { eraseSession, findSession } from "@tapedeck/ingest/for-cli/maintain";
+import { beginErasure, followErasure } from "@tapedeck/ingest/for-cli/maintain";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { loginName } from "@tapedeck/shared/service/login-name";
 import { CommandError } from "../../command-error.ts";
-import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
-import { auditDone, auditHere } from "../../maintain/audit-here.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
 import { confirm } from "./confirm.ts";
 import type { EraseOptions } from "./options.ts";
+import { showErasure } from "./show.ts";
 
-/** Erases a session on the Tapedeck that runs on a data folder. */
-export async function eraseHere({ session, data, yes, json }: EraseOptions): Promise<void> {
+/** Has the Tapedeck that runs on a data folder erase a session. */
+export async function eraseHere(options: EraseOptions): Promise<void> {
+  const { session, data, yes } = options;
   await using machine = await openThisMachine(data);
   const stop = new AbortController();
   process.once("SIGINT", () => stop.abort());
   const deps = { nats: machine.nats, log: machine.log, signal: stop.signal };
-  const found = await findSession(session, deps);
-  if (found === undefined) throw new CommandError(`there is no session ${session}: see \`tapedeck sessions\`.`);
-  const source = shortSource(found.source);
-  const events = found.messages.reduce((sum, message) => sum + message.events, 0);
-  if (found.goesOn) {
-    throw new CommandError(
-      `session ${session} of ${source} is still running: end it first, or it would be recorded again.`,
-    );
-  }
-  if (found.marked && events === 0) throw new CommandError(`session ${session} of ${source} has already been erased.`);
-  if (!yes) await confirm(`Erase session ${session} of ${source} (${events} events)? This can't be undone. [y/N] `);
-  let removed = 0;
-  await eraseSession(found, deps, (count) => {
-    removed = count;
+  const ask = async (source: string) => {
+    if (!yes) await confirm(`Erase session ${session} of ${shortSource(source)}? This can't be undone. [y/N] `);
+  };
+  const request = { session, workspace: undefined, who: `${loginName()} on this machine` };
+  const { erasure } = await beginErasure(request, deps, ask).catch((error: unknown) => {
+    if (error instanceof TapedeckError) throw new CommandError(`${error.message}.`, { cause: error });
+    throw error;
   });
-  const about = { source: found.source, session, events: removed };
-  const [workspace = "-"] = found.source.split("/");
-  if (removed > 0) await auditDone(auditHere(machine.nats, { action: "session.erased", workspace, about }));
-  if (stop.signal.aborted)
-    throw new CommandError(`stopped after ${removed} of ${events} events: run it again to continue.`);
-  if (json) printJson({ source: found.source, session, events });
-  else print(`erased session ${session} of ${source}: ${events} events`);
+  await showErasure(followErasure(erasure, deps), { ...options, signal: stop.signal });
 }

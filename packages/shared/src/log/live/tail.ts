@@ -58,6 +58,8 @@ export class TailEntry implements HeldEvent {
 
   /** An event that the log has dropped must not be served from memory. */
   get #isGone(): boolean {
+    // What was left out once stays so: it is in no list of erasures any more when all of it is gone from the log.
+    if (this.#event?.bytes === undefined) this.erase();
     if (this.#event === undefined) return true;
     this.#expiresAtMs ??= this.#message.expiresAtMs ?? Number.POSITIVE_INFINITY;
     return this.#expiresAtMs <= Date.now();

@@ -1,5 +1,6 @@
 import { decodeEvent } from "../../events/codec.ts";
-import { asBuffer, type BatchLayout, LabelPlaces, layoutOf, type MovedFrom } from "../batch.ts";
+import { asBuffer, type BatchLayout, LabelPlaces, layoutOf, type MovedFrom, sessionOf } from "../batch.ts";
+import { type ErasedSessions, nothingErased } from "../erasures/erased-sessions.ts";
 import type { HeldEvent, RecordedEvent } from "../log.ts";
 import { type Offset, offsetOf, type Sequence } from "../offset.ts";
 import { eventSubjectsIn } from "../subjects.ts";
@@ -18,8 +19,11 @@ export type ReadMessage = (message: BatchMessage, wanted?: Wanted) => readonly H
 
 const maxReported = 1_000;
 
-/** Reports a message with something else than events once and skips that, so that it can't stop all readers. */
-export function messageReader(warn: Warn): ReadMessage {
+/**
+ * Reports a message with something else than events once and skips that, so that it can't stop all readers. `erased`:
+ * what it leaves out, also of messages that were read before.
+ */
+export function messageReader(warn: Warn, erased: ErasedSessions = nothingErased): ReadMessage {
   const reported = new Set<Sequence>();
   const report = ({ seq, subject }: BatchMessage, err: unknown) => {
     if (reported.has(seq) || reported.size >= maxReported) return;
@@ -49,7 +53,11 @@ export function messageReader(warn: Warn): ReadMessage {
         places.find(start, end);
         const subject = byLabels.at(body, places);
         if (isWanted?.(subject) === false) continue;
-        events.push(new EventInMessage(message, times, offset, subject, body.subarray(start, end), report));
+        const event = new EventInMessage(message, times, offset, subject, body.subarray(start, end), {
+          report,
+          erased,
+        });
+        if (event.bytes !== undefined) events.push(event);
       } catch (err) {
         report(message, err);
       }
@@ -65,14 +73,19 @@ function timesOf({ recordedAtMs }: BatchMessage, moved: MovedFrom | undefined): 
   return moved === undefined ? { recordedAtMs } : { recordedAtMs: moved.recordedAtMs, storedAtMs: recordedAtMs };
 }
 
+type MessageReaderParts = {
+  readonly report: (message: BatchMessage, err: unknown) => void;
+  readonly erased: ErasedSessions;
+};
+
 class EventInMessage implements HeldEvent {
   readonly offset: Offset;
   readonly subject: string;
-  readonly bytes: Uint8Array;
   readonly isShared = false;
   readonly #message: BatchMessage;
   readonly #times: MessageTimes;
-  readonly #report: (message: BatchMessage, err: unknown) => void;
+  readonly #bytes: Uint8Array;
+  readonly #reader: MessageReaderParts;
 
   constructor(
     message: BatchMessage,
@@ -80,25 +93,32 @@ class EventInMessage implements HeldEvent {
     offset: Offset,
     subject: string,
     bytes: Uint8Array,
-    report: (message: BatchMessage, err: unknown) => void,
+    reader: MessageReaderParts,
   ) {
     this.offset = offset;
     this.subject = subject;
-    this.bytes = bytes;
+    this.#bytes = bytes;
     this.#message = message;
     this.#times = times;
-    this.#report = report;
+    this.#reader = reader;
+  }
+
+  get bytes(): Uint8Array | undefined {
+    const { erased } = this.#reader;
+    if (erased.isEmpty) return this.#bytes;
+    return erased.has(sessionOf(this.#bytes) ?? "", this.#message.seq) ? undefined : this.#bytes;
   }
 
   decode(): RecordedEvent | undefined {
-    const { offset, subject } = this;
+    const { offset, subject, bytes } = this;
+    if (bytes === undefined) return undefined;
     try {
-      const event = decodeEvent(this.bytes);
+      const event = decodeEvent(bytes);
       const { recordedAtMs, storedAtMs } = this.#times;
       const recorded = { offset, recordedAt: new Date(recordedAtMs), subject, event };
       return storedAtMs === undefined ? recorded : { ...recorded, storedAt: new Date(storedAtMs) };
     } catch (err) {
-      this.#report(this.#message, err);
+      this.#reader.report(this.#message, err);
       return undefined;
     }
   }

@@ -2,6 +2,7 @@ import type { StreamInfo } from "@nats-io/jetstream";
 import { Semaphore } from "../../sync/semaphore.ts";
 import { layoutOf, type MovedFrom } from "../batch.ts";
 import type { FormerEpoch } from "../epoch.ts";
+import type { ErasedSessions } from "../erasures/erased-sessions.ts";
 import { cursorIn, writerIn } from "../jetstream-writer.ts";
 import { followLog } from "../live/follow.ts";
 import type { RingLimits } from "../live/ring.ts";
@@ -28,6 +29,8 @@ export type ReaderDeps = StreamAccess & {
   /** What the leader said of the stream when it was opened. */
   readonly info: StreamInfo;
   readonly limits?: RingLimits;
+  /** What is left out of everything but `stored`. */
+  readonly erased?: ErasedSessions | undefined;
 };
 
 export type JetstreamReader = LogReader &
@@ -40,7 +43,7 @@ export type JetstreamReader = LogReader &
 export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const { epoch, formerEpochs } = deps;
   const warn = rateLimited(deps.warn);
-  const readMessage = messageReader(deps.warn);
+  const readMessage = messageReader(deps.warn, deps.erased);
   const historySemaphore = new Semaphore(deps.historyReaders);
   let tail: Tail | undefined;
   /** The last message that was read because its offset was known from elsewhere. */

@@ -3,6 +3,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { backUpLog, type Snapshot } from "@tapedeck/shared/log/backup";
 import { justBefore, sequenceOf } from "@tapedeck/shared/log/offset";
 import { parsePosition } from "@tapedeck/shared/log/position";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { backupOf, openTokenStore, type TokenBackup } from "@tapedeck/shared/tokens/store";
 import type { NatsConnection } from "nats";
 import type { CallContext, Caller } from "../../call-context.ts";
@@ -13,7 +14,11 @@ import { pieces } from "./pieces.ts";
 
 /** Maintenance by admins. Everything throws TapedeckError. */
 export type MaintainApi = {
-  /** Removes a session of the caller's workspace for good; yields how much is to be removed, and how much is gone. */
+  /**
+   * Begins to remove a session of the caller's workspace for good, and yields how far that is until it is over. It goes on
+   * when the caller leaves; the same call again finds it under way or done. Nothing of the session is readable any more, in the
+   * log or in the tables, when this resolves, unless query is away: its tables follow when it is back.
+   */
   erase(session: string, context: CallContext): Promise<AsyncIterable<EraseProgress>>;
   /**
    * Rebuilds the tables of all workspaces; yields the progress. `fresh`: does not continue an earlier rebuild, which may
@@ -24,7 +29,12 @@ export type MaintainApi = {
   backUp(context: CallContext): Promise<AsyncIterable<BackupPart>>;
 };
 
-export type EraseProgress = { readonly source: string; readonly events: number; readonly removed: number };
+export type EraseProgress = {
+  readonly source: string;
+  readonly state: "removing" | "done";
+  readonly events: number;
+  readonly removed: number;
+};
 export type RebuildProgress = { readonly events: number; readonly done: number };
 export type BackupPart =
   | { readonly type: "piece"; readonly bytes: Uint8Array }
@@ -35,15 +45,42 @@ export type MaintainDeps = {
   readonly services: MaintainClient;
   /** The connection to NATS. @throws TapedeckError not_ready */
   readonly nats: () => { readonly connection: NatsConnection };
-  readonly audit: (
-    what: "session erased" | "tables rebuilt" | "log backed up",
-    by: Caller,
-    about: AuditEntry["about"],
-  ) => void;
+  readonly audit: (what: "tables rebuilt" | "log backed up", by: Caller, about: AuditEntry["about"]) => void;
 };
 
 /** How many of each task may run at once. */
 const most = { erase: 4, rebuild: 1, backUp: 1 } as const;
+
+/** How long a caller waits for the tables to forget a session. */
+const forgetMs = 5_000;
+
+type Sessions = Pick<QueryClient, "listSessions">;
+
+/** Undefined also while query is away: then ingest looks for it in the log. */
+async function sessionIn({ listSessions }: Sessions, workspace: string, session: string) {
+  const answer = await listSessions({ workspace, sessions: [session], limit: 1 }).catch((error: unknown) => {
+    if (error instanceof TapedeckError && error.code === "not_ready") return undefined;
+    throw error;
+  });
+  return answer?.items[0];
+}
+
+/** Resolves when the tables no longer have the session, or after a while. */
+async function forgottenBy(
+  query: Sessions,
+  {
+    workspace,
+    session,
+    signal,
+  }: { readonly workspace: string; readonly session: string; readonly signal: AbortSignal },
+): Promise<void> {
+  const end = performance.now() + forgetMs;
+  const retry = backoff(10, 500);
+  while (!signal.aborted && performance.now() < end) {
+    if ((await sessionIn(query, workspace, session)) === undefined) return;
+    await delay(retry.next(), signal);
+  }
+}
 
 export function maintainApi({ query, services, nats, audit }: MaintainDeps): MaintainApi {
   const running = { erase: 0, rebuild: 0, backUp: 0 };
@@ -67,22 +104,23 @@ export function maintainApi({ query, services, nats, audit }: MaintainDeps): Mai
 
   return {
     async erase(session, context) {
-      const { workspace, signal } = context;
-      const { items } = await query.listSessions({ workspace, sessions: [session], limit: 1 });
-      const [found] = items;
-      if (found === undefined) throw new TapedeckError("unknown_session", `there is no session "${session}"`);
-      const { source } = found;
-      const start = parsePosition(found.start_position);
-      const afterSeq = start === undefined ? 0 : sequenceOf(justBefore(start.offset));
-      const progress = async function* () {
-        let removed = 0;
+      const { workspace, who, token = "", signal } = context;
+      const found = await sessionIn(query, workspace, session);
+      const start = parsePosition(found?.start_position ?? "");
+      const after_sequence = BigInt(start === undefined ? 0 : sequenceOf(justBefore(start.offset)));
+      const request = { source: found?.source ?? "", session, after_sequence, workspace, who, by: token };
+      const responses = services.erase(request, signal)[Symbol.asyncIterator]();
+      const first = await responses.next();
+      if (first.done !== true) await forgottenBy(query, { workspace, session, signal });
+      const progress = async function* (): AsyncGenerator<EraseProgress, void> {
         try {
-          for await (const one of services.erase({ source, session, afterSeq }, signal)) {
-            removed = Number(one.removed);
-            yield { source, events: Number(one.events), removed };
+          for (let next = first; next.done !== true; next = await responses.next()) {
+            const { source, state, events, removed } = next.value;
+            const isDone = state === "done";
+            yield { source, state: isDone ? "done" : "removing", events: Number(events), removed: Number(removed) };
           }
         } finally {
-          if (removed > 0) audit("session erased", context, { source, session, events: removed });
+          await responses.return?.();
         }
       };
       return begin("erase", progress());

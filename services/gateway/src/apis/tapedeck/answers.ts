@@ -124,6 +124,11 @@ export const answers = {
   NewToken: token.extend({ token: text("The token that calls send: `Authorization: Bearer <token>`.") }),
   Erasing: progressLine({
     source: event.shape.source,
+    state: z
+      .enum(["removing", "done"])
+      .describe(
+        "`removing`: nothing of the session can be read any more, and what the log has of it is being removed.",
+      ),
     events: count("Events to erase."),
     removed: count("Events that are erased."),
   }),

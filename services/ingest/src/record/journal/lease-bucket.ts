@@ -11,9 +11,11 @@ import type { SourceName } from "@tapedeck/shared/source";
 import { headers, type NatsConnection } from "nats";
 
 const bucket = "TAPEDECK_OWNERS";
+/** How long the bucket keeps that a lease has ended. */
+const endMs = 60_000;
 
 /** What only one owner may have at a time: a source, an imported session, the check of the whole log. */
-export type Leased = SourceName | `import/${string}` | "log-check";
+export type Leased = SourceName | `import/${string}` | "log-check" | "erasures";
 
 export type Owner = { readonly ingest: string; readonly tap: string; readonly lease: string };
 
@@ -33,7 +35,7 @@ export class LeaseBucket {
   static async open(nc: NatsConnection, ttlMs: number, timeoutMs: number): Promise<LeaseBucket> {
     const js = jetstream(nc, { timeout: timeoutMs, checkAPI: false });
     const jsm = await jetstreamManager(nc, { timeout: timeoutMs, checkAPI: false });
-    await new Kvm(js).create(bucket, { history: 1, markerTTL: 60_000, replicas: await replicasOfLog(jsm) });
+    await new Kvm(js).create(bucket, { history: 1, markerTTL: endMs, replicas: await replicasOfLog(jsm) });
     await replicateAsLog(jsm, `KV_${bucket}`);
     return new LeaseBucket(js, jsm, ttlMs);
   }
@@ -61,6 +63,8 @@ export class LeaseBucket {
   async clear(source: Leased, revision: number): Promise<void> {
     const h = headers();
     h.set("KV-Operation", "DEL");
+    // Nobody needs the end of a lease for longer than a lease: imports, which have one each, would leave one each for ever.
+    h.set("Nats-TTL", `${endMs / 1_000}s`);
     h.set("Nats-Expected-Last-Subject-Sequence", String(revision));
     await this.#js.publish(subjectOf(source), "", { headers: h });
   }

@@ -178,9 +178,11 @@ test("a tap that is back when its session was given up goes on with that, and th
   await tap.kill();
 });
 
-/** Asks for it as an admin does; resolves when all is gone. */
+/** Asks for it as an admin does. */
 async function erase(developer: string, session: string): Promise<void> {
-  const request = { source: skaffoldSource(developer), session, after_sequence: 0n };
+  const source = skaffoldSource(developer);
+  const [workspace = ""] = source.split("/");
+  const request = { source, session, after_sequence: 0n, workspace, who: "op", by: "" };
   for await (const _ of eraseCall(request, store, AbortSignal.timeout(60_000)));
 }
 

@@ -1,85 +1,69 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
+import { eventsIn, labelsOf, sessionOf } from "@tapedeck/shared/log/batch";
 import type { Log } from "@tapedeck/shared/log/jetstream";
+import type { LogReader } from "@tapedeck/shared/log/log";
 import { logStart, type Offset, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
-import { everySubject, sourceFilter, streamName } from "@tapedeck/shared/log/subjects";
+import { channelFilter, everySubject, sourceFilter, streamName } from "@tapedeck/shared/log/subjects";
 import { parseSourceName, type SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
-import { openEnds } from "../../damage/ends.ts";
-import { rangesOf } from "../../damage/ranges.ts";
-import { appendFact } from "../journal/append-fact.ts";
-import { LostRaceError } from "../journal/settle.ts";
-import type { SourceJournalOptions } from "../journal/source-journal.ts";
-import { MoveMarks } from "../moves/move-marks.ts";
-import { sessionErased } from "../own-facts/session-facts.ts";
 
 export type SessionToErase = {
   readonly source: SourceName;
   readonly session: string;
-  /** The messages that the log holds of it, without the mark, and how many events each has. */
-  readonly messages: readonly HeldMessage[];
-  /** Those of them that stand on Tapedeck's own channel, by ordinal. */
+  /** The end of the log when the session was looked for. It has ended, so nothing of it comes after that. */
+  readonly lastSeq: Sequence;
+  /** The ordinals of its events on Tapedeck's own channel that are in the log, without the mark. */
   readonly ownOrdinals: readonly number[];
-  /** The mark is behind all of it: an earlier erasure was cut short, or this one has nothing left to do. */
+  /** The mark is behind all of it. */
   readonly marked: boolean;
   /** It has neither ended nor lost its upstream, and its tap is there or waited for. */
   readonly goesOn: boolean;
 };
 
-export type HeldMessage = { readonly seq: Sequence; readonly events: number };
-
 export type EraseDeps = {
   readonly nats: NatsConnection;
-  /** `ends`: where they are open already. */
-  readonly log: SourceJournalOptions["log"] & Pick<Log, "epoch">;
+  readonly log: { readonly reader: Pick<LogReader, "bounds" | "history">; readonly stored: Log["stored"] };
   readonly signal: AbortSignal;
 };
 
-/** Everything that the log holds of a session; undefined when it holds nothing. Reads all of the log's own channel. */
-export async function findSession(session: string, deps: EraseDeps): Promise<SessionToErase | undefined> {
-  const { log, signal } = deps;
+/** Where a session is; undefined where the log has nothing of it, not even a mark. Reads what the log says of sessions. */
+export async function findSource(
+  session: string,
+  workspace: string | undefined,
+  { log, signal }: EraseDeps,
+): Promise<SourceName | undefined> {
   const { lastOffset } = await log.reader.bounds();
-  const own = { afterOffset: logStart, subjects: [everySubject.replace(/>$/, "*.*.*.*.tapedeck.session")] };
+  const subjects = [everySubject.replace(/>$/, `${workspace ?? "*"}.*.*.*.${ownChannel}.session`)];
   let source: SourceName | undefined;
-  for await (const { event } of log.reader.history(own, lastOffset, signal)) {
+  for await (const { event } of log.reader.history({ afterOffset: logStart, subjects }, lastOffset, signal)) {
     if (event.session === session) source = parseSourceName(event.source);
   }
-  return source === undefined ? undefined : findIn({ source, session, afterOffset: logStart }, deps);
+  return source;
 }
 
 export type SessionLocation = { readonly source: SourceName; readonly session: string; readonly afterOffset: Offset };
 
-/** The same for a session whose place is known; reads the source's later events. */
+/** What Tapedeck's own channel says of a session: it is small, however large the session is. */
 export async function findIn(
   { source, session, afterOffset }: SessionLocation,
   { log, signal }: EraseDeps,
 ): Promise<SessionToErase> {
   const { lastOffset } = await log.reader.bounds();
-  const events = new Map<Sequence, number>();
+  const subjects = [channelFilter(source, ownChannel)];
   const ownOrdinals: number[] = [];
   let marked = false;
   let goesOn = false;
-  for await (const { event, offset } of log.reader.history(
-    { afterOffset, subjects: [sourceFilter(source)] },
-    lastOffset,
-    signal,
-  )) {
+  for await (const { event } of log.reader.history({ afterOffset, subjects }, lastOffset, signal)) {
     if (event.session !== session) continue;
-    if (event.kind === "session.erased") {
-      marked = true;
-      continue;
-    }
-    // A message holds events of one session only.
-    const seq = sequenceOf(offset);
-    events.set(seq, (events.get(seq) ?? 0) + 1);
-    if (event.channel === ownChannel) ownOrdinals.push(Number(event.ordinal));
     // Events after a mark were imported anew.
-    marked = false;
+    marked = event.kind === "session.erased";
+    if (marked) continue;
+    ownOrdinals.push(Number(event.ordinal));
     goesOn = goesOnAfter(event) ?? goesOn;
   }
-  const messages = [...events].map(([seq, count]) => ({ seq, events: count }));
-  return { source, session, messages, ownOrdinals, marked, goesOn };
+  return { source, session, lastSeq: sequenceOf(lastOffset), ownOrdinals, marked, goesOn };
 }
 
 /** Undefined for an event that does not concern it. */
@@ -91,54 +75,35 @@ function goesOnAfter({ kind, detail }: Event): boolean | undefined {
   return detail.value.unheard ? undefined : false;
 }
 
-/** How many messages are being removed at a time. */
-const atOnce = 16;
+export type HeldMessage = { readonly seq: Sequence; readonly events: number };
 
-/**
- * Removes a session from the log. The mark comes first: it notifies query, and carries the cursor on where the session
- * was the source's last. After an interruption, another call continues it. `removed` is called with the number of
- * events gone.
- */
-export async function eraseSession(
-  found: SessionToErase,
-  deps: EraseDeps,
-  removed: (count: number) => void,
-): Promise<void> {
-  const { signal, nats } = deps;
-  if (!found.marked) await mark(found, deps);
-  const jsm = await jetstreamManager(nats, { checkAPI: false });
-  const left = [...found.messages];
-  let count = 0;
-  const remove = async () => {
-    for (let message = left.pop(); message !== undefined && !signal.aborted; message = left.pop()) {
-      // The bytes are overwritten on the disk.
-      await jsm.streams.deleteMessage(streamName, message.seq, true);
-      count += message.events;
-      removed(count);
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, remove));
+/** The session's messages, oldest first, without its mark. Both sequences are inclusive. */
+export async function* messagesOf(
+  { source, session, first, last }: Pick<SessionToErase, "source" | "session"> & { first: Sequence; last: Sequence },
+  { log, signal }: EraseDeps,
+): AsyncGenerator<HeldMessage, void> {
+  for await (const { seq, data } of log.stored({ first, last, subjects: [sourceFilter(source)] }, signal)) {
+    const events = heldIn(data);
+    const [head] = events;
+    // A message holds events of one session only.
+    if (head === undefined || sessionOf(head) !== session) continue;
+    if (labelsOf(head).kind !== "session.erased") yield { seq, events: events.length };
+  }
 }
 
-/**
- * A recorder that is writing this source just now notices, reads the log again and continues; or it was faster, and we
- * do.
- */
-async function mark({ source, session, ownOrdinals }: SessionToErase, { nats, log, signal }: EraseDeps): Promise<void> {
-  await using opened = log.ends === undefined ? await openEnds(nats, { epoch: log.epoch }) : undefined;
-  const ends = log.ends ?? opened;
-  const ordinals = rangesOf(ownOrdinals).map(({ first, last }) => ({
-    channel: ownChannel,
-    first: BigInt(first),
-    last: BigInt(last),
-  }));
-  const fact = sessionErased(session, ordinals);
-  for (;;) {
-    try {
-      const { writer, reader, moves = new MoveMarks(nats) } = log;
-      return await appendFact({ log: { writer, reader, ends, moves }, source, session, fact, signal });
-    } catch (cause) {
-      if (!(cause instanceof LostRaceError)) throw cause;
-    }
+function heldIn(data: Uint8Array): readonly Uint8Array[] {
+  try {
+    return eventsIn(data);
+  } catch {
+    return []; // something else than events, of another program
   }
+}
+
+/** Removes one message; its bytes are overwritten on the disk. Nothing happens if it is gone. */
+export async function removeMessage(nats: NatsConnection, seq: Sequence): Promise<void> {
+  const jsm = await jetstreamManager(nats, { checkAPI: false });
+  await jsm.streams.deleteMessage(streamName, seq, true).catch(async (cause: unknown) => {
+    // Text may have expired since it was found, and a call before may have been answered too late.
+    if ((await jsm.streams.getMessage(streamName, { seq })) !== null) throw cause;
+  });
 }

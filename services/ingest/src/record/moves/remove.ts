@@ -1,13 +1,11 @@
-import { jetstreamManager } from "@nats-io/jetstream";
 import { eventsIn, sessionOf } from "@tapedeck/shared/log/batch";
 import { logStart, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
-import { streamName, workspaceFilter } from "@tapedeck/shared/log/subjects";
+import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { sourceParts } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
+import { removeMessage } from "../maintain/erase-session.ts";
+import { removalPace } from "../maintain/removal-pace.ts";
 import type { Store } from "../recorder-options.ts";
-
-/** How many messages are removed at a time. */
-const atOnce = 16;
 
 /**
  * Removes the workspace from the log and forgets how far its sources had come; yields how many messages are gone. One by
@@ -60,16 +58,7 @@ export async function removeErased(workspace: string, { nats, log }: Store, sign
   await remove(nats, erased, signal);
 }
 
+/** The oldest first, at the pace of all removals. */
 async function remove(nats: NatsConnection, sequences: readonly Sequence[], signal: AbortSignal): Promise<void> {
-  const jsm = await jetstreamManager(nats, { checkAPI: false });
-  const left = [...sequences];
-  const next = async () => {
-    for (let seq = left.pop(); seq !== undefined && !signal.aborted; seq = left.pop()) {
-      await jsm.streams.deleteMessage(streamName, seq, true).catch(async (cause: unknown) => {
-        // Text may have expired since it was found.
-        if ((await jsm.streams.getMessage(streamName, { seq })) !== null) throw cause;
-      });
-    }
-  };
-  await Promise.all(Array.from({ length: atOnce }, next));
+  for (const seq of sequences) await removalPace.step(() => removeMessage(nats, seq), signal);
 }

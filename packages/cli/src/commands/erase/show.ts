@@ -1,0 +1,40 @@
+import { CommandError } from "../../command-error.ts";
+import { print, printJson } from "../../display/output.ts";
+import { shortSource } from "../../display/source-name.ts";
+import { Progress, type ProgressTo } from "../../progress.ts";
+
+export type ErasureShown = {
+  readonly source: string;
+  readonly state: "removing" | "done";
+  readonly events?: number | undefined;
+  readonly removed: number;
+};
+
+export type ShowOptions = {
+  readonly session: string;
+  readonly json?: boolean;
+  readonly signal: AbortSignal;
+} & ProgressTo;
+
+/** Shows how far an erasure is until it is over. It is the server's work: Ctrl-C ends only this. */
+export async function showErasure(
+  erasing: AsyncIterable<ErasureShown>,
+  { session, json = false, signal, ...progressTo }: ShowOptions,
+): Promise<void> {
+  let last: ErasureShown | undefined;
+  {
+    using progress = new Progress({ what: "erase", unit: "events", ...progressTo });
+    for await (const now of erasing) {
+      last = now;
+      progress.reached(now.removed, Math.max(1, now.events ?? 0));
+    }
+  }
+  const { source = "", state = "removing", events = 0, removed = 0 } = last ?? {};
+  if (state !== "done") {
+    const far = last === undefined ? "" : ` (${removed} of ${events} events are removed, and none can be read)`;
+    const goesOn = `the server goes on to erase session ${session}${far}: the same command shows how far it is.`;
+    throw new CommandError(signal.aborted ? `stopped watching; ${goesOn}` : `nothing more is heard; ${goesOn}`);
+  }
+  if (json) printJson({ source, session, events });
+  else print(`erased session ${session} of ${shortSource(source)}: ${events} events`);
+}

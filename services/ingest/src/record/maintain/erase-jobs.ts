@@ -1,0 +1,177 @@
+import { ownChannel } from "@tapedeck/shared/events/kinds";
+import { type Erasure, ErasureStore, openErasures } from "@tapedeck/shared/log/erasures/erasure-store";
+import { endOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
+import type { Logger } from "@tapedeck/shared/service/logger";
+import type { SourceName } from "@tapedeck/shared/source";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
+import { Notifier } from "@tapedeck/shared/sync/notifier";
+import { rangesOf } from "../../damage/ranges.ts";
+import { sessionErased } from "../own-facts/session-facts.ts";
+import type { Recorder } from "../recorder.ts";
+import type { Store } from "../recorder-options.ts";
+import { findIn, type HeldMessage, messagesOf, removeMessage } from "./erase-session.ts";
+import { removalPace } from "./removal-pace.ts";
+
+export type EraseJobsOptions = {
+  readonly store: Store;
+  /** ULID of this process: of several only one erases. */
+  readonly ingest: string;
+  readonly recordFact: Recorder["recordFact"];
+  /** For the audit log: once or, after a crash, twice. Never rejects. */
+  readonly audit: (action: "session.erasure-begun" | "session.erased", erasure: Erasure) => Promise<void>;
+  readonly logger: Logger;
+  readonly signal: AbortSignal;
+};
+
+/** How often erasures are looked for that another ingest had, or that nothing was heard of. */
+const lookMs = 10_000;
+/** Delay where another ingest has the turn, which it may lose at any time. */
+const turnMs = 1_000;
+/** How often the progress is written. */
+const progressMs = 500;
+/** So many messages are found before they are removed: the log is not read while they are. */
+const messagesAtOnce = 500;
+
+/**
+ * Brings every erasure to its end, whoever began it, also after this process or another one was killed. Sessions are removed
+ * from their oldest message on, at a pace that recording does not notice.
+ */
+export class EraseJobs implements AsyncDisposable {
+  readonly #options: EraseJobsOptions;
+  readonly #erasures: ErasureStore;
+  readonly #begun = new Notifier();
+  readonly #running: Promise<void>;
+
+  constructor(options: EraseJobsOptions) {
+    this.#options = options;
+    this.#erasures = new ErasureStore(options.store.nats);
+    this.#running = this.#run();
+  }
+
+  /** The signal has aborted. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { store, signal, logger } = this.#options;
+    const subscription = store.nats.subscribe(openErasures, { callback: () => this.#begun.ring() });
+    const retry = backoff(turnMs, 30_000);
+    try {
+      while (!signal.aborted) {
+        const begun = this.#begun.next();
+        try {
+          const isIdle = await this.#all();
+          retry.reset();
+          if (isIdle) await Promise.race([begun, delay(lookMs, signal)]);
+          else await delay(turnMs, signal);
+        } catch (err) {
+          if (!signal.aborted) logger.warn({ err }, "a session could not be erased; trying again");
+          await delay(retry.next(), signal);
+        }
+      }
+    } finally {
+      subscription.unsubscribe();
+    }
+  }
+
+  /** False: there are some, and another ingest has the turn. */
+  async #all(): Promise<boolean> {
+    const { store, ingest } = this.#options;
+    if ((await this.#erasures.open()).length === 0) return true;
+    await using lease = await store.leases.take("erasures", ingest);
+    if (lease === undefined) return false;
+    const over = new AbortController();
+    const signal = AbortSignal.any([this.#options.signal, lease.lost, over.signal]);
+    const running = new Map<string, Promise<void>>();
+    try {
+      while (!signal.aborted) {
+        const begun = this.#begun.next();
+        // Side by side, so that none stays in the tables until another one is gone. Their pace is one.
+        for (const erasure of await this.#erasures.open()) {
+          const { session } = erasure;
+          if (running.has(session)) continue;
+          running.set(
+            session,
+            this.#erase(erasure, signal).finally(() => running.delete(session)),
+          );
+        }
+        if (running.size === 0) return true;
+        await Promise.race([begun, delay(lookMs, signal), ...running.values()]);
+      }
+      return true;
+    } finally {
+      over.abort();
+      await Promise.allSettled(running.values());
+    }
+  }
+
+  async #erase(begun: Erasure, signal: AbortSignal): Promise<void> {
+    const { logger, audit } = this.#options;
+    let erasure = await this.#counted(await this.#marked(begun, signal), signal);
+    if (signal.aborted) return;
+    await this.#erasures.advance(erasure);
+    let writtenAt = performance.now();
+    for (let messages = await this.#next(erasure, signal); messages.length > 0; ) {
+      for (const { seq, events } of messages) {
+        await removalPace.step(() => removeMessage(this.#options.store.nats, seq), signal);
+        if (signal.aborted) return;
+        erasure = { ...erasure, removedSeq: seq, removed: erasure.removed + events };
+        if (performance.now() - writtenAt < progressMs) continue;
+        await this.#erasures.advance(erasure);
+        writtenAt = performance.now();
+      }
+      messages = await this.#next(erasure, signal);
+    }
+    if (signal.aborted) return;
+    await audit("session.erased", erasure);
+    await this.#erasures.end(erasure);
+    const { source, session, events } = erasure;
+    logger.info({ source, session, events }, "a session was erased");
+  }
+
+  /** The mark tells query to forget the session, and carries the cursor on where the session was the source's last. */
+  async #marked(erasure: Erasure, signal: AbortSignal): Promise<Erasure> {
+    if (erasure.markedSeq !== undefined) return erasure;
+    const { store, recordFact, audit } = this.#options;
+    const { session, removedSeq } = erasure;
+    await audit("session.erasure-begun", erasure);
+    const source = erasure.source as SourceName;
+    const found = await findIn({ source, session, afterOffset: endOf(removedSeq) }, { ...store, signal });
+    if (!found.marked && found.ownOrdinals.length > 0) {
+      const ordinals = rangesOf(found.ownOrdinals).map(({ first, last }) => ({
+        channel: ownChannel,
+        first: BigInt(first),
+        last: BigInt(last),
+      }));
+      await recordFact(source, session, sessionErased(session, ordinals));
+    }
+    return { ...erasure, markedSeq: await this.#end() };
+  }
+
+  async #end(): Promise<Sequence> {
+    const { lastOffset } = await this.#options.store.log.reader.bounds();
+    return sequenceOf(lastOffset);
+  }
+
+  /** After a crash the log may have less than was written down, so what is left is counted. */
+  async #counted(erasure: Erasure, signal: AbortSignal): Promise<Erasure> {
+    let left = 0;
+    for await (const { events } of this.#messages(erasure, signal)) left += events;
+    const { events = left } = erasure;
+    return { ...erasure, events, removed: Math.max(0, events - left) };
+  }
+
+  async #next(erasure: Erasure, signal: AbortSignal): Promise<readonly HeldMessage[]> {
+    const found: HeldMessage[] = [];
+    for await (const message of this.#messages(erasure, signal)) {
+      if (found.push(message) === messagesAtOnce) break;
+    }
+    return found;
+  }
+
+  #messages({ source, session, removedSeq, lastSeq }: Erasure, signal: AbortSignal) {
+    const place = { source: source as SourceName, session, first: removedSeq + 1, last: lastSeq };
+    return messagesOf(place, { ...this.#options.store, signal });
+  }
+}

@@ -1,0 +1,90 @@
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
+import { logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
+import { parseSourceName, type SourceName, sourceParts } from "@tapedeck/shared/source";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { type EraseDeps, findIn, findSource } from "./erase-session.ts";
+
+export type EraseRequested = {
+  readonly session: string;
+  /** Undefined: any. */
+  readonly workspace: string | undefined;
+  /** Undefined where the caller does not know it: then it is looked for in the log. */
+  readonly source?: SourceName | undefined;
+  /** All of the session is after it. */
+  readonly afterOffset?: Offset;
+  /** Who asks, for the audit log. */
+  readonly who: string;
+  readonly by?: string | undefined;
+};
+
+/** An erasure, and whether this call began it. */
+export type BegunErasure = { readonly erasure: Erasure; readonly isNew: boolean };
+
+/**
+ * Begins the erasure of a session, which an ingest then brings to its end by itself. Repeated, it returns the erasure that is
+ * under way or has ended. `confirm` is called before anything is done.
+ * @throws TapedeckError unknown_session; invalid_argument when the session goes on. Rejects when the log is away
+ */
+export async function beginErasure(
+  { session, workspace, source: named, afterOffset = logStart, who, by }: EraseRequested,
+  deps: EraseDeps,
+  confirm: (source: SourceName) => Promise<void> = async () => {},
+): Promise<BegunErasure> {
+  const erasures = new ErasureStore(deps.nats);
+  const isHere = (source: string) => workspace === undefined || source.split("/")[0] === workspace;
+  const known = await erasures.of(session);
+  const before = known !== undefined && isHere(known.source) ? known : undefined;
+  if (before?.state === "removing") return { erasure: before, isNew: false };
+  const source = named ?? parseSourceName(before?.source ?? "") ?? (await findSource(session, workspace, deps));
+  const unknown = () => new TapedeckError("unknown_session", `there is no session "${session}"`, { field: "session" });
+  if (source === undefined || !isHere(source)) throw unknown();
+  const found = await findIn({ source, session, afterOffset }, deps);
+  deps.signal.throwIfAborted();
+  if (found.ownOrdinals.length === 0 && before !== undefined) return { erasure: before, isNew: false };
+  if (found.ownOrdinals.length === 0 && !found.marked) throw unknown();
+  if (found.goesOn) {
+    const message = `session ${session} is still running: end it first, or it would be recorded again`;
+    throw invalidArgument(message, "session");
+  }
+  await confirm(source);
+  const erasure = await erasures.begin({
+    source,
+    session,
+    lastSeq: found.lastSeq,
+    removedSeq: sequenceOf(afterOffset),
+    removed: 0,
+    state: "removing",
+    began: new Date().toISOString(),
+    who,
+    ...(by !== undefined && { by }),
+  });
+  return { erasure, isNew: true };
+}
+
+/** How often it is looked how far an erasure is. */
+const followMs = 200;
+
+/** How far an erasure is: at first, when it has changed, and at its end. Rejects when the log is away. */
+export async function* followErasure(
+  { session }: Pick<Erasure, "session">,
+  { nats, signal }: Pick<EraseDeps, "nats" | "signal">,
+): AsyncGenerator<Erasure, void> {
+  const erasures = new ErasureStore(nats);
+  let last = "";
+  while (!signal.aborted) {
+    const erasure = await erasures.of(session);
+    if (erasure === undefined) return;
+    const now = JSON.stringify(erasure);
+    // Nothing is said before it is known how much there is.
+    if (now !== last && (erasure.events !== undefined || erasure.state === "done")) yield erasure;
+    last = now;
+    if (erasure.state === "done") return;
+    await delay(followMs, signal);
+  }
+}
+
+export function workspaceOf({ source }: Pick<Erasure, "source">): string {
+  const parsed = parseSourceName(source);
+  return parsed === undefined ? "-" : sourceParts(parsed).workspace;
+}

@@ -1,0 +1,97 @@
+import { openLog } from "@tapedeck/shared/log/jetstream";
+import { logStart } from "@tapedeck/shared/log/offset";
+import { sourceName } from "@tapedeck/shared/source";
+import { delay } from "@tapedeck/shared/sync/delay";
+import { testWriter } from "@tapedeck/shared/testing/log-messages";
+import { seeded } from "@tapedeck/shared/testing/seeded";
+import { until } from "@tapedeck/shared/testing/until";
+import { connect } from "nats";
+import { expect, it } from "vitest";
+import { type Processes, parts, startProcesses } from "../processes.ts";
+import { delaysLittle } from "./beside.ts";
+
+const source = sourceName({ workspace: "default", developer: "kim", project: "shop", upstream: "skaffold" });
+
+/** A session that is over, of so many events. */
+async function seedSession(on: Processes, session: string, events: number, perMessage: number): Promise<void> {
+  const nc = await connect({ servers: on.nats });
+  const log = await openLog(nc, { syncKnown: true, timeoutMs: 20_000 });
+  const writer = testWriter(log.writer, source, { perMessage });
+  const own = { session, channel: "tapedeck" };
+  await writer.append(1, { ...own, kind: "session.started" });
+  await writer.append(events - 2, { session, kind: "build.started", summary: "hush" });
+  await writer.append(1, { ...own, kind: "session.ended" });
+  await log[Symbol.asyncDispose]();
+  await nc.close();
+  const isThere = async () => (await call(on, "GET", "sessions")).includes(session);
+  await until(isThere, { message: "query to have the session" });
+}
+
+async function call({ http }: Processes, method: string, path: string): Promise<string> {
+  return (await fetch(`http://${http}/api/v1/${path}`, { method })).text();
+}
+
+type Answer = { readonly state: string; readonly events: number; readonly removed: number };
+
+/** Asks to erase, and leaves after the first answer. */
+async function ask({ http }: Processes, session: string): Promise<Answer> {
+  const leave = new AbortController();
+  const response = await fetch(`http://${http}/api/v1/sessions/${session}`, { method: "DELETE", signal: leave.signal });
+  const { value } = (await response.body?.getReader().read()) ?? {};
+  leave.abort();
+  const line = new TextDecoder().decode(value).split("\n")[0] ?? "";
+  if (response.status !== 200) throw new Error(line);
+  return JSON.parse(line);
+}
+
+async function isReadable(on: Processes): Promise<boolean> {
+  const { lastOffset } = await on.log.bounds();
+  expect(lastOffset).toBeGreaterThan(0);
+  return (await call(on, "GET", "events?limit=500&kind=build.*")).includes("hush");
+}
+
+const done = (on: Processes, session: string) =>
+  until(async () => (await ask(on, session)).state === "done", { message: "the erasure to end", deadlineMs: 900_000 });
+
+it("recording beside an erasure of 25,000 events is delayed by 200 ms at most", { timeout: 1_200_000 }, async () => {
+  await using on = await startProcesses([]);
+  const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B30";
+  await seedSession(on, session, 25_000, 5);
+  await delaysLittle("erasing 25,000 events in 5,000 messages", on, async () => {
+    expect(await ask(on, session)).toMatchObject({ state: "removing", events: 25_000 });
+    expect(await isReadable(on)).toBe(false);
+    await done(on, session);
+  });
+  expect(await ask(on, session)).toMatchObject({ state: "done", events: 25_000, removed: 25_000 });
+});
+
+it("an erasure is brought to its end, whatever is killed meanwhile", { timeout: 900_000 }, async () => {
+  const random = seeded("erase-kills");
+  await using on = await startProcesses([]);
+  const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B31";
+  await seedSession(on, session, 3_000, 1);
+  expect(await ask(on, session)).toMatchObject({ state: "removing", events: 3_000 });
+  let removed = 0;
+  for (const part of ["ingest", ...parts, "ingest"] as const) {
+    await delay(50 + random.below(1_500));
+    await on.kill(part);
+    const far = await until(() => ask(on, session), { message: "an answer after a kill" });
+    expect(far.events).toBe(3_000);
+    // What was written down last may be a moment older.
+    expect(far.removed).toBeGreaterThanOrEqual(0);
+    removed = Math.max(removed, far.removed);
+    expect(await until(async () => ({ is: await isReadable(on) }), { message: "an answer" })).toEqual({ is: false });
+  }
+  await done(on, session);
+  expect(await ask(on, session)).toMatchObject({ state: "done", events: 3_000, removed: 3_000 });
+  const messages: string[] = [];
+  const { lastOffset } = await on.log.bounds();
+  for await (const { event } of on.log.history(
+    { afterOffset: logStart, subjects: [] },
+    lastOffset,
+    new AbortController().signal,
+  )) {
+    if (event.session === session) messages.push(event.kind);
+  }
+  expect(messages).toEqual(["session.erased"]);
+});
