@@ -76,7 +76,7 @@ it("a backup and a rebuild report their progress, also into a pipe", async () =>
   expect(progress.lines().at(-1)).toMatch(/^backup: [\d.]+ \S+$/);
   expect(said.mock.lastCall?.[0]).toMatch(/\([1-9][\d.]* [KM]iB\)\n$/);
   await rebuildTables(options, progress);
-  expect(progress.lines().at(-1)).toMatch(/^rebuild: \d+ of \d+ events \(\d+ %\)$/);
+  expect(progress.lines().at(-1)).toMatch(/^rebuild: \d+ of \d+ messages \(\d+ %\)$/);
   expect([said.mock.calls.length, progressSpy.mock.calls.length]).toEqual([2, 2]);
 });
 
@@ -89,7 +89,7 @@ it("a backup, a rebuild and an erasure work remotely", async () => {
   expect(backup).toMatchObject({
     code: 0,
     err: expect.stringContaining(on.at("backup")),
-    out: expect.stringMatching(`^backed up ${events} events to `),
+    out: expect.stringMatching(`^backed up ${events} messages of the log to `),
   });
   expect((await readdir(join(on.cwd, "kept"))).sort()).toEqual(["backup.json", "stream.tar.s2", "tokens.json"]);
   const tokens = await readFile(join(on.cwd, "kept", "tokens.json"), "utf8");
@@ -100,7 +100,7 @@ it("a backup, a rebuild and an erasure work remotely", async () => {
   expect(rebuilt).toMatchObject({
     code: 0,
     err: expect.stringContaining(on.at("rebuild")),
-    out: expect.stringContaining(`rebuilt the tables from ${events} events`),
+    out: expect.stringContaining(`rebuilt the tables from ${events} events in ${events} messages of the log (`),
   });
 
   const goesOn = await on.tapedeck(["erase", "--session", globex.session, "--yes"], named(on.hers));
@@ -119,9 +119,9 @@ it("a backup, a rebuild and an erasure work remotely", async () => {
   const sessions = async (token: string) => (await call("GET", "sessions", token)).body;
   // Erased events have left their sequences, and a marker came.
   const left = await on.tapedeck(["backup", "after"], named(on.everywhere));
-  const [count] = /\d+ events/.exec(left.out) ?? [];
+  const [count] = /\d+ messages/.exec(left.out) ?? [];
   expect(count).toBeDefined();
-  expect((await on.tapedeck(["rebuild"], named(on.everywhere))).out).toContain(`rebuilt the tables from ${count} (`);
+  expect((await on.tapedeck(["rebuild"], named(on.everywhere))).out).toContain(` in ${count} of the log (`);
   expect(await sessions(on.hers)).not.toContain(globex.session);
   expect(await sessions(on.everywhere)).toContain(acme.session);
 });

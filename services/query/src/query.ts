@@ -129,7 +129,7 @@ function apiOptions(
         views: views({ textRows: config.textRows }),
         fresh,
         signal: AbortSignal.any([signal, stop]),
-        onProgress: (applied) => onProgress(applied.position),
+        onProgress,
       }),
     onError: (method, cause) => logger.error({ err: cause, method }, "a call failed"),
   };

@@ -30,7 +30,7 @@ export type Erasing = {
   readonly events: number;
   readonly removed: number;
 };
-export type Rebuilding = { readonly events: number; readonly done: number };
+export type Rebuilding = { readonly messages: number; readonly done: number; readonly events: number };
 export type ShardLine = { readonly name: string; readonly state: string; readonly workspaces: readonly string[] };
 export type Moving = {
   readonly step: "copying" | "comparing" | "fencing" | "switched" | "removing" | "rebuilding";

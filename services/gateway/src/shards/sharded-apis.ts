@@ -133,7 +133,7 @@ async function* rebuildInTurn(
   others: readonly { readonly maintain: Pick<MaintainApi, "rebuild"> }[],
   context: CallContext,
 ): AsyncGenerator<RebuildProgress, void> {
-  let before = 0;
+  let [messagesBefore, eventsBefore] = [0, 0];
   const rebuilds = [
     async () => first,
     ...others.map(
@@ -143,12 +143,17 @@ async function* rebuildInTurn(
     ),
   ];
   for (const begin of rebuilds) {
-    let events = 0;
+    let [messages, events] = [0, 0];
     for await (const progress of await begin()) {
-      events = progress.events;
-      yield { events: before + events, done: before + progress.done };
+      ({ messages, events } = progress);
+      yield {
+        messages: messagesBefore + messages,
+        done: messagesBefore + progress.done,
+        events: eventsBefore + events,
+      };
     }
     if (context.signal.aborted) return;
-    before += events;
+    messagesBefore += messages;
+    eventsBefore += events;
   }
 }

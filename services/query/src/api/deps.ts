@@ -16,11 +16,11 @@ export type ApiDeps = {
   readonly heard?: Pick<HeardSources, "of">;
 };
 
-/** See rebuild; `onProgress` receives the position that the new tables have reached. */
+/** See rebuild; `onProgress` receives the position that the new tables have reached, and how many events they got since the last one. */
 export type RebuildTables = (options: {
   readonly fresh: boolean;
   readonly signal: AbortSignal;
-  readonly onProgress: (position: Offset) => void;
+  readonly onProgress: (applied: { readonly position: Offset; readonly events: number }) => void;
 }) => Promise<boolean>;
 
 export type CallScope = {

@@ -16,11 +16,12 @@ export async function* rebuildCall(
   signal: AbortSignal,
 ): AsyncGenerator<RebuildResponse, void> {
   const { firstOffset, lastOffset, messages } = await log().bounds();
-  const range = { first: BigInt(sequenceOf(firstOffset)), last: BigInt(sequenceOf(lastOffset)) };
-  const events = BigInt(messages);
+  const [first, last] = [BigInt(sequenceOf(firstOffset)), BigInt(sequenceOf(lastOffset))];
   let reached = 0n;
-  const onProgress = (position: Offset) => {
-    reached = BigInt(sequenceOf(position));
+  let events = 0n;
+  const onProgress = (applied: { readonly position: Offset; readonly events: number }) => {
+    reached = BigInt(sequenceOf(applied.position));
+    events += BigInt(applied.events);
   };
   const rebuilding = rebuild({ fresh, signal, onProgress }).catch((cause: unknown) => {
     if (!(cause instanceof AlreadyProjectedError)) throw cause;
@@ -30,7 +31,7 @@ export async function* rebuildCall(
     const swapped = await Promise.race([rebuilding, delay(progressMs, signal).then(() => undefined)]);
     if (swapped === false && !signal.aborted) throw stopped();
     isOver = swapped !== undefined;
-    yield { ...range, reached, events };
+    yield { first, last, reached, messages: BigInt(messages), events };
   }
 }
 

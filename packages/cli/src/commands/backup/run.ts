@@ -37,7 +37,7 @@ export async function backUp(folder: string, options: BackupOptions, progressTo:
   await backup.finish(snapshot, tokens);
   progress[Symbol.dispose]();
   const { messages } = snapshot.state;
-  print(`backed up ${counted(messages, "event")} to ${folder} (${bytesText(progress.done)})`);
+  print(`backed up ${counted(messages, "message")} of the log to ${folder} (${bytesText(progress.done)})`);
 }
 
 type Take = (piece: Uint8Array) => Promise<void>;

@@ -2,7 +2,7 @@ import { rebuild } from "@tapedeck/query/for-cli/maintain";
 import { querySettings } from "@tapedeck/query/for-cli/settings";
 import { justBefore, messagesBetween } from "@tapedeck/shared/log/offset";
 import { loadSettingsFile, settingsReader } from "@tapedeck/shared/service/settings";
-import { counted } from "../../display/counted.ts";
+import { inMessages } from "../../display/counted.ts";
 import { print } from "../../display/output.ts";
 import { auditHere } from "../../maintain/audit-here.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
@@ -22,14 +22,16 @@ export async function rebuildHere(data: string, progressTo: ProgressTo): Promise
   // The sequences of erased events are empty: the part of the sequences stands for the part of the events.
   const sequences = Math.max(1, messagesBetween(begin, lastOffset));
   const started = performance.now();
-  using progress = new Progress({ what: "rebuild", unit: "events", total: Math.max(1, all), ...progressTo });
+  let events = 0;
+  using progress = new Progress({ what: "rebuild", unit: "messages", total: Math.max(1, all), ...progressTo });
   const swapped = await rebuild({
     databaseUrl: machine.databaseUrl,
     log: reader,
     textRows: querySettings(settingsReader({ env: process.env, file })).textRows,
     signal: stop.signal,
     // The log grows while it is read.
-    onProgress: ({ position }) => {
+    onProgress: ({ position, ...applied }) => {
+      events += applied.events;
       const part = Math.min(1, Math.max(0, messagesBetween(begin, position)) / sequences);
       progress.reached(Math.floor(Math.max(1, all) * part));
     },
@@ -37,5 +39,5 @@ export async function rebuildHere(data: string, progressTo: ProgressTo): Promise
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   if (!swapped) print("stopped: the tables are unchanged, and the next rebuild continues from here");
-  else print(`rebuilt the tables from ${counted(all, "event")} (${seconds} s)`);
+  else print(`rebuilt the tables from ${inMessages({ events, messages: all })} (${seconds} s)`);
 }

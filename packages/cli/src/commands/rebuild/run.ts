@@ -1,4 +1,4 @@
-import { counted } from "../../display/counted.ts";
+import { inMessages } from "../../display/counted.ts";
 import { print } from "../../display/output.ts";
 import { remoteMaintenance } from "../../maintain/remote.ts";
 import { announceTapedeck } from "../../maintain/which-tapedeck.ts";
@@ -18,14 +18,14 @@ async function rebuildElsewhere(url: string | undefined, progressTo: ProgressTo)
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => stop.abort());
   const started = performance.now();
-  let all = 0;
-  using progress = new Progress({ what: "rebuild", unit: "events", ...progressTo });
-  for await (const { events, done } of remoteMaintenance(url).rebuild(stop.signal)) {
-    all = events;
-    progress.reached(done, events);
+  let all = { messages: 0, events: 0 };
+  using progress = new Progress({ what: "rebuild", unit: "messages", ...progressTo });
+  for await (const { done, ...now } of remoteMaintenance(url).rebuild(stop.signal)) {
+    all = now;
+    progress.reached(done, now.messages);
   }
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   if (stop.signal.aborted) print("stopped: the tables are unchanged, and the next rebuild continues from here");
-  else print(`rebuilt the tables from ${counted(all, "event")} (${seconds} s)`);
+  else print(`rebuilt the tables from ${inMessages(all)} (${seconds} s)`);
 }

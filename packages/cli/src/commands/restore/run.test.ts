@@ -79,13 +79,13 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   }
   const restored = await tapedeck("restore", "kept", "--replace");
   expect(restored).toMatchObject({ code: 0, err: "" });
-  expect(restored.out).toContain("restored 5 events");
+  expect(restored.out).toContain("restored 5 messages");
   expect(restored.out).toContain("restored 1 token;");
   expect(restored.out).toContain("1 token of the backup has been revoked since, and stays revoked");
   expect(await lastOf(connection)).toMatchObject({ lastSeq: 5, formerEpochs: [{ epoch, lastSeq: 5 }] });
   const restoredAs = { who: onThisMachine, workspace: "-", action: "log.restored" };
   const { epoch: now } = await lastOf(connection);
-  const about = { epoch: now, events: 5, kept: expect.stringContaining("replaced") };
+  const about = { epoch: now, messages: 5, kept: expect.stringContaining("replaced") };
   expect(await auditEntries(connection)).toEqual([{ ...restoredAs, about }]);
   const names = (await tokens.list()).map(({ name }) => name);
   expect(names.sort()).toEqual(["kept", "lost"]);
@@ -151,7 +151,7 @@ it("a restore shows its progress, in a pipe and on a terminal", async () => {
   expect(terminal.text()).toContain(`restore: ${bytes}`);
   // It hides the cursor, and shows it again when it takes itself away.
   expect(terminal.text().lastIndexOf("\u001b[?25h")).toBeGreaterThan(terminal.text().lastIndexOf("restore:"));
-  expect(said.mock.calls.flat().filter((line) => /^restored 5 events/.test(String(line)))).toHaveLength(2);
+  expect(said.mock.calls.flat().filter((line) => /^restored 5 messages/.test(String(line)))).toHaveLength(2);
 });
 
 it("a log that lost its end goes on under new positions when it is said to", async () => {

@@ -43,7 +43,11 @@ export async function restore(
   if (kept !== undefined && kept.folder !== undefined) print(`the previous log is kept in ${kept.folder}`);
   if (forgotten) print("the tables are ahead of the log: they are rebuilt at the next start");
   if (tokens !== undefined && withTokens) await restoreTokens(nats, tokens);
-  const about = { epoch: restored.epoch, events: snapshot.state.messages, ...(kept?.folder && { kept: kept.folder }) };
+  const about = {
+    epoch: restored.epoch,
+    messages: snapshot.state.messages,
+    ...(kept?.folder && { kept: kept.folder }),
+  };
   await auditDone(auditHere(nats, { action: "log.restored", about }));
 }
 
@@ -62,7 +66,7 @@ async function restoreTokens(nats: NatsConnection, tokens: TokenBackup): Promise
 
 function printResult({ state }: Snapshot, { epoch, lastSeq, formerEpochs }: Restored): void {
   const last = formerEpochs.at(-1);
-  print(`restored ${counted(state.messages, "event")}; the log continues as epoch ${epoch}`);
+  print(`restored ${counted(state.messages, "message")} of the log; the log continues as epoch ${epoch}`);
   if (last === undefined) return;
   const end = formatPosition({ epoch: last.epoch, offset: endOf(lastSeq) });
   print(`positions up to ${end} remain valid; later ones of epoch ${last.epoch} are refused`);
@@ -99,7 +103,7 @@ async function makeRoom(nats: NatsConnection, replace: boolean, keepIn: string):
   const { messages, last_seq } = info.state;
   if (last_seq > 0 && !replace) {
     throw new CommandError(
-      `a log exists already (${counted(messages, "event")}): add --replace to replace it (it is kept as a backup).`,
+      `a log exists already (${counted(messages, "message")}): add --replace to replace it (it is kept as a backup).`,
     );
   }
   if (last_seq > 0) {

@@ -35,7 +35,13 @@ export type EraseProgress = {
   readonly events: number;
   readonly removed: number;
 };
-export type RebuildProgress = { readonly events: number; readonly done: number };
+export type RebuildProgress = {
+  /** Of the log when it began, and how many of them are in the new tables. A message holds one event or several. */
+  readonly messages: number;
+  readonly done: number;
+  /** The events that this call has put into the new tables. */
+  readonly events: number;
+};
 export type BackupPart =
   | { readonly type: "piece"; readonly bytes: Uint8Array }
   | { readonly type: "end"; readonly snapshot: Snapshot; readonly tokens: TokenBackup };
@@ -130,11 +136,11 @@ export function maintainApi({ query, services, nats, audit }: MaintainDeps): Mai
       assertEverywhere(context);
       const progress = async function* () {
         audit("tables rebuilt", context, {});
-        for await (const { first, last, reached, events } of services.rebuild({ fresh }, context.signal)) {
+        for await (const { first, last, reached, messages, events } of services.rebuild({ fresh }, context.signal)) {
           // The sequences of erased events are empty: the part of the sequences stands for the part of the events.
           const [sequences, done] = [Number(last - first) + 1, Number(reached - first) + 1];
           const part = sequences === 0 ? 1 : Math.max(0, Math.min(1, done / sequences));
-          yield { events: Number(events), done: Math.floor(Number(events) * part) };
+          yield { messages: Number(messages), done: Math.floor(Number(messages) * part), events: Number(events) };
         }
       };
       return begin("rebuild", progress());

@@ -133,8 +133,11 @@ export const answers = {
     removed: count("Events that are erased."),
   }),
   Rebuilding: progressLine({
-    events: count("Events of the log when the rebuild began."),
-    done: count("Events that the new tables have."),
+    messages: count("Messages of the log when the rebuild began. A message holds one event or several."),
+    done: count("Messages that are in the new tables."),
+    events: count(
+      "Events that this rebuild has put into the new tables; one that continues an earlier rebuild counts its own.",
+    ),
   }),
   Shards: z.object({
     items: z.array(

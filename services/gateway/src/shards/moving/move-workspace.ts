@@ -146,8 +146,8 @@ class Mover {
       if (removed > 0n) yield { step: "removing", all: Number(messages), done: Number(removed) };
     }
     if (this.isOver) return;
-    for await (const { events, done } of await from.apis.maintain.rebuild(context, { fresh: true })) {
-      yield { step: "rebuilding", all: events, done };
+    for await (const { messages, done } of await from.apis.maintain.rebuild(context, { fresh: true })) {
+      yield { step: "rebuilding", all: messages, done };
     }
   }
 
