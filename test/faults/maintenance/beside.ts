@@ -93,7 +93,7 @@ const budgetMs = 200;
  * Records beside some maintenance, and compares with the same time without it, before and after: a busy machine delays
  * both. Recording may be delayed by 200 ms at the 99th percentile, and all of Tapedeck stays ready.
  */
-export async function delaysLittle(what: string, on: Processes, work: () => Promise<unknown>, calmMs = 10_000) {
+export async function delaysLittle(what: string, on: Processes, work: () => Promise<unknown>, calmMs = 30_000) {
   await using beside = await RecordingBeside.start(on);
   const calm = () => beside.during(() => delay(calmMs));
   const before = (await calm()).delays;

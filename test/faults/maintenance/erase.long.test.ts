@@ -1,31 +1,11 @@
-import { openLog } from "@tapedeck/shared/log/jetstream";
 import { logStart } from "@tapedeck/shared/log/offset";
-import { sourceName } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
-import { connect } from "nats";
 import { expect, it } from "vitest";
 import { type Processes, parts, startProcesses } from "../processes.ts";
 import { delaysLittle } from "./beside.ts";
-
-const source = sourceName({ workspace: "default", developer: "kim", project: "shop", upstream: "skaffold" });
-
-/** A session that is over, of so many events. */
-async function seedSession(on: Processes, session: string, events: number, perMessage: number): Promise<void> {
-  const nc = await connect({ servers: on.nats });
-  const log = await openLog(nc, { syncKnown: true, timeoutMs: 20_000 });
-  const writer = testWriter(log.writer, source, { perMessage });
-  const own = { session, channel: "tapedeck" };
-  await writer.append(1, { ...own, kind: "session.started" });
-  await writer.append(events - 2, { session, kind: "build.started", summary: "hush" });
-  await writer.append(1, { ...own, kind: "session.ended" });
-  await log[Symbol.asyncDispose]();
-  await nc.close();
-  const isThere = async () => (await call(on, "GET", "sessions")).includes(session);
-  await until(isThere, { message: "query to have the session" });
-}
+import { seedSession } from "./seed.ts";
 
 async function call({ http }: Processes, method: string, path: string): Promise<string> {
   return (await fetch(`http://${http}/api/v1/${path}`, { method })).text();
@@ -56,8 +36,8 @@ const done = (on: Processes, session: string) =>
 it("recording beside an erasure of 25,000 events is delayed by 200 ms at most", { timeout: 1_200_000 }, async () => {
   await using on = await startProcesses([]);
   const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B30";
-  await seedSession(on, session, 25_000, 5);
-  await delaysLittle("erasing 25,000 events in 5,000 messages", on, async () => {
+  await seedSession(on, session, 25_000, 20);
+  await delaysLittle("erasing 25,000 events in 1,250 messages", on, async () => {
     expect(await ask(on, session)).toMatchObject({ state: "removing", events: 25_000 });
     expect(await isReadable(on)).toBe(false);
     await done(on, session);
