@@ -8,7 +8,7 @@ import { transports } from "../transports/all-transports.ts";
 import { isCaughtUp, readUntil } from "../transports/reading.ts";
 import { type SeededStack, startSeededStack } from "./seeded-stack.ts";
 
-// At full length, with kills and with recording beside it: test/faults/erase.long.test.ts.
+// At full length, with kills and with recording beside it: test/faults/maintenance/erase.long.test.ts.
 
 const cleanup = new AsyncDisposableStack();
 afterAll(() => cleanup.disposeAsync());

@@ -1,6 +1,6 @@
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
-import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
+import { newEvent } from "@tapedeck/shared/testing/log-messages";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import type { Processes } from "../processes.ts";
@@ -10,11 +10,26 @@ const source = sourceName({ workspace: "default", developer: "kim", project: "sh
 /** Writes a session that is over, of so many events, and waits until query has it. */
 export async function seedSession(on: Processes, session: string, events: number, perMessage: number): Promise<void> {
   await using log = await openedLog(on);
-  const writer = testWriter(log.writer, source, { perMessage });
-  const own = { session, channel: "tapedeck" };
-  await writer.append(1, { ...own, kind: "session.started" });
-  await writer.append(events - 2, { session, kind: "build.started", summary: "hush" });
-  await writer.append(1, { ...own, kind: "session.ended" });
+  // The check for damage reads the cursors, so they count as recorders do.
+  const numbered = (channel: string, kind: string, ordinals: { readonly tapedeck: number; readonly v1: number }) => {
+    const ordinal = channel === "v1" ? ordinals.v1 : ordinals.tapedeck;
+    const event = newEvent(source, ordinal, { session, channel, kind, summary: "hush" });
+    return { ...event, cursor: { session, ordinals, frames: {} } };
+  };
+  const all = [
+    numbered("tapedeck", "session.started", { tapedeck: 1, v1: 0 }),
+    ...Array.from({ length: events - 2 }, (_, at) => numbered("v1", "build.started", { tapedeck: 1, v1: at + 1 })),
+    numbered("tapedeck", "session.ended", { tapedeck: 2, v1: events - 2 }),
+  ];
+  let seq = 0;
+  for (let at = 0; at < all.length; ) {
+    const isOwn = at === 0 || at === all.length - 1;
+    const end = isOwn ? at + 1 : Math.min(at + perMessage, all.length - 1);
+    const published = await log.writer.publish(source, "w1", all.slice(at, end), seq);
+    if (published.outcome !== "acknowledged") throw new Error(`a publish was ${published.outcome}`);
+    seq = published.seq;
+    at = end;
+  }
   const isThere = async () =>
     (await (await fetch(`http://${on.http}/api/v1/sessions`)).text()).includes(session) || undefined;
   await until(isThere, { message: "query to have the session" });

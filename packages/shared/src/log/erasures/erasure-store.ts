@@ -35,7 +35,7 @@ const erasureSchema = z.object({
   state: z.enum(["removing", "done"]),
   /** RFC 3339. */
   began: z.string(),
-  /** Who asked for it, as in the audit log. */
+  /** The caller that began it, as in the audit log. */
   who: z.string(),
   by: z.string().optional(),
 });

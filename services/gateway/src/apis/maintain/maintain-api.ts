@@ -36,7 +36,7 @@ export type EraseProgress = {
   readonly removed: number;
 };
 export type RebuildProgress = {
-  /** Of the log when it began, and how many of them are in the new tables. A message holds one event or several. */
+  /** The log's messages when it began, and how many of them are in the new tables. A message holds one event or several. */
   readonly messages: number;
   readonly done: number;
   /** The events that this call has put into the new tables. */

@@ -130,7 +130,7 @@ export class EraseJobs implements AsyncDisposable {
     logger.info({ source, session, events }, "a session was erased");
   }
 
-  /** The mark tells query to forget the session, and carries the cursor on where the session was the source's last. */
+  /** At the mark query forgets the session. It also carries the cursor on where the session was the source's last. */
   async #marked(erasure: Erasure, signal: AbortSignal): Promise<Erasure> {
     if (erasure.markedSeq !== undefined) return erasure;
     const { store, recordFact, audit } = this.#options;

@@ -13,7 +13,7 @@ export type EraseRequested = {
   readonly source?: SourceName | undefined;
   /** All of the session is after it. */
   readonly afterOffset?: Offset;
-  /** Who asks, for the audit log. */
+  /** The caller, for the audit log. */
   readonly who: string;
   readonly by?: string | undefined;
 };
