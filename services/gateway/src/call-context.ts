@@ -74,6 +74,15 @@ export const contextNames = {
   minPosition: "tapedeck-min-position",
 } as const;
 
+/** A source in metadata or a header, which are ASCII: a name with other characters comes percent-encoded, as in a URL. */
+export function sourceOfHeader(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 export function headEntries(head: AnswerHead): [name: string, value: string][] {
   const entries: [string, string][] = [["tapedeck-position", head.position]];
   if (head.session !== undefined && head.session !== "") entries.push(["tapedeck-session", head.session]);

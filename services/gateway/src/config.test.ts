@@ -132,7 +132,10 @@ describe("shards", () => {
 
   it.each([
     [one("").replace("name: two", "name: home"), '"home" is the shard of the other settings'],
-    [one("").replace("name: two", "name: 'a b'"), "expected 1–64 of a-z 0-9 _ -"],
+    [
+      one("").replace("name: two", "name: 'a b'"),
+      "expected 1–64 bytes of lower-case letters of any language, digits, _ and -",
+    ],
     [one("").replace("query: 'q:7053', ", ""), "shards.0.query: expected host:port"],
     [one(", workspaces: [default]"), '"two" lists "default", which is the setting workspace and so in home'],
     [one("").replace("auth: tokens", "auth: none"), "shards: they need auth: tokens"],

@@ -13,7 +13,7 @@ import { servicesCertificate } from "@tapedeck/shared/service/tls/settings";
 import { namePart } from "@tapedeck/shared/source";
 import { type UpstreamName, upstreamNames } from "@tapedeck/shared/upstreams";
 import { z } from "zod";
-import type { RecordingTimes } from "./record/recorder-options.ts";
+import type { NewSourceBounds, RecordingTimes } from "./record/recorder-options.ts";
 
 /** The settings of ingest, as they were read at the start. */
 export type IngestConfig = {
@@ -29,6 +29,9 @@ export type IngestConfig = {
   readonly sources: readonly SourceConfig[];
   /** Seconds that text lives in the log; undefined: for ever. */
   readonly retention: { readonly textTtl: number | undefined };
+  readonly newSources: NewSourceBounds;
+  /** Recordings with `redact: off` are refused. */
+  readonly requireRedact: boolean;
   /** All of the log is read so often, at the start for the first time, at most so many messages a second. */
   readonly check: { readonly everyMs: number; readonly rate: number };
   /** The bounds of all sources together. */
@@ -262,6 +265,19 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
       description:
         "How long a tap may be away before its session is given up (`session.lost`). Its source is `lost` after 15 s, or after half of this if that is less.",
     }),
+    newSources: {
+      perTokenHour: read.integer("ingest.sources.perTokenHour", 100, {
+        min: 1,
+        description: "The most new sources that one token may make within an hour, counted by each ingest.",
+      }),
+      perWorkspace: read.integer("ingest.sources.perWorkspace", 10_000, {
+        min: 1,
+        description: "The most sources of a workspace. Those of the setting `sources` are always recorded.",
+      }),
+    },
+    requireRedact: read.boolean("ingest.requireRedact", false, {
+      description: "Refuses every recording with `redact: off`. See [secrets](secrets.md).",
+    }),
     check: {
       everyMs: read.duration("ingest.check.every", 24 * 3_600_000, {
         min: 10,
@@ -288,6 +304,11 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
       }),
     },
   };
+  const unmasked = config.sources.find(({ redact }) => redact === "off");
+  if (config.requireRedact && unmasked !== undefined) {
+    const { developer, project } = unmasked;
+    read.problem(`sources: ${developer}/${project} has "redact: off", which ingest.requireRedact forbids`);
+  }
   const { grpc, health, servicesKey } = config;
   const hosts = [["ingest.grpc.host", grpc.host] as const, ["ingest.health.host", health.host] as const];
   refuseOpenHosts(read, hosts, servicesOnly(servicesKey));

@@ -53,6 +53,9 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
       textTtl: config.retention.textTtl,
       lostAfterMs: config.lostAfterMs,
       times: config.times,
+      newSources: config.newSources,
+      requireRedact: config.requireRedact,
+      onRefused: metrics.refused,
       listener: (source) => listenerOf(metrics.listener(source), log.trouble),
       onRecording: (source, state) =>
         state === "began" ? metrics.recordingBegan(source) : metrics.recordingEnded(source),

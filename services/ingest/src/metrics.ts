@@ -4,6 +4,7 @@ import { msOfTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { SpillState } from "@tapedeck/tap/spill/spill";
 import type { DamageState } from "./damage/damage-watch.ts";
 import type { SessionRecorderListener } from "./record/pushed-session.ts";
+import type { RecordingBound } from "./record/recorder-options.ts";
 
 export type IngestMetrics = {
   readonly registry: Registry;
@@ -11,6 +12,7 @@ export type IngestMetrics = {
   /** Recording of a source began or resumed. */
   readonly recordingBegan: (source: SourceName) => void;
   readonly recordingEnded: (source: SourceName) => void;
+  readonly refused: (bound: RecordingBound) => void;
 };
 
 /** The values that are read when the metrics are. */
@@ -44,6 +46,9 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
     labelNames: ["source", "collection"],
     registers,
   });
+  const refused = counter("recordings_refused_total", "Recordings refused by a bound that an operator has set.", [
+    "bound",
+  ]);
   sourceGauges(registry, { spills, connected });
   logGauges(registry, { isFull, damage });
   return {
@@ -60,6 +65,7 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
     }),
     recordingBegan: (source) => began.inc({ source }),
     recordingEnded: () => {},
+    refused: (bound) => refused.inc({ bound }),
   };
 }
 

@@ -7,6 +7,7 @@ import {
 } from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
 import { replicasOfLog, replicateAsLog } from "../log/cluster/replicas.ts";
+import { asciiName } from "../source.ts";
 import { type AuditEntry, auditEntry } from "./entry.ts";
 
 /** The stream of the audit log. It is not the log of events. */
@@ -87,7 +88,7 @@ class AuditStream implements AuditStore {
 }
 
 function subjectOf(workspace: string): string {
-  return `${subjectPrefix}${workspace}`;
+  return `${subjectPrefix}${asciiName(workspace)}`;
 }
 
 /** Nothing is deleted from it but by its bounds. */

@@ -1,6 +1,8 @@
 import { kinds } from "../events/kinds.ts";
 import { recordedNouns } from "../events/upcast.ts";
 import { withoutCovered } from "../log/subject-match.ts";
+import { workspaceFilter } from "../log/subjects.ts";
+import { asciiName } from "../source.ts";
 import type { Filter } from "./filter.ts";
 import { kindMatches } from "./filter.ts";
 
@@ -14,8 +16,8 @@ const mostSubjects = 64;
 export function toSubjects(filter: Filter, workspace: string): readonly string[] {
   const nouns = filter.kinds === undefined ? ["*"] : nounsOf(filter.kinds);
   const upstreams = [...new Set(filter.upstreams ?? ["*"])];
-  const developers = [...new Set(filter.developers ?? ["*"])];
-  const projects = [...new Set(filter.projects ?? ["*"])];
+  const developers = [...new Set(filter.developers?.map(asciiName) ?? ["*"])];
+  const projects = [...new Set(filter.projects?.map(asciiName) ?? ["*"])];
   const sources = [...new Set(filter.sources?.map(fromSource) ?? [])];
 
   const places = () =>
@@ -30,8 +32,8 @@ export function toSubjects(filter: Filter, workspace: string): readonly string[]
     { count: nouns.length, make: () => nouns.map((noun) => `*.*.*.*.${noun}`) },
   ];
   const narrowest = candidates.find((candidate) => candidate.count <= mostSubjects);
-  if (narrowest === undefined) return [`tapedeck.v2.${workspace}.>`];
-  return withoutCovered(narrowest.make().map((subject) => `tapedeck.v2.${workspace}.${subject}`));
+  if (narrowest === undefined) return [workspaceFilter(workspace)];
+  return withoutCovered(narrowest.make().map((subject) => `tapedeck.v2.${asciiName(workspace)}.${subject}`));
 }
 
 function nounsOf(patterns: readonly string[]): string[] {
@@ -43,7 +45,7 @@ function nounsOf(patterns: readonly string[]): string[] {
 }
 
 function fromSource(source: string): string {
-  const parts = source.split("/");
+  const parts = asciiName(source).split("/");
   const [developer = "*", project = "*", upstream = "*"] = parts.length === 4 ? parts.slice(1) : parts;
   return `${developer}.${project}.${upstream}`;
 }

@@ -1,6 +1,6 @@
 import { kindNoun, ownChannel, textKinds } from "../events/kinds.ts";
 import { recordedNouns } from "../events/upcast.ts";
-import { type SourceName, sourceParts } from "../source.ts";
+import { asciiName, nameOfAscii, type SourceName } from "../source.ts";
 import { withoutCovered } from "./subject-match.ts";
 
 /** The stream of the log, unless a setting names another one. */
@@ -98,7 +98,7 @@ export const lifecycleSubjects = ["session", "upstream"].map((noun) => `${root}.
 
 /** Everything of a workspace. */
 export function workspaceFilter(workspace: string): string {
-  return `${root}.${workspace}.>`;
+  return `${root}.${asciiName(workspace)}.>`;
 }
 
 /** The subjects of all events of the log. */
@@ -106,8 +106,7 @@ export const everySubject = `${root}.>`;
 
 /** Where control calls for a source are requested (core NATS request, not in the stream). */
 export function controlSubject(source: SourceName): string {
-  const { workspace, developer, project, upstream } = sourceParts(source);
-  return `tapedeck.control.${workspace}.${developer}.${project}.${upstream}`;
+  return `tapedeck.control.${placeIn(source)}`;
 }
 
 /** Where the steps of a stream to an upstream go (core NATS messages, not in the stream). `stream`: its ULID. */
@@ -117,14 +116,12 @@ export function streamSubject(to: "upstream" | "client", stream: string): string
 
 /** Where record publishes what a source's upstream answered about itself (core NATS message, not in the stream). */
 export function observedSubject(source: SourceName): string {
-  const { workspace, developer, project, upstream } = sourceParts(source);
-  return `${observedRoot}.${workspace}.${developer}.${project}.${upstream}`;
+  return `${observedRoot}.${placeIn(source)}`;
 }
 
 /** Where query asks record to adopt what a source's upstream answered about itself (core NATS message, not in the stream). */
 export function adoptSubject(source: SourceName): string {
-  const { workspace, developer, project, upstream } = sourceParts(source);
-  return `tapedeck.adopt.${workspace}.${developer}.${project}.${upstream}`;
+  return `tapedeck.adopt.${placeIn(source)}`;
 }
 
 /** Where record publishes when a polled source was heard last (core NATS message, not in the stream). */
@@ -143,14 +140,13 @@ export const everyObservedSubject = `${observedRoot}.>`;
 export function sourceOfSubject(subject: string): SourceName | undefined {
   const parts = subject.split(".");
   return parts.length === 8 && `${parts[0]}.${parts[1]}` === root
-    ? (parts.slice(2, 6).join("/") as SourceName)
+    ? (parts.slice(2, 6).map(nameOfAscii).join("/") as SourceName)
     : undefined;
 }
 
 /** Where the end of each source is kept (a stream of its own, beside the log). */
 export function endSubject(source: SourceName): string {
-  const { workspace, developer, project, upstream } = sourceParts(source);
-  return `${endsRoot}.source.${workspace}.${developer}.${project}.${upstream}`;
+  return `${endsRoot}.source.${placeIn(source)}`;
 }
 
 /** The stream that knows how far sources and tables have come, outside the log. */
@@ -162,6 +158,10 @@ export const endsRoot = "tapedeck.ends";
 export const tablesEndSubject = `${endsRoot}.tables`;
 
 function sourceSubject(source: SourceName): string {
-  const { workspace, developer, project, upstream } = sourceParts(source);
-  return `${root}.${workspace}.${developer}.${project}.${upstream}`;
+  return `${root}.${placeIn(source)}`;
+}
+
+/** Its parts as tokens of a subject. */
+function placeIn(source: SourceName): string {
+  return asciiName(source).replaceAll("/", ".");
 }

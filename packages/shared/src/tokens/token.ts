@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
-import { isNamePart } from "../source.ts";
+import { isNamePart, nameForm } from "../source.ts";
 
 /** The permissions of a token's bearer (docs/team.md). */
 export const roles = ["viewer", "controller", "recorder", "admin"] as const;
@@ -8,7 +8,7 @@ export const roles = ["viewer", "controller", "recorder", "admin"] as const;
 /** viewer: read. controller: that, and call what changes the upstream. recorder: push. admin: all, and manage tokens. */
 export type Role = (typeof roles)[number];
 
-const namePart = z.string().refine(isNamePart, "expected 1–64 of a-z 0-9 _ -");
+const namePart = z.string().refine(isNamePart, `expected ${nameForm}`);
 
 /** The stored part of a token, by the SHA-256 of its text; the text itself is not stored. */
 export const tokenRecord = z.object({

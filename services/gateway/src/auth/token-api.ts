@@ -1,6 +1,6 @@
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
-import { namePart } from "@tapedeck/shared/source";
+import { namePart, nameProblem } from "@tapedeck/shared/source";
 import type { TokenStore } from "@tapedeck/shared/tokens/store";
 import {
   expiringSoon,
@@ -64,6 +64,8 @@ export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
       const { expires, developer, machine, renewable, ...wanted } = parseRequest(request);
       const lifetimeMs = durationMs(expires);
       if (lifetimeMs === undefined) throw invalidArgument(`expires: "${expires}" is not ${durationForm}`, "expires");
+      const problem = developer === undefined ? undefined : nameProblem(developer);
+      if (problem !== undefined) throw invalidArgument(`developer: the name ${problem}`, "developer");
       const made = newToken({
         ...wanted,
         workspace,

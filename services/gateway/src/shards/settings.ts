@@ -1,6 +1,6 @@
 import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import type { SettingsReader } from "@tapedeck/shared/service/settings";
-import { isNamePart } from "@tapedeck/shared/source";
+import { isNamePart, nameForm } from "@tapedeck/shared/source";
 import { z } from "zod";
 import { splitAddress } from "../transports/address.ts";
 
@@ -20,7 +20,6 @@ export type ShardConfig = {
 /** The shard that the settings `nats`, `query.address` and `ingest.address` name. */
 export const homeShard = "home";
 
-const nameForm = "1–64 of a-z 0-9 _ -";
 const name = z.string({ error: `expected ${nameForm}` }).refine(isNamePart, `expected ${nameForm}`);
 
 const address = z

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { bucketNames, ensureBucket } from "@tapedeck/shared/log/key-value-bucket";
-import { isNamePart } from "@tapedeck/shared/source";
+import { asciiName, isNamePart, nameOfAscii } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
 import { homeShard, type ShardConfig } from "./settings.ts";
@@ -84,7 +84,7 @@ export class ShardMap {
       const { state } = await jsm.streams.info(stream, { subjects_filter: subjectOf(">") });
       const keys = Object.keys(state.subjects ?? {}).map((subject) => subject.slice(subjectOf("").length));
       // The bucket has the entry of the moves, too.
-      const names = keys.filter(isNamePart);
+      const names = keys.map(nameOfAscii).filter(isNamePart);
       const entries: (readonly [string, string])[] = [];
       for (const name of names) entries.push([name, (await this.#get(jsm, name)).shard ?? homeShard]);
       return entries;
@@ -102,7 +102,7 @@ export class ShardMap {
       if (shard === to) return;
       if (shard !== from) throw misplaced(`the workspace "${workspace}" was to leave "${from}", but is in "${shard}"`);
       const expect = { lastSubjectSequence: revision };
-      await jetstream(connection, { timeout: timeoutMs }).publish(subjectOf(workspace), to, { expect });
+      await jetstream(connection, { timeout: timeoutMs }).publish(subjectOf(asciiName(workspace)), to, { expect });
     });
     await this.read(workspace);
   }
@@ -126,7 +126,7 @@ export class ShardMap {
     while (this.#seen < state.last_seq) {
       const next = { seq: this.#seen + 1, next_by_subj: subjectOf(">") };
       const entry = await jsm.streams.getMessage(stream, next);
-      if (entry !== null) await this.#compare(entry.subject.slice(subjectOf("").length), entry.string());
+      if (entry !== null) await this.#compare(nameOfAscii(entry.subject.slice(subjectOf("").length)), entry.string());
       this.#seen = entry?.seq ?? state.last_seq;
     }
   }
@@ -154,7 +154,7 @@ export class ShardMap {
 
   /** From the leader: a replica could not know yet what another gateway has just decided. */
   async #get(jsm: JetStreamManager, workspace: string) {
-    const message = await jsm.streams.getMessage(stream, { last_by_subj: subjectOf(workspace) });
+    const message = await jsm.streams.getMessage(stream, { last_by_subj: subjectOf(asciiName(workspace)) });
     return { shard: message?.string(), revision: message?.seq ?? 0 };
   }
 
@@ -187,7 +187,7 @@ export class ShardMap {
       const chosen = holder ?? this.#chosen(workspace);
       try {
         const js = jetstream(connection, { timeout: timeoutMs });
-        await js.publish(subjectOf(workspace), chosen, { expect: { lastSubjectSequence: 0 } });
+        await js.publish(subjectOf(asciiName(workspace)), chosen, { expect: { lastSubjectSequence: 0 } });
         return chosen;
       } catch (cause) {
         if (!(cause instanceof JetStreamApiError && wrongSequenceCodes.includes(cause.code))) throw cause;

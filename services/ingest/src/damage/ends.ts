@@ -11,7 +11,7 @@ import type { Cursor } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
 import { endSubject, endsRoot, endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
 import { type TablesEnd, tablesEndSchema } from "@tapedeck/shared/log/tables-end";
-import type { SourceName } from "@tapedeck/shared/source";
+import { asciiName, nameOfAscii, type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
 import { z } from "zod";
@@ -32,6 +32,8 @@ export type LogEnds = AsyncDisposable & {
   endOf(source: SourceName): Promise<SourceEnd | undefined>;
   /** Every source's. Rejects when NATS can't be asked. */
   all(): Promise<ReadonlyMap<SourceName, SourceEnd>>;
+  /** The number of sources of a workspace. Rejects as `all`. */
+  countIn(workspace: string): Promise<number>;
   /** The last sequence that is known to have been given in this epoch, query's tables included; 0 for none. Rejects as `all`. */
   lastSeq(): Promise<Sequence>;
   /** The stored report of a query; undefined: there is none. Rejects as `all`. */
@@ -117,11 +119,20 @@ class Ends implements LogEnds {
       const message = await this.#jsm.streams.getMessage(endsStream, query);
       if (message === null) return ends;
       seq = message.seq + 1;
-      const source = message.subject.split(".").slice(-4).join("/") as SourceName;
+      const source = nameOfAscii(message.subject.split(".").slice(-4).join("/")) as SourceName;
       const end = parsed(message.data, endSchema) as SourceEnd | undefined;
       const last = further(end, ends.get(source));
       if (last !== undefined) ends.set(source, last);
     }
+  }
+
+  async countIn(workspace: string): Promise<number> {
+    const subject = `${endsRoot}.source.${asciiName(workspace)}`;
+    const { state } = await this.#jsm.streams.info(endsStream, { subjects_filter: `${subject}.>` });
+    const stored = Object.keys(state.subjects ?? {});
+    // Those that were reached just now may not be stored yet.
+    const here = [...this.#known.keys()].filter((source) => sourceParts(source).workspace === workspace);
+    return new Set([...stored, ...here.map(endSubject)]).size;
   }
 
   async lastSeq(): Promise<Sequence> {

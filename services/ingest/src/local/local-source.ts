@@ -198,7 +198,7 @@ class TappedSource implements LocalSource {
       await using lease = await take(signal);
       if (lease === undefined) return;
       try {
-        yield* recorder.push(requests, { workspace, signal });
+        yield* recorder.push(requests, { workspace, isConfigured: true, signal });
       } catch (cause) {
         throw toServiceError(cause);
       }

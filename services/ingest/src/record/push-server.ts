@@ -20,7 +20,7 @@ import { type ConnectionLimits, listenGrpc } from "@tapedeck/shared/service/grpc
 import { grpcLiveness, keepaliveOptions, type Liveness } from "@tapedeck/shared/service/peer-liveness";
 import type { Certificate } from "@tapedeck/shared/service/tls/certificate";
 import { serverCredentials } from "@tapedeck/shared/service/tls/grpc-credentials";
-import { demoWorkspace, namePart } from "@tapedeck/shared/source";
+import { demoWorkspace, nameOfAscii, namePart } from "@tapedeck/shared/source";
 import { eraseCall } from "./maintain/erase-call.ts";
 import { arriveCall } from "./moves/arrive.ts";
 import { moveCall } from "./moves/move-call.ts";
@@ -129,12 +129,14 @@ function answering({ key, onInternal }: Pick<PushServerOptions, "key" | "onInter
  * The place in which the gateway lets this tap record. The gateway has checked the token; what the tap reports does not
  * matter.
  */
-function placeOf(metadata: Metadata, workspace: string): Pick<PushContext, "workspace" | "developer"> {
-  const named = (name: string) => String(metadata.get(name)[0] ?? "");
+function placeOf(metadata: Metadata, workspace: string): Pick<PushContext, "workspace" | "developer" | "token"> {
+  const named = (name: string) => nameOfAscii(String(metadata.get(name)[0] ?? ""));
   const developer = named("tapedeck-developer");
+  const token = named("tapedeck-token");
   return {
     workspace: namePart(named("tapedeck-workspace") || workspace),
     ...(developer !== "" && { developer: namePart(developer) }),
+    ...(token !== "" && { token }),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Hello, PushRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
@@ -7,6 +8,7 @@ import { keyOfSource } from "./frames/identity.ts";
 import type { ImportMemory } from "./imported/import-memory.ts";
 import { openImport } from "./imported/imported-session.ts";
 import { LostRaceError } from "./journal/settle.ts";
+import { assertRedacted } from "./new-sources.ts";
 import { notReady } from "./push-errors.ts";
 import { PushResponses } from "./push-responses.ts";
 import type { RecorderOptions, Store } from "./recorder-options.ts";
@@ -89,7 +91,11 @@ async function openIntake(
   const { textTtl, times: { replay } = {} } = options;
   const opening = { log, source, normalizer, hello, signal: live, listener, frameBytes, textTtl, replay, identityKey };
   const { imported } = hello;
-  const opened = imported === undefined ? openSessionRecorder(opening) : openImport({ ...opening, imported, memory });
+  const admit = (event: Event) => {
+    if (event.detail?.$case === "session_detail") assertRedacted(event.detail.value.redact, options);
+  };
+  const opened =
+    imported === undefined ? openSessionRecorder(opening) : openImport({ ...opening, imported, memory, admit });
   return opened.catch((cause: unknown) => {
     throw signal.aborted ? notReady("recording was stopped") : cause;
   });

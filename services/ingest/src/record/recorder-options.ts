@@ -17,7 +17,7 @@ export type Store = {
   readonly log: Omit<SourceJournalOptions["log"], "ends"> & {
     readonly reader: LogSurvey;
     readonly epoch: string;
-    readonly ends?: (SourceEnds & Pick<LogEnds, "forget">) | undefined;
+    readonly ends?: (SourceEnds & Pick<LogEnds, "forget" | "countIn">) | undefined;
     readonly stored: Log["stored"];
   };
   /** Rejects with one sentence if the log has lost its end: new events would get positions that were given before. */
@@ -40,6 +40,17 @@ export type RecordingTimes = {
   readonly loopStartMs?: number;
 };
 
+/** How many sources may be made. A source costs a lease, an end beside the log and rows for ever. */
+export type NewSourceBounds = {
+  /** New sources of one token within an hour, by each ingest. */
+  readonly perTokenHour: number;
+  /** Sources of one workspace. */
+  readonly perWorkspace: number;
+};
+
+/** What a refused recording ran into. */
+export type RecordingBound = "sources of the token" | "sources of the workspace" | "redact";
+
 export type RecorderOptions = {
   /** Undefined while NATS is away at the start. */
   readonly store: () => Store | undefined;
@@ -52,6 +63,12 @@ export type RecorderOptions = {
   /** A source is reported as lost after this time; see LostSources. */
   readonly noticeMs?: number;
   readonly times?: RecordingTimes | undefined;
+  /** Default: no bounds. */
+  readonly newSources?: NewSourceBounds | undefined;
+  /** Refuses recordings with `redact: off`. */
+  readonly requireRedact?: boolean | undefined;
+  /** Called when a recording is refused, with what it ran into. */
+  readonly onRefused?: (bound: RecordingBound) => void;
   readonly listener?: (source: SourceName) => SessionRecorderListener;
   readonly onRecording?: (source: SourceName, state: "began" | "ended" | "reconnected") => void;
 };

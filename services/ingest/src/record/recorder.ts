@@ -2,7 +2,7 @@ import type { Hello, PushRequest, PushResponse } from "@tapedeck/proto/tapedeck/
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { sessionProblem } from "@tapedeck/shared/events/session-check";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
-import { namePart, type SourceName, sourceName, sourceParts } from "@tapedeck/shared/source";
+import { namePart, nameProblem, type SourceName, sourceName, sourceParts } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { isUpstreamName } from "@tapedeck/shared/upstreams";
@@ -19,6 +19,7 @@ import { WriterClosedError } from "./journal/writer.ts";
 import { LostSources } from "./lost/lost-sources.ts";
 import { type Examined, examineUnheard, type LastHeard } from "./lost/unheard-source.ts";
 import { WorkspaceMovedError } from "./moves/move-marks.ts";
+import { assertRedacted, NewSources } from "./new-sources.ts";
 import { notReady, sourceTaken } from "./push-errors.ts";
 import { recordPush } from "./record-push.ts";
 import type { RecorderOptions, Store } from "./recorder-options.ts";
@@ -27,6 +28,10 @@ export type PushContext = {
   readonly workspace: string;
   /** The owner of the source, if the tap may not choose it. */
   readonly developer?: string | undefined;
+  /** Id of the token with which a tap elsewhere pushes. */
+  readonly token?: string | undefined;
+  /** The source is one of this ingest's configuration, which no bound applies to. */
+  readonly isConfigured?: boolean;
   readonly signal: AbortSignal;
 };
 
@@ -40,9 +45,12 @@ export class Recorder implements AsyncDisposable {
   readonly #memories = new WeakMap<Store, ImportMemory>();
   readonly #closing = new AbortController();
   readonly #lost: LostSources;
+  readonly #newSources: NewSources | undefined;
 
   constructor(options: RecorderOptions) {
+    const { newSources, onRefused = () => {} } = options;
     this.#options = options;
+    this.#newSources = newSources && new NewSources(newSources, onRefused);
     this.#lost = new LostSources({ ...options, examine: (source, heard) => this.#examine(source, heard) });
   }
 
@@ -74,6 +82,7 @@ export class Recorder implements AsyncDisposable {
     // A client that pushes nothing only checks whether it would be admitted.
     if (first.done) return;
     const hello = helloOf(first.value, context);
+    assertRedacted(hello.redact, this.#options);
     const { source, normalizer } = sourceOf(hello, context.workspace, this.#options.normalizers);
     const push = await this.#claims.push(source, hello.tap);
     this.#lost.began(source);
@@ -91,6 +100,7 @@ export class Recorder implements AsyncDisposable {
       const session = await leases[1];
       const lost = session === undefined ? lease.lost : AbortSignal.any([lease.lost, session.lost]);
       await assertWhole(store);
+      if (context.isConfigured !== true) await this.#newSources?.admit(source, context.token, store);
       const memory = this.#memories.get(store) ?? importMemory();
       this.#memories.set(store, memory);
       const options = this.#options;
@@ -194,6 +204,10 @@ function sourceOf(
     throw new TapedeckError("invalid_argument", `"${upstream}" is not an upstream: ${names}`, {
       field: "upstream",
     });
+  }
+  for (const [field, name] of Object.entries({ developer, project })) {
+    const problem = nameProblem(name);
+    if (problem !== undefined) throw new TapedeckError("invalid_argument", `the ${field}'s name ${problem}`, { field });
   }
   const parts = { developer: namePart(developer), project: namePart(project), upstream };
   return { source: sourceName({ workspace, ...parts }), normalizer };

@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { text } from "node:stream/consumers";
-import { isNamePart, namePart } from "@tapedeck/shared/source";
+import { isNamePart, nameForm, namePart } from "@tapedeck/shared/source";
 import { CommandError } from "../../command-error.ts";
 
 /** Somebody who shall have a token, and what it is called. */
@@ -29,7 +29,7 @@ export function developersIn(list: string): readonly ListedDeveloper[] {
     .map(({ line, number }) => {
       const [developer = "", ...words] = line.split(/\s+/);
       if (!isNamePart(developer)) {
-        problems.push(`line ${number}: "${developer}" is not 1–64 of a-z 0-9 _ -; write ${namePart(developer)}`);
+        problems.push(`line ${number}: "${developer}" is not ${nameForm}; write ${namePart(developer)}`);
       } else if (seen.has(developer)) problems.push(`line ${number}: "${developer}" is there twice`);
       seen.add(developer);
       return { developer, name: words.length === 0 ? developer : words.join(" ") };

@@ -158,7 +158,7 @@ function grpcurl({ access }: Welcome): string {
 function rktToTry(options: Welcome, { id }: WelcomeSource) {
   const { addresses, access, program, analystUrl } = options;
   const sql = "select app, exit_code, count(*) from tapedeck.rkt_apps group by 1, 2";
-  const call = `-H 'tapedeck-source: ${id}' ${reachable(addresses.grpc, access)} v1alpha.PublicAPI/ListenEvents`;
+  const call = `-H 'tapedeck-source: ${asHeader(id)}' ${reachable(addresses.grpc, access)} v1alpha.PublicAPI/ListenEvents`;
   return [
     command(`${program.here} tail -s ${id} -k 'pod.*'`, "its pods alone"),
     command(`${grpcurl(options)} \\\n    ${call}`, "rkt's own API, with the events that rkt itself never sends"),
@@ -169,7 +169,7 @@ function rktToTry(options: Welcome, { id }: WelcomeSource) {
 function vagrantToTry(options: Welcome, { id }: WelcomeSource) {
   const { addresses, access, program, analystUrl } = options;
   const sql = "select command, outcome, duration_ms from tapedeck.command_times";
-  const metadata = `-H 'tapedeck-source: ${id}' -H 'client-api-protocol: 1,1'`;
+  const metadata = `-H 'tapedeck-source: ${asHeader(id)}' -H 'client-api-protocol: 1,1'`;
   const call = `${reachable(addresses.grpc, access)} hashicorp.vagrant.Vagrant/_ListJobs`;
   return [
     command(`${program.here} tail -s ${id} -k terminal.written`, "what its commands print"),
@@ -232,4 +232,9 @@ function command(text: string, remark: string): string {
 
 function bold(text: string): string {
   return coloured("bold", text);
+}
+
+/** A header is ASCII, so other characters of a name are percent-encoded. */
+function asHeader(source: string): string {
+  return source.split("/").map(encodeURIComponent).join("/");
 }

@@ -8,7 +8,7 @@ import {
 } from "@grpc/grpc-js";
 import { RecorderService } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { fromServiceError } from "@tapedeck/shared/errors/grpc";
-import { namePart } from "@tapedeck/shared/source";
+import { asciiName, namePart } from "@tapedeck/shared/source";
 import type { Caller } from "../../call-context.ts";
 
 const asIs = (bytes: Buffer) => bytes;
@@ -38,11 +38,12 @@ export function recorderRelay(ingestAddress: string, key: string, channel: Chann
     "grpc.keepalive_timeout_ms": 10_000,
   });
   return {
-    push(call, { workspace, developer, revoked }, statusOf) {
+    push(call, { workspace, developer, token, revoked }, statusOf) {
       const metadata = new Metadata();
       metadata.set("tapedeck-key", key);
-      metadata.set("tapedeck-workspace", workspace);
-      if (developer !== undefined) metadata.set("tapedeck-developer", namePart(developer));
+      metadata.set("tapedeck-workspace", asciiName(workspace));
+      if (developer !== undefined) metadata.set("tapedeck-developer", asciiName(namePart(developer)));
+      if (token !== undefined) metadata.set("tapedeck-token", asciiName(token));
       const upstream = client.makeBidiStreamRequest(RecorderService.push.path, asIs, asIs, metadata);
       const leave = () => upstream.cancel();
       call.once("cancelled", leave);

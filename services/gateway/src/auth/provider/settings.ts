@@ -1,7 +1,7 @@
 import { isAllowedHost } from "@tapedeck/shared/service/host-names";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import type { SettingsReader } from "@tapedeck/shared/service/settings";
-import { isNamePart } from "@tapedeck/shared/source";
+import { isNamePart, nameForm } from "@tapedeck/shared/source";
 import { type Role, roles } from "@tapedeck/shared/tokens/token";
 import { z } from "zod";
 
@@ -67,7 +67,7 @@ const grants = z.array(
       }),
     workspace: z
       .string()
-      .refine(isNamePart, "expected 1–64 of a-z 0-9 _ -")
+      .refine(isNamePart, `expected ${nameForm}`)
       .optional()
       .meta({ description: "The workspace in which they hold.", form: "text", defaultText: "`workspace`" }),
   }),

@@ -5,6 +5,7 @@ import {
   type Caller,
   contextNames,
   headEntries,
+  sourceOfHeader,
   whileAuthorized,
 } from "../../call-context.ts";
 
@@ -22,7 +23,8 @@ export type GrpcCaller = (call: GrpcCall) => Caller;
 export function contextOf(metadata: Metadata, caller: Caller & Pick<CallContext, "signal">): CallContext {
   const fields = Object.entries(contextNames).flatMap(([field, name]) => {
     const [found] = metadata.get(name);
-    return found === undefined || found === "" ? [] : [[field, String(found)] as const];
+    if (found === undefined || found === "") return [];
+    return [[field, field === "source" ? sourceOfHeader(String(found)) : String(found)] as const];
   });
   return { ...caller, signal: whileAuthorized(caller.signal, caller), ...Object.fromEntries(fields) };
 }

@@ -6,6 +6,7 @@ import {
   type Caller,
   contextNames,
   headEntries,
+  sourceOfHeader,
   whileAuthorized,
 } from "../../call-context.ts";
 
@@ -24,7 +25,9 @@ export function contextOf(request: FastifyRequest, caller: Caller, signal: Abort
   const query = request.query as Record<string, string | string[] | undefined>;
   const fields = Object.entries(contextNames).flatMap(([field, name]) => {
     const parameter = query[parameters[field as keyof typeof parameters]];
-    const found = (Array.isArray(parameter) ? parameter.at(-1) : parameter) ?? request.headers[name];
+    const header = request.headers[name];
+    const given = field === "source" && typeof header === "string" ? sourceOfHeader(header) : header;
+    const found = (Array.isArray(parameter) ? parameter.at(-1) : parameter) ?? given;
     if (typeof found !== "string" || found === "") return [];
     // In a URL the "+" of a time's zone arrives as a space.
     return [[field, field === "at" ? found.replace(" ", "+") : found] as const];

@@ -15,7 +15,7 @@ export function toCloudEvent(data: EventJson): CloudEvent {
   return {
     specversion: "1.0",
     id: data.id,
-    source: `/sources/${data.source}`,
+    source: `/sources/${encodeURI(data.source)}`,
     type: `dev.tapedeck.${data.kind}`,
     ...(subject !== undefined && { subject }),
     time: data.occurredAt ?? data.observedAt ?? recordedAt,

@@ -27,6 +27,8 @@ import { refusedImport } from "./refused-import.ts";
 export type ImportedSessionOptions = SessionRecorderOptions & {
   readonly imported: Imported;
   readonly memory?: ImportMemory;
+  /** Called with each event before it is recorded. Throws if the session must not be recorded here. */
+  readonly admit?: (event: Event) => void;
 };
 
 /** An event's content beside the frame and the headers. */
@@ -167,6 +169,7 @@ export class ImportedSession implements PushedSession {
       const event = decoded(bytes, check.events + 1);
       const problem = check.next(event);
       if (problem !== undefined) throw refusedImport(`event ${check.events + 1}: ${problem}`);
+      this.#options.admit?.(event);
       await this.#takeEvent(movedTo({ session, origin, labels }, event));
     }
     if (this.#frame.length === 0) this.#watermark.finished(index, this.#journal.writer.appended);

@@ -7,7 +7,7 @@ import {
 } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import { replicasOfLog, replicateAsLog } from "@tapedeck/shared/log/cluster/replicas";
-import type { SourceName } from "@tapedeck/shared/source";
+import { asciiName, type SourceName } from "@tapedeck/shared/source";
 import { headers, type NatsConnection } from "nats";
 
 const bucket = "TAPEDECK_OWNERS";
@@ -70,6 +70,6 @@ export class LeaseBucket {
   }
 }
 
-const subjectOf = (source: Leased) => `$KV.${bucket}.${source}`;
+const subjectOf = (source: Leased) => `$KV.${bucket}.${asciiName(source)}`;
 
 const wrongRevision: readonly number[] = [10071, 10164];

@@ -4,6 +4,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { isForbidden } from "@tapedeck/shared/log/cluster/replicas";
 import { wrongSequenceCodes } from "@tapedeck/shared/log/jetstream-writer";
 import { bucketNames, ensureBucket } from "@tapedeck/shared/log/key-value-bucket";
+import { asciiName, nameOfAscii } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
 import { z } from "zod";
 import { notReady } from "../push-errors.ts";
@@ -49,7 +50,7 @@ export class MoveMarks {
 
   /** From the leader: a replica might not know it yet. Rejects when NATS can't be asked. */
   async of(workspace: string): Promise<ReadMark> {
-    const message = await this.#get({ last_by_subj: subjectOf(workspace) });
+    const message = await this.#get({ last_by_subj: subjectOf(asciiName(workspace)) });
     return { mark: message && parsed(message.data), revision: message?.seq ?? 0 };
   }
 
@@ -61,7 +62,7 @@ export class MoveMarks {
       if (message === undefined) return found;
       seq = message.seq + 1;
       const mark = parsed(message.data);
-      if (isClosed(mark)) found.add(message.subject.split(".").at(-1) ?? "");
+      if (isClosed(mark)) found.add(nameOfAscii(message.subject.split(".").at(-1) ?? ""));
     }
   }
 
@@ -84,7 +85,7 @@ export class MoveMarks {
     await ensureBucket(await this.#jsm(), bucket).catch(failed);
     const js = jetstream(this.#nats, { timeout: timeoutMs });
     const expect = { lastSubjectSequence: revision };
-    await js.publish(subjectOf(workspace), JSON.stringify(mark), { expect }).catch(failed);
+    await js.publish(subjectOf(asciiName(workspace)), JSON.stringify(mark), { expect }).catch(failed);
     const { mark: there } = await this.of(workspace).catch(failed);
     if (there === undefined) throw noPermission("read back");
     if (!isDeepStrictEqual(there, mark)) throw notReady(`another move of "${workspace}" is under way`);

@@ -12,20 +12,20 @@ import { type Collections, collectionNamed, collectionsOf, type NamedCollection 
 import type { ApiDeps, CallScope } from "../deps.ts";
 import type { SourceHeard } from "../heard-sources.ts";
 import { reachAt, reachMinimum } from "../reach.ts";
-import { type HeldState, RecentStates } from "./recent-states.ts";
+import { foldedOf, type HeldState, RecentStates } from "./recent-states.ts";
 import { stateAsOf } from "./state-at.ts";
 import { readStateTables, type StateTables, scopeIn, tablesVersion } from "./state-tables.ts";
 
-/** Characters of JSON. What is made of it takes a few times as much. */
-const heldStates = 4 * 1024 * 1024;
+/** Bytes of the items that are held of all states. */
+const defaultHeldBytes = 32 * 1024 * 1024;
 
 /**
  * Makes the answer to ReadState: the head, then the rows. It asks the tables once, and keeps the newest states. Where it
  * serves rows of tables, too, all is read in one snapshot, which lasts until the last row is taken or the call's time is up.
  */
-export function stateReader(folds: Folds) {
+export function stateReader(folds: Folds, heldBytes = defaultHeldBytes) {
   const all = collectionsOf(folds);
-  const recent = new RecentStates(heldStates);
+  const recent = new RecentStates(heldBytes);
   return async function* (
     deps: ApiDeps,
     request: ReadStateRequest,
@@ -40,17 +40,25 @@ export function stateReader(folds: Folds) {
       upstream,
       request.with_newest_source,
     ]);
-    const held = recent.get(question);
+    const folded = wanted.filter((one) => one.of === "state");
+    const held = recent.get(
+      question,
+      folded.map(({ name }) => name),
+    );
     await using snapshot = wanted.some((one) => one.of === "tables") ? await reachedSnapshot(deps, request) : undefined;
     const db = snapshot?.tx ?? deps.database().db;
-    const read = (at: Offset | undefined) => readTables(db, { request, fold, held, at });
+    const read = (at: Offset | undefined) =>
+      readTables(db, { request, fold, held, at, isStateNeeded: folded.length > 0 });
     const { at, tables } =
       snapshot === undefined
         ? await reached(deps, request, read)
         : { at: snapshot.at, tables: await read(snapshot.at) };
     const scope = scopeIn(tables, request, upstream, at);
     const { state, newest } = await stateAsOf({ log: deps.log, fold, held, signal }, tables, scope);
-    if (newest !== undefined && at === undefined) recent.put(question, newest);
+    // Where the whole state was read, all of its collections are made of it, for the questions that follow.
+    if (newest !== undefined && at === undefined && folded.length > 0) {
+      recent.put(question, newest, newest.state === held?.state ? folded : foldedOf(all.values(), fold));
+    }
 
     const position = formatPosition(scope);
     const isNow = at === undefined && tables.isCurrent && tables.silentSince === null;
@@ -73,13 +81,19 @@ type TablesAsked = {
   readonly fold: Fold;
   readonly held: HeldState | undefined;
   readonly at: Offset | undefined;
+  readonly isStateNeeded: boolean;
 };
 
 /** If their former answer is held, the tables are only checked for changes. */
-async function readTables(db: Kysely<Schema>, { request, fold, held, at }: TablesAsked): Promise<StateTables> {
+async function readTables(
+  db: Kysely<Schema>,
+  { request, fold, held, at, isStateNeeded }: TablesAsked,
+): Promise<StateTables> {
   if (at === undefined && held !== undefined && (await tablesVersion(db)) === held.tables.version) return held.tables;
   const known = held?.tables.stored?.version ?? "";
-  return readStateTables(db, { ...request, at, foldVersion: fold.version, known });
+  // Rows of tables need no state.
+  const version = isStateNeeded || at !== undefined ? known : undefined;
+  return readStateTables(db, { ...request, at, foldVersion: fold.version, known: version });
 }
 
 /** @throws TapedeckError invalid_argument */

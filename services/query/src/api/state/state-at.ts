@@ -33,19 +33,16 @@ export async function stateAsOf(
   { session, offset }: CollectionScope,
 ): Promise<StateRead> {
   const { stored } = tables;
-  if (session === undefined) return { state: new ReadableState(fold.initial) };
+  if (session === undefined) return { state: ReadableState.of(fold.initial) };
   if (stored?.isLive) {
     const { json, ...known } = stored;
-    const { state, size } =
-      json === undefined && held !== undefined
-        ? held
-        : { state: new ReadableState(JSON.parse(json ?? "null")), size: json?.length ?? 0 };
-    return { state, newest: { tables: { ...tables, stored: known }, state, size } };
+    const state = json === undefined && held !== undefined ? held.state : ReadableState.of(JSON.parse(json ?? "null"));
+    return { state, newest: { tables: { ...tables, stored: known }, state } };
   }
   const base = stored?.json === undefined ? undefined : { state: JSON.parse(stored.json), after: stored.position };
   const { state, after } = base ?? { state: fold.initial, after: justBefore(session.start_position) };
   const until = earlierOf(offset, session.last_position);
-  return { state: new ReadableState(await foldFrom(log, fold, session, { state, after, until }, signal)) };
+  return { state: ReadableState.of(await foldFrom(log, fold, session, { state, after, until }, signal)) };
 }
 
 /** A stored state, and the range of the log that leads from it to the requested position. */

@@ -16,8 +16,8 @@ export type StateQuestion = Pick<ReadStateRequest, "workspace" | "source" | "ses
   /** Undefined: now. */
   readonly at: Offset | undefined;
   readonly foldVersion: number;
-  /** The version of the stored state that the caller holds, and need not get again. */
-  readonly known: string;
+  /** The version of the stored state that the caller holds, and need not get again; undefined: it needs no state. */
+  readonly known: string | undefined;
 };
 
 /** The tables' answer, all of one moment. */
@@ -149,7 +149,7 @@ function tablesQuery({ workspace, source, session, at, foldVersion, known, ...as
       one.session = current.session and of.status = 'recording' as is_current,
       case when one.session = current.session then ${at === undefined ? silentNow : silentAt(at)} end as silent_since,
       stored.is_live, stored.position, stored.version,
-      case when stored.version <> ${known} then stored.state end as state
+      case when stored.version <> ${known ?? null}::text then stored.state end as state
     from checkpoint as log
     left join sources as of on of.source = ${text(source)} and of.workspace = ${text(workspace)}
     left join lateral (select ${current} as session) as current on of.source is not null

@@ -6,6 +6,8 @@ export type CountingProxy = AsyncDisposable & {
   readonly url: string;
   /** How often the client has spoken after the server, or first: what it sends without an answer between counts once. */
   turns: number;
+  /** Bytes that the server has sent. */
+  readonly receivedBytes: number;
 };
 
 /** Stands between a client and a server and counts round trips. */
@@ -17,6 +19,7 @@ export async function countingProxy(serverUrl: string): Promise<CountingProxy> {
     socket.on("error", () => socket.destroy());
   };
   let turns = 0;
+  let receivedBytes = 0;
   let isAnswered = true;
   const server = createServer((client) => {
     const upstream = connect(Number(port), hostname);
@@ -29,6 +32,7 @@ export async function countingProxy(serverUrl: string): Promise<CountingProxy> {
     });
     upstream.on("data", (data) => {
       isAnswered = true;
+      receivedBytes += data.length;
       client.write(data);
     });
     client.on("close", () => upstream.destroy());
@@ -42,6 +46,9 @@ export async function countingProxy(serverUrl: string): Promise<CountingProxy> {
     url: url.href,
     get turns() {
       return turns;
+    },
+    get receivedBytes() {
+      return receivedBytes;
     },
     set turns(count) {
       turns = count;

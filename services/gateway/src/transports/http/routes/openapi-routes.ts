@@ -1,5 +1,5 @@
 import type { ErrorCode } from "@tapedeck/shared/errors/errors";
-import { isNamePart } from "@tapedeck/shared/source";
+import { isNamePart, nameForm } from "@tapedeck/shared/source";
 import { z } from "zod";
 import type { answers } from "../../../apis/tapedeck/answers.ts";
 import { parameters } from "../../../apis/tapedeck/parameters.ts";
@@ -51,7 +51,7 @@ export const answerHeaders = {
 } as const;
 
 export const moveRequest = z.strictObject({
-  workspace: z.string().refine(isNamePart, "expected 1–64 of a-z 0-9 _ -"),
+  workspace: z.string().refine(isNamePart, `expected ${nameForm}`),
   /** The name of a shard. */
   to: z.string(),
 });

@@ -1,0 +1,63 @@
+import { ReadStateRequest } from "@tapedeck/proto/tapedeck/v1/query";
+import { expect, it } from "vitest";
+import { openDatabase } from "../../db/database.ts";
+import { ProjectedPosition } from "../../projecting/progress.ts";
+import { rktHost, rktSession, uuid } from "../../testing/rkt-scenario.ts";
+import { projectUntil } from "../../testing/run-projection.ts";
+import { scenario } from "../../testing/scenario.ts";
+import { type Stage, stage } from "../../testing/stage.ts";
+import { folds } from "../../views/folds.ts";
+import { countingProxy } from "../testing/counting-proxy.ts";
+import { stateReader } from "./read-state.ts";
+
+const heldBytes = 256 * 1024;
+const annotation = { Key: "note", value: "x".repeat(3_000) };
+
+/** A rkt host with so many pods of 3 KB each, and what reading one of its collections costs. */
+async function hostOf(on: Stage, pods: number) {
+  const script = scenario(rktHost);
+  const host = rktSession("01A", script);
+  host.began();
+  host.imported({ id: "sha512-a", name: "example.com/a" });
+  for (let n = 1; n <= pods; n++) host.seen({ id: uuid(n), annotations: [annotation] });
+  await projectUntil(on.databaseUrl, on.log.reader, (await on.write(script.events)).at(-1) ?? 0);
+  await using cleanup = new AsyncDisposableStack();
+  const proxy = cleanup.use(await countingProxy(on.databaseUrl));
+  const database = cleanup.use(openDatabase({ url: proxy.url, connections: 1 }));
+  const deps = { database: () => database, log: () => on.log.reader, progress: new ProjectedPosition(), folds };
+  const read = stateReader(folds, heldBytes);
+  const owned = cleanup.move();
+  return {
+    /** Rows of a collection, and the bytes that Postgres has sent for them. */
+    async read(collection: string, key_prefix = "") {
+      const before = proxy.receivedBytes;
+      const request = ReadStateRequest.fromPartial({ workspace: "acme", source: rktHost, collection, key_prefix });
+      const answer = await Array.fromAsync(read(deps, request, { signal: new AbortController().signal }));
+      return { rows: answer.length - 1, bytes: proxy.receivedBytes - before };
+    },
+    [Symbol.asyncDispose]: () => owned.disposeAsync(),
+  };
+}
+
+it("what a host answers about itself and its images costs the same, however many pods it has", async () => {
+  await using on = await stage();
+  await using host = await hostOf(on, 200);
+  expect((await host.read("rkt.info")).bytes).toBeGreaterThan(600_000);
+  for (const collection of ["rkt.info", "rkt.images", "rkt.info"]) {
+    const { rows, bytes } = await host.read(collection);
+    expect(rows).toBe(1);
+    expect(bytes).toBeLessThan(2_000);
+  }
+  // The pods do not fit, and do not drive the others out.
+  expect(await host.read("rkt.pods")).toMatchObject({ rows: 200 });
+  expect((await host.read("rkt.images")).bytes).toBeLessThan(2_000);
+});
+
+it("a pod of a host that is held costs no reading of the others", async () => {
+  await using on = await stage();
+  await using host = await hostOf(on, 50);
+  expect(await host.read("rkt.pods", uuid(7))).toMatchObject({ rows: 1 });
+  const { rows, bytes } = await host.read("rkt.pods", uuid(8));
+  expect(rows).toBe(1);
+  expect(bytes).toBeLessThan(2_000);
+});
