@@ -50,7 +50,7 @@ export function vagrantReads(deps: ReadDeps): Readonly<Record<ReadName, UnaryMet
     getBasis: record(deps, GetBasisRequest, bases, ({ basis }) => byId("basis", basis)),
     findBasis: record(deps, FindBasisRequest, { ...bases, ...inSecondField }, ({ basis }) => {
       const wanted = required("basis", basis);
-      return (rows) => findBasis(rows, wanted);
+      return { pick: (rows) => findBasis(rows, wanted), key: wanted.resource_id };
     }),
     listBasis: list(deps, "bases", basisRef),
 
@@ -58,21 +58,21 @@ export function vagrantReads(deps: ReadDeps): Readonly<Record<ReadName, UnaryMet
     findProject: record(deps, FindProjectRequest, { ...projects, ...inSecondField }, ({ project }) => {
       const wanted = required("project", project);
       required("basis", wanted.basis);
-      return (rows) => findProject(rows, wanted);
+      return { pick: (rows) => findProject(rows, wanted) };
     }),
     listProjects: list(deps, "projects", projectRef),
 
     getTarget: record(deps, GetTargetRequest, targets, ({ target }) => byId("target", target)),
     findTarget: record(deps, FindTargetRequest, { ...targets, ...inSecondField }, ({ target }) => {
       const wanted = required("target", target);
-      return (rows) => findTarget(rows, wanted);
+      return { pick: (rows) => findTarget(rows, wanted), key: wanted.resource_id };
     }),
     listTargets: list(deps, "targets", targetRef),
 
     getBox: record(deps, GetBoxRequest, boxes, ({ box }) => byId("box", box)),
     findBox: record(deps, FindBoxRequest, boxes, ({ box }) => {
       const wanted = required("box", box);
-      return (rows) => findBox(rows, wanted);
+      return { pick: (rows) => findBox(rows, wanted), key: wanted.resource_id };
     }),
     listBoxes: list(deps, "boxes", boxRef),
 
@@ -99,18 +99,21 @@ function request<Request>(
   return async (bytes, context) => answer(decoded(type, bytes), context);
 }
 
+/** Which record is the answer: undefined for none. `key`: only the record with this key is read; empty: all are. */
+type Choice = { readonly pick: (rows: Rows) => Uint8Array | undefined; readonly key?: string };
+
 /** Answers with the record that `choose` picks, or with an empty message where it picks none. */
 function record<Request>(
   deps: ReadDeps,
   type: RequestType<Request>,
   { from, field }: RecordAnswer,
-  choose: (request: Request) => (rows: Rows) => Uint8Array | undefined,
+  choose: (request: Request) => Choice,
 ): UnaryMethod {
   return request(type, async (message, context) => {
     // A wrong request is refused before query is asked.
-    const chosen = choose(message);
-    const { head, rows } = await readCollection(deps, "vagrant", from, context);
-    const bytes = chosen(rows);
+    const { pick, key } = choose(message);
+    const { head, rows } = await readCollection(deps, "vagrant", from, context, key);
+    const bytes = pick(rows);
     return { head, bytes: holding(field, bytes === undefined ? [] : [bytes]) };
   });
 }
@@ -137,9 +140,9 @@ function limited(permits: TimedSemaphore, answer: UnaryMethod): UnaryMethod {
 }
 
 /** A Get finds a record by its resource_id alone. */
-function byId(kind: string, ref: { readonly resource_id: string } | undefined) {
+function byId(kind: string, ref: { readonly resource_id: string } | undefined): Choice {
   const { resource_id } = required(kind, ref);
-  return (rows: Rows) => recordOf(rows, kind, resource_id);
+  return { pick: (rows) => recordOf(rows, kind, resource_id), key: resource_id };
 }
 
 const one = { current: 1, minimum: 1 };

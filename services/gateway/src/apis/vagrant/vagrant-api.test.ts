@@ -59,6 +59,19 @@ describe("answers are a real server's, byte for byte", () => {
     expect(await on.call(rpc, request)).toEqual(wire);
   });
 
+  it.each<[string, JsonObject]>([
+    ["GetBasis", { basis: { resource_id: "B" } }],
+    ["FindBasis", { basis: { resource_id: "B" } }],
+    ["GetTarget", { target: { resource_id: "T" } }],
+    ["FindTarget", { target: { resource_id: "T" } }],
+    ["GetProject", { project: { resource_id: "P" } }],
+    ["GetBox", { box: { resource_id: "X" } }],
+  ])("%s reads only the record that it names", async (rpc, request) => {
+    await on.call(rpc, request).catch(() => {});
+    const [ref] = Object.values(request) as { resource_id: string }[];
+    expect(on.asked.at(-1)).toMatchObject({ key_prefix: ref?.resource_id });
+  });
+
   it("fields that Tapedeck does not know stay in them", async () => {
     const unknown = Buffer.from([0xfa, 0x3f, 0x02, 0x68, 0x69]); // field 1023
     const basis = Buffer.concat([Basis.encode(Basis.fromPartial({ resource_id: "B" })).finish(), unknown]);
