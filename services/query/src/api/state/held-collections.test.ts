@@ -39,7 +39,7 @@ async function hostOf(on: Stage, pods: number) {
   };
 }
 
-it("what a host answers about itself and its images costs the same, however many pods it has", async () => {
+it("an answer about a host itself, or its images, costs the same however many pods it has", async () => {
   await using on = await stage();
   await using host = await hostOf(on, 200);
   expect((await host.read("rkt.info")).bytes).toBeGreaterThan(600_000);
