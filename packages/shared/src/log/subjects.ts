@@ -126,8 +126,7 @@ export function adoptSubject(source: SourceName): string {
 
 /** Where record publishes when a polled source was heard last (core NATS message, not in the stream). */
 export function heardSubject(source: SourceName): string {
-  const { workspace, developer, project, upstream } = sourceParts(source);
-  return `${heardRoot}.${workspace}.${developer}.${project}.${upstream}`;
+  return `${heardRoot}.${placeIn(source)}`;
 }
 
 /** The subjects of all sources that are heard. */
