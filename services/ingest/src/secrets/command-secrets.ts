@@ -7,6 +7,8 @@ type Command = {
   readonly called: RegExp;
   /** Ends right before the value. */
   readonly flag: RegExp;
+  /** The value is what another command writes to it. */
+  readonly isPiped?: boolean;
   /** The flag comes after the name of its command. */
   readonly isBefore?: boolean;
   /** The separator of `user:password`: only the text after it is secret. Absent: all of it. */
@@ -20,7 +22,7 @@ const or = (...names: readonly string[]) => new RegExp(`${start}(?:\\S{0,80}/)?(
 const flag = (pattern: string) => new RegExp(`[\\s"'\`,](?:${pattern})`, "g");
 
 const login =
-  /\b(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|crane|regctl|az|cosign|registry|ctr|twine)\b.*\s(?:login|upload)\s/i;
+  /\b(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|crane|regctl|az|cosign|registry|ctr|twine|oc|argocd|rosa)\b.*\s(?:login|upload)\s/i;
 
 /** Secrets that tools take by flags with ordinary names. */
 const commands: readonly Command[] = [
@@ -36,13 +38,13 @@ const commands: readonly Command[] = [
     flag: flag("-p(?=[^\\s=])"),
   },
   { called: or("sshpass"), flag: flag("-p ?") },
-  { called: or("redis-cli"), flag: flag("-a[= ]?") },
+  { called: or("redis-cli"), flag: flag("-a[= ]?|--pass[= ]") },
   { called: or("mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport"), flag: flag("-p[= ]") },
   { called: or("sqlcmd", "bcp"), flag: flag("-P[= ]?") },
   { called: or("ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami"), flag: flag("-w[= ]?") },
   {
     called: or("htpasswd"),
-    flag: flag("-[a-zA-Z]*b[a-zA-Z]*n[a-zA-Z]* \\S{1,80} |-[a-zA-Z]*b[a-zA-Z]* \\S{1,200} \\S{1,80} "),
+    flag: flag("-[a-zA-Z]*(?:b[a-zA-Z]*n|n[a-zA-Z]*b)[a-zA-Z]* \\S{1,80} |-[a-zA-Z]*b[a-zA-Z]* \\S{1,200} \\S{1,80} "),
   },
   { called: or("zip", "unzip"), flag: flag("-P ?") },
   { called: or("openssl", "keytool"), flag: flag("-?-?pass(?:in|out)?[= ](?:pass:)") },
@@ -55,7 +57,22 @@ const commands: readonly Command[] = [
     after: "/",
     until: "@",
   },
-  { called: /\|\s{0,4}(?:sudo\s+)?chpasswd\b/, flag: /(?:echo|printf)\s+(?:-\w+\s+)?/g, after: ":" },
+  { called: /\|\s{0,4}(?:sudo\s+)?chpasswd\b/, flag: /(?:echo|printf)\s+(?:-\w+\s+)?/g, after: ":", isPiped: true },
+  {
+    called:
+      /\|\s{0,4}(?:sudo\s+)?(?:docker|podman|nerdctl|helm|oras|crane|regctl|buildah|skopeo|cosign)\b.*--password-stdin/,
+    flag: /(?:echo|printf)\s+(?:-\w+\s+)?(?:["']?%s(?:\\n)?["']?\s+)?/g,
+    isPiped: true,
+  },
+  { called: or("cargo"), flag: flag("login (?=[^\\s=-])") },
+  { called: or("useradd", "usermod"), flag: flag("-p[= ]?|--password[= ]") },
+  { called: /\bnet\s{1,4}use\b/i, flag: /\/user:\S{1,80}\s{1,4}(?=[^\s/])/gi },
+  { called: or("cypher-shell"), flag: flag("-p[= ]") },
+  { called: or("7z", "7za", "7zz"), flag: flag("-p(?=[^\\s=])") },
+  { called: or("ipmitool"), flag: flag("-P[= ]?") },
+  { called: or("xfreerdp", "wlfreerdp"), flag: flag("\\/p:") },
+  { called: or("wpa_passphrase"), flag: flag("wpa_passphrase \\S{1,80} ") },
+  { called: or("rabbitmqctl"), flag: flag("(?:add_user|change_password|authenticate_user) \\S{1,80} ") },
   { called: or("snyk"), flag: flag("auth (?=[^\\s=-])") },
   { called: /\bcomposer\s+config\b/i, flag: flag("http-basic\\.\\S{1,80} \\S{1,80} ") },
   { called: /\bidentified\b/i, flag: flag("(?:by|BY)\\s{1,4}(?:password\\s{1,4})?(?=['\"])") },
@@ -64,7 +81,7 @@ const commands: readonly Command[] = [
 
 /** The commands of all these tools. */
 const anyCommand =
-  /curl|\bhttps? |\bab |lftp|smbclient|rpcclient|\bnet |creds|login|upload|mysql|mariadb|sshpass|redis-cli|mongo|sqlcmd|bcp |ldap|htpasswd|zip |openssl|keytool|-literal|vault|poetry|composer|sqlplus|sqlldr|[ei][xm]pdp|chpasswd|snyk|identified/i;
+  /curl|\bhttps? |\bab |lftp|smbclient|rpcclient|\bnet |creds|login|upload|mysql|mariadb|sshpass|redis-cli|mongo|sqlcmd|bcp |ldap|htpasswd|zip |openssl|keytool|-literal|vault|poetry|composer|sqlplus|sqlldr|[ei][xm]pdp|chpasswd|snyk|identified|cypher|7z|ipmitool|freerdp|wpa_passphrase|rabbitmqctl|password-stdin|useradd|usermod|\/user:/i;
 
 /** A longer line is no command. */
 const longestLine = 20_000;
@@ -88,12 +105,12 @@ function endOfLine(text: string, from: number): number {
 }
 
 function secretsOf(line: string, offset: number): TextSpan[] {
-  return commands.flatMap(({ called, flag: pattern, isBefore, after, until }) => {
+  return commands.flatMap(({ called, flag: pattern, isBefore, isPiped, after, until }) => {
     const call = called.exec(line);
     if (call === null) return [];
     // The blank after it may be the one before the flag.
     const from = isBefore === true ? call.index + call[0].length - 1 : call.index;
-    pattern.lastIndex = after === ":" && called.source.includes("chpasswd") ? 0 : from;
+    pattern.lastIndex = isPiped === true ? 0 : from;
     const spans: TextSpan[] = [];
     for (let found = pattern.exec(line); found !== null; found = pattern.exec(line)) {
       const at = skipBlanks(line, pattern.lastIndex);

@@ -1,4 +1,8 @@
 import { assignedSecrets } from "./assigned/assigned-secrets.ts";
+import { encodedAssignments } from "./assigned/encoded-assignments.ts";
+import { otherLanguages } from "./assigned/other-languages.ts";
+import { base64Secrets } from "./base64-secrets.ts";
+import { withoutColours } from "./colours.ts";
 import { commandSecrets } from "./command-secrets.ts";
 import { headerSecrets } from "./header-secrets.ts";
 import { kubernetesSecrets } from "./kubernetes-secrets.ts";
@@ -49,15 +53,24 @@ const none: readonly TextSpan[] = [];
 
 /** The spans of secrets that are not masked yet. */
 export function secretsIn(text: string): readonly TextSpan[] {
+  const colourless = withoutColours(text);
+  return colourless === undefined ? secretsInPlain(text) : colourless.spansIn(secretsInPlain(colourless.text));
+}
+
+function secretsInPlain(text: string): readonly TextSpan[] {
   const { rules, places } = triggersIn(text);
   if (rules === 0) return none;
   const spans = [
-    ...((rules & may.name) !== 0 ? [...assignedSecrets(text), ...kubernetesSecrets(text)] : none),
+    ...((rules & may.name) !== 0
+      ? [...assignedSecrets(text), ...encodedAssignments(text), ...kubernetesSecrets(text)]
+      : none),
     ...((rules & may.token) !== 0 ? tokenSecrets(text, places) : none),
     ...((rules & may.oddToken) !== 0 ? oddTokens(text) : none),
     ...((rules & may.url) !== 0 ? urlSecrets(text) : none),
     ...((rules & may.header) !== 0 ? headerSecrets(text) : none),
     ...((rules & may.privateKey) !== 0 ? privateKeys(text) : none),
+    ...((rules & may.otherLanguage) !== 0 ? otherLanguages(text) : none),
+    ...((rules & may.base64) !== 0 ? base64Secrets(text) : none),
     ...((rules & may.command) !== 0 ? commandSecrets(text) : none),
   ];
   if (spans.length === 0) return none;

@@ -32,9 +32,11 @@ export function mayCount(name: string): boolean {
   return !isEnvironmentName(name) && /(?:tokens?|keys?|pass)$/i.test(name);
 }
 
-const secretWord = /SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|CONNECTION_STRING|CONNECTIONSTRING|WEBHOOK_URL/;
+const secretWord =
+  /SECRET|TOKEN|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIAL|CONNECTION_STRING|CONNECTIONSTRING|WEBHOOK_URL/;
 /** Last words of names that are about a secret, and do not hold it. */
-const aboutIt = /^(?:NAME|LENGTH|SIZE|TYPE|COUNT|TTL|ENABLED|REQUIRED|AUDIENCE|ALGORITHM)$/;
+const aboutIt =
+  /^(?:NAME|LENGTH|SIZE|TYPE|COUNT|TTL|ENABLED|REQUIRED|AUDIENCE|ALGORITHM|EXPIRY|EXPIRES|EXPIRATION|LIFETIME|TIMEOUT|POLICY|ENDPOINT|ISSUER|VERSION|FORMAT|PREFIX)$/;
 const ordinaryWordWithKey =
   /^(?:KEYBOARDS?|KEYMAPS?|KEYWORDS?|KEYSYMS?|KEYCODES?|KEYPADS?|KEYNOTES?|KEYSPACES?|KEYCLOAK|KEYSTONE|MONKEYS?|DONKEYS?|TURKEY|HOTKEYS?|JOCKEYS?|HOCKEY|WHISKEY|JENKEY)$/;
 const ordinaryWordWithPass =
@@ -48,14 +50,16 @@ function isSecretEnvironmentName(name: string): boolean {
   const [last = "", before = ""] = words.toReversed();
   if (last === "AUTH") return before !== "";
   if (/^CREDS?$/.test(last)) return true;
-  const opens = /^(.*)(?:PASS|PWD)$/.exec(last)?.[1];
+  // Personal access tokens, and keys of a wireless network.
+  if (/^(?:PAT|PSK)$/.test(last)) return before !== "";
+  const opens = /^(.*)(?:PASS|PWD|PW)$/.exec(last)?.[1];
   if (opens === undefined) return false;
   return opens === ""
     ? before !== "" && !ordinaryWordWithPass.test(before)
     : opens !== "OLD" && !ordinaryWordWithPass.test(opens);
 }
 
-const secretEnding = /(?:secrets?|tokens?|passwords?|passwd|passphrase|credentials?)$/;
+const secretEnding = /(?:secrets?|tokens?|passwords?|passwd|passphrase|passcode|pswd|credentials?)$/;
 const fusedPass = /^(?:require|auth|master|user|db|root|admin|smtp|ssh|mail|key|store|trust|http|ftp|ldap|bind)pass$/;
 /** Words after the secret that still mean the secret itself. */
 const formOfValue = /^(?:\d+|value|val|data|string|str|hash|plain|plaintext|text|base64|b64|enc|encoded|encrypted)$/;
@@ -71,7 +75,9 @@ function endsInSecret(words: readonly string[]): boolean {
   if (last === "base" && before === "key") return meaning[2] === "secret";
   if (last === "id" && before === "secret") return meaning.length === 2;
   if (fusedPass.test(last)) return true;
-  if (/^(?:pass|pwd)$/.test(last)) return before !== "" && !ordinaryWordWithPass.test(before) && before !== "old";
+  if (last === "psk" || (last === "pat" && /^(?:github|gh|gitlab|azure|ado|devops|access|git)$/.test(before)))
+    return true;
+  if (/^(?:pass|pwd|pw)$/.test(last)) return before !== "" && !ordinaryWordWithPass.test(before) && before !== "old";
   const lock = /^(.*?)keys?$/.exec(last)?.[1];
   return lock !== undefined && opener.test(lock || before);
 }

@@ -1,3 +1,5 @@
+import { otherLanguageTriggers } from "./assigned/other-languages.ts";
+import { base64Triggers } from "./base64-secrets.ts";
 import { tokenPrefixes } from "./tokens/token-secrets.ts";
 
 /** Which rules may find something in a text. */
@@ -13,15 +15,65 @@ export const may = {
   command: 32,
   /** A token without a fixed beginning. */
   oddToken: 64,
+  /** A word for a password that is not English. */
+  otherLanguage: 128,
+  /** A secret's name in base64. */
+  base64: 256,
 } as const;
 
 /** The first four characters that the rules of a kind match, without regard to case. `?`: any character. */
 const beginnings: readonly (readonly [number, readonly string[]])[] = [
-  [may.name, ["secr", "toke", "pass", "?pwd", "?key", "cred", "auth", "sign", "sig=", "code", "onst", "sona"]],
+  [
+    may.name,
+    [
+      "secr",
+      "toke",
+      "pass",
+      "?pwd",
+      "?key",
+      "cred",
+      "auth",
+      "sign",
+      "sig=",
+      "code",
+      "onst",
+      "sona",
+      "_pat",
+      "_psk",
+      "-psk",
+      "?_pw",
+      "?-pw",
+      "?.pw",
+      "?pw=",
+      "?pw:",
+      '?pw"',
+      "?psk",
+    ],
+  ],
+  [may.otherLanguage, otherLanguageTriggers],
+  [may.base64, base64Triggers],
   [may.token, tokenPrefixes.map((prefix) => prefix.padEnd(4, "?").slice(0, 4))],
-  [may.oddToken, ["?eyJ", ":AA?", "webh", "atla", ...[..."0123456789"].map((digit) => `${digit}Q~?`)]],
+  [
+    may.oddToken,
+    [
+      "?eyJ",
+      ":AA?",
+      "webh",
+      "atla",
+      "jqqj",
+      "?-us",
+      "nral",
+      ":$ap",
+      ":$2?",
+      ":$5$",
+      ":$6$",
+      ":$y$",
+      ":$ar",
+      ...[..."0123456789"].map((digit) => `${digit}Q~?`),
+    ],
+  ],
   [may.oddToken, [..."0123456789abcdef"].map((digit) => `?SK${digit}`)],
-  [may.url, ["?://", "thin"]],
+  [may.url, ["?://", "thin", "tcp(", "cp6(", "nix(", "udp(", "sql("]],
   [may.header, ["auth", "bear", "basi", "cook"]],
   [may.privateKey, ["-BEG", "Priv"]],
   [
@@ -57,12 +109,23 @@ const beginnings: readonly (readonly [number, readonly string[]])[] = [
       "chpa",
       "snyk",
       "iden",
+      "yphe",
+      "abbi",
+      "7z ?",
+      "7za ",
+      "pmit",
+      "-std",
+      "free",
+      "wpa_",
+      "erad",
+      "ermo",
+      "/use",
     ],
   ],
 ];
 
 /** Indexed by the last five bits of each of four characters, which are the same for both cases of a letter. */
-const table = new Uint8Array(1 << 20);
+const table = new Uint16Array(1 << 20);
 for (const [rules, starts] of beginnings) {
   for (const start of starts) for (const hash of hashesOf(start)) table[hash] = (table[hash] ?? 0) | rules;
 }

@@ -23,7 +23,7 @@ export function urlSecrets(text: string): TextSpan[] {
     spans.push(span);
     at = Math.max(at, span.end - 3);
   }
-  return [...spans, ...thinPasswords(text)];
+  return [...spans, ...thinPasswords(text), ...driverPasswords(text)];
 }
 
 function userInformation(text: string, start: number): TextSpan | undefined {
@@ -73,4 +73,17 @@ function thinPasswords(text: string): TextSpan[] {
       return { start: end - password.length, end };
     },
   );
+}
+
+/** `shop:hunter2@tcp(db:3306)/shop`, of drivers in Go. */
+function driverPasswords(text: string): TextSpan[] {
+  return Array.from(text.matchAll(/@(?:tcp6?|udp|unix|cloudsql(?:-mysql)?)\(/g)).flatMap(({ index: end }) => {
+    const before = text.slice(Math.max(0, end - 300), end);
+    const from = before.search(/[^\s"'`=]*$/);
+    const colon = before.indexOf(":", from);
+    const isAddress = before.startsWith("://", colon);
+    if (colon < 0 || isAddress || colon + 1 === before.length) return [];
+    const password = before.slice(colon + 1);
+    return isTrivial(password) || isReference(password) ? [] : [{ start: end - password.length, end }];
+  });
 }

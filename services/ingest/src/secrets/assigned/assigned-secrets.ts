@@ -1,5 +1,6 @@
 import { isEnvironmentName, isSecretName, opensWith } from "../secret-name.ts";
 import type { TextSpan } from "../span.ts";
+import { isCode, isTarget } from "./code.ts";
 import { type Dump, dumpsIn } from "./dumps.ts";
 import { isBasicAuth, isNoSecret, looksRandom, saysHow } from "./plausible.ts";
 import { unassignedValue } from "./unassigned-values.ts";
@@ -13,7 +14,8 @@ import { bareValue, quotedValue, settingValue, skipBlanks, startsLine, yamlValue
 export function assignedSecrets(text: string): TextSpan[] {
   const spans: TextSpan[] = [];
   const dumpAt = dumpsIn(text);
-  const hint = /secret|token|pass|key|cred|pwd|auth|signature|sig(?==)|code(?==)|connection_?string|sonar\.login/gi;
+  const hint =
+    /secret|token|pass|key|cred|pwd|pswd|(?<=[_.-])pat(?![a-z0-9])|(?<![a-z0-9])(?:psk|pw)(?![a-z0-9])|auth|signature|sig(?==)|code(?==)|connection_?string|sonar\.login/gi;
   for (let match = hint.exec(text); match !== null; match = hint.exec(text)) {
     const name = nameAround(text, match.index);
     const kind = kindOf(text, name);
@@ -47,9 +49,10 @@ function nameAround(text: string, hint: number): Name {
 /**
  * - `phrase`: the name is a word of more than one: "API key";
  * - `auth`: the method of a login, or its secret: the value decides;
- * - `parameter`: a secret only in the address of a request.
+ * - `parameter`: a secret only in the address of a request;
+ * - `short`: `pass`, `pw`, `psk`, which are ordinary words too.
  */
-type NameKind = "secret" | "phrase" | "auth" | "parameter" | "none";
+type NameKind = "secret" | "phrase" | "auth" | "parameter" | "short" | "none";
 
 function kindOf(text: string, { text: name, start, quote }: Name): NameKind {
   const before = text.charAt(start - 1);
@@ -59,6 +62,7 @@ function kindOf(text: string, { text: name, start, quote }: Name): NameKind {
     return before === ";" || (quote !== "" && name !== "PWD") || /^pwd: ?["']/.test(text.slice(start, start + 6))
       ? "secret"
       : "none";
+  if (/^(?:pass|pw|psk|wpa-psk)$/i.test(name)) return "short";
   if (/^keys?$/i.test(name)) return opensWith(wordBefore(text, start)) ? "phrase" : "none";
   // The user of a URL.
   if (text.startsWith("://", start - 3)) return "none";
@@ -71,8 +75,13 @@ function wordBefore(text: string, start: number): string {
 
 function isPlausible(text: string, { text: name }: Name, kind: NameKind, { start, end }: TextSpan): boolean {
   const value = text.slice(start, Math.min(end, start + 4_000));
-  if (isNoSecret(value, name, /["'`=]/.test(text.charAt(start - 1)))) return false;
+  const isQuoted = /["'`]/.test(text.charAt(start - 1));
+  if (isNoSecret(value, name, isQuoted || text.charAt(start - 1) === "=")) return false;
+  if (!isQuoted && isCode(value, isEnvironmentName(name) && text.charAt(start - 1) === "=")) return false;
+  if (!isQuoted && isTarget(name, value)) return false;
   if (kind === "parameter") return value.length >= (/code$/i.test(name) ? 30 : 16);
+  if (kind === "short")
+    return value.length >= 6 && !/\s/.test(value) && (isQuoted || text.charAt(start - 1) === "=" || looksRandom(value));
   if (kind !== "auth") return true;
   if (isEnvironmentName(name)) return name.includes("_") && !saysHow(value);
   // The rest of a secret that began in another piece of the output.
@@ -106,7 +115,12 @@ function assignedValue(text: string, name: Name, kind: NameKind, dump: Dump | un
   if (isQuoted) return bareValue(text, valueAt, /[\s,}\]\\]/, true);
   const isTight = separatorAt === name.end && (valueAt === start || isEscaped);
   if (separator === "=") {
-    if (isTight) return bareValue(text, valueAt, assignmentEnd(text, name), false);
+    if (isTight && text.charAt(name.start - 1) === ";" && text.charAt(valueAt) === "{") {
+      // ODBC.
+      const end = text.indexOf("}", valueAt);
+      if (end > 0 && end - valueAt < 200) return { start: valueAt + 1, end };
+    }
+    if (isTight) return beforeNextName(text, bareValue(text, valueAt, assignmentEnd(text, name), false));
     return startsLine(text, name.start) ? settingValue(text, valueAt) : undefined;
   }
   if (separator !== ":") return undefined;
@@ -131,6 +145,15 @@ function afterColon(text: string, name: Name, kind: NameKind, valueAt: number, i
     text.slice(Math.max(0, name.start - 14), name.start),
   );
   return word && !isComplaint && looksRandom(text.slice(word.start, word.end)) ? word : undefined;
+}
+
+/** `password=abc,sslmode=require`, `password=abc, port=1`. */
+function beforeNextName(text: string, value: TextSpan | undefined): TextSpan | undefined {
+  if (value === undefined) return undefined;
+  const next = /,\s?[A-Za-z_][\w.-]{0,40}=/.exec(
+    text.slice(value.start, Math.min(value.end, value.start + 1_000) + 44),
+  );
+  return next === null ? value : { start: value.start, end: Math.min(value.end, value.start + next.index) };
 }
 
 /** `-H "PRIVATE-TOKEN: …"`. */

@@ -11,7 +11,9 @@ const words = new Set(
 
 /** True for a value of a secret's name that can't be a secret. `isSet`: it has quotes, or comes right after `=`. */
 export function isNoSecret(value: string, name: string, isSet: boolean): boolean {
-  if (isTrivial(value)) return true;
+  if (isTrivial(value) || isSealed(value) || /^[)\]};,.\s]*$/.test(value)) return true;
+  // The fingerprint of a public key.
+  if (/GPG_KEYS?(?:_?ID)?$/i.test(name) && /^[0-9A-F\s]{8,200}$/i.test(value)) return true;
   if (!isSet && value.length < 12 && words.has(value.replace(/[,;:.)?]+$/, "").toLowerCase())) return true;
   // A Ruby symbol, which names a type.
   if (!isSet && /^:[a-z_]{1,30}$/.test(value)) return true;
@@ -19,7 +21,19 @@ export function isNoSecret(value: string, name: string, isSet: boolean): boolean
   // The version of a package with such a name.
   if (/^[~^]?v?\d{1,5}\.\d{1,5}\.\d{1,8}(?:[-+][\w.-]{1,40})?$/.test(value)) return true;
   // The path of a program, a directory or a file: GIT_ASKPASS, OLDPWD, TOKEN_FILE.
-  return /(?:PASS|PWD|FILE|PATH|DIR)$/i.test(name) && /^(?:\/|~|\.{1,2}\/|[A-Za-z]:\\)/.test(value) && value.length > 1;
+  return (
+    /(?:PASS|PWD|FILE|PATH|DIR|HELPER|BIN|CMD|COMMAND|SOCK|STORE|HOME)$/i.test(name) &&
+    /^(?:\/|~|\.{1,2}\/|[A-Za-z]:\\)/.test(value) &&
+    value.length > 1
+  );
+}
+
+/** Encrypted, or the address of a secret that is kept elsewhere. */
+const sealed =
+  /^(?:ENC\[|ENC\(|\{cipher\}|!vault\b|\$ANSIBLE_VAULT|Ag[A-D][A-Za-z0-9+/]{120,}={0,2}$|op:\/\/|ref\+\w|vault:[\w/-]+|(?:aws)?ssm:|arn:aws[\w-]*:(?:secretsmanager|ssm|kms):|projects\/[^/\s]+\/secrets\/|secretref:|keyvault:|@Microsoft\.KeyVault|sm:\/\/|gcp-?secret|akv:\/\/|env:[A-Z_]+$|file:[/.])/;
+
+export function isSealed(value: string): boolean {
+  return sealed.test(value);
 }
 
 const ways =

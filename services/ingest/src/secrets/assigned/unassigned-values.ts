@@ -28,7 +28,8 @@ export function unassignedValue(
     commandValue(text, name, at) ??
     tableValue(text, name, at) ??
     numberedValue(text, name, at) ??
-    sentenceValue(text, at)
+    sentenceValue(text, at) ??
+    quotedToken(text, name, at)
   );
 }
 
@@ -117,6 +118,24 @@ function numberedValue(text: string, { text: name }: Name, at: number): TextSpan
   number.lastIndex = at;
   const found = number.exec(text);
   return found === null ? undefined : { start: number.lastIndex - (found[1] ?? "").length, end: number.lastIndex };
+}
+
+const token = /[\w+/=.~-]{8,}(?=[\s"'`,;:.)\]]|$)/y;
+const digest = /^(?:[0-9a-f]{40}|[0-9a-f]{64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/i;
+
+/** `login with token abc…`, `temporary password abc…`: what stands there is longer or more mixed than words are. */
+function quotedToken(text: string, { text: name, start }: Name, at: number): TextSpan | undefined {
+  if (!/(?:token|api[-_ ]?key|apikey|secret|password)$/i.test(name)) return undefined;
+  token.lastIndex = at;
+  const found = token.exec(text)?.[0].replace(/[.:;,]+$/, "");
+  if (found === undefined || digest.test(found) || !looksRandom(found)) return undefined;
+  const isGiven = /(?:temporary|generated|initial|new|one-time|admin|root|default)\s$/i.test(
+    text.slice(Math.max(0, start - 12), start),
+  );
+  const isMixed =
+    /[a-z]/.test(found) && /[A-Z]/.test(found) && (found.match(/[a-zA-Z]\d|\d[a-zA-Z]/g) ?? []).length >= 2;
+  const isLong = found.length >= 18 && (found.match(/\d/g) ?? []).length >= 3 && !/[./]/.test(found);
+  return isLong || (isGiven && isMixed) ? { start: at, end: at + found.length } : undefined;
 }
 
 const sentence =

@@ -59,7 +59,10 @@ export function settingValue(text: string, start: number): TextSpan | undefined 
 /** In block style up to the end of the line or its comment, in flow style (after a brace or comma) up to the next one. */
 export function yamlValue(text: string, nameStart: number, start: number): TextSpan | undefined {
   if (/[[{]/.test(text.charAt(start)) && text.charAt(start + 1) !== "{") return undefined;
-  if (/[,{(]/.test(text.slice(Math.max(0, nameStart - 2), nameStart))) return bareValue(text, start, /[,}\])\n]/, true);
+  if (/[,{(]/.test(text.slice(Math.max(0, nameStart - 2), nameStart))) {
+    const flow = bareValue(text, start, /[,}\])\n]/, true);
+    return flow && { start: flow.start, end: flow.start + text.slice(flow.start, flow.end).trimEnd().length };
+  }
   const line = bareValue(text, start, /[\r\n]/, false);
   if (line === undefined) return undefined;
   const content = text.slice(line.start, line.end);

@@ -14,6 +14,13 @@ const odd: readonly RegExp[] = [
   /(?<![0-9])[0-9]{8,10}:AA[\w-]{32,33}(?![\w-])/g,
   // Terraform Cloud.
   /(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,70}/g,
+  // Keys of Azure that have a mark in them.
+  /(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{52}JQQJ99[A-Za-z0-9+/]{20,34}={0,2}/g,
+  // Mailchimp, New Relic's licences.
+  /(?<![0-9A-Za-z])[0-9a-f]{32}-us[0-9]{1,2}(?![0-9A-Za-z])/g,
+  /(?<![0-9A-Za-z])[0-9a-f]{36}NRAL(?![0-9A-Za-z])/g,
+  // Hashes of passwords, in .htpasswd and /etc/shadow.
+  /(?<=:)\$(?:apr1|2[abxy]|[156y]|argon2(?:id|i|d))\$[\w./$,=+-]{20,200}/g,
   // Webhooks of Teams.
   /webhook\.office\.com\/webhookb2\/[\w@/-]{60,}/g,
   // Twilio.
