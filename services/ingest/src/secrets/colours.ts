@@ -1,7 +1,8 @@
 import type { TextSpan } from "./span.ts";
 
 /** Colours of a terminal, as such or as JSON, shells and `cat -v` write them. */
-const colour = /(?:\x1b|\\u001b|\\x1b|\\033|\\e|\^\[)\[[\d;]{0,20}[mK]/gi;
+const introducers = ["\\x1b", "\\\\u001b", "\\\\x1b", "\\\\033", "\\\\e", "\\^\\["];
+const colour = new RegExp(`(?:${introducers.join("|")})\\[[\\d;]{0,20}[mK]`, "gi");
 
 /** A text without its colours, and the way back. */
 export type Colourless = { readonly text: string; readonly spansIn: (spans: readonly TextSpan[]) => TextSpan[] };

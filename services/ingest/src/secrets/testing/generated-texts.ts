@@ -179,7 +179,7 @@ const onlyNamed = new Set([
   "harness",
 ]);
 
-function valueOf(shape: Shape, random: Random): string {
+function randomText(shape: Shape, random: Random): string {
   return shape
     .map((part) => {
       if (typeof part === "string") return part;
@@ -196,16 +196,16 @@ const pick = <Value>(from: readonly Value[], random: Random): Value => from[rand
 function password(random: Random): string {
   const made: readonly (() => string)[] = [
     () => `${pick(words, random)}${pick(["-", "_", ".", ""], random)}${pick(words, random)}${random(100)}`,
-    () => valueOf([["alnum", 12 + random(20)]], random),
+    () => randomText([["alnum", 12 + random(20)]], random),
     () =>
-      `${valueOf([["letters", 5]], random)}${pick(["!", "#", "%", "*", "+", "?"], random)}${valueOf([["alnum", 6]], random)}`,
-    () => valueOf([["hex", 32]], random),
-    () => valueOf([["word", 24]], random),
-    () => `${valueOf([["base64", 30]], random)}Q=`,
+      `${randomText([["letters", 5]], random)}${pick(["!", "#", "%", "*", "+", "?"], random)}${randomText([["alnum", 6]], random)}`,
+    () => randomText([["hex", 32]], random),
+    () => randomText([["word", 24]], random),
+    () => `${randomText([["base64", 30]], random)}Q=`,
   ];
   return pick(made, random)();
 }
-const plainPassword = (random: Random) => valueOf([["alnum", 14 + random(12)]], random);
+const plainPassword = (random: Random) => randomText([["alnum", 14 + random(12)]], random);
 
 /** Names of variables whose values are secret. */
 const variables = [
@@ -316,14 +316,17 @@ const contexts: readonly Context[] = [
   (random) => {
     const ids = Object.keys(vendorTokens).filter((id) => !onlyNamed.has(id));
     const id = pick(ids, random);
-    return { from: `token ${id}`, text: pick(aroundTokens(marked(valueOf(vendorTokens[id] ?? [], random))), random) };
+    return {
+      from: `token ${id}`,
+      text: pick(aroundTokens(marked(randomText(vendorTokens[id] ?? [], random))), random),
+    };
   },
   (random) => {
     const id = pick(Object.keys(vendorTokens), random);
     const name = `${id.replace(/[A-Z].*/, "").toUpperCase()}_TOKEN`;
     return {
       from: `named token ${id}`,
-      text: pick(ofNames(name, marked(valueOf(vendorTokens[id] ?? [], random))), random),
+      text: pick(ofNames(name, marked(randomText(vendorTokens[id] ?? [], random))), random),
     };
   },
   (random) => {
@@ -373,10 +376,10 @@ const contexts: readonly Context[] = [
       `sqlplus shop/${value}@//db:1521/XE`,
       `clickhouse://default:${value}@ch:9000/default`,
       `smtp://mailer:${value}@smtp.example.com:587`,
-      `DefaultEndpointsProtocol=https;AccountName=shop;AccountKey=${marked(valueOf([["base64", 86], "=="], random))};EndpointSuffix=core.windows.net`,
-      `Endpoint=sb://shop.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=${marked(valueOf([["base64", 43], "="], random))}`,
-      `https://shop.blob.core.windows.net/a?sv=2024-11-04&sp=r&sig=${marked(`${valueOf([["alnum", 42]], random)}%3D`)}`,
-      `cloudinary://123456789012345:${marked(valueOf([["word", 27]], random))}@shop`,
+      `DefaultEndpointsProtocol=https;AccountName=shop;AccountKey=${marked(randomText([["base64", 86], "=="], random))};EndpointSuffix=core.windows.net`,
+      `Endpoint=sb://shop.servicebus.windows.net/;SharedAccessKeyName=Root;SharedAccessKey=${marked(randomText([["base64", 43], "="], random))}`,
+      `https://shop.blob.core.windows.net/a?sv=2024-11-04&sp=r&sig=${marked(`${randomText([["alnum", 42]], random)}%3D`)}`,
+      `cloudinary://123456789012345:${marked(randomText([["word", 27]], random))}@shop`,
     ];
     return { from: "dsn", text: pick(forms, random) };
   },
@@ -417,8 +420,8 @@ const contexts: readonly Context[] = [
       `kubectl create secret generic db --from-literal=password=${value}`,
       `htpasswd -bc .htpasswd bob ${value}`,
       `az login --service-principal -u app -p ${value} --tenant t`,
-      `aws configure set aws_secret_access_key ${marked(valueOf([["base64", 40]], random))}`,
-      `vault login ${marked(valueOf(["hvs.", ["word", 24]], random))}`,
+      `aws configure set aws_secret_access_key ${marked(randomText([["base64", 40]], random))}`,
+      `vault login ${marked(randomText(["hvs.", ["word", 24]], random))}`,
       `vault kv put secret/db password=${value}`,
       `cypher-shell -u neo4j -p ${value}`,
       `rabbitmqctl add_user shop ${value}`,
@@ -432,10 +435,10 @@ const contexts: readonly Context[] = [
       `[pypi]\nusername = __token__\npassword = ${value}\n`,
       `"auths":{"ghcr.io":{"auth":"${basic}"}}`,
       `users:\n- name: admin\n  user:\n    token: ${value}\n`,
-      `    client-key-data: ${marked(valueOf(["LS0tLS1CRUdJTi", ["base64", 120]], random))}`,
-      `bob:${marked(`$apr1$${valueOf([["alnum", 8]], random)}$${valueOf([["alnum", 22]], random)}`)}`,
+      `    client-key-data: ${marked(randomText(["LS0tLS1CRUdJTi", ["base64", 120]], random))}`,
+      `bob:${marked(`$apr1$${randomText([["alnum", 8]], random)}$${randomText([["alnum", 22]], random)}`)}`,
       `apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n  value: ${marked(base64(raw))}\n`,
-      `Cookie: session=${marked(valueOf([["alnum", 32]], random))}`,
+      `Cookie: session=${marked(randomText([["alnum", 32]], random))}`,
       `X-Api-Key: ${value}`,
       `-H 'PRIVATE-TOKEN: ${value}'`,
       `gpg --batch --passphrase ${value} --decrypt x.gpg`,
@@ -467,26 +470,26 @@ export function secretTexts(random: Random, count: number): Case[] {
 
 /** What resembles secrets and is none. */
 const plain: readonly ((random: Random) => string)[] = [
-  (random) => `commit ${valueOf([["hex", 40]], random)}`,
-  (random) => `Digest: sha256:${valueOf([["hex", 64]], random)}`,
-  (random) => `ghcr.io/acme/web@sha256:${valueOf([["hex", 64]], random)}`,
-  (random) => `request ${valueOf(uuid, random)} took 31 ms`,
-  (random) => `"integrity": "sha512-${valueOf([["base64", 86]], random)}=="`,
-  (random) => `github.com/pkg/errors v0.9.1 h1:${valueOf([["base64", 43]], random)}=`,
-  (random) => `github.com/pkg/errors v0.9.1/go.mod h1:${valueOf([["base64", 43]], random)}=`,
-  (random) => `#8 sha256:${valueOf([["hex", 64]], random)} 3.62MB / 3.62MB 0.4s done`,
-  (random) => `etag: "${valueOf([["hex", 32]], random)}"`,
-  (random) => `trace_id=${valueOf([["hex", 32]], random)} span_id=${valueOf([["hex", 16]], random)}`,
-  (random) => `  encryptedData:\n    password: ${valueOf(["AgB", ["base64", 200]], random)}`,
+  (random) => `commit ${randomText([["hex", 40]], random)}`,
+  (random) => `Digest: sha256:${randomText([["hex", 64]], random)}`,
+  (random) => `ghcr.io/acme/web@sha256:${randomText([["hex", 64]], random)}`,
+  (random) => `request ${randomText(uuid, random)} took 31 ms`,
+  (random) => `"integrity": "sha512-${randomText([["base64", 86]], random)}=="`,
+  (random) => `github.com/pkg/errors v0.9.1 h1:${randomText([["base64", 43]], random)}=`,
+  (random) => `github.com/pkg/errors v0.9.1/go.mod h1:${randomText([["base64", 43]], random)}=`,
+  (random) => `#8 sha256:${randomText([["hex", 64]], random)} 3.62MB / 3.62MB 0.4s done`,
+  (random) => `etag: "${randomText([["hex", 32]], random)}"`,
+  (random) => `trace_id=${randomText([["hex", 32]], random)} span_id=${randomText([["hex", 16]], random)}`,
+  (random) => `  encryptedData:\n    password: ${randomText(["AgB", ["base64", 200]], random)}`,
   (random) =>
-    `apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nspec:\n  encryptedData:\n    token: ${valueOf(["AgA", ["base64", 180]], random)}\n`,
+    `apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nspec:\n  encryptedData:\n    token: ${randomText(["AgA", ["base64", 180]], random)}\n`,
   (random) =>
-    `password: ENC[AES256_GCM,data:${valueOf([["base64", 12]], random)},iv:${valueOf([["base64", 43]], random)}=,tag:${valueOf([["base64", 22]], random)}==,type:str]`,
-  (random) => `db.password=ENC(${valueOf([["base64", 32]], random)})`,
-  (random) => `spring.datasource.password: '{cipher}${valueOf([["hex", 64]], random)}'`,
-  (random) => `password: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  ${valueOf([["digits", 64]], random)}`,
-  (random) => `SHA256:${valueOf([["base64", 43]], random)} bob@laptop (ED25519)`,
-  (random) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${valueOf([["base64", 43]], random)} bob@laptop`,
+    `password: ENC[AES256_GCM,data:${randomText([["base64", 12]], random)},iv:${randomText([["base64", 43]], random)}=,tag:${randomText([["base64", 22]], random)}==,type:str]`,
+  (random) => `db.password=ENC(${randomText([["base64", 32]], random)})`,
+  (random) => `spring.datasource.password: '{cipher}${randomText([["hex", 64]], random)}'`,
+  (random) => `password: !vault |\n  $ANSIBLE_VAULT;1.1;AES256\n  ${randomText([["digits", 64]], random)}`,
+  (random) => `SHA256:${randomText([["base64", 43]], random)} bob@laptop (ED25519)`,
+  (random) => `ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI${randomText([["base64", 43]], random)} bob@laptop`,
   (random) => `-rw-r--r-- 1 root root 1${random(9)}23 secrets.yaml`,
 ];
 const plainLines = String.raw`
