@@ -45,7 +45,8 @@ test("a server that answers pings, but nothing about the log, is left for anothe
   await until(() => nats.getServer() === `127.0.0.1:${other.port}`, { message: "the other server" });
   // The library may dial the same one again before the other.
   expect(new Set(said)).toEqual(new Set(["this nats-server does not reach the log's others: trying another one"]));
-  expect(asked).toBeGreaterThanOrEqual(2);
+  // The client gives up before the server has delivered its second question here, on a machine that is busy.
+  await until(() => asked >= 2, { message: "both questions about the log" });
   await Promise.all([nats.close(), mute.close()]);
 });
 
