@@ -9,6 +9,7 @@ import {
   offsetOf,
   sequenceOf,
 } from "@tapedeck/shared/log/offset";
+import { noLongerKept } from "@tapedeck/shared/log/out-of-range";
 import {
   belongsToLog,
   formatPosition,
@@ -66,7 +67,8 @@ class LogPositions implements Positions {
       case "now":
         return this.lastOffset();
       case "start":
-        return justBefore((await this.#log().bounds()).firstOffset);
+        // A log that drops its oldest messages may begin later by the time that it is read.
+        return logStart;
       case "position":
         return this.#ofThisLog(when.position, "after");
       case "time":
@@ -108,10 +110,9 @@ class LogPositions implements Positions {
       const message = `position ${text} is beyond the log's end ${latest}`;
       throw new TapedeckError("position_future", message, { field, latest });
     }
-    if (firstMessageAfter(position.offset) < sequenceOf(firstOffset)) {
-      const earliest = this.written(justBefore(firstOffset));
-      const message = `position ${text} is no longer kept: continue after ${earliest}; the events before are lost`;
-      throw new TapedeckError("out_of_range", message, { field, earliest });
+    const first = sequenceOf(firstOffset);
+    if (position.offset !== logStart && firstMessageAfter(position.offset) < first) {
+      throw noLongerKept(log.epoch, position.offset, first, field);
     }
     return position.offset;
   }

@@ -166,12 +166,18 @@ export type LogReader = {
   lastMatch(subjects: readonly string[]): Promise<Offset>;
   /** The events at these offsets, in the given order, without those that are gone. Rejects with TapedeckError not_ready. */
   read(offsets: readonly Offset[], signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
+  /**
+   * @throws OutOfRangeError when a limit of the stream has dropped messages after this offset. From the log's start on,
+   * what there is is everything
+   */
+  assertKept(afterOffset: Offset): Promise<void>;
   /** The first event recorded at or after the moment; undefined when none is. */
   firstSince(time: Date): Promise<Offset | undefined>;
   /**
    * Everything after `afterOffset` that matches, in order, once each; ends when `untilOffset` (inclusive) or the log's
    * end has been passed. Waits while the log is away and continues by itself; ends early, without an error, when the
    * signal aborts.
+   * @throws OutOfRangeError where a limit of the stream has dropped what comes next, or nats-server can't read it
    */
   history(from: ReadFrom, untilOffset: Offset, signal: AbortSignal): AsyncGenerator<RecordedEvent, void>;
   /**
@@ -180,6 +186,7 @@ export type LogReader = {
    * when the signal aborts. A consumer that stops asking costs nothing but a number: what it misses is read from the
    * log later.
    * @throws LogReplacedError when the stream is replaced under it (another epoch, or an earlier end)
+   * @throws OutOfRangeError as `history`
    */
   follow(from: ReadFrom, options: FollowOptions): AsyncGenerator<RecordedEvent, void>;
   /**
@@ -201,7 +208,7 @@ export type LogReader = {
  */
 export type PageReader = Pick<
   LogReader,
-  "epoch" | "formerEpochs" | "bounds" | "now" | "firstSince" | "read" | "history"
+  "epoch" | "formerEpochs" | "bounds" | "now" | "assertKept" | "firstSince" | "read" | "history"
 >;
 
 /** Events that are not decoded yet, batch by batch. */

@@ -2,13 +2,14 @@ import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import type { FollowOptions, HeldBatches, HeldEvent, LogReader, ReadFrom } from "../log.ts";
 import { laterOf, logStart, type Offset } from "../offset.ts";
+import { OutOfRangeError } from "../out-of-range.ts";
 import { subjectMatcher } from "../subject-match.ts";
 import type { Ring } from "./ring.ts";
 import type { SharedHistory } from "./shared-history.ts";
 import type { Tail, TailEntry } from "./tail.ts";
 import type { Watch } from "./watch.ts";
 
-export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "historyBatches"> & {
+export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "historyBatches" | "assertKept"> & {
   readonly tail: Tail;
   /** History for followers that were live and fell behind. */
   readonly sharedHistory: Pick<SharedHistory, "batches">;
@@ -131,7 +132,10 @@ class Follower {
       yield batch;
       this.#done = (batch.at(-1) as HeldEvent).offset;
     }
-    if (!this.#isOver) this.#done = laterOf(this.#done, reached);
+    if (this.#isOver) return;
+    // What matched may have been dropped, so that nothing was left to read.
+    const isKept = await this.#ask(() => this.#deps.assertKept(this.#done).then(() => true));
+    if (isKept) this.#done = laterOf(this.#done, reached);
   }
 
   /** Reads what the ring has, up to its end. */
@@ -187,12 +191,13 @@ class Follower {
   }
 
   /** Undefined if the log is away, after a delay. */
-  async #ask(question: () => Promise<Offset>): Promise<Offset | undefined> {
+  async #ask<T>(question: () => Promise<T>): Promise<T | undefined> {
     try {
       const answer = await abortable(question(), this.#options.signal);
       this.#retry.reset();
       return answer;
-    } catch {
+    } catch (error) {
+      if (error instanceof OutOfRangeError) throw error;
       await delay(this.#retry.next(), this.#options.signal);
       return undefined;
     }

@@ -10,6 +10,8 @@ export type Ring<T extends { readonly offset: Offset }> = {
   indexAfter(offset: Offset): number;
   /** Undefined if the entry is gone or not yet pushed. */
   at(index: number): T | undefined;
+  /** Drops all entries: from now on the ring holds what comes after this offset. Indices go on. */
+  clear(floor: Offset): void;
   readonly bytes: number;
 };
 
@@ -64,6 +66,11 @@ class SlotRing<T extends { readonly offset: Offset }> implements Ring<T> {
 
   at(index: number): T | undefined {
     return index >= this.#first && index < this.#end ? this.#slot(index)?.entry : undefined;
+  }
+
+  clear(floor: Offset): void {
+    while (this.#end > this.#first) this.#dropFirst();
+    this.#floor = floor;
   }
 
   #slot(index: number) {

@@ -105,6 +105,8 @@ class LogTail implements Tail {
   #entries: Ring<TailEntry> | undefined;
   /** The last message that was read. */
   #last: Sequence = 0;
+  /** What was delivered behind a jump, until it is known what the jump is. */
+  #held: Delivered[] | undefined;
   #failed: Error | undefined;
   #reconnects = new AbortController();
 
@@ -170,19 +172,59 @@ class LogTail implements Tail {
     const entries = this.#entries;
     // Messages that the log dropped while no reader pulled will not come. The leader knows: the server that delivers
     // may lag behind it, and have nothing left while more is to come.
-    const newest = await new Leader(this.#deps).lastMessage([]);
+    const leader = new Leader(this.#deps);
+    const newest = await leader.lastMessage([]);
+    this.#held = undefined;
+    await this.#skipLost(entries, leader, newest);
     const passDropped = () => {
       if (this.#last >= newest && this.#last < logEnd) this.#last = logEnd;
     };
     const consumer = await addConsumer(this.#deps, this.#last + 1, []);
     passDropped();
     this.watches.wakeAll();
-    const signals = { signal: this.#closing.signal, lost: this.#reconnects.signal };
+    const unjudged = new AbortController();
+    const signals = {
+      signal: this.#closing.signal,
+      lost: AbortSignal.any([this.#reconnects.signal, unjudged.signal]),
+    };
+    const judge = (message: Delivered) =>
+      this.#judgeJump(entries, leader, message).then(passDropped, () => unjudged.abort());
     const pump = new Pump(this.#deps, consumer, (message) => {
-      this.#accept(entries, message);
-      passDropped();
+      if (this.#held !== undefined) this.#held.push(message);
+      else if (message.seq > this.#last + 1) void judge(message);
+      else {
+        this.#accept(entries, message);
+        passDropped();
+      }
     });
     await pump.run(signals);
+  }
+
+  /** What was dropped, or can't be read, is no part of the ring: followers learn of it from history. */
+  async #skipLost(entries: Ring<TailEntry>, leader: Leader, newest: Sequence): Promise<void> {
+    const next = this.#last + 1;
+    const readable = newest < next ? undefined : await leader.readableAfter(next, []);
+    const first = Math.max(await leader.firstKept(), readable ?? 1);
+    if (first > next) this.#skip(entries, first - 1);
+  }
+
+  /** Messages are missing between two that came: erased and expired ones concern nobody. */
+  async #judgeJump(entries: Ring<TailEntry>, leader: Leader, first: Delivered): Promise<void> {
+    const held = [first];
+    this.#held = held;
+    for (let message = held.shift(); message !== undefined; message = held.shift()) {
+      const next = this.#last + 1;
+      if (message.seq > next && (await leader.firstKept()) > next) this.#skip(entries, message.seq - 1);
+      if (this.#held !== held) return;
+      this.#accept(entries, message);
+    }
+    this.#held = undefined;
+  }
+
+  #skip(entries: Ring<TailEntry>, last: Sequence): void {
+    this.#last = last;
+    entries.clear(endOf(last));
+    this.watches.disarmAll();
   }
 
   /** All events of a message are in place before any follower is woken. */

@@ -53,6 +53,12 @@ export class Watches {
     for (const watch of this.#all) watch.wake();
   }
 
+  /** The ring was cleared: each follower continues reading from its own position. */
+  disarmAll(): void {
+    for (const watch of this.#all) watch.disarm();
+    this.wakeAll();
+  }
+
   /** Resolves in one of the next turns of the event loop. */
   nextTurn(): Promise<void> {
     return this.#turns.next();

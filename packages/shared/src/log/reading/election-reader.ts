@@ -5,6 +5,7 @@ import { timeoutSignal } from "../../sync/timers.ts";
 import type { Shift } from "../live/shift.ts";
 import { type HeldBatches, type LogBounds, LogReplacedError, type ReadFrom } from "../log.ts";
 import { endOf, firstMessageAfter, type Offset, type Sequence, sequenceOf } from "../offset.ts";
+import { OutOfRangeError } from "../out-of-range.ts";
 import { subjectMatcher } from "../subject-match.ts";
 import { messageFilters } from "../subjects.ts";
 import { Breaker } from "./breaker.ts";
@@ -176,9 +177,9 @@ export class ElectionReader {
   }
 }
 
-/** Asking otherwise would change nothing: the log was replaced or deleted. */
+/** Asking otherwise would change nothing: the log was replaced or deleted, or does not have it. */
 function isAnswer(cause: unknown): boolean {
-  if (cause instanceof LogReplacedError) return true;
+  if (cause instanceof LogReplacedError || cause instanceof OutOfRangeError) return true;
   const asked = cause instanceof TapedeckError ? cause.cause : cause;
   return asked instanceof Error && asked.name === "StreamNotFoundError";
 }

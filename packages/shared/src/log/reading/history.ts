@@ -5,9 +5,11 @@ import { startTimer, stopTimer, timeoutSignal } from "../../sync/timers.ts";
 import type { Shift } from "../live/shift.ts";
 import { LogReplacedError } from "../log.ts";
 import type { Sequence } from "../offset.ts";
+import { OutOfRangeError } from "../out-of-range.ts";
 import { addConsumer, type Consumer, type Delivered, exceedsMaxBytes, pull, type StreamAccess } from "./consumer.ts";
 import type { Warn } from "./decode.ts";
 import { hold } from "./hold.ts";
+import type { Losses } from "./losses.ts";
 
 export type HistoryDeps<T> = StreamAccess & {
   readonly semaphore: Semaphore;
@@ -18,6 +20,8 @@ export type HistoryDeps<T> = StreamAccess & {
   readonly warn: Warn;
   /** @throws LogReplacedError when the stream is another one than at the beginning */
   readonly checkSame: () => Promise<void>;
+  /** What it does where messages are missing that are neither erased nor expired. */
+  readonly losses: Losses;
   /** Shared by all who read history. */
   readonly shift: Shift;
   /** The reading rejects when the log fails or is silent for so long. Undefined: it waits, and tries again. */
@@ -32,69 +36,166 @@ const firstPull = 64;
 /** The messages to read: both inclusive. `subjects` filter by the subjects of messages. */
 export type MessageRange = { readonly first: Sequence; readonly last: Sequence; readonly subjects: readonly string[] };
 
-/** Reads pull by pull, each in its own turn, so a paused reader blocks no other. */
+/**
+ * Reads pull by pull, each in its own turn, so a paused reader blocks no other. A range from message 1 on begins with what
+ * the log still has.
+ * @throws OutOfRangeError where messages are missing that are neither erased nor expired, after all before them were given
+ */
 export async function* readHistory<T>(
   deps: HistoryDeps<T>,
   { first, last: end, subjects }: MessageRange,
   signal: AbortSignal,
 ): AsyncGenerator<T, void> {
-  const { semaphore, lastMatch, read, warn, shift, patienceMs } = deps;
-  const answered = <A>(asked: Promise<A>) =>
-    abortable(asked, patienceMs === undefined ? signal : AbortSignal.any([signal, timeoutSignal(patienceMs)]));
+  const { semaphore, read, warn, shift, patienceMs } = deps;
   const retry = backoff(50, 2_000);
-  let reading: ConsumerProgress | undefined;
-  let hasBegun = false;
-  let next = first;
-  let size = firstPull;
+  const reader = new RangeReader(deps, { first, last: end, subjects }, signal);
   try {
-    while (next <= end && !signal.aborted) {
-      let pulled: Pulled;
-      let complete: boolean; // the log holds nothing further: the message at `end` may be gone
+    while (reader.next <= end && !signal.aborted) {
+      let pulled: CheckedPull;
       const release = await semaphore.acquire(signal);
       if (release === undefined) return;
       try {
-        if (reading === undefined) {
-          reading = { consumer: await answered(addConsumer(deps, next, subjects)), delivered: 0 };
-          // The consumer before may have gone with its stream.
-          if (hasBegun) await answered(deps.checkSame());
-          hasBegun = true;
-        }
-        // No more than the range can hold: what comes after it would be read for nothing.
-        pulled = await pullSome(deps, reading, Math.min(size, end - next + 1), signal);
-        // Another reader waits for the turn; keeping this consumer would exceed the number of turns.
-        if (semaphore.waiting > 0) reading = forget(deps, reading);
-        const last = pulled.messages.at(-1)?.seq ?? next - 1;
-        complete = last >= end || (pulled.drained && (await answered(lastMatch(subjects))) <= last);
+        pulled = await reader.pull();
       } catch (err) {
-        reading = undefined;
-        if (err instanceof LogReplacedError) throw err;
+        reader.forget();
+        if (err instanceof LogReplacedError || err instanceof OutOfRangeError) throw err;
         if (err instanceof ForgottenError || signal.aborted) continue;
         if (patienceMs !== undefined) throw err;
-        warn("reading history failed; trying again", { next, err });
+        warn("reading history failed; trying again", { next: reader.next, err });
         release();
         await delay(retry.next(), signal);
         continue;
       } finally {
         release();
       }
-      if (pulled.messages.length > 0) retry.reset();
-      else if (pulled.drained && !complete) await delay(retry.next(), signal); // a replica that lags behind the leader
+      const { messages, complete, loss } = pulled;
+      if (messages.length > 0) retry.reset();
+      else if (pulled.isBehind) await delay(retry.next(), signal);
 
-      using held = hold(pulled.messages);
+      using held = hold(messages);
       for (let message = held.next(); message !== undefined; message = held.next()) {
         if (message.seq > end || signal.aborted) return;
         const given = read(message);
         if (given !== undefined) yield given;
-        next = message.seq + 1;
+        reader.passed(message.seq);
         if (shift.isOver) await shift.next();
       }
-      if (held.dropped) reading = forget(deps, reading);
+      if (held.dropped) reader.forget();
+      else if (loss !== undefined) throw loss;
       else if (complete) return;
-      // A slow reader would otherwise read the same messages again and again.
-      size = held.dropped ? 1 : Math.min(largestPull, size * 2);
+      reader.adjust(held.dropped);
     }
   } finally {
-    forget(deps, reading);
+    reader.forget();
+  }
+}
+
+type CheckedPull = {
+  /** All of them can be given. */
+  readonly messages: Delivered[];
+  /** The log holds nothing further of the range: the message at its end may be gone. */
+  readonly complete: boolean;
+  /** To be thrown behind the messages. */
+  readonly loss: OutOfRangeError | undefined;
+  /** There is more to come, from a replica that lags behind the leader. */
+  readonly isBehind: boolean;
+};
+
+/** One reader's place in its range, and its consumer. */
+class RangeReader<T> {
+  readonly #deps: HistoryDeps<T>;
+  readonly #range: MessageRange;
+  readonly #signal: AbortSignal;
+  #reading: ConsumerProgress | undefined;
+  #hasBegun = false;
+  #next: Sequence;
+  #size = firstPull;
+  /** Nothing is missing before the first message of a reader that takes what there is. */
+  #isAnywhere: boolean;
+
+  constructor(deps: HistoryDeps<T>, range: MessageRange, signal: AbortSignal) {
+    [this.#deps, this.#range, this.#signal] = [deps, range, signal];
+    this.#next = range.first;
+    this.#isAnywhere = range.first <= 1;
+  }
+
+  get next(): Sequence {
+    return this.#next;
+  }
+
+  passed(seq: Sequence): void {
+    this.#next = seq + 1;
+    this.#isAnywhere = false;
+  }
+
+  /** A slow reader would otherwise read the same messages again and again. */
+  adjust(isSlow: boolean): void {
+    this.#size = isSlow ? 1 : Math.min(largestPull, this.#size * 2);
+  }
+
+  forget(): void {
+    this.#reading = forget(this.#deps, this.#reading);
+  }
+
+  async pull(): Promise<CheckedPull> {
+    const { semaphore, lastMatch } = this.#deps;
+    const { last: end, subjects } = this.#range;
+    const reading = await this.#consumer();
+    // No more than the range can hold: what comes after it would be read for nothing.
+    const size = Math.min(this.#size, end - this.#next + 1);
+    const { messages, drained } = await pullSome(this.#deps, reading, size, this.#signal);
+    // Another reader waits for the turn; keeping this consumer would exceed the number of turns.
+    if (semaphore.waiting > 0) this.forget();
+    const last = messages.at(-1)?.seq ?? this.#next - 1;
+    const complete = last >= end || (drained && (await this.#answered(lastMatch(subjects))) <= last);
+    const isStuck = drained && !complete && messages.length === 0;
+    if (isStuck && (await this.#isPastUnreadable())) return { messages, complete, loss: undefined, isBehind: false };
+    const missing = this.#firstMissing(messages, complete);
+    const loss = missing && (await this.#answered(this.#deps.losses.dropped(missing)));
+    const given = loss === undefined ? messages : messages.filter(({ seq }) => seq < (missing as Sequence));
+    return { messages: given, complete, loss, isBehind: isStuck };
+  }
+
+  async #consumer(): Promise<ConsumerProgress> {
+    if (this.#reading !== undefined) return this.#reading;
+    const consumer = await this.#answered(addConsumer(this.#deps, this.#next, this.#range.subjects));
+    this.#reading = { consumer, delivered: 0 };
+    // The consumer before may have gone with its stream.
+    if (this.#hasBegun) await this.#answered(this.#deps.checkSame());
+    this.#hasBegun = true;
+    return this.#reading;
+  }
+
+  /** True: it goes on behind what can't be read. */
+  async #isPastUnreadable(): Promise<boolean> {
+    // The next consumer may be on another server.
+    this.forget();
+    const found = await this.#answered(this.#deps.losses.unreadable(this.#next, this.#range.subjects));
+    if (found === undefined) return false;
+    if ("error" in found) throw found.error;
+    this.#next = found.continueAt;
+    return true;
+  }
+
+  /** The first message that may have been dropped before it could be read. A filter hides which of them match. */
+  #firstMissing(messages: readonly Delivered[], complete: boolean): Sequence | undefined {
+    const { last: end, subjects } = this.#range;
+    if (subjects.length > 0) return this.#isAnywhere ? undefined : this.#next;
+    let next = this.#isAnywhere ? (messages[0]?.seq ?? end + 1) : this.#next;
+    for (const { seq } of messages) {
+      if (seq !== next) return next;
+      next++;
+    }
+    return complete && next <= end ? next : undefined;
+  }
+
+  #answered<A>(asked: Promise<A>): Promise<A> {
+    const { patienceMs } = this.#deps;
+    const signal = this.#signal;
+    return abortable(
+      asked,
+      patienceMs === undefined ? signal : AbortSignal.any([signal, timeoutSignal(patienceMs)]),
+    );
   }
 }
 

@@ -19,6 +19,7 @@ import type { Stored } from "./direct-get.ts";
 import { ElectionReader, type ElectionReaderDeps } from "./election-reader.ts";
 import { type HistoryDeps, type MessageRange, readHistory, readLasts } from "./history.ts";
 import { Leader, orNotReady } from "./leader.ts";
+import { keptBy, lossesOf, passedLosses } from "./losses.ts";
 import { besideEachOther, type ReadOneMessage, type ReadRuns, readEventBatches, readEvents } from "./read-events.ts";
 import { Replicas } from "./replicas.ts";
 
@@ -36,7 +37,7 @@ export type ReaderDeps = StreamAccess & {
 
 export type JetstreamReader = LogReader &
   LogSurvey & {
-    /** Like `history`, but the messages themselves, by their own subjects. Omits expired messages. */
+    /** Like `history`, but the messages themselves, by their own subjects: those that are there, without an error for others. */
     stored(range: MessageRange, signal: AbortSignal): AsyncGenerator<StoredMessage, void>;
     close(): Promise<void>;
   };
@@ -57,8 +58,10 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
 
   const shift = new Shift();
   const checkSame = () => leader.checkSame(epoch);
+  const losses = lossesOf(leader, epoch);
+  const assertKept = keptBy(losses);
   const historyDeps = {
-    ...{ ...deps, warn, checkSame, shift },
+    ...{ ...deps, warn, checkSame, losses, shift },
     ...{ semaphore: historySemaphore, lastMatch: (subjects: readonly string[]) => leader.lastMessage(subjects) },
   };
 
@@ -68,7 +71,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
 
   const followBatches: LogReader["followBatches"] = (from, options) => {
     live ??= { tail: openTail({ ...deps, warn, readMessage }), sharedHistory: new SharedHistory(historyBatches) };
-    return followLog({ ...live, bounds, lastMatch, historyBatches }, from, options);
+    return followLog({ ...live, bounds, lastMatch, historyBatches, assertKept }, from, options);
   };
 
   const usualStoredAt = (sequence: Sequence) => storedAt(deps, leader, sequence);
@@ -78,24 +81,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     return message === null ? [] : readMessage(message, { at: isWanted });
   };
 
-  const readBatches: LogReader["readBatches"] = async function* (offsets, signal) {
-    const inTurn: ReadRuns = async (runs) => {
-      const release = await historySemaphore.acquire(signal);
-      if (release === undefined) return [];
-      try {
-        const read = await orNotReady(besideEachOther(readOne)(runs));
-        // Afterwards: nothing is given of a log that took this one's place.
-        await orNotReady(checkSame());
-        return read;
-      } finally {
-        release();
-      }
-    };
-    for await (const events of readEventBatches(offsets, inTurn, signal)) {
-      yield events;
-      if (shift.isOver) await shift.next();
-    }
-  };
+  const inTurn = readInTurn(historySemaphore, readOne, checkSame);
 
   const election = new ElectionReader({
     ...{ leader, replicas: new Replicas(deps), usualHistory, usualStoredAt, readMessage, wantedBy, warn, shift },
@@ -107,12 +93,14 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     epoch,
     formerEpochs,
     bounds,
-    pages: pageReader({ epoch, formerEpochs, now: () => leader.now() }, election, readMessage),
+    pages: pageReader({ epoch, formerEpochs, now: () => leader.now(), assertKept }, election, readMessage),
     now: () => leader.now(),
     lastMatch,
+    assertKept,
     historyBatches,
     history: (from, untilOffset, signal) => oneByOne(historyBatches(from, untilOffset, signal), signal),
-    stored: (range, signal) => readHistory({ ...historyDeps, read: storedOf }, range, signal),
+    stored: (range, signal) =>
+      readHistory({ ...historyDeps, losses: passedLosses(leader), read: storedOf }, range, signal),
     lastOfEach(subjects, signal) {
       const read = (message: Delivered) => readMessage(message).at(-1)?.decode();
       return readLasts({ ...deps, read, semaphore: historySemaphore }, messageFilters(subjects), signal);
@@ -121,13 +109,35 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     read: (offsets, signal) =>
       readEvents(offsets, (sequence, isWanted) => orNotReady(readOne(sequence, isWanted)), signal),
 
-    readBatches,
+    async *readBatches(offsets, signal) {
+      for await (const events of readEventBatches(offsets, inTurn(signal), signal)) {
+        yield events;
+        if (shift.isOver) await shift.next();
+      }
+    },
     firstSince: (time) => leader.firstSince(time),
     followBatches,
     follow: (from, options) => oneByOne(followBatches(from, options), options.signal),
 
     close: async () => live?.tail[Symbol.asyncDispose](),
   };
+}
+
+/** Reads runs in one turn of those who read history. */
+function readInTurn(semaphore: Semaphore, readOne: ReadOneMessage, checkSame: () => Promise<void>) {
+  return (signal: AbortSignal): ReadRuns =>
+    async (runs) => {
+      const release = await semaphore.acquire(signal);
+      if (release === undefined) return [];
+      try {
+        const read = await orNotReady(besideEachOther(readOne)(runs));
+        // Afterwards: nothing is given of a log that took this one's place.
+        await orNotReady(checkSame());
+        return read;
+      } finally {
+        release();
+      }
+    };
 }
 
 /** Reads the events of a range from a consumer. */
@@ -211,7 +221,7 @@ function lastOf(tail: Tail | undefined): Sequence {
 }
 
 function pageReader(
-  parts: Pick<PageReader, "epoch" | "formerEpochs" | "now">,
+  parts: Pick<PageReader, "epoch" | "formerEpochs" | "now" | "assertKept">,
   election: ElectionReader,
   readMessage: ReadMessage,
 ): PageReader {

@@ -1,8 +1,12 @@
-import type { MsgRequest, StreamInfo } from "@nats-io/jetstream";
+import type { MsgRequest, StreamConfig, StreamInfo } from "@nats-io/jetstream";
 import { TapedeckError } from "../../errors/errors.ts";
+import { ownChannel } from "../../events/kinds.ts";
+import { eventsIn, labelsOf } from "../batch.ts";
 import { epochOf } from "../epoch.ts";
+import { cursorIn } from "../jetstream-writer.ts";
 import { type LogBounds, type LogReader, LogReplacedError } from "../log.ts";
 import { endOf, offsetOf, type Sequence } from "../offset.ts";
+import { OutOfRangeError } from "../out-of-range.ts";
 import { everySubject } from "../subjects.ts";
 import type { StreamAccess } from "./consumer.ts";
 import type { Stored } from "./direct-get.ts";
@@ -12,6 +16,7 @@ export class Leader {
   readonly #access: StreamAccess;
   #answered: StreamInfo | undefined;
   #lastSeen: Sequence = 0;
+  #beginning: { readonly first: Sequence; readonly isDropped: boolean } | undefined;
 
   /** `answered`: its last answer, if the caller has one. */
   constructor(access: StreamAccess, answered?: StreamInfo) {
@@ -63,6 +68,43 @@ export class Leader {
     return last;
   }
 
+  /**
+   * The first message that the log has, if it dropped others before: by a limit of the stream, or because somebody purged
+   * it. Otherwise 1: what else is missing at the beginning was erased, has expired or was moved away.
+   */
+  async firstKept(): Promise<Sequence> {
+    const { config, state } = await this.#info();
+    const first = state.first_seq;
+    if (first <= 1) return 1;
+    if (hasLimits(config)) return first;
+    if (this.#beginning?.first !== first) {
+      this.#beginning = { first, isDropped: await this.#hasLostBeginning(first) };
+    }
+    return this.#beginning.isDropped ? first : 1;
+  }
+
+  /**
+   * The first message from `next` on that can be read, if the one that comes next can't: its file is missing from the
+   * server's store. Undefined: nothing is in the way.
+   */
+  async readableAfter(next: Sequence, subjects: readonly string[]): Promise<Sequence | undefined> {
+    const filters = subjects.length === 0 ? [everySubject] : subjects;
+    if ((await this.#nextMessage(next, filters)) !== undefined || (await this.lastMessage(subjects)) < next) return;
+    const end = (await this.#info()).state.last_seq + 1;
+    const isReadable = async (seq: Sequence) =>
+      seq >= end || (await this.#nextMessage(seq, [everySubject])) !== undefined;
+    let low = next;
+    let high = next + 1;
+    for (; !(await isReadable(high)); high += 2 * (high - next)) low = high;
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2);
+      if (await isReadable(middle)) high = middle;
+      else low = middle;
+    }
+    // What was written meanwhile can be read.
+    return (await this.#nextMessage(next, filters)) === undefined ? Math.min(high, end) : undefined;
+  }
+
   async firstSince(time: Date): ReturnType<LogReader["firstSince"]> {
     const { jsm, streamName } = this.#access;
     // The leader also takes a start time here; only the client's type lacks it.
@@ -74,6 +116,25 @@ export class Leader {
   /** @throws LogReplacedError when the stream is another one than that of the epoch */
   async checkSame(epoch: string): Promise<void> {
     if (epochOf(await this.#info()) !== epoch) throw new LogReplacedError(epoch);
+  }
+
+  /**
+   * A source begins with `source.added`, which neither is erased nor expires. The first message of the log is the first one
+   * of its source.
+   */
+  async #hasLostBeginning(first: Sequence): Promise<boolean> {
+    const message = await this.#access.jsm.streams.getMessage(this.#access.streamName, { seq: first });
+    const ordinal = cursorIn(message?.header)?.ordinals[ownChannel] ?? 0;
+    return message !== null && ordinal > ownEventsIn(message.data);
+  }
+
+  async #nextMessage(seq: Sequence, subjects: readonly string[]): Promise<Sequence | undefined> {
+    for (const subject of subjects) {
+      const query = { seq, next_by_subj: subject };
+      const found = await this.#access.jsm.streams.getMessage(this.#access.streamName, query);
+      if (found !== null) return found.seq;
+    }
+    return undefined;
   }
 
   async #info(): Promise<StreamInfo> {
@@ -93,6 +154,19 @@ function boundsIn({ state }: StreamInfo): LogBounds {
   return { firstOffset, lastOffset: endOf(state.last_seq), messages: state.messages, bytes: state.bytes };
 }
 
+/** Whether the stream drops messages by itself, all but those that expire. */
+function hasLimits({ max_age, max_bytes, max_msgs, max_msgs_per_subject }: StreamConfig): boolean {
+  return [max_age, max_bytes, max_msgs, max_msgs_per_subject].some((limit) => limit > 0);
+}
+
+function ownEventsIn(data: Uint8Array): number {
+  try {
+    return eventsIn(data).filter((event) => labelsOf(event).channel === ownChannel).length;
+  } catch {
+    return Number.POSITIVE_INFINITY; // another program's message shows nothing
+  }
+}
+
 /** The server counts nanoseconds since 1970 in 64 bits, which overflow in 2262: a later time would precede everything. */
 const lastMoment = Date.UTC(2262, 0);
 
@@ -104,7 +178,7 @@ export function timeOf(time: Date): string {
 /** Turns a failure of the log into the error that clients get. That it was replaced is no failure. */
 export function orNotReady<T>(asked: Promise<T>): Promise<T> {
   return asked.catch((cause: unknown) => {
-    if (cause instanceof LogReplacedError) throw cause;
+    if (cause instanceof LogReplacedError || cause instanceof OutOfRangeError) throw cause;
     const isDeleted = cause instanceof Error && cause.name === "StreamNotFoundError";
     const text = isDeleted
       ? "the log was deleted: start Tapedeck again to begin a new one"

@@ -50,7 +50,12 @@ export class FoundEvents {
     let isKnown = Object.keys(this.#wanted.filter).length > 0;
     while (isKnown && mayHoldEvents(done, untilOffset)) {
       const { offsets, reached } = await this.#ask({ afterOffset: done, untilOffset }, limit, false);
-      for await (const recorded of this.#read(offsets)) yield { offset: recorded.offset, recorded };
+      let found = 0;
+      for await (const recorded of this.#read(offsets)) {
+        found++;
+        yield { offset: recorded.offset, recorded };
+      }
+      if (found < offsets.length) await this.#log.assertKept(done);
       isKnown = offsets.length === limit;
       done = laterOf(done, (isKnown ? offsets.at(-1) : undefined) ?? earlierOf(reached, untilOffset));
       yield { offset: done };

@@ -11,6 +11,7 @@ import {
   type Offset,
   sequenceOf,
 } from "@tapedeck/shared/log/offset";
+import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
 import { subjectMatcher } from "@tapedeck/shared/log/subject-match";
 import { abortable } from "@tapedeck/shared/sync/abortable";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
@@ -115,15 +116,20 @@ class IndexedHistory {
     return done;
   }
 
-  /** What the log keeps of the range, up to its present end. Nothing while the log is away, because only reading waits for it. */
+  /**
+   * What the log keeps of the range, up to its present end. Nothing while the log is away, because only reading waits for it.
+   * @throws OutOfRangeError when the log has dropped the beginning
+   */
   async #rangeOf({ afterOffset }: ReadFrom, untilOffset?: Offset): Promise<HistoryRange> {
     try {
+      await this.#log.assertKept(afterOffset);
       const { firstOffset, lastOffset } = await this.#log.bounds();
       return {
         afterOffset: laterOf(afterOffset, justBefore(firstOffset)),
         untilOffset: earlierOf(untilOffset ?? lastOffset, lastOffset),
       };
-    } catch {
+    } catch (error) {
+      if (error instanceof OutOfRangeError) throw error;
       return { afterOffset, untilOffset: afterOffset };
     }
   }
@@ -154,16 +160,20 @@ class IndexedHistory {
     signal: AbortSignal,
   ): AsyncGenerator<readonly HeldEvent[], Offset> {
     const matches = subjectMatcher(subjects);
+    const afterOffset = done;
+    let found = 0;
     try {
       for await (const batch of this.#log.readBatches(offsets, signal)) {
+        found += batch.length;
         // The log's own history compares the subjects, too. They say the workspace.
         const events = batch.filter(({ subject }) => matches(subject.split(".")));
         if (events.length > 0) yield events;
         done = (batch.at(-1) as HeldEvent).offset;
       }
+      if (found < offsets.length && !signal.aborted) await this.#log.assertKept(afterOffset);
       return upTo;
     } catch (error) {
-      if (error instanceof LogReplacedError) throw error;
+      if (error instanceof LogReplacedError || error instanceof OutOfRangeError) throw error;
       return done;
     }
   }

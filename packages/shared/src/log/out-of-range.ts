@@ -1,0 +1,28 @@
+import { TapedeckError } from "../errors/errors.ts";
+import { justBefore, type Offset, offsetOf, type Sequence } from "./offset.ts";
+import { formatPosition } from "./position.ts";
+
+/** The log does not have, or can't read, the events after a position. `earliest`: reading can go on after it. */
+export class OutOfRangeError extends TapedeckError {
+  override readonly name = "OutOfRangeError";
+
+  constructor(message: string, details: { readonly earliest: string; readonly field?: string }) {
+    super("out_of_range", message, details);
+  }
+}
+
+/** A limit of the stream has dropped what follows a position. `first`: the first message that the log still has. */
+export function noLongerKept(epoch: string, after: Offset, first: Sequence, field?: string): OutOfRangeError {
+  const position = formatPosition({ epoch, offset: after });
+  const earliest = formatPosition({ epoch, offset: justBefore(offsetOf(first)) });
+  const message = `position ${position} is no longer kept: continue after ${earliest}; the events before are lost`;
+  return new OutOfRangeError(message, { earliest, ...(field !== undefined && { field }) });
+}
+
+/** The nats-server has lost a file of its store while it runs. `next`: the first message behind it that can be read. */
+export function unreadable(epoch: string, after: Offset, next: Sequence): OutOfRangeError {
+  const position = formatPosition({ epoch, offset: after });
+  const earliest = formatPosition({ epoch, offset: justBefore(offsetOf(next)) });
+  const message = `nats-server can't read the events after position ${position}: a file of its store is missing or damaged. Bring the file back and restart nats-server, or continue after ${earliest}`;
+  return new OutOfRangeError(message, { earliest });
+}
