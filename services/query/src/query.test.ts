@@ -11,9 +11,11 @@ import { createLogin, dropLogin } from "./db/access/workspace-logins.ts";
 import { openDatabase } from "./db/database.ts";
 import { forgetSessions } from "./projecting/forget-sessions.ts";
 import { forgetForeignTables } from "./projecting/forget-tables.ts";
+import { rebuild } from "./projecting/rebuild.ts";
 import { queryClient } from "./testing/client.ts";
 import { scenario } from "./testing/scenario.ts";
 import { reaches, type Stage, stage } from "./testing/stage.ts";
+import { views } from "./views/views.ts";
 
 /** Rejects with the reason of a query that refuses to run, also when its start is slow and does not wait for that. */
 async function refusal(on: Stage): Promise<void> {
@@ -83,6 +85,31 @@ it("keeps tables whose last events were removed from the log on purpose", async 
   await on.write(Array.from({ length: 3 }, () => script.add({ kind: "source.checkpoint" })));
   await using query = await on.startQuery();
   await reaches(query, 13);
+});
+
+it("stops where a limit of the log has dropped what the tables lack, and a rebuild makes them from what there is", async () => {
+  await using on = await stage();
+  const script = scenario();
+  const checkpoints = (count: number) => Array.from({ length: count }, () => script.add({ kind: "source.checkpoint" }));
+  await on.write(checkpoints(10));
+  {
+    await using query = await on.startQuery();
+    await reaches(query, 10);
+  }
+  await on.write(checkpoints(40));
+  const nc = await connect({ servers: on.nats.url });
+  await (await jetstreamManager(nc)).streams.update("TAPEDECK", { max_msgs: 20 });
+  await nc.close();
+  await using query = await on.startQuery();
+  const details = async () => (await fetch(`http://${query.addresses.health}/readyz`)).text();
+  await until(async () => (await details()).includes("has dropped events that they lack"), { message: "the reason" });
+  expect(await details()).toContain(`position ${on.endAt(10)} is no longer kept: continue after ${on.endAt(30)}`);
+  expect(sequenceOf(query.position)).toBe(10);
+  const signal = AbortSignal.timeout(90_000);
+  const log = on.log.reader;
+  expect(await rebuild({ databaseUrl: on.databaseUrl, log, views: views({ textRows: false }), signal })).toBe(true);
+  await on.write(checkpoints(1));
+  await reaches(query, 51);
 });
 
 it("refuses the schema of a newer Tapedeck in one sentence", async () => {

@@ -5,9 +5,16 @@ import { formatPosition } from "./position.ts";
 /** The log does not have, or can't read, the events after a position. `earliest`: reading can go on after it. */
 export class OutOfRangeError extends TapedeckError {
   override readonly name = "OutOfRangeError";
+  /** Dropped: gone for good. Unreadable: the log may have it again. */
+  readonly reason: "dropped" | "unreadable";
 
-  constructor(message: string, details: { readonly earliest: string; readonly field?: string }) {
+  constructor(
+    reason: OutOfRangeError["reason"],
+    message: string,
+    details: { readonly earliest: string; readonly field?: string },
+  ) {
     super("out_of_range", message, details);
+    this.reason = reason;
   }
 }
 
@@ -16,7 +23,7 @@ export function noLongerKept(epoch: string, after: Offset, first: Sequence, fiel
   const position = formatPosition({ epoch, offset: after });
   const earliest = formatPosition({ epoch, offset: justBefore(offsetOf(first)) });
   const message = `position ${position} is no longer kept: continue after ${earliest}; the events before are lost`;
-  return new OutOfRangeError(message, { earliest, ...(field !== undefined && { field }) });
+  return new OutOfRangeError("dropped", message, { earliest, ...(field !== undefined && { field }) });
 }
 
 /** The nats-server has lost a file of its store while it runs. `next`: the first message behind it that can be read. */
@@ -24,5 +31,5 @@ export function unreadable(epoch: string, after: Offset, next: Sequence): OutOfR
   const position = formatPosition({ epoch, offset: after });
   const earliest = formatPosition({ epoch, offset: justBefore(offsetOf(next)) });
   const message = `nats-server can't read the events after position ${position}: a file of its store is missing or damaged. Bring the file back and restart nats-server, or continue after ${earliest}`;
-  return new OutOfRangeError(message, { earliest });
+  return new OutOfRangeError("unreadable", message, { earliest });
 }

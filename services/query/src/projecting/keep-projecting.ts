@@ -1,6 +1,7 @@
 import type { ConnectedLog } from "@tapedeck/shared/log/connect-log";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
+import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
 import { reportTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
@@ -77,10 +78,11 @@ export async function keepProjecting(options: KeepProjecting): Promise<void> {
         await standBy(options, log);
         continue;
       }
-      await log.close();
+      // The log itself is fine where it lacks something: rebuilds and answers about the past read it.
+      if (!(error instanceof OutOfRangeError)) await log.close();
       if (isFinal(error)) throw error;
       areLimited = false; // after an outage the database may be another one
-      const reason = error instanceof Error ? error.message || error.name : String(error);
+      const reason = reasonOf(error);
       observer.waits(reason);
       if (reason !== lastReason)
         logger.warn({ err: error, position: progress.position }, "projecting broke off, will go on");
@@ -184,6 +186,14 @@ class HeldLog implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+/** Tables without these events would be wrong, and nothing would show it: so they stay where they are. */
+function reasonOf(error: unknown): string {
+  if (error instanceof OutOfRangeError && error.reason === "dropped") {
+    return `the tables can't follow the log, because a limit of its stream has dropped events that they lack (${error.message}): \`tapedeck rebuild\` makes them from what the log still has`;
+  }
+  return error instanceof Error ? error.message || error.name : String(error);
 }
 
 function isFinal(error: unknown): boolean {

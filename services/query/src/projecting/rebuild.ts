@@ -1,5 +1,6 @@
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { laterOf, type Offset } from "@tapedeck/shared/log/offset";
+import { OutOfRangeError } from "@tapedeck/shared/log/out-of-range";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { delay } from "@tapedeck/shared/sync/delay";
 import { type Kysely, sql } from "kysely";
@@ -109,9 +110,21 @@ async function prepare(shadow: Database, { log, views, fresh = false }: Rebuild)
     !fresh &&
     checkpoint?.epoch === log.epoch &&
     checkpoint.projection === projectionVersion(views) &&
-    checkpoint.position <= lastOffset;
+    checkpoint.position <= lastOffset &&
+    (await isKept(log, checkpoint.position));
   if (!isReusable) await dropSchema(shadow, shadowSchema);
   await migrate(shadow);
+}
+
+/** Whether the log still has all that follows. */
+async function isKept(log: LogReader, after: Offset): Promise<boolean> {
+  try {
+    await log.assertKept(after);
+    return true;
+  } catch (error) {
+    if (error instanceof OutOfRangeError) return false;
+    throw error;
+  }
 }
 
 /** False when the live tables follow the same log and are ahead, or the signal came. */
