@@ -32,7 +32,9 @@ it("when another log replaces the gateway's, every reader gets an error and the 
   await until(async () => (await metric()) === 4, { message: "all to follow" });
 
   const connection = await connect({ servers: stack.parts.nats.url });
-  await (await jetstreamManager(connection)).streams.delete("TAPEDECK");
+  const { streams } = await jetstreamManager(connection);
+  // Where it is known that there was a log, none is begun.
+  for (const name of ["TAPEDECK_ENDS", "TAPEDECK"]) await streams.delete(name);
   await (await openLog(connection, { syncKnown: true, timeoutMs: 20_000 }))[Symbol.asyncDispose]();
   await connection.close();
 

@@ -1,10 +1,12 @@
+import { jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
 import type { Log } from "@tapedeck/shared/log/jetstream";
+import { knownEnds } from "@tapedeck/shared/log/known-ends";
 import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { NatsSettings } from "@tapedeck/shared/service/nats";
 import { type LogEnds, openEnds } from "./damage/ends.ts";
-import { assertLogEnd } from "./damage/log-end.ts";
+import { assertLogEnd, assertSameLog } from "./damage/log-end.ts";
 import { largestFrameBytes } from "./record/frames/original.ts";
 import { openLeases } from "./record/journal/lease.ts";
 import { MoveMarks } from "./record/moves/move-marks.ts";
@@ -39,6 +41,7 @@ async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): 
   const { nats } = log;
   await using stack = new AsyncDisposableStack();
   const ends = stack.use(await openEnds(nats, { epoch: log.epoch }));
+  assertSameLog(log, await knownEnds(await jetstreamManager(nats, { timeout: 2_000, checkAPI: false })));
   // Query has committed what was in the log. The ends that are kept beside the log may be a second older.
   const hasQuery = (await ends.tables())?.epoch === log.epoch;
   const tables = hasQuery ? await requestTablesEnd(nats, tablesMs, signal) : undefined;

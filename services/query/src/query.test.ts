@@ -1,4 +1,4 @@
-import { stat, truncate } from "node:fs/promises";
+import { stat, truncate, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { offsetOf, sequenceOf } from "@tapedeck/shared/log/offset";
@@ -25,7 +25,11 @@ async function refusal(on: Stage): Promise<void> {
 
 describe("refuses tables that are not this log's", () => {
   it.each([
-    ["another log", { epoch: "other1", position: offsetOf(1) }, /follows another log .*tapedeck rebuild/],
+    [
+      "another log",
+      { epoch: "other1", position: offsetOf(1) },
+      /follows another log .*tapedeck restore.*tapedeck new-epoch/,
+    ],
     ["beyond the log's end", { position: offsetOf(1_000) }, /beyond the log's end .*tapedeck new-epoch/],
   ])("%s", async (_what, checkpoint, message) => {
     await using on = await stage();
@@ -85,6 +89,41 @@ it("keeps tables whose last events were removed from the log on purpose", async 
   await on.write(Array.from({ length: 3 }, () => script.add({ kind: "source.checkpoint" })));
   await using query = await on.startQuery();
   await reaches(query, 13);
+});
+
+it("begins no log where the tables know one, also when nothing beside the log does", async () => {
+  await using on = await stage();
+  await on.write([scenario().add({ kind: "source.added" })]);
+  {
+    await using query = await on.startQuery();
+    await reaches(query, 1);
+  }
+  const description = join(on.nats.streamFolder("TAPEDECK"), "..", "meta.inf");
+  const nc = await connect({ servers: on.nats.url, maxReconnectAttempts: -1 });
+  const { streams } = await jetstreamManager(nc);
+  await streams.delete("TAPEDECK_ENDS").catch(() => {});
+  await on.nats.stop();
+  await writeFile(description, Buffer.alloc((await stat(description)).size));
+  await on.nats.restart();
+  await expect(refusal(on)).rejects.toThrow(
+    `the nats-server has no log, but the database has its events up to position ${on.endAt(1)}: bring the log's files back (such as meta.inf), or bring a backup back with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+  );
+  await expect(streams.info("TAPEDECK")).rejects.toThrow("not found");
+  await nc.close();
+});
+
+it("a rebuild empties no tables of a log that is not there", async () => {
+  await using on = await stage();
+  await on.write([scenario().add({ kind: "source.added" })]);
+  {
+    await using query = await on.startQuery();
+    await reaches(query, 1);
+  }
+  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
+  await database.db.updateTable("checkpoint").set({ epoch: "other1" }).execute();
+  const options = { databaseUrl: on.databaseUrl, log: on.log.reader, views: views({ textRows: false }) };
+  await expect(rebuild({ ...options, signal: AbortSignal.timeout(90_000) })).rejects.toThrow("follows another log");
+  expect(await database.db.selectFrom("sources").select("source").execute()).toHaveLength(1);
 });
 
 it("stops where a limit of the log has dropped what the tables lack, and a rebuild makes them from what there is", async () => {

@@ -75,8 +75,8 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     database: writes,
     databaseUrl: config.databaseUrl,
     readers: { analystPassword: config.analystPassword, limits: config.readers },
-    openLog: async () => {
-      const log = await connector.open(async (opened) => opened);
+    openLog: async (options) => {
+      const log = await connector.open(async (opened) => opened, options);
       // Until the connection is closed.
       heard.listen(log.nats);
       return log;

@@ -1,4 +1,10 @@
-import { JetStreamApiError, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  jetstreamManager,
+  type StreamConfig,
+  type StreamInfo,
+} from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "nats";
 import { newInbox } from "../service/nats.ts";
 import {
@@ -10,8 +16,10 @@ import {
   newEpoch,
   refusalOfFormat,
 } from "./epoch.ts";
+import { newStream } from "./jetstream.ts";
+import { knownEnds } from "./known-ends.ts";
 import type { Sequence } from "./offset.ts";
-import { streamName } from "./subjects.ts";
+import { endsStream, streamName } from "./subjects.ts";
 
 /** NATS' description of a stream in a snapshot; kept beside the bytes, as `nats stream backup` does. */
 export type Snapshot = { readonly config: StreamConfig; readonly state: StreamInfo["state"] };
@@ -97,23 +105,50 @@ export async function restoreLog(
 }
 
 /**
- * Continues a log that has lost its end under a new epoch, so that new events get positions that were never used.
- * Nothing may be writing meanwhile.
- * @throws BackupError when there is no log
+ * Continues with what is left of a log, under a new epoch, so that new events get positions that were never used: of one
+ * that has lost its end, or that nats-server no longer serves because the stream's description is damaged. Then the messages
+ * are still there, and positions of the epochs that are known stay valid as far as they go. Nothing may be writing meanwhile.
+ * @throws BackupError when there is no log, and nothing is known of one
  */
 export async function renewEpoch(nc: NatsConnection, name = streamName): Promise<Restored> {
   const jsm = await jetstreamManager(nc, { checkAPI: false });
-  const info = await jsm.streams.info(name).catch((cause: unknown) => {
-    throw new BackupError("there is no log here.", { cause });
-  });
+  const { info, former } = await streamOf(jsm, name);
   const old = epochOf(info);
   if (old === undefined) throw new BackupError(`the stream ${name} was not made by Tapedeck.`);
   const lastSeq = info.state.last_seq;
-  const formerEpochs = [...formerEpochsOf(info), { epoch: old, lastSeq }];
+  const formerEpochs = [...formerEpochsOf(info), ...former];
   const epoch = newEpoch();
   const metadata = { ...info.config.metadata, [epochKey]: epoch, [formerEpochsKey]: JSON.stringify(formerEpochs) };
+  // Also of a stream that was added just now: over a damaged description, only a change is written to the disk.
   await jsm.streams.update(name, { metadata });
   return { epoch, lastSeq, formerEpochs };
+}
+
+/**
+ * The stream, and which epochs end with it. One that is added over the messages of a lost one continues these, and nothing
+ * was written to it. One that has taken the place of another log has nothing of that.
+ */
+async function streamOf(
+  jsm: JetStreamManager,
+  name: string,
+): Promise<{ readonly info: StreamInfo; readonly former: readonly FormerEpoch[] }> {
+  const known = await knownEnds(jsm);
+  try {
+    const info = await jsm.streams.info(name);
+    const epochs = [epochOf(info), ...formerEpochsOf(info).map(({ epoch }) => epoch)];
+    const others = known.filter(({ epoch }) => !epochs.includes(epoch)).map(({ epoch }) => ({ epoch, lastSeq: 0 }));
+    return { info, former: [...others, { epoch: epochOf(info) ?? "", lastSeq: info.state.last_seq }] };
+  } catch (cause) {
+    if ((cause as Error).name !== "StreamNotFoundError" || known.length === 0) {
+      throw new BackupError("there is no log here.", { cause });
+    }
+    const { num_replicas } = (await jsm.streams.info(endsStream)).config;
+    const info = await jsm.streams.add(newStream(name, num_replicas));
+    const lastSeq = info.state.last_seq;
+    const [newest, ...earlier] = known.toSorted((one, other) => other.seq - one.seq);
+    const former = earlier.map(({ epoch, seq }) => ({ epoch, lastSeq: Math.min(seq, lastSeq) }));
+    return { info, former: [...former, { epoch: newest?.epoch ?? "", lastSeq }] };
+  }
 }
 
 async function send(nc: NatsConnection, subject: string, piece: Uint8Array): Promise<void> {

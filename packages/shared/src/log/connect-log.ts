@@ -23,6 +23,9 @@ export type LogConnectorOptions = {
 /** Builds what the caller needs on an open log. The result owns the log. */
 export type PrepareLog<T> = (log: ConnectedLog) => Promise<T>;
 
+/** `create`: whether a log that is missing is created; default true. */
+type OpenOptions = { readonly signal?: AbortSignal; readonly create?: boolean };
+
 /** Opens the log, each time on a connection of its own. Reports each warning about the server once. */
 export class LogConnector {
   readonly #options: LogConnectorOptions;
@@ -36,7 +39,7 @@ export class LogConnector {
    * Tries once. Rejects when the server is away, the log is unusable, `prepare` rejects or the signal aborts, and then
    * nothing stays open.
    */
-  async open<T>(prepare: PrepareLog<T>, signal?: AbortSignal): Promise<T> {
+  async open<T>(prepare: PrepareLog<T>, { signal, create = true }: OpenOptions = {}): Promise<T> {
     const { service, settings, logger, historyReaders, leaveOutErased = true } = this.#options;
     await using stack = new AsyncDisposableStack();
     const nats = await connectNats(service, settings, logger);
@@ -49,6 +52,7 @@ export class LogConnector {
     const log = stack.use(
       await openLog(nats, {
         ...(erased && { erased }),
+        create,
         syncKnown: settings.syncAlways ?? false,
         ...(settings.replicas !== undefined && { replicas: settings.replicas }),
         ...(historyReaders !== undefined && { historyReaders }),
@@ -100,7 +104,7 @@ export async function connectLog<T>(options: ConnectLogOptions<T>): Promise<T | 
   const delays = backoff(100, maxDelayMs);
   for (let isFirst = true; !signal.aborted; isFirst = false) {
     try {
-      return await connector.open(prepare, signal);
+      return await connector.open(prepare, { signal });
     } catch (error) {
       if (isFinal(error)) throw error;
       if (isFirst && !signal.aborted) logger.warn({ url: natsHosts(settings.url), err: error }, awayMessage);

@@ -5,8 +5,11 @@ import { isForbidden, raiseReplicas } from "./cluster/replicas.ts";
 import { epochKey, epochOf, formatKey, formerEpochsOf, logFormat, newEpoch, refusalOfFormat } from "./epoch.ts";
 import type { ErasedSessions } from "./erasures/erased-sessions.ts";
 import { jetstreamWriter, largestMessageBytes } from "./jetstream-writer.ts";
+import { type KnownEnd, knownEnds } from "./known-ends.ts";
 import type { RingLimits } from "./live/ring.ts";
 import type { LogReader, LogSurvey, LogWriter } from "./log.ts";
+import { endOf } from "./offset.ts";
+import { formatPosition } from "./position.ts";
 import { type JetstreamReader, jetstreamReader } from "./reading/jetstream-reader.ts";
 import { streamName as defaultStreamName, everySubject } from "./subjects.ts";
 
@@ -44,6 +47,20 @@ export type Log = AsyncDisposable & {
   readonly reader: LogReader & LogSurvey;
   readonly stored: JetstreamReader["stored"];
 };
+
+/**
+ * There is no log, although events were recorded on this nats-server. It serves no stream whose description (`meta.inf`)
+ * it can't read, and puts a new stream of the same name over the messages of the old one.
+ */
+export class LogLostError extends LogUnusableError {
+  constructor({ epoch, seq }: KnownEnd, cause: unknown) {
+    const last = formatPosition({ epoch, offset: endOf(seq) });
+    super(
+      `the nats-server has no log (the stream ${defaultStreamName}), but events up to position ${last} were recorded on it: its data are damaged or were deleted. Bring its files back (such as meta.inf) and start it again, bring a backup back with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
+      { cause },
+    );
+  }
+}
 
 const streamExists = 10058;
 const noJetStream = 10039;
@@ -109,6 +126,8 @@ async function streamInfo(jsm: JetStreamManager, name: string, options: OpenLogO
     return await jsm.streams.info(name);
   } catch (cause) {
     if (options.create === false || !isNotFound(cause)) throw cause;
+    const [lost] = await knownEnds(jsm);
+    if (lost !== undefined) throw new LogLostError(lost, cause);
     return (await createStream(jsm, name, options)) ?? (await jsm.streams.info(name));
   }
 }
@@ -119,7 +138,18 @@ async function createStream(
   name: string,
   { replicas = 1 }: OpenLogOptions,
 ): Promise<StreamInfo | undefined> {
-  const config: Partial<StreamConfig> & { name: string } = {
+  try {
+    return await jsm.streams.add(newStream(name, replicas));
+  } catch (cause) {
+    if (codeOf(cause) === streamExists) return undefined;
+    if (isForbidden(cause)) throw new LogMissingError(name, cause);
+    throw cause;
+  }
+}
+
+/** The stream of a log that begins. */
+export function newStream(name: string, replicas: number): Partial<StreamConfig> & { name: string } {
+  return {
     name,
     subjects: [everySubject],
     storage: "file",
@@ -128,13 +158,6 @@ async function createStream(
     allow_msg_ttl: true,
     metadata: { [epochKey]: newEpoch(), [formatKey]: logFormat },
   };
-  try {
-    return await jsm.streams.add(config);
-  } catch (cause) {
-    if (codeOf(cause) === streamExists) return undefined;
-    if (isForbidden(cause)) throw new LogMissingError(name, cause);
-    throw cause;
-  }
 }
 
 /** The log does not exist, and this user may not create it: it is there once ingest has started. */
@@ -159,7 +182,8 @@ async function whenReady<T>(waitMs: number, ask: () => Promise<T>): Promise<T> {
       const settled =
         ["StreamNotFoundError", "ClosedConnectionError", "LogMissingError"].includes(name) ||
         isForbidden(cause) ||
-        codeOf(cause) === noJetStream;
+        codeOf(cause) === noJetStream ||
+        cause instanceof LogUnusableError;
       if (settled || performance.now() > end) throw cause;
       await delay(retry.next());
     }
@@ -184,8 +208,8 @@ function checkedEpoch(info: StreamInfo, name: string): string {
 
 function unusable(cause: unknown, name: string): Error {
   const { name: kind, message } = cause as Error;
-  // It mends by itself.
-  if (cause instanceof LogMissingError) return cause;
+  // The one mends by itself, and the other has its sentence.
+  if (cause instanceof LogMissingError || cause instanceof LogUnusableError) return cause;
   if (isForbidden(cause)) {
     return new LogUnusableError(
       `this user of the nats-server may not open the log (${message}): give it the permissions of infra/nats/tapedeck-users.conf.`,

@@ -1,7 +1,23 @@
 import { type Log, LogUnusableError } from "@tapedeck/shared/log/jetstream";
+import type { KnownEnd } from "@tapedeck/shared/log/known-ends";
 import { endOf, sequenceOf } from "@tapedeck/shared/log/offset";
 import { formatPosition } from "@tapedeck/shared/log/position";
 import type { LogEnds } from "./ends.ts";
+
+/**
+ * A log of another epoch than all that is known beside it has taken the place of the one that events were recorded in.
+ * @throws LogUnusableError then, with what to do
+ */
+export function assertSameLog({ epoch, reader }: Pick<Log, "epoch" | "reader">, known: readonly KnownEnd[]): void {
+  const isOurs = (one: KnownEnd) =>
+    one.epoch === epoch || reader.formerEpochs.some((former) => former.epoch === one.epoch);
+  const foreign = known.find((one) => !isOurs(one));
+  if (foreign === undefined || known.some(isOurs)) return;
+  const last = formatPosition({ epoch: foreign.epoch, offset: endOf(foreign.seq) });
+  throw new LogUnusableError(
+    `the log is another one (epoch ${epoch}) than the one in which events up to position ${last} were recorded. Bring that one back with \`tapedeck restore\`, or continue with this one, under new positions, with \`tapedeck new-epoch\`.`,
+  );
+}
 
 /**
  * A log that ends before a position that was given already would give that one again.

@@ -19,6 +19,13 @@ export async function readCheckpoint(db: Kysely<Schema>): Promise<CheckpointRow 
 const whatToDo =
   "bring a backup back with `tapedeck restore`, or continue with what is left, under new positions, with `tapedeck new-epoch`.";
 
+/** The nats-server has no log any more. */
+export function lostLog({ epoch, position }: CheckpointRow, cause: unknown): ForeignCheckpointError {
+  const last = formatPosition({ epoch, offset: position });
+  const message = `the nats-server has no log, but the database has its events up to position ${last}: bring the log's files back (such as meta.inf), or ${whatToDo}`;
+  return new ForeignCheckpointError(message, { cause });
+}
+
 /** Creates the checkpoint of a fresh set of tables: before the first event. */
 export async function beginCheckpoint(db: Kysely<Schema>, projection: string, epoch: string): Promise<CheckpointRow> {
   const row = { name, projection, epoch, position: logStart, applied_position: null, recorded_until_ms: null };
@@ -54,7 +61,25 @@ export async function touchCheckpoint(tx: Tx): Promise<void> {
  * @throws ForeignCheckpointError
  */
 export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, log: LogReader): Promise<CheckpointRow> {
+  await assertOfThisLog(checkpoint, log);
+  const { epoch } = checkpoint;
+  if (epoch === log.epoch) return checkpoint;
+  await db
+    .updateTable("checkpoint")
+    .set({ epoch: log.epoch })
+    .where("name", "=", name)
+    .where("epoch", "=", epoch)
+    .execute();
+  return { ...checkpoint, epoch: log.epoch };
+}
+
+/**
+ * Whether tables can follow a log; tables without events can follow any.
+ * @throws ForeignCheckpointError
+ */
+export async function assertOfThisLog(checkpoint: CheckpointRow, log: LogReader): Promise<void> {
   const { epoch, position } = checkpoint;
+  if (position === logStart) return;
   const at = (offset: Offset) => formatPosition({ epoch, offset });
   if (!belongsToLog(log, { epoch, offset: position })) {
     const beyond = log.formerEpochs.find((one) => one.epoch === epoch);
@@ -63,7 +88,7 @@ export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, l
         ? `the database follows another log (${epoch}; this one is ${log.epoch})`
         : `the database is at position ${at(position)}, beyond the end ${at(endOf(beyond.lastSeq))} of the backup that the log was restored from`;
     throw new ForeignCheckpointError(
-      `${reason}: run \`tapedeck rebuild\` to make its tables from this log, or \`tapedeck restore\` to bring the old log back.`,
+      `${reason}: bring the old log back with \`tapedeck restore\`, or have the tables made from this one, which loses what only they have, with \`tapedeck new-epoch\`.`,
     );
   }
   const { lastOffset } = await log.bounds();
@@ -78,14 +103,6 @@ export async function ofThisLog(db: Kysely<Schema>, checkpoint: CheckpointRow, l
       `the database is at position ${at(position)}, but position ${at(other)} was given to another event since, so the log has lost events: ${whatToDo}`,
     );
   }
-  if (epoch === log.epoch) return checkpoint;
-  await db
-    .updateTable("checkpoint")
-    .set({ epoch: log.epoch })
-    .where("name", "=", name)
-    .where("epoch", "=", epoch)
-    .execute();
-  return { ...checkpoint, epoch: log.epoch };
 }
 
 /**

@@ -9,10 +9,11 @@ import { letReadersIn, limitReaders, type ReaderLogins } from "../db/access/gran
 import type { Database } from "../db/database.ts";
 import { AlreadyProjectedError, withTables } from "../db/lock.ts";
 import { migrate, NewerSchemaError } from "../db/migrate.ts";
+import type { CheckpointRow } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
-import { ForeignCheckpointError, readCheckpoint } from "./checkpoint.ts";
+import { ForeignCheckpointError, lostLog, readCheckpoint } from "./checkpoint.ts";
 import type { ProjectedPosition } from "./progress.ts";
 import { type Projected, project } from "./project.ts";
 import { rebuild } from "./rebuild.ts";
@@ -21,7 +22,7 @@ export type KeepProjecting = {
   readonly database: Database;
   readonly databaseUrl: string;
   readonly readers: ReaderLogins;
-  readonly openLog: () => Promise<ConnectedLog>;
+  readonly openLog: (options: { readonly create: boolean }) => Promise<ConnectedLog>;
   /** Called when this query begins to project; what it gives is disposed when it stops. Not for a query that stands by. */
   readonly beside: (log: ConnectedLog) => Disposable;
   readonly views: readonly View[];
@@ -103,9 +104,9 @@ async function projectOnce(
   await admitReaders();
   observer.hasTables();
 
-  const log = await held.open();
-  const { reader } = log;
   const checkpoint = await readCheckpoint(database.db);
+  const log = await held.open(checkpoint);
+  const { reader } = log;
   progress.advance(checkpoint?.position ?? logStart);
   if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
     logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
@@ -170,8 +171,12 @@ class HeldLog implements AsyncDisposable {
     return this.#log?.reader.epoch;
   }
 
-  async open(): Promise<ConnectedLog> {
-    this.#log ??= await this.#options.openLog();
+  /** Tables that have events show that there was a log, and one that begins would take its place. */
+  async open(checkpoint: CheckpointRow | undefined): Promise<ConnectedLog> {
+    const hasEvents = checkpoint !== undefined && checkpoint.position > logStart;
+    this.#log ??= await this.#options.openLog({ create: !hasEvents }).catch((cause: unknown) => {
+      throw hasEvents && isLogMissing(cause) ? lostLog(checkpoint, cause) : cause;
+    });
     this.#options.observer.usesLog(this.#log);
     return this.#log;
   }
@@ -194,6 +199,12 @@ function reasonOf(error: unknown): string {
     return `the tables can't follow the log, because a limit of its stream has dropped events that they lack (${error.message}): \`tapedeck rebuild\` makes them from what the log still has`;
   }
   return error instanceof Error ? error.message || error.name : String(error);
+}
+
+function isLogMissing(error: unknown): boolean {
+  return (
+    error instanceof LogUnusableError && error.cause instanceof Error && error.cause.name === "StreamNotFoundError"
+  );
 }
 
 function isFinal(error: unknown): boolean {

@@ -13,7 +13,7 @@ import type { Schema } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
-import { readCheckpoint } from "./checkpoint.ts";
+import { assertOfThisLog, readCheckpoint } from "./checkpoint.ts";
 import { dropDependants, fillMaterializedViews, isLockTimeout, readDependants, renewDependants } from "./dependants.ts";
 import { type Projected, project } from "./project.ts";
 
@@ -48,10 +48,12 @@ export type Rebuild = {
  * the swap, or with false when the signal ended it before; throws as project does.
  * @throws DependantsError when something that others made does not fit the new tables: the old ones stay
  * @throws AlreadyProjectedError when another rebuild runs
+ * @throws ForeignCheckpointError when the live tables are another log's
  */
 export async function rebuild(options: Rebuild): Promise<boolean> {
   const { log, views, signal, onProgress = () => {} } = options;
   await using shadow = openDatabase({ url: options.databaseUrl, schema: shadowSchema, connections: 3 });
+  await assertSameLog(shadow, log);
   const { lastOffset: goal } = await log.bounds();
   const work = withTables(shadow, async function* (connection, held) {
     await prepare(shadow, options);
@@ -88,6 +90,18 @@ function readAnew(log: LogReader, end: Offset): LogReader {
       yield* log.follow({ ...from, afterOffset: laterOf(from.afterOffset, end) }, options);
     },
   };
+}
+
+/**
+ * The tables of a log that was lost may be all that is left of it.
+ * @throws ForeignCheckpointError
+ */
+async function assertSameLog({ db }: Database, log: LogReader): Promise<void> {
+  const live = db.withSchema(liveSchema);
+  const { rows } = await sql<{ there: boolean }>`
+    select to_regclass(${`${liveSchema}.checkpoint`}) is not null as there`.execute(db);
+  const checkpoint = rows[0]?.there === true ? await readCheckpoint(live) : undefined;
+  if (checkpoint !== undefined) await assertOfThisLog(checkpoint, log);
 }
 
 /** Postgres itself analyzes new tables only after a minute or more, and plans queries badly until then. */

@@ -37,6 +37,8 @@ function leading({ streams, consumers }: JetStreamManager, lead: () => number): 
     },
     getMessage: async (name: string, query: Parameters<typeof streams.getMessage>[1]) => {
       const message = await streams.getMessage(name, query);
+      // What it has before the others can be read from it.
+      if (message === null && lead() > 0 && "seq" in query) return { seq: query.seq };
       return message && { ...message, seq: message.seq + lead() };
     },
   };

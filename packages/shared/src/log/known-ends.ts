@@ -1,0 +1,45 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import { z } from "zod";
+import { isForbidden } from "./cluster/replicas.ts";
+import type { Sequence } from "./offset.ts";
+import { endsRoot, endsStream } from "./subjects.ts";
+
+/** How far a log had come, by one source's end or by query's tables. */
+export type KnownEnd = { readonly epoch: string; readonly seq: Sequence };
+
+const endSchema = z.looseObject({ epoch: z.string(), seq: z.number() });
+
+/** The ends of sources and of tables are of events; where a log begins says nothing of any. */
+const subjects = [`${endsRoot}.tables`, `${endsRoot}.source.>`] as const;
+
+/**
+ * What is kept beside the log of logs that had events, one entry for each epoch, with the furthest end. Empty where nothing
+ * is kept, or this user may not read it: such a user may not create a log, either. Rejects when NATS can't be asked.
+ */
+export async function knownEnds(jsm: JetStreamManager): Promise<readonly KnownEnd[]> {
+  const furthest = new Map<string, Sequence>();
+  try {
+    for (const next_by_subj of subjects) {
+      for (let seq = 1; ; ) {
+        const query = { seq, next_by_subj };
+        const message = await jsm.streams.getMessage(endsStream, query);
+        if (message === null) break;
+        seq = message.seq + 1;
+        const end = endIn(message.data);
+        if (end !== undefined) furthest.set(end.epoch, Math.max(end.seq, furthest.get(end.epoch) ?? 0));
+      }
+    }
+  } catch (cause) {
+    if (!isForbidden(cause) && (cause as Error).name !== "StreamNotFoundError") throw cause;
+  }
+  return [...furthest].flatMap(([epoch, seq]) => (seq > 0 ? [{ epoch, seq }] : []));
+}
+
+/** Undefined for a source that is gone, and where the file is damaged. */
+function endIn(data: Uint8Array): KnownEnd | undefined {
+  try {
+    return endSchema.parse(JSON.parse(new TextDecoder().decode(data)));
+  } catch {
+    return undefined;
+  }
+}
