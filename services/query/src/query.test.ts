@@ -108,22 +108,13 @@ it("begins no log where the tables know one, also when nothing beside the log do
   await expect(refusal(on)).rejects.toThrow(
     `the nats-server has no log, but the database has its events up to position ${on.endAt(1)}: bring the log's files back (such as meta.inf), or bring a backup back with \`tapedeck restore\`, or continue with what is left, under new positions, with \`tapedeck new-epoch\`.`,
   );
-  await expect(streams.info("TAPEDECK")).rejects.toThrow("not found");
+  const isMissing = () =>
+    streams.info("TAPEDECK").then(
+      () => false,
+      (error) => /not found/.test(error.message),
+    );
+  await until(isMissing, { message: "the server to say that it has no log" });
   await nc.close();
-});
-
-it("a rebuild empties no tables of a log that is not there", async () => {
-  await using on = await stage();
-  await on.write([scenario().add({ kind: "source.added" })]);
-  {
-    await using query = await on.startQuery();
-    await reaches(query, 1);
-  }
-  await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
-  await database.db.updateTable("checkpoint").set({ epoch: "other1" }).execute();
-  const options = { databaseUrl: on.databaseUrl, log: on.log.reader, views: views({ textRows: false }) };
-  await expect(rebuild({ ...options, signal: AbortSignal.timeout(90_000) })).rejects.toThrow("follows another log");
-  expect(await database.db.selectFrom("sources").select("source").execute()).toHaveLength(1);
 });
 
 it("stops where a limit of the log has dropped what the tables lack, and a rebuild makes them from what there is", async () => {

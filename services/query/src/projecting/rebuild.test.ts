@@ -111,7 +111,7 @@ it("starts by itself when the tables have another version, and these answer mean
   await until(isRebuilt, { message: "the tables to be rebuilt", signal });
 });
 
-it("replaces the tables of another log", async ({ signal }) => {
+it("refuses to replace the tables of another log, which may be all that is left of it", async ({ signal }) => {
   await using on = await stage();
   const end = await written(on, randomEvents(seeded(6), 500));
   await projectUntil(on.databaseUrl, on.log.reader, end);
@@ -121,7 +121,8 @@ it("replaces the tables of another log", async ({ signal }) => {
     .updateTable("checkpoint")
     .set({ epoch: "gone", position: offsetOf(1_000_000) })
     .execute();
-  await rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal });
+  const rebuilding = rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal });
+  await expect(rebuilding).rejects.toThrow("follows another log");
   expect(await contents(on.databaseUrl)).toEqual(expected);
 });
 
