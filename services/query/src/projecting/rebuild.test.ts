@@ -115,12 +115,12 @@ it("refuses to replace the tables of another log, which may be all that is left 
   await using on = await stage();
   const end = await written(on, randomEvents(seeded(6), 500));
   await projectUntil(on.databaseUrl, on.log.reader, end);
-  const expected = await contents(on.databaseUrl);
   await using database = openDatabase({ url: on.databaseUrl, connections: 1 });
   await database.db
     .updateTable("checkpoint")
     .set({ epoch: "gone", position: offsetOf(1_000_000) })
     .execute();
+  const expected = await contents(on.databaseUrl);
   const rebuilding = rebuild({ databaseUrl: on.databaseUrl, log: on.log.reader, views: all, signal });
   await expect(rebuilding).rejects.toThrow("follows another log");
   expect(await contents(on.databaseUrl)).toEqual(expected);
