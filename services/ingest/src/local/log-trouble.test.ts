@@ -14,7 +14,8 @@ import { startIngest } from "../ingest.ts";
 import { openLogReader, skaffoldSource } from "../testing/ingest-harness.ts";
 import { LogTrouble } from "./log-trouble.ts";
 
-const deleted = "the log was deleted: stop Tapedeck, and bring the log back with `tapedeck restore`, or begin anew with `tapedeck new-epoch`";
+const deleted =
+  "the log was deleted: stop Tapedeck, and bring the log back with `tapedeck restore`, or begin anew with `tapedeck new-epoch`";
 
 test("a log that is deleted is an error in ingest's log, reported once, and ingest is not ready", async () => {
   const recording = loadRecording(`${recordings.skaffold}/01-dev-success-3-artifacts-5-iterations`);

@@ -192,10 +192,7 @@ class RangeReader<T> {
   #answered<A>(asked: Promise<A>): Promise<A> {
     const { patienceMs } = this.#deps;
     const signal = this.#signal;
-    return abortable(
-      asked,
-      patienceMs === undefined ? signal : AbortSignal.any([signal, timeoutSignal(patienceMs)]),
-    );
+    return abortable(asked, patienceMs === undefined ? signal : AbortSignal.any([signal, timeoutSignal(patienceMs)]));
   }
 }
 
