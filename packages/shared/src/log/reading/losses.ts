@@ -3,7 +3,7 @@ import { endOf, firstMessageAfter, logStart, type Sequence } from "../offset.ts"
 import { noLongerKept, type OutOfRangeError, unreadable } from "../out-of-range.ts";
 import { type Leader, orNotReady } from "./leader.ts";
 
-/** Tells messages that were dropped, or can't be read, from those that are erased or expired. */
+/** Distinguishes messages that were dropped, or can't be read, from those that are erased or expired. */
 export type Losses = {
   /** The error for a reader that misses this message; undefined when nothing from there on was dropped. */
   dropped(missing: Sequence): Promise<OutOfRangeError | undefined>;
