@@ -203,6 +203,19 @@ describe("maskText", () => {
     "webhook.office.com/webhookb2/",
     "a.atlasv1.",
     "Private-Lines: 1\n",
+    "\u001b[31m",
+    "TOKEN=\u001b[1mabc ",
+    "token%3Dabc%26",
+    "%22password%22%3A%22",
+    "passwort: ",
+    "пароль=a",
+    "cGFzc3dvcmQ",
+    "UEFTU1dPUkQ9",
+    "a:b@tcp(",
+    ";PWD={a",
+    "password=a,b=",
+    "password: a.a(",
+    "get-token: a ",
   ];
   /** The least processor time of this thread, in µs: it does not depend on what else the machine does. */
   const leastWork = (text: string) => {

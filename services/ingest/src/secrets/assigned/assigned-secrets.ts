@@ -76,9 +76,11 @@ function wordBefore(text: string, start: number): string {
 function isPlausible(text: string, { text: name }: Name, kind: NameKind, { start, end }: TextSpan): boolean {
   const value = text.slice(start, Math.min(end, start + 4_000));
   const isQuoted = /["'`]/.test(text.charAt(start - 1));
-  if (isNoSecret(value, name, isQuoted || text.charAt(start - 1) === "=")) return false;
-  if (!isQuoted && isCode(value, isEnvironmentName(name) && text.charAt(start - 1) === "=")) return false;
-  if (!isQuoted && isTarget(name, value)) return false;
+  // A text that is no secret is searched again for other names, so it has to be short.
+  const isShort = end - start <= 1_000;
+  if (isShort && isNoSecret(value, name, isQuoted || text.charAt(start - 1) === "=")) return false;
+  if (isShort && !isQuoted && isCode(value, isEnvironmentName(name) && text.charAt(start - 1) === "=")) return false;
+  if (isShort && !isQuoted && isTarget(name, value)) return false;
   if (kind === "parameter") return value.length >= (/code$/i.test(name) ? 30 : 16);
   if (kind === "short")
     return value.length >= 6 && !/\s/.test(value) && (isQuoted || text.charAt(start - 1) === "=" || looksRandom(value));
@@ -120,7 +122,7 @@ function assignedValue(text: string, name: Name, kind: NameKind, dump: Dump | un
       const end = text.indexOf("}", valueAt);
       if (end > 0 && end - valueAt < 200) return { start: valueAt + 1, end };
     }
-    if (isTight) return beforeNextName(text, bareValue(text, valueAt, assignmentEnd(text, name), false));
+    if (isTight) return bareValue(upToNextName(text, valueAt), valueAt, assignmentEnd(text, name), false);
     return startsLine(text, name.start) ? settingValue(text, valueAt) : undefined;
   }
   if (separator !== ":") return undefined;
@@ -147,13 +149,10 @@ function afterColon(text: string, name: Name, kind: NameKind, valueAt: number, i
   return word && !isComplaint && looksRandom(text.slice(word.start, word.end)) ? word : undefined;
 }
 
-/** `password=abc,sslmode=require`, `password=abc, port=1`. */
-function beforeNextName(text: string, value: TextSpan | undefined): TextSpan | undefined {
-  if (value === undefined) return undefined;
-  const next = /,\s?[A-Za-z_][\w.-]{0,40}=/.exec(
-    text.slice(value.start, Math.min(value.end, value.start + 1_000) + 44),
-  );
-  return next === null ? value : { start: value.start, end: Math.min(value.end, value.start + next.index) };
+/** The text up to the next name of a list: `password=abc,sslmode=require`, `password=abc, port=1`. */
+function upToNextName(text: string, valueAt: number): string {
+  const next = /,\s?[A-Za-z_][\w.-]{0,40}=/.exec(text.slice(valueAt, valueAt + 1_000));
+  return next === null ? text : text.slice(0, valueAt + next.index);
 }
 
 /** `-H "PRIVATE-TOKEN: …"`. */
