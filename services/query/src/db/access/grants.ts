@@ -3,7 +3,7 @@ import type { Database } from "../database.ts";
 import { makeOnce, privateSchema } from "../private.ts";
 import type { Schema } from "../schema.ts";
 import type { ReaderLimits } from "./limits.ts";
-import { restrictPublic } from "./public-rights.ts";
+import { closeLeaks, restrictPublic } from "./public-rights.ts";
 import { readable } from "./relations.ts";
 import { allowed, analyst, exists, limitRole, makeRoles, reader } from "./roles.ts";
 import { logins } from "./workspace-logins.ts";
@@ -39,7 +39,7 @@ export async function limitReaders(
   { analystPassword, limits }: ReaderLogins,
 ): Promise<readonly string[]> {
   const { db } = database;
-  const leftOut = [...(await restrictPublic(database))];
+  const leftOut = [...(await restrictPublic(database)), ...(await closeLeaks(database))];
   if (!(await exists(db, analyst))) return leftOut;
   if (!(await allowed(() => makeOnce(db, () => setPassword(db, analystPassword))))) {
     leftOut.push(`the password of ${analyst}`);
