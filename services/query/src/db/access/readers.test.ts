@@ -260,7 +260,7 @@ describe("a login of a workspace", () => {
       );
       return Number(rows[0]?.read);
     };
-    /** Everything that the reader is told, but for the condition that it wrote itself. */
+    /** Everything that the reader is shown, but for the condition that it wrote itself. */
     const learned = async (table: string, condition: string) => {
       await login.query("begin");
       const before = await read();
