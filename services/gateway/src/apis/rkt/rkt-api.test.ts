@@ -114,7 +114,7 @@ describe("fields beside a request", () => {
     });
     const { head, bytes } = await on.api.getInfo({}, on.context({ session: "01S", at: "x-5", minPosition: "x-4" }));
     expect(on.asked.at(-1)).toMatchObject({ collection: "rkt.info", session: "01S", at: "x-5", min_position: "x-4" });
-    expect(head).toEqual({ position: on.position(7), session: "01S", sessionEnded: true });
+    expect(head).toEqual({ position: on.position(7), session: "01S", sessionEnded: true, heardAt: {} });
     expect(GetInfoResponse.decode(bytes).info?.rkt_version).toBe("1.30.0");
   });
 

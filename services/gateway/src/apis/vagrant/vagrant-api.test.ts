@@ -214,7 +214,7 @@ describe("the source of a call", () => {
   it("the position and session of an answer go with it", async () => {
     on.session("01A", { ended: true });
     const { head } = await on.api.unary.listJobs(new Uint8Array(), on.context());
-    expect(head).toEqual({ position: on.position(7), session: "01A", sessionEnded: true });
+    expect(head).toEqual({ position: on.position(7), session: "01A", sessionEnded: true, heardAt: {} });
   });
 
   it("a source without any record yet speaks the protocol of all and has no jobs", async () => {
