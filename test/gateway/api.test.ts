@@ -78,6 +78,8 @@ describe("the JSON of the API's resources", () => {
       startPosition: expect.any(String),
       endPosition: positionOf(isKind("session.ended")),
       upstreamVersion: "v2.14.2",
+      exitCode: null,
+      commandLine: null,
       gaps: 0,
     });
     expect(latest).toMatchObject({ session: "01A2", endedAt: null, endReason: null, labels: { branch: "fix" } });

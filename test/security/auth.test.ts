@@ -40,10 +40,13 @@ const http = (path: string, headers: Record<string, string> = {}, method = "GET"
   httpCall(harness.on.stack.http, method, path, headers, body);
 const asksOfVagrant = { "client-api-protocol": "1,1" };
 
-/** Every method that our protos describe, whether the gateway offers it or not. */
-const methods = [...registry].flatMap((type) =>
+const described = [...registry].flatMap((type) =>
   type.kind === "service" ? type.methods.map(({ name }) => `/${type.typeName}/${name}`) : [],
 );
+/** Health says nothing of what is recorded, and balancers ask for it without a token. */
+const isHealth = (path: string) => path.startsWith("/grpc.health.v1.Health/");
+/** Every method that our protos describe, whether the gateway offers it or not, but for those of health. */
+const methods = described.filter((path) => !isHealth(path));
 const skaffoldControl = ["Execute", "AutoBuild", "AutoSync", "AutoDeploy", "Handle"];
 const vagrantWrites = [
   ...["QueueJob", "CancelJob", "ValidateJob", "PruneOldJobs", "UpsertBasis", "UpsertProject", "UpsertTarget"],
