@@ -67,7 +67,9 @@ class LogPositions implements Positions {
       case "now":
         return this.lastOffset();
       case "start":
-        // A log that drops its oldest messages may begin later by the time that it is read.
+        // Asked only so that a log that is away is refused, as everywhere: a log that drops its oldest messages may begin
+        // later by the time that it is read.
+        await this.#log().bounds();
         return logStart;
       case "position":
         return this.#ofThisLog(when.position, "after");
