@@ -5,6 +5,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { loadRecording } from "@tapedeck/fakes/skaffold/recording";
 import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { type Scenario, scenario } from "@tapedeck/query/testing/scenario";
+import { logStart } from "@tapedeck/shared/log/offset";
 import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
@@ -182,9 +183,15 @@ describe("calls that concern all workspaces", () => {
       .split("\n")
       .map((line) => JSON.parse(line));
     expect([status, lines.at(-1)]).toEqual([200, { type: "complete" }]);
+    const eventCount = async ({ log }: TwoShards["home"]) => {
+      const over = new AbortController().signal;
+      const all = { afterOffset: logStart, subjects: [] };
+      return (await Array.fromAsync(log.history(all, (await log.bounds()).lastOffset, over))).length;
+    };
     const messages = async ({ log }: TwoShards["home"]) => (await log.bounds()).messages;
     const all = (await messages(on.home)) + (await messages(on.two));
-    expect(lines.at(-2)).toEqual({ type: "progress", events: all, done: all });
+    const events = (await eventCount(on.home)) + (await eventCount(on.two));
+    expect(lines.at(-2)).toEqual({ type: "progress", messages: all, done: all, events });
     expect((await json("/api/v1/operations?outcome=failed", ofB)).items.length).toBeGreaterThan(0);
   });
 
