@@ -5,14 +5,11 @@ import { laterOf, logStart, type Offset } from "../offset.ts";
 import { OutOfRangeError } from "../out-of-range.ts";
 import { subjectMatcher } from "../subject-match.ts";
 import type { Ring } from "./ring.ts";
-import type { SharedHistory } from "./shared-history.ts";
 import type { Tail, TailEntry } from "./tail.ts";
 import type { Watch } from "./watch.ts";
 
 export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "historyBatches" | "assertKept"> & {
   readonly tail: Tail;
-  /** History for followers that were live and fell behind. */
-  readonly sharedHistory: Pick<SharedHistory, "batches">;
 };
 
 /** After so many events a follower lets the others go on. */
@@ -55,8 +52,6 @@ class Follower {
   #logEnd: Offset | undefined;
   #isCaughtUp: boolean;
   #isOutOfTurn = false;
-  /** It has had all there was. Others that fall behind are near it. */
-  #wasLive = false;
 
   constructor(deps: FollowDeps, { afterOffset, subjects }: ReadFrom, options: FollowOptions, watch: Watch) {
     this.#deps = deps;
@@ -125,10 +120,7 @@ class Follower {
     const match = await this.#ask(() => this.#deps.lastMatch(this.#subjects));
     if (match === undefined) return;
     const range = { afterOffset: this.#done, subjects: this.#subjects };
-    const { historyBatches, sharedHistory } = this.#deps;
-    const { signal } = this.#options;
-    const history = this.#wasLive ? sharedHistory.batches(range, match, signal) : historyBatches(range, match, signal);
-    for await (const batch of history) {
+    for await (const batch of this.#deps.historyBatches(range, match, this.#options.signal)) {
       yield batch;
       this.#done = (batch.at(-1) as HeldEvent).offset;
     }
@@ -160,9 +152,7 @@ class Follower {
       this.#done = done;
     }
     // At the end, and not behind its beginning meanwhile. What comes next is queued, as nothing can come in between.
-    if (this.#isOver || this.#done < ring.floor) return;
-    this.#wasLive = true;
-    this.#watch.arm();
+    if (!this.#isOver && this.#done >= ring.floor) this.#watch.arm();
   }
 
   /** All that matched was given. */

@@ -6,7 +6,6 @@ import type { ErasedSessions } from "../erasures/erased-sessions.ts";
 import { cursorIn, writerIn } from "../jetstream-writer.ts";
 import { followLog } from "../live/follow.ts";
 import type { RingLimits } from "../live/ring.ts";
-import { SharedHistory } from "../live/shared-history.ts";
 import { Shift } from "../live/shift.ts";
 import { openTail, type Tail } from "../live/tail.ts";
 import type { HeldBatches, LogReader, LogSurvey, PageReader, RecordedEvent, StoredMessage } from "../log.ts";
@@ -47,7 +46,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const warn = rateLimited(deps.warn);
   const readMessage = messageReader(deps.warn, deps.erased);
   const historySemaphore = new Semaphore(deps.historyReaders);
-  let live: { readonly tail: Tail; readonly sharedHistory: SharedHistory } | undefined;
+  let tail: Tail | undefined;
   /** The last message that was read because its offset was known from elsewhere. */
   let lastFound: Sequence = 0;
 
@@ -70,8 +69,8 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     usualHistory(from, untilOffset, { signal });
 
   const followBatches: LogReader["followBatches"] = (from, options) => {
-    live ??= { tail: openTail({ ...deps, warn, readMessage }), sharedHistory: new SharedHistory(historyBatches) };
-    return followLog({ ...live, bounds, lastMatch, historyBatches, assertKept }, from, options);
+    tail ??= openTail({ ...deps, warn, readMessage });
+    return followLog({ tail, bounds, lastMatch, historyBatches, assertKept }, from, options);
   };
 
   const usualStoredAt = (sequence: Sequence) => storedAt(deps, leader, sequence);
@@ -86,7 +85,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const election = new ElectionReader({
     ...{ leader, replicas: new Replicas(deps), usualHistory, usualStoredAt, readMessage, wantedBy, warn, shift },
     semaphore: historySemaphore,
-    lastSeen: () => Math.max(leader.lastSeen, lastFound, lastOf(live?.tail)),
+    lastSeen: () => Math.max(leader.lastSeen, lastFound, lastOf(tail)),
   });
 
   return {
@@ -119,7 +118,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     followBatches,
     follow: (from, options) => oneByOne(followBatches(from, options), options.signal),
 
-    close: async () => live?.tail[Symbol.asyncDispose](),
+    close: async () => tail?.[Symbol.asyncDispose](),
   };
 }
 
