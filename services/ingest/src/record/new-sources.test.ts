@@ -101,3 +101,11 @@ it("a configured source may not have it either", () => {
   expect(() => readConfig({ env })).toThrow(SettingsError);
   expect(() => readConfig({ env })).toThrow(/ingest\.requireRedact/);
 });
+
+it("a token that makes many sources at once makes no more than it may", async () => {
+  const developers = Array.from({ length: 8 }, (_, index) => `d${index}`);
+  const answers = await Promise.all(
+    developers.map((developer) => record({ workspace: "umbrella", token: "t3", developer })),
+  );
+  expect(answers.filter((answer) => answer === "recorded")).toHaveLength(2);
+});

@@ -26,10 +26,11 @@ export class NewSources {
     if ((await log.reader.lastMatch([sourceFilter(source)])) > logStart) return;
     const { workspace } = sourceParts(source);
     const { perTokenHour, perWorkspace } = this.#bounds;
+    const known = await log.ends?.countIn(workspace);
+    // From here on nothing waits, so that others who ask at the same time count, too.
     const ofToken = token === undefined ? undefined : this.#ofLastHour(token);
     // A tap that comes back before anything was recorded does not count again.
     if (ofToken?.has(source)) return;
-    const known = await log.ends?.countIn(workspace);
     if (known !== undefined && known >= perWorkspace) {
       throw this.#refusal(
         "sources of the workspace",

@@ -31,9 +31,12 @@ export async function watchErasedSessions(
       else lastSeqs.set(erasure.session, erasure.lastSeq);
     },
   });
-  // One that ends while they are read may stay here, which hides nothing: its events are gone.
+  // One that ends while they are read may stay here until the next time, which hides nothing: its events are gone.
   const readAll = async () => {
-    for (const { session, lastSeq } of await store.open()) lastSeqs.set(session, lastSeq);
+    const before = [...lastSeqs.keys()];
+    const open = new Map((await store.open()).map(({ session, lastSeq }) => [session, lastSeq]));
+    for (const session of before) if (!open.has(session)) lastSeqs.delete(session);
+    for (const [session, lastSeq] of open) lastSeqs.set(session, lastSeq);
   };
   const watching = (async () => {
     for await (const { type } of nats.status()) {

@@ -214,8 +214,10 @@ class LogTail implements Tail {
     this.#held = held;
     for (let message = held.shift(); message !== undefined; message = held.shift()) {
       const next = this.#last + 1;
-      if (message.seq > next && (await leader.firstKept()) > next) this.#skip(entries, message.seq - 1);
+      const isDropped = message.seq > next && (await leader.firstKept()) > next;
+      // Another run has begun meanwhile, and has read further.
       if (this.#held !== held) return;
+      if (isDropped) this.#skip(entries, message.seq - 1);
       this.#accept(entries, message);
     }
     this.#held = undefined;

@@ -5,7 +5,7 @@ import { eventsIn, labelsOf, sessionOf } from "@tapedeck/shared/log/batch";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { logStart, type Offset, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
-import { channelFilter, everySubject, sourceFilter, streamName } from "@tapedeck/shared/log/subjects";
+import { channelFilter, everySubject, sourceFilter, streamName, workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { parseSourceName, type SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
 
@@ -35,7 +35,8 @@ export async function findSource(
   { log, signal }: EraseDeps,
 ): Promise<SourceName | undefined> {
   const { lastOffset } = await log.reader.bounds();
-  const subjects = [everySubject.replace(/>$/, `${workspace ?? "*"}.*.*.*.${ownChannel}.session`)];
+  const ofWorkspace = workspace === undefined ? everySubject.replace(/>$/, "*.>") : workspaceFilter(workspace);
+  const subjects = [ofWorkspace.replace(/>$/, `*.*.*.${ownChannel}.session`)];
   let source: SourceName | undefined;
   for await (const { event } of log.reader.history({ afterOffset: logStart, subjects }, lastOffset, signal)) {
     if (event.session === session) source = parseSourceName(event.source);
