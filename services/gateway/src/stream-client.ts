@@ -1,5 +1,6 @@
 import { StreamMessage } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { publishStep, StepTooLargeError } from "@tapedeck/shared/log/publish-step";
 import { streamSubject } from "@tapedeck/shared/log/subjects";
 import { relayedStreams } from "@tapedeck/shared/relayed-streams";
 import type { SourceName } from "@tapedeck/shared/source";
@@ -29,7 +30,8 @@ export type OpenStream = {
 export type StreamClient = {
   /**
    * Opens a stream, and gives the upstream's messages. The last value is the effect of the end, without bytes. They throw the
-   * upstream's status as UpstreamError, and TapedeckError upstream_away when the way to the upstream breaks.
+   * upstream's status as UpstreamError (RESOURCE_EXHAUSTED for a message too large for NATS), and TapedeckError upstream_away
+   * when the way to the upstream breaks. The stream ends with its signal, whether they are read or not.
    * @throws TapedeckError upstream_away, limit_exceeded, not_ready
    */
   open(stream: OpenStream): Promise<AsyncGenerator<UpstreamMessage, number | undefined>>;
@@ -44,14 +46,18 @@ export function streamClient(nats: () => LiveNatsConnection, control: ControlCli
         const request = Buffer.alloc(0);
         const call = { method, request, forwarded_method: method, forwarded_request: request, who, stream: stream.id };
         await control.call(source, call);
+        stream.endWithSignal();
         return stream.messages();
       } catch (error) {
-        stream.close();
+        // It may be open there, where the answer is what was lost.
+        stream.leave();
         throw error;
       }
     },
   };
 }
+
+const exhausted = 8;
 
 class RelayedStream {
   readonly id = ulid();
@@ -75,7 +81,14 @@ class RelayedStream {
     });
     const wake = () => this.#changed.ring();
     nats.broken.addEventListener("abort", wake, { signal: this.#over.signal });
-    options.signal.addEventListener("abort", wake, { signal: this.#over.signal });
+  }
+
+  /** Before the upstream's side is open, nobody would take its `end`. */
+  endWithSignal(): void {
+    const { signal } = this.#options;
+    const leave = () => this.leave();
+    if (signal.aborted) leave();
+    else signal.addEventListener("abort", leave, { signal: this.#over.signal });
   }
 
   async *messages(): AsyncGenerator<UpstreamMessage, number | undefined> {
@@ -101,12 +114,13 @@ class RelayedStream {
       }
       return undefined;
     } finally {
-      this.#send({ $case: "end", value: { code: 1, message: "the client has left" } });
-      this.close();
+      this.leave();
     }
   }
 
-  close(): void {
+  leave(): void {
+    if (this.#over.signal.aborted) return;
+    this.#send({ $case: "end", value: { code: 1, message: "the client has left" } });
     this.#over.abort();
     this.#subscription.unsubscribe();
     this.#changed.ring();
@@ -144,9 +158,16 @@ class RelayedStream {
         this.#send({ $case: "data", value: Buffer.from(bytes) });
       }
       if (!this.#over.signal.aborted) this.#send({ $case: "half_close", value: true });
-    } catch {
-      // The client's side broke, which ends the call with its signal.
+    } catch (error) {
+      // Otherwise the client's side broke, which ends the call with its signal.
+      if (error instanceof StepTooLargeError) this.#endBothSides(error.message);
     }
+  }
+
+  #endBothSides(message: string): void {
+    const step = { $case: "end" as const, value: { code: exhausted, message } };
+    this.#send(step);
+    this.#receive({ stream: this.id, step });
   }
 
   async #sendAlive(): Promise<void> {
@@ -158,7 +179,7 @@ class RelayedStream {
 
   #send(step: StreamMessage["step"]): void {
     const { connection, broken } = this.#nats;
-    if (broken.aborted) return;
-    connection.publish(streamSubject("upstream", this.id), StreamMessage.encode({ stream: this.id, step }).finish());
+    if (broken.aborted || connection.isClosed() || connection.isDraining()) return;
+    publishStep(connection, "upstream", { stream: this.id, step });
   }
 }

@@ -1,5 +1,6 @@
 import { type ControlReply, StreamMessage } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { maxEffectMs } from "@tapedeck/shared/control-effects";
+import { publishStep, StepTooLargeError } from "@tapedeck/shared/log/publish-step";
 import { streamSubject } from "@tapedeck/shared/log/subjects";
 import { relayedStreams } from "@tapedeck/shared/relayed-streams";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -81,7 +82,8 @@ class StreamRelay {
 
   /** What the client may read as an effect of the stream is in the log first. */
   readonly #fromTap = ({ step, effect_index, effect_ms = 0 }: StreamMessage): void => {
-    this.#lastStep = this.#lastStep.then(async () => {
+    const passOn = async () => {
+      if (this.#over.signal.aborted) return;
       const begun = performance.now();
       const isRecorded =
         effect_index !== undefined &&
@@ -89,7 +91,18 @@ class StreamRelay {
       const total = effect_ms + Math.round(performance.now() - begun);
       this.#send(step, isRecorded ? total : undefined);
       if (step?.$case === "end") this.#close();
-    });
+    };
+    this.#lastStep = this.#lastStep.then(passOn).catch(this.#fail);
+  };
+
+  /** Ends the stream on both sides, as a step of it can't reach the client. */
+  readonly #fail = (error: unknown): void => {
+    const { responses, stream } = this.#options;
+    const code = error instanceof StepTooLargeError ? exhausted : unavailable;
+    const step = { $case: "end" as const, value: { code, message: (error as Error).message } };
+    responses.sendStep({ stream, step });
+    this.#close();
+    if (code === exhausted) this.#send(step);
   };
 
   async #watchClient(): Promise<void> {
@@ -107,7 +120,7 @@ class StreamRelay {
   #send(step: StreamMessage["step"], effect_ms?: number): void {
     const { nats, stream } = this.#options;
     if (nats.isClosed()) return;
-    nats.publish(streamSubject("client", stream), StreamMessage.encode({ stream, step, effect_ms }).finish());
+    publishStep(nats, "client", { stream, step, effect_ms });
   }
 
   #close(): void {
