@@ -8,11 +8,11 @@ import { durationText } from "../../display/durations.ts";
 import { type HttpBase, httpBase } from "../../gateway-address.ts";
 import { type GrpcTarget, grpcTarget } from "../../grpc-target.ts";
 import { UntrustedCertificate, urlTrustAdvice } from "../../untrusted-certificate.ts";
-import { clockWarning } from "../status/run.ts";
+import { clockWarnings } from "../status/run.ts";
 import { connectTo } from "./connect-to.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
 
-type SourceClock = Parameters<typeof clockWarning>[0];
+type SourceClock = Parameters<typeof clockWarnings>[0];
 
 /** Beyond it, times in lists and lifetimes of tokens mislead. */
 const mostSkewMs = 5_000;
@@ -55,9 +55,9 @@ async function sourceClockFindings(url: string | undefined): Promise<readonly Fi
     .get<{ readonly items: readonly SourceClock[] }>("/api/v1/sources", { limit: largestPage })
     .catch(() => undefined);
   return (sources?.items ?? []).flatMap((source) =>
-    source.clockOffsetMs === null
-      ? []
-      : [warn("clock", clockWarning(source), "synchronise the clocks of that machine and of its upstream's (NTP)")],
+    clockWarnings(source).map((text) =>
+      warn("clock", text, "synchronise the clocks of that machine and of its upstream's (NTP)"),
+    ),
   );
 }
 

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from "node:util";
 import { expect, it } from "vitest";
-import { clockWarning, statusCells } from "./run.ts";
+import { clockWarnings, statusCells } from "./run.ts";
 
 const cells = (status: string, address: string) =>
   statusCells({ status, address, notHeardSince: null }).map((cell) => stripVTControlCharacters(cell));
@@ -17,10 +17,10 @@ it("says of an imported source that it is, and of what", () => {
 
 it("says whose clock is off, and how", () => {
   const source = "default/alice/shop/skaffold";
-  expect(clockWarning({ source, clockOffsetMs: "86400000" })).toMatch(
+  expect(clockWarnings({ source, clockOffsetMs: "86400000" })[0]).toMatch(
     /^the clock of alice\/shop.* is 1 d ahead of the log's: /,
   );
-  expect(clockWarning({ source, clockOffsetMs: "-7200000" })).toMatch(
+  expect(clockWarnings({ source, clockOffsetMs: "-7200000" })[0]).toMatch(
     / is 2 h behind the log's, or its events were recorded late: /,
   );
 });

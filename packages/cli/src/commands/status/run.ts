@@ -23,8 +23,8 @@ type Source = {
   readonly address: string;
   readonly gaps: number;
   readonly notHeardSince: string | null;
-  /** See Source of the client. */
-  readonly clockOffsetMs: string | null;
+  /** See Source of the client. Undefined from an older server. */
+  readonly clockOffsetMs?: string | null;
 };
 
 /** What waits where; undefined if it cannot be read, for example because the services run on another machine. */
@@ -74,16 +74,19 @@ export async function status(options: StatusOptions): Promise<void> {
   }
   print(`\n${healthLine(health, position, accessText(running))}`);
   if (health.waitingSpills > 0) print(coloured("dim", waitingText(health.waitingSpills, running)));
-  const clocks = items.flatMap((source) => (source.clockOffsetMs === null ? [] : [clockWarning(source)]));
+  const clocks = items.flatMap(clockWarnings);
   printTroubles({ problems: health.problems, warnings: [...health.warnings, ...setAside, ...clocks] });
 }
 
-/** A clock that is behind looks the same as events that were recorded late. */
-export function clockWarning({ source, clockOffsetMs }: Pick<Source, "source" | "clockOffsetMs">): string {
+/**
+ * One warning, or none for a clock that agrees. A clock that is behind looks the same as events that were recorded late.
+ */
+export function clockWarnings({ source, clockOffsetMs }: Pick<Source, "source" | "clockOffsetMs">): readonly string[] {
+  if (clockOffsetMs === null || clockOffsetMs === undefined) return [];
   const ms = Number(clockOffsetMs);
   const off = durationText(Math.abs(ms));
   const how = ms > 0 ? `${off} ahead of the log's` : `${off} behind the log's, or its events were recorded late`;
-  return `the clock of ${shortSource(source)} is ${how}: times and durations mislead`;
+  return [`the clock of ${shortSource(source)} is ${how}: times and durations mislead`];
 }
 
 function printTroubles({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
