@@ -83,8 +83,17 @@ export function sourceOfHeader(text: string): string {
   }
 }
 
-export function headEntries(head: AnswerHead): [name: string, value: string][] {
-  const entries: [string, string][] = [["tapedeck-position", head.position]];
+/** Names of `headEntries`. */
+export const headNames = [
+  "tapedeck-position",
+  "tapedeck-session",
+  "tapedeck-session-ended",
+  "tapedeck-not-heard-since",
+  "tapedeck-heard-at",
+] as const;
+
+export function headEntries(head: AnswerHead): [name: (typeof headNames)[number], value: string][] {
+  const entries: ReturnType<typeof headEntries> = [["tapedeck-position", head.position]];
   if (head.session !== undefined && head.session !== "") entries.push(["tapedeck-session", head.session]);
   if (head.sessionEnded === true) entries.push(["tapedeck-session-ended", "true"]);
   if (head.notHeardSince !== undefined) entries.push(["tapedeck-not-heard-since", head.notHeardSince]);

@@ -1,12 +1,9 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import { contextNames } from "../../call-context.ts";
+import { contextNames, headNames } from "../../call-context.ts";
 
 const names = Object.values(contextNames);
 const answerNames = [
-  "tapedeck-position",
-  "tapedeck-session",
-  "tapedeck-session-ended",
-  "tapedeck-not-heard-since",
+  ...headNames,
   "link",
   "retry-after",
   "ratelimit-limit",

@@ -5,6 +5,7 @@ import type { answers } from "../../../apis/tapedeck/answers.ts";
 import { parameters } from "../../../apis/tapedeck/parameters.ts";
 import { auditParameters } from "../../../audit/audit-api.ts";
 import { tokenRequest } from "../../../auth/token-api.ts";
+import { headNames } from "../../../call-context.ts";
 import { subprotocol } from "../../websocket/protocol.ts";
 import { cloudEventsBatch } from "../cloud-events.ts";
 
@@ -46,9 +47,10 @@ export const answerHeaders = {
   "tapedeck-position": "The position that the answer reflects, or after which the stream starts.",
   "tapedeck-session": "The session whose state it is.",
   "tapedeck-session-ended": "`true` when that session has ended.",
-  "tapedeck-not-heard-since": "For a lost source: the time since when its upstream has not been heard.",
+  "tapedeck-not-heard-since": "For a lost source, or where a list is late: when its upstream was last heard of.",
+  "tapedeck-heard-at": "For a polled source: when each of its collections was heard last, as `name=time, name=time`.",
   link: 'For CloudEvents: the address of the next page, if there is one, with `rel="next"` (RFC 8288).',
-} as const;
+} as const satisfies Record<(typeof headNames)[number] | "link", string>;
 
 export const moveRequest = z.strictObject({
   workspace: z.string().refine(isNamePart, `expected ${nameForm}`),
@@ -169,7 +171,7 @@ export const routes = {
     answers: {
       200: {
         description: "The state, and the position that it reflects.",
-        headers: ["tapedeck-position", "tapedeck-session", "tapedeck-session-ended", "tapedeck-not-heard-since"],
+        headers: headNames,
         content: { [json]: "State" },
       },
     },
