@@ -127,7 +127,8 @@ function concurrent(connection: PipelinedConnection): Tx {
   return new Transaction<Schema>({ config: { dialect }, dialect, driver: dialect.createDriver(), executor });
 }
 
-const beginning = /^(?:begin|start transaction)\b/;
+/** What begins a transaction, or goes on with one before its failure. */
+const beginning = /^(?:begin|start transaction|rollback to)\b/;
 
 /** "current transaction is aborted": the answer to all statements after one that failed. */
 const inFailedTransaction = "25P02";
@@ -171,7 +172,7 @@ class PipelinedConnection implements DatabaseConnection {
   async send(statement: string | pg.QueryConfig): Promise<pg.QueryResult> {
     try {
       const answer = await this.#write(statement);
-      if (typeof statement === "string" && beginning.test(statement)) this.#failure = undefined;
+      if (beginning.test(typeof statement === "string" ? statement : statement.text)) this.#failure = undefined;
       return answer;
     } catch (error) {
       // Answers come in the order of the statements, so the first failure is the first one here.

@@ -24,10 +24,14 @@ export async function applyApart(
   let applied = 0;
   const setAside: RefusedEvent[] = [];
   let refused: RefusedEvent[] = [];
+  let isRecorded = false;
 
   const apply = async (part: Batch) => {
+    isRecorded = false;
     const { result, committed } = await connection.transaction((tx) =>
-      applyBatch(tx, views, part, { ...start, after }),
+      applyBatch(tx, views, part, { ...start, after }, () => {
+        isRecorded = true;
+      }),
     );
     await committed;
     after = result.position;
@@ -44,7 +48,8 @@ export async function applyApart(
       next += part.length;
       size *= 2;
     } catch (error) {
-      if (!isDataError(error)) throw error;
+      // What fails while earlier refused events are recorded says nothing about this part.
+      if (!isRecorded || !isDataError(error)) throw error;
       const [only, another] = part;
       if (only !== undefined && another === undefined) {
         refused.push({ recorded: only, error });

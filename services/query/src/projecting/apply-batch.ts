@@ -2,11 +2,13 @@ import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { laterOf, logStart, type Offset } from "@tapedeck/shared/log/offset";
 import { sql } from "kysely";
 import type { Tx } from "../db/database.ts";
+import { StatementError } from "../db/pipeline.ts";
 import { noSwapUntilCommit } from "../db/read.ts";
 import type { CheckpointRow } from "../db/schema.ts";
 import type { View } from "../views/view.ts";
 import type { Batch } from "./batches.ts";
-import { lockCheckpoint, moveCheckpoint } from "./checkpoint.ts";
+import { CheckpointMovedError, lockCheckpoint, moveCheckpoint } from "./checkpoint.ts";
+import { isDataError } from "./data-error.ts";
 import { type RefusedEvent, recordSetAside } from "./set-aside.ts";
 
 export type Applied = {
@@ -17,20 +19,21 @@ export type Applied = {
   readonly setAside: readonly RefusedEvent[];
 };
 
-/** The tables are not at the batch's start: they were swapped or restored meanwhile. */
-export class CheckpointMovedError extends Error {
-  override readonly name = "CheckpointMovedError";
-}
-
 /** The checkpoint that a batch continues from. No event of the log is between `after` and the batch's first event. */
 export type BatchStart = { readonly after: Offset; readonly epoch: string; readonly projection: string };
 
 /**
  * Applies the new events of the batch, records the ones that can't be applied, and moves the checkpoint, in the given
- * transaction.
+ * transaction. `recorded` is called between the two: what fails before it does not fail because of `batch.events`.
  * @throws CheckpointMovedError
  */
-export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, start: BatchStart): Promise<Applied> {
+export async function applyBatch(
+  tx: Tx,
+  views: readonly View[],
+  batch: Batch,
+  start: BatchStart,
+  recorded: () => void = () => {},
+): Promise<Applied> {
   // Otherwise the checkpoint could be that of tables which a rebuild has just replaced, and the rows go into the new ones.
   const [, checkpoint] = await Promise.all([noSwapUntilCommit(tx), lockCheckpoint(tx)]);
   if (checkpoint === undefined || checkpoint.position < start.after) {
@@ -45,9 +48,10 @@ export async function applyBatch(tx: Tx, views: readonly View[], batch: Batch, s
   const position = ends.reduce<Offset>((last, end) => laterOf(last, end ?? logStart), logStart);
   if (refused.length > 0) {
     // What a mark of an erased session erases must go even where the mark itself can't be applied.
-    await erase(tx, views, [...erasures(refused.map(({ recorded }) => recorded)).keys()]);
+    for (const session of erasures(refused.map(({ recorded }) => recorded)).keys()) await tryErase(tx, views, session);
     await recordSetAside(tx, refused);
   }
+  recorded();
   if (fresh.length > 0) {
     const erased = erasures(fresh);
     await erase(tx, views, [...erased.keys()]);
@@ -103,5 +107,18 @@ export async function erase(tx: Tx, views: readonly View[], sessions: readonly s
   if (sessions.length === 0) return;
   for (const table of [...views.flatMap((view) => view.sessionTables), "set_aside_events"]) {
     await sql`delete from ${sql.table(table)} where session = any(${sessions})`.execute(tx);
+  }
+  // Otherwise a deferred foreign key of somebody else's table would fail the commit.
+  await sql`set constraints all immediate`.execute(tx);
+}
+
+/** Leaves the rows of the session where they can't be deleted, as while somebody else's foreign key names one of them. */
+async function tryErase(tx: Tx, views: readonly View[], session: string): Promise<void> {
+  await sql`savepoint erasure`.execute(tx);
+  try {
+    await erase(tx, views, [session]);
+  } catch (error) {
+    if (!isDataError(new StatementError(error as Error))) throw error;
+    await sql`rollback to savepoint erasure`.execute(tx);
   }
 }

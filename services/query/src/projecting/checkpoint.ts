@@ -12,6 +12,11 @@ export class ForeignCheckpointError extends Error {
   override readonly name = "ForeignCheckpointError";
 }
 
+/** The tables are not where a batch starts: they were swapped or restored meanwhile. */
+export class CheckpointMovedError extends Error {
+  override readonly name = "CheckpointMovedError";
+}
+
 export async function readCheckpoint(db: Kysely<Schema>): Promise<CheckpointRow | undefined> {
   return db.selectFrom("checkpoint").selectAll().where("name", "=", name).executeTakeFirst();
 }

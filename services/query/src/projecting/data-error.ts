@@ -1,5 +1,5 @@
 import { StatementError } from "../db/pipeline.ts";
-import { CheckpointMovedError } from "./apply-batch.ts";
+import { CheckpointMovedError } from "./checkpoint.ts";
 
 /**
  * SQLSTATE classes of what Postgres says about values: cardinality violation (21), data exception (22), integrity constraint

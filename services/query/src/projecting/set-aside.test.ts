@@ -154,6 +154,63 @@ it("erases the session of a mark that can't be applied, and what was set aside o
   expect(found).toMatchObject({ events: 2, last_position: offsetOf(seqs.at(-1) ?? 0) });
 });
 
+it.each(["", " deferrable initially deferred"])(
+  "applies everything after an erasure that a foreign key%s of somebody else's table blocks",
+  async (deferred) => {
+    await using on = await stage();
+    await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+    const script = scenario();
+    for (const id of ["s1", "s2"]) script.session(id).started();
+    const written = await on.write(script.events);
+    const none = refusing(() => undefined).view;
+    await projectUntil(on.databaseUrl, on.log.reader, written.at(-1) ?? 0, { views: [...all, none] });
+    await sql`create table public.marks (session text references tapedeck.sessions${sql.raw(deferred)})`.execute(
+      tables.db,
+    );
+    await sql`insert into public.marks values ('s1')`.execute(tables.db);
+
+    const more = scenario();
+    const before = more.session("s3");
+    before.started();
+    for (const id of ["s1", "s2"]) more.add({ kind: "session.erased", session: id, subject: id });
+    const bad = more.events.length;
+    before.configured();
+    more.session("s4").started();
+    const seqs = await on.write(more.events);
+    const marks = [seqs[1], seqs[2]];
+    // Another mark beside it, which a view refuses, still erases its session.
+    const { view } = refusing(({ offset }) =>
+      [seqs[2], seqs[bad]].includes(sequenceOf(offset)) ? "by Postgres" : undefined,
+    );
+    await projectUntil(on.databaseUrl, on.log.reader, seqs.at(-1) ?? 0, { views: [...all, view] });
+    expect((await rows(tables, "sessions", "session")).map((row) => row.session)).toEqual(["s1", "s3", "s4"]);
+    const listed = await rows(tables, "set_aside_events", "position");
+    expect(listed.map(({ position, error_code }) => [sequenceOf(position as Offset), error_code])).toEqual([
+      [marks[0], "23503"],
+      [marks[1], "22012"],
+      [seqs[bad], "22012"],
+    ]);
+    expect(listed[0]?.error).toContain("marks_session_fkey");
+  },
+);
+
+it("refuses no event because an earlier one can't be recorded as set aside", async () => {
+  await using on = await stage();
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  await sql`create sequence public.tries`.execute(tables.db);
+  await sql`create function public.refuse() returns trigger language plpgsql as $$ begin
+    raise exception 'not recorded at try %', nextval('public.tries'); end $$`.execute(tables.db);
+  await sql`create trigger refuse before insert on set_aside_events execute function public.refuse()`.execute(
+    tables.db,
+  );
+  const script = scenario();
+  for (let n = 0; n < 200; n++) script.add({ kind: "source.added" });
+  const [first = 0, ...others] = await on.write(script.events);
+  const { view } = refusing(({ offset }) => (sequenceOf(offset) === first ? "by Postgres" : undefined));
+  const projected = projectUntil(on.databaseUrl, on.log.reader, others.at(-1) ?? 0, { views: [...all, view] });
+  await expect(projected).rejects.toThrow("not recorded at try 1");
+});
+
 it("sets nothing aside while the connection, the disk or the tables fail", async () => {
   await using on = await stage();
   const end = await written(on, randomEvents(seeded(9), 20));
