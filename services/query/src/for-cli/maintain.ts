@@ -13,7 +13,7 @@ export {
 } from "../db/access/workspace-logins.ts";
 export { type Database, openDatabase } from "../db/database.ts";
 export { forgetSessions } from "../projecting/forget-sessions.ts";
-export { forgetForeignTables } from "../projecting/forget-tables.ts";
+export { foreignKeysToTables, forgetForeignTables } from "../projecting/forget-tables.ts";
 export { sumBuildDays } from "../projecting/sum-build-days.ts";
 
 /** Builds all tables again, as `rebuildViews` does, with the views that query has under these options. */

@@ -25,6 +25,21 @@ export async function forgetForeignTables(databaseUrl: string, log: LogReader): 
   }
 }
 
+/**
+ * Foreign keys of somebody else's tables to ours, such as "marks_session_fkey of public.marks". Postgres empties no table
+ * that one refers to.
+ */
+export async function foreignKeysToTables(databaseUrl: string): Promise<readonly string[]> {
+  await using database = openDatabase({ url: databaseUrl, connections: 1 });
+  const { rows } = await sql<{ key: string }>`
+    with own as (select oid from pg_class where relnamespace = to_regnamespace(${liveSchema})
+      and (relname = any(${[...Object.keys(columnTypes)]}) or relispartition))
+    select quote_ident(conname) || ' of ' || conrelid::regclass as key from pg_constraint
+    where contype = 'f' and conparentid = 0 and confrelid in (select oid from own) and conrelid not in (select oid from own)
+    order by 1`.execute(database.db);
+  return rows.map(({ key }) => key);
+}
+
 /** All but the ones that say which migrations were made. Partitions are emptied with their table. */
 async function emptyTables({ db, schema }: Database): Promise<void> {
   const { rows } = await sql<{ name: string }>`

@@ -4,7 +4,7 @@ import { formatPosition } from "@tapedeck/shared/log/position";
 import { CommandError } from "../../command-error.ts";
 import { print } from "../../display/output.ts";
 import { auditDone, auditHere } from "../../maintain/audit-here.ts";
-import { forgetTables } from "../../maintain/forget-tables.ts";
+import { checkForgettable, forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
 import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
 
@@ -15,6 +15,7 @@ export async function startNewEpoch({ data, yes = false }: NewEpochOptions): Pro
   announceLocalOnly("new-epoch", data);
   if (!yes) throw new CommandError("positions beyond the log's end become permanently invalid: confirm with --yes.");
   await using machine = await openStoppedMachine(data);
+  await checkForgettable(machine.databaseUrl);
   const { epoch, lastSeq, formerEpochs } = await renewEpoch(machine.nats);
   const forgotten = await forgetTables(machine.nats, machine.databaseUrl);
   const last = formatPosition({ epoch: formerEpochs.at(-1)?.epoch ?? "", offset: endOf(lastSeq) });

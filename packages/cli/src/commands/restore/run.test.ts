@@ -2,10 +2,13 @@ import { mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { openEnds } from "@tapedeck/ingest/for-cli/maintain";
 import { openLeases } from "@tapedeck/ingest/record/journal/lease";
+import { migrate } from "@tapedeck/query/db/migrate";
+import { openDatabase } from "@tapedeck/query/for-cli/maintain";
 import { backUpLog } from "@tapedeck/shared/log/backup";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceName } from "@tapedeck/shared/source";
+import { freshDatabase } from "@tapedeck/shared/testing/database";
 import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { endPosition } from "@tapedeck/shared/testing/positions";
@@ -124,6 +127,47 @@ it("a new epoch that can't be in the audit log says so, and is said", async () =
   expect(now).not.toBe(epoch);
   expect(renewed).toMatchObject({ code: 0, err: expect.stringMatching(notAudited) });
   expect(renewed.out).toContain(`the log continues as epoch ${now}`);
+});
+
+it("a restore and a new epoch that could not empty the tables name the foreign keys, before they touch the log", async () => {
+  await using there = await place();
+  const { connection, cwd, nats, tapedeck } = there;
+  const { epoch } = await lastOf(connection);
+  await using tables = await freshDatabase();
+  await using database = openDatabase({ url: tables.url, connections: 1 });
+  await migrate(database);
+  await using owned = new AsyncDisposableStack();
+  const postgres = owned.adopt(await database.connect(), (client) => client.end());
+  // Tables beyond the log's end.
+  await postgres.query(
+    `insert into tapedeck.checkpoint (name, projection, epoch, position) values ('log', '', '${epoch}', 1000000)`,
+  );
+  await postgres.query("create schema team");
+  await postgres.query('create table team."My marks" (session text references tapedeck.sessions)');
+  {
+    await using log = await openLog(connection);
+    const writer = testWriter(log.writer, source);
+    await writer.append(5);
+    await using backup = await newBackup(join(cwd, "kept"));
+    await backup.finish(await backUpLog(connection, backup.take));
+    await writer.append(3);
+  }
+  await writeFile(join(cwd, "tapedeck.yaml"), `nats: { url: "${nats.url}" }\npostgres: { url: "${tables.url}" }\n`);
+  const before = await lastOf(connection);
+  for (const command of [
+    ["restore", "kept", "--replace"],
+    ["new-epoch", "--yes"],
+  ]) {
+    expect(await tapedeck(...command)).toMatchObject({
+      code: 1,
+      out: "",
+      err: expect.stringContaining('"My marks_session_fkey" of team."My marks"'),
+    });
+    expect(await lastOf(connection)).toEqual(before);
+  }
+  await postgres.query('alter table team."My marks" drop constraint "My marks_session_fkey"');
+  const emptied = { code: 0, out: expect.stringContaining("they are rebuilt at the next start") };
+  expect(await tapedeck("restore", "kept", "--replace")).toMatchObject(emptied);
 });
 
 it("a restore shows its progress, in a pipe and on a terminal", async () => {

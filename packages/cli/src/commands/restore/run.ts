@@ -11,7 +11,7 @@ import { counted } from "../../display/counted.ts";
 import { print } from "../../display/output.ts";
 import { auditDone, auditHere } from "../../maintain/audit-here.ts";
 import { newBackup, readBackup } from "../../maintain/backup-folder.ts";
-import { forgetTables } from "../../maintain/forget-tables.ts";
+import { checkForgettable, forgetTables } from "../../maintain/forget-tables.ts";
 import { openStoppedMachine } from "../../maintain/stopped-machine.ts";
 import { announceLocalOnly } from "../../maintain/which-tapedeck.ts";
 import { Progress, type ProgressTo } from "../../progress.ts";
@@ -33,6 +33,7 @@ export async function restore(
   const { snapshot, pieces, tokens } = await readBackup(folder);
   await using machine = await openStoppedMachine(data);
   const { nats } = machine;
+  await checkForgettable(machine.databaseUrl);
   const kept = await makeRoom(nats, replace, join(machine.dataDir, "replaced", fileTime()));
   const { num_replicas = snapshot.config.num_replicas } = kept ?? {};
   const fitting = { ...snapshot, config: { ...snapshot.config, num_replicas } };
