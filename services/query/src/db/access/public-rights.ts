@@ -60,13 +60,14 @@ async function openFunctions(db: Kysely<Schema>): Promise<readonly string[]> {
 /**
  * Marks every function as one that may not see rows before row security has let them pass. Postgres takes its own
  * comparisons for leakproof, and so searches an index by a reader's condition before it applies the policy: what it then
- * removed, read and estimated shows what other workspaces have. It concerns nobody whom no policy restricts. Done at each
- * start, as a restored database has Postgres' own functions anew. Returns what is left open.
+ * removed, read and estimated shows what other workspaces have. It concerns nobody whom no policy restricts, and takes no
+ * right from others in this database. Done at each start, as a restored database has Postgres' own functions anew. Returns
+ * what is left open.
  */
 export async function closeLeaks({ db }: Pick<Database, "db">): Promise<readonly string[]> {
   const { rows } = await sql`select from pg_proc where proleakproof limit 1`.execute(db);
   if (rows.length === 0) return [];
-  if ((await isShared(db)) || !(await isSuperuser(db))) return [leaks];
+  if (!(await isSuperuser(db))) return [leaks];
   const close = sql`do $$ declare leakproof regprocedure; begin
     for leakproof in select oid::regprocedure from pg_proc where proleakproof loop
       execute format('alter function %s not leakproof', leakproof);
@@ -77,7 +78,7 @@ export async function closeLeaks({ db }: Pick<Database, "db">): Promise<readonly
 }
 
 const leaks =
-  "names of other workspaces, which EXPLAIN lets logins of one workspace guess: only a superuser can close that, in a database that others do not share";
+  "names of other workspaces, which EXPLAIN lets logins of one workspace guess: only a superuser can close that";
 
 export async function isSuperuser(db: Kysely<Schema>): Promise<boolean> {
   const { rows } = await sql<{ is: boolean }>`
