@@ -1,6 +1,7 @@
 import { State } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { sourceName } from "@tapedeck/shared/source";
 import { eventPosition } from "@tapedeck/shared/testing/positions";
+import { until } from "@tapedeck/shared/testing/until";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Query } from "../query.ts";
 import { queryClient } from "../testing/client.ts";
@@ -195,6 +196,15 @@ describe("ListSources", () => {
     ]);
     const before = await ask.listSources({ at: at("build.failed") });
     expect(before.items).toMatchObject([{ status: "recording" }]);
+  });
+
+  it("returns the same lag of a source that was lost then, whenever it is asked", async () => {
+    const lost = async () => (await ask.listSources({ at: at("upstream.lost") })).items[0];
+    const answer = await lost();
+    expect(answer).toMatchObject({ developer: "alice", status: "lost", lag_ms: expect.any(BigInt) });
+    const answeredAt = Date.now();
+    await until(() => Date.now() > answeredAt, { message: "the clock to go on" });
+    expect(await lost()).toEqual(answer);
   });
 
   it.each([

@@ -62,7 +62,7 @@ export async function listSources(deps: ApiDeps, request: ListRequest): Promise<
           address: row.address,
           gaps: row.gaps,
           not_heard_since: timestampOf(row.status === "lost" ? row.not_heard_since : null, 0) ?? heard?.notHeardSince,
-          lag_ms: ageOf(row, heard),
+          lag_ms: ageOf(row, heard, at),
           heard_at: { ...heard?.heardAt },
           clock_offset_ms: clockOffsetOf(row),
         };
@@ -79,10 +79,14 @@ function clockOffsetOf({ status, clock_offset_ms: ms }: Row): bigint | undefined
   return BigInt(Math.round(ms));
 }
 
-/** Age of what is known of the source, in ms. */
-function ageOf({ status, not_heard_since, lag_ms }: Row, heard: SourceHeard | undefined): bigint | undefined {
+/** Age of what is known of the source now, or how late its last event up to `at` was recorded, in ms. */
+function ageOf(
+  { status, not_heard_since, lag_ms }: Row,
+  heard: SourceHeard | undefined,
+  at: Offset | undefined,
+): bigint | undefined {
   if (heard !== undefined) return BigInt(heard.ageMs);
-  if (status === "lost" && not_heard_since !== null)
+  if (at === undefined && status === "lost" && not_heard_since !== null)
     return BigInt(Math.max(0, Date.now() - Date.parse(not_heard_since)));
   return lag_ms === null ? undefined : BigInt(lag_ms);
 }

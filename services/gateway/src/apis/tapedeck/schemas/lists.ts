@@ -36,7 +36,7 @@ export const source = z
     lagMs: count64("Milliseconds")
       .nullable()
       .describe(
-        "Age of what is known, in milliseconds (64 bits, so as text). Of a polled source: since the collection in `heardAt` that was heard longest ago. Of a lost one: since it was heard. Otherwise: from when its newest event happened until the log had it; output does not count. Null: unknown.",
+        "Age of what is known, in milliseconds (64 bits, so as text). Of a polled source: since the collection in `heardAt` that was heard longest ago. Of a lost one: since it was heard. Otherwise, and at a past moment: from when its newest event happened until the log had it; output does not count. Null: unknown.",
       ),
   })
   .describe("One recorded upstream.");
