@@ -25,6 +25,9 @@ export class ReadableState {
   }
 }
 
+/** What a collection costs without items: questions about many sessions would otherwise hold any number of empty ones. */
+const entryBytes = 1024;
+
 /** The newest items of some collections, and the tables' answer when they were read, without its JSON. */
 export type HeldState = { readonly tables: StateTables; readonly state: ReadableState };
 
@@ -40,7 +43,7 @@ export class RecentStates {
   readonly #held = new Map<string, HeldCollection>();
   #bytes = 0;
 
-  /** `limit`: bytes of all items together. */
+  /** `limit`: bytes of all that is held, with what holding it costs. */
   constructor(limit: number) {
     this.#limit = limit;
   }
@@ -64,8 +67,9 @@ export class RecentStates {
   put(question: string, { tables, state }: HeldState, collections: readonly FoldedCollection[]): void {
     for (const collection of collections) {
       const items = state.itemsOf(collection);
-      const bytes = items.reduce((sum, { key, bytes }) => sum + key.length + bytes.byteLength, 0);
-      this.#put(keyOf(question, collection.name), { tables, items, bytes });
+      const key = keyOf(question, collection.name);
+      const bytes = items.reduce((sum, { key, bytes }) => sum + key.length + bytes.byteLength, key.length + entryBytes);
+      this.#put(key, { tables, items, bytes });
     }
   }
 
