@@ -63,8 +63,11 @@ async function lists(on: Stage, database: Database, at: string) {
   const succeeded = await listOperations(deps, { ...request, outcomes: ["succeeded"] });
   return {
     position: [sources.position, sessions.position, operations.position],
-    // Text and mirrors have no rows to be found by; the address is the newest.
-    sources: sources.items.map(({ last_position, last_event_at, address, ...source }) => source),
+    // Text and mirrors have no rows to be found by; the address is the newest. Clocks and silence are known of now alone.
+    sources: sources.items.map(({ last_position, last_event_at, address, clock_offset_ms, lag_ms, ...source }) => ({
+      ...source,
+      lag_ms: source.status === "lost" ? undefined : lag_ms,
+    })),
     sessions: sessions.items.map(({ end_position, labels, ...session }) => ({
       ...session,
       end_position: session.ended && end_position,
