@@ -5,8 +5,12 @@ import { sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
 import { startTestNats } from "@tapedeck/shared/testing/nats";
 import { expect, test } from "vitest";
-import { openStore } from "../../store.ts";
-import { removeWorkspace } from "./remove.ts";
+import { type OpenStore, openStore } from "../../store.ts";
+import { openedStore } from "../../testing/opened-store.ts";
+import { appendFact } from "../journal/append-fact.ts";
+import { removalPace } from "../maintain/removal-pace.ts";
+import { sessionErased } from "../own-facts/session-facts.ts";
+import { removeErased, removeWorkspace } from "./remove.ts";
 
 const { signal } = new AbortController();
 const sourceIn = (workspace: string) =>
@@ -28,4 +32,31 @@ test("a workspace is removed whole, also when some of it expires meanwhile", asy
   expect(await Array.fromAsync(removeWorkspace("acme", { ...store, log: { ...log, stored } }, signal))).toEqual([3]);
   expect(await log.reader.lastMatch([workspaceFilter("acme")])).toBe(0);
   expect((await jsm.streams.info(streamName)).state.messages).toBe(2);
+});
+
+/** A workspace in whose log a session of 40 messages stands before its mark. */
+async function withErased(store: OpenStore): Promise<void> {
+  const [source, session] = [sourceIn("acme"), "01KE3M9Z6Q4W8T2V5X7Y9A1B30"];
+  await testWriter(store.log.writer, source).append(40, { session });
+  await appendFact({ log: store.log, source, session, fact: sessionErased(session, []), signal });
+}
+
+test("what was erased while it was copied is removed without the pace: the workspace is closed meanwhile", async () => {
+  const { store } = await openedStore();
+  await withErased(store);
+  const over = new AbortController();
+  const held = removalPace.step(() => new Promise<void>((resolve) => (over.signal.onabort = () => resolve())), signal);
+  try {
+    await removeErased("acme", store, signal);
+  } finally {
+    over.abort();
+    await held;
+  }
+  expect((await (await jetstreamManager(store.nats)).streams.info(streamName)).state.messages).toBe(1);
+});
+
+test("a removal of what was erased that is broken off is no success: the workspace stays closed", async () => {
+  const { store } = await openedStore();
+  await withErased(store);
+  await expect(removeErased("acme", store, AbortSignal.abort())).rejects.toThrow("aborted");
 });

@@ -7,6 +7,9 @@ import { removeMessage } from "../maintain/erase-session.ts";
 import { removalPace } from "../maintain/removal-pace.ts";
 import type { Store } from "../recorder-options.ts";
 
+/** How many messages are removed at a time while nobody may write to the workspace. */
+const atOnce = 16;
+
 /**
  * Removes the workspace from the log and forgets how far its sources had come; yields how many messages are gone. One by
  * one, because the user of ingest may not purge the log.
@@ -35,7 +38,7 @@ export async function* removeWorkspace(
 
 /**
  * Removes the sessions that were erased in the other shard while they were copied: their marks came along. Nobody else may
- * write to the workspace yet.
+ * write to the workspace yet. Rejects when the signal aborts.
  */
 export async function removeErased(workspace: string, { nats, log }: Store, signal: AbortSignal): Promise<void> {
   const { lastOffset } = await log.reader.bounds();
@@ -46,6 +49,8 @@ export async function removeErased(workspace: string, { nats, log }: Store, sign
       marks.set(event.subject || event.session, sequenceOf(offset));
     }
   }
+  // Both here and below: what was not found, or not removed, would stay for ever.
+  signal.throwIfAborted();
   if (marks.size === 0) return;
   const range = { first: 1, last: sequenceOf(lastOffset), subjects: [workspaceFilter(workspace)] };
   const erased: Sequence[] = [];
@@ -55,7 +60,16 @@ export async function removeErased(workspace: string, { nats, log }: Store, sign
     // What follows the mark was imported anew.
     if (session && seq < (marks.get(session) ?? 0)) erased.push(seq);
   }
-  await remove(nats, erased, signal);
+  // Without the pace: the workspace is closed until they are gone.
+  const left = erased.values();
+  const removeNext = async () => {
+    for (const seq of left) {
+      if (signal.aborted) return;
+      await removeMessage(nats, seq);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, removeNext));
+  signal.throwIfAborted();
 }
 
 /** The oldest first, at the pace of all removals. */
