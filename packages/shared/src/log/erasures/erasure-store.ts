@@ -26,6 +26,8 @@ const erasureSchema = z.object({
   lastSeq: z.number(),
   /** Everything of the session up to this sequence is removed from the log. */
   removedSeq: z.number(),
+  /** The audit log has that it began; absent: it may not have it yet. */
+  audited: z.boolean().optional(),
   /** The end of the log when it had the mark session.erased; absent: it may not have it yet. */
   markedSeq: z.number().optional(),
   /** How many events the log had of the session; absent: not counted yet. */

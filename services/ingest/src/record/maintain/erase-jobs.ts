@@ -2,7 +2,7 @@ import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { type Erasure, ErasureStore, openErasures } from "@tapedeck/shared/log/erasures/erasure-store";
 import { endOf, type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import type { Logger } from "@tapedeck/shared/service/logger";
-import type { SourceName } from "@tapedeck/shared/source";
+import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { Notifier } from "@tapedeck/shared/sync/notifier";
 import { rangesOf } from "../../damage/ranges.ts";
@@ -17,7 +17,7 @@ export type EraseJobsOptions = {
   /** ULID of this process: of several only one erases. */
   readonly ingest: string;
   readonly recordFact: Recorder["recordFact"];
-  /** For the audit log: once or, after a crash, twice. Never rejects. */
+  /** For the audit log: once or, after a crash, twice, however often an erasure is tried. Never rejects. */
   readonly audit: (action: "session.erasure-begun" | "session.erased", erasure: Erasure) => Promise<void>;
   readonly logger: Logger;
   readonly signal: AbortSignal;
@@ -40,6 +40,8 @@ export class EraseJobs implements AsyncDisposable {
   readonly #options: EraseJobsOptions;
   readonly #erasures: ErasureStore;
   readonly #begun = new Notifier();
+  /** By session: those that this process is at, or tries again. */
+  readonly #erasing = new Map<string, Promise<void>>();
   readonly #running: Promise<void>;
 
   constructor(options: EraseJobsOptions) {
@@ -55,7 +57,12 @@ export class EraseJobs implements AsyncDisposable {
 
   async #run(): Promise<void> {
     const { store, signal, logger } = this.#options;
-    const subscription = store.nats.subscribe(openErasures, { callback: () => this.#begun.ring() });
+    const subscription = store.nats.subscribe(openErasures, {
+      // The progress of those that this process is at is heard as well.
+      callback: (_, { subject }) => {
+        if (!this.#erasing.has(subject.split(".").at(-1) ?? "")) this.#begun.ring();
+      },
+    });
     const retry = backoff(turnMs, 30_000);
     try {
       while (!signal.aborted) {
@@ -66,7 +73,7 @@ export class EraseJobs implements AsyncDisposable {
           if (isIdle) await Promise.race([begun, delay(lookMs, signal)]);
           else await delay(turnMs, signal);
         } catch (err) {
-          if (!signal.aborted) logger.warn({ err }, "a session could not be erased; trying again");
+          if (!signal.aborted) logger.warn({ err }, "erasures can't be looked for; trying again");
           await delay(retry.next(), signal);
         }
       }
@@ -83,32 +90,48 @@ export class EraseJobs implements AsyncDisposable {
     if (lease === undefined) return false;
     const over = new AbortController();
     const signal = AbortSignal.any([this.#options.signal, lease.lost, over.signal]);
-    const running = new Map<string, Promise<void>>();
     try {
       while (!signal.aborted) {
         const begun = this.#begun.next();
         // Side by side, so that none stays in the tables until another one is gone. Their pace is one.
         for (const erasure of await this.#erasures.open()) {
           const { session } = erasure;
-          if (running.has(session)) continue;
-          running.set(
+          if (this.#erasing.has(session)) continue;
+          this.#erasing.set(
             session,
-            this.#erase(erasure, signal).finally(() => running.delete(session)),
+            this.#retried(erasure, signal).finally(() => this.#erasing.delete(session)),
           );
         }
-        if (running.size === 0) return true;
-        await Promise.race([begun, delay(lookMs, signal), ...running.values()]);
+        if (this.#erasing.size === 0) return true;
+        await Promise.race([begun, delay(lookMs, signal), ...this.#erasing.values()]);
       }
       return true;
     } finally {
       over.abort();
-      await Promise.allSettled(running.values());
+      await Promise.allSettled(this.#erasing.values());
+    }
+  }
+
+  /** One that fails, because its source is being imported or its workspace moves, holds up no other. Never rejects. */
+  async #retried({ source, session }: Erasure, signal: AbortSignal): Promise<void> {
+    const retry = backoff(turnMs, 30_000);
+    while (!signal.aborted) {
+      try {
+        // As it was written down last: an attempt before this one may have come far.
+        const erasure = await this.#erasures.of(session);
+        if (erasure?.state === "removing") await this.#erase(erasure, signal);
+        return;
+      } catch (err) {
+        if (signal.aborted) return;
+        this.#options.logger.warn({ err, source, session }, "a session could not be erased; trying again");
+        await delay(retry.next(), signal);
+      }
     }
   }
 
   async #erase(begun: Erasure, signal: AbortSignal): Promise<void> {
     const { logger, audit } = this.#options;
-    let erasure = await this.#counted(await this.#marked(begun, signal), signal);
+    let erasure = await this.#counted(await this.#marked(await this.#audited(begun), signal), signal);
     if (signal.aborted) return;
     await this.#erasures.advance(erasure);
     let writtenAt = performance.now();
@@ -130,14 +153,24 @@ export class EraseJobs implements AsyncDisposable {
     logger.info({ source, session, events }, "a session was erased");
   }
 
+  /** Written down before anything can fail, so that no other attempt audits it again. */
+  async #audited(erasure: Erasure): Promise<Erasure> {
+    if (erasure.audited) return erasure;
+    await this.#options.audit("session.erasure-begun", erasure);
+    const audited = { ...erasure, audited: true };
+    await this.#erasures.advance(audited);
+    return audited;
+  }
+
   /** At the mark query forgets the session. It also carries the cursor on where the session was the source's last. */
   async #marked(erasure: Erasure, signal: AbortSignal): Promise<Erasure> {
     if (erasure.markedSeq !== undefined) return erasure;
-    const { store, recordFact, audit } = this.#options;
+    const { store, recordFact } = this.#options;
     const { session, removedSeq } = erasure;
-    await audit("session.erasure-begun", erasure);
     const source = erasure.source as SourceName;
     const found = await findIn({ source, session, afterOffset: endOf(removedSeq) }, { ...store, signal });
+    // A log that has nothing of it may be one that the workspace has left, with the session.
+    if (!found.marked) await store.log.moves?.assertOpen(sourceParts(source).workspace);
     if (!found.marked && found.ownOrdinals.length > 0) {
       const ordinals = rangesOf(found.ownOrdinals).map(({ first, last }) => ({
         channel: ownChannel,
@@ -146,7 +179,9 @@ export class EraseJobs implements AsyncDisposable {
       }));
       await recordFact(source, session, sessionErased(session, ordinals));
     }
-    return { ...erasure, markedSeq: await this.#end() };
+    // A workspace that has come back has the session at the end of the log. What follows a mark was imported anew.
+    const lastSeq = found.marked ? erasure.lastSeq : found.lastSeq;
+    return { ...erasure, lastSeq, markedSeq: await this.#end() };
   }
 
   async #end(): Promise<Sequence> {

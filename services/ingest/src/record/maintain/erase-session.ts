@@ -46,7 +46,10 @@ export async function findSource(
 
 export type SessionLocation = { readonly source: SourceName; readonly session: string; readonly afterOffset: Offset };
 
-/** What Tapedeck's own channel says of a session: it is small, however large the session is. */
+/**
+ * What Tapedeck's own channel says of a session: it is small, however large the session is. Rejects when the signal aborts:
+ * a part of the ordinals would be taken for all of them.
+ */
 export async function findIn(
   { source, session, afterOffset }: SessionLocation,
   { log, signal }: EraseDeps,
@@ -64,6 +67,7 @@ export async function findIn(
     ownOrdinals.push(Number(event.ordinal));
     goesOn = goesOnAfter(event) ?? goesOn;
   }
+  signal.throwIfAborted();
   return { source, session, lastSeq: sequenceOf(lastOffset), ownOrdinals, marked, goesOn };
 }
 

@@ -3,6 +3,7 @@ import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasur
 import { logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
 import { parseSourceName, type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
+import { MoveMarks } from "../moves/move-marks.ts";
 import { type EraseDeps, findIn, findSource } from "./erase-session.ts";
 
 export type EraseRequested = {
@@ -24,7 +25,8 @@ export type BegunErasure = { readonly erasure: Erasure; readonly isNew: boolean 
 /**
  * Begins the erasure of a session, which an ingest then brings to its end by itself. Repeated, it returns the erasure that is
  * under way or has ended. `confirm` is called before anything is done.
- * @throws TapedeckError unknown_session; invalid_argument when the session goes on. Rejects when the log is away
+ * @throws TapedeckError unknown_session; invalid_argument when the session goes on; not_ready when its workspace is in another
+ *   shard, or on its way there. Rejects when the log is away
  */
 export async function beginErasure(
   { session, workspace, source: named, afterOffset = logStart, who, by }: EraseRequested,
@@ -39,8 +41,8 @@ export async function beginErasure(
   const source = named ?? parseSourceName(before?.source ?? "") ?? (await findSource(session, workspace, deps));
   const unknown = () => new TapedeckError("unknown_session", `there is no session "${session}"`, { field: "session" });
   if (source === undefined || !isHere(source)) throw unknown();
+  await new MoveMarks(deps.nats).assertOpen(sourceParts(source).workspace);
   const found = await findIn({ source, session, afterOffset }, deps);
-  deps.signal.throwIfAborted();
   if (found.ownOrdinals.length === 0 && before !== undefined) return { erasure: before, isNew: false };
   if (found.ownOrdinals.length === 0 && !found.marked) throw unknown();
   if (found.goesOn) {
@@ -65,7 +67,10 @@ export async function beginErasure(
 /** How often it is looked how far an erasure is. */
 const followMs = 200;
 
-/** How far an erasure is: at first, when it has changed, and at its end. Rejects when the log is away. */
+/**
+ * How far an erasure is: at first, when it has changed, and at its end. Rejects when the log is away.
+ * @throws TapedeckError not_ready when the workspace has moved away before its mark was in the log
+ */
 export async function* followErasure(
   { session }: Pick<Erasure, "session">,
   { nats, signal }: Pick<EraseDeps, "nats" | "signal">,
@@ -75,6 +80,7 @@ export async function* followErasure(
   while (!signal.aborted) {
     const erasure = await erasures.of(session);
     if (erasure === undefined) return;
+    if (erasure.markedSeq === undefined) await new MoveMarks(nats).assertOpen(workspaceOf(erasure));
     const now = JSON.stringify(erasure);
     // Nothing is said before it is known how much there is.
     if (now !== last && (erasure.events !== undefined || erasure.state === "done")) yield erasure;

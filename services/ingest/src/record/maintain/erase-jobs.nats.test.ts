@@ -1,0 +1,248 @@
+import { ownChannel } from "@tapedeck/shared/events/kinds";
+import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
+import { logStart } from "@tapedeck/shared/log/offset";
+import { channelFilter } from "@tapedeck/shared/log/subjects";
+import { type SourceName, sourceName } from "@tapedeck/shared/source";
+import { testWriter } from "@tapedeck/shared/testing/log-messages";
+import { until } from "@tapedeck/shared/testing/until";
+import { pino } from "pino";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import type { OpenStore } from "../../store.ts";
+import { openedStore } from "../../testing/opened-store.ts";
+import { appendFact } from "../journal/append-fact.ts";
+import type { MoveMark, MoveMarks } from "../moves/move-marks.ts";
+import { removeWorkspace } from "../moves/remove.ts";
+import { notReady } from "../push-errors.ts";
+import { EraseJobs, type EraseJobsOptions } from "./erase-jobs.ts";
+import { beginErasure, followErasure } from "./erasures.ts";
+
+const { signal } = new AbortController();
+const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B30";
+const other = "01KE3M9Z6Q4W8T2V5X7Y9A1B31";
+const sourceIn = (workspace: string) =>
+  sourceName({ workspace, developer: "alice", project: "shop", upstream: "skaffold" });
+
+let store: OpenStore;
+let marks: MoveMarks;
+let erasures: ErasureStore;
+let log: { readonly lines: string[]; readonly logger: EraseJobsOptions["logger"] };
+beforeEach(async () => {
+  ({ store, marks } = await openedStore());
+  erasures = new ErasureStore(store.nats);
+  const lines: string[] = [];
+  log = { lines, logger: pino({ level: "warn" }, { write: (line: string) => lines.push(line) }) };
+});
+
+const warned = (id: string) => log.lines.filter((line) => line.includes(id)).length;
+
+/** A session that has ended: three events on Tapedeck's own channel, and one of the upstream's. */
+async function record(source: SourceName, id: string): Promise<void> {
+  const writer = testWriter(store.log.writer, source);
+  await writer.append(2, { session: id, channel: "tapedeck", kind: "session.labelled" });
+  await writer.append(1, { session: id, channel: "tapedeck", kind: "session.ended" });
+  await writer.append(1, { session: id });
+}
+
+async function begin(id: string): Promise<Erasure> {
+  const request = { session: id, workspace: undefined, who: "alice" };
+  return (await beginErasure(request, { ...store, signal })).erasure;
+}
+
+async function move(workspace: string, state: MoveMark["state"]): Promise<void> {
+  await marks.set(workspace, { state, other: "two" }, await marks.of(workspace));
+}
+
+type Jobs = { readonly stop: () => Promise<void>; readonly audited: readonly string[] };
+
+/** Jobs on the real log, as ingest has them. */
+function start(more: Partial<Pick<EraseJobsOptions, "store" | "recordFact">> = {}): Jobs {
+  const stopping = new AbortController();
+  const audited: string[] = [];
+  const jobs = new EraseJobs({
+    store,
+    ingest: "test",
+    recordFact: (source, id, fact) => appendFact({ log: store.log, source, session: id, fact, signal }),
+    audit: async (action, erasure) => void audited.push(`${action} ${erasure.session}`),
+    logger: log.logger,
+    signal: stopping.signal,
+    ...more,
+  });
+  const stop = async () => {
+    stopping.abort();
+    await jobs[Symbol.asyncDispose]();
+  };
+  onTestFinished(stop);
+  return { stop, audited };
+}
+
+/** The store, whose reader pauses behind the first event of a source until `goOn` resolves or the reader is stopped. */
+function pausing(source: SourceName, goOn: (reading: AbortSignal) => Promise<unknown>): OpenStore {
+  const { reader } = store.log;
+  const history: typeof reader.history = async function* (from, untilOffset, reading) {
+    const isPausing = from.subjects.includes(channelFilter(source, ownChannel));
+    for await (const recorded of reader.history(from, untilOffset, reading)) {
+      yield recorded;
+      if (isPausing) await goOn(reading);
+      if (reading.aborted) return;
+    }
+  };
+  return { ...store, log: { ...store.log, reader: Object.assign(Object.create(reader), { history }) } };
+}
+
+async function kindsOf(id: string): Promise<readonly string[]> {
+  const { lastOffset } = await store.log.reader.bounds();
+  const kinds: string[] = [];
+  for await (const { event } of store.log.reader.history({ afterOffset: logStart, subjects: [] }, lastOffset, signal)) {
+    if (event.session === id || event.subject === id) kinds.push(event.kind);
+  }
+  return kinds;
+}
+
+/** The ordinals that the session's marks say were erased. */
+async function markedOf(id: string): Promise<readonly string[]> {
+  const { lastOffset } = await store.log.reader.bounds();
+  const found: string[] = [];
+  for await (const { event } of store.log.reader.history({ afterOffset: logStart, subjects: [] }, lastOffset, signal)) {
+    if (event.subject !== id || event.detail?.$case !== "session_detail") continue;
+    const { erased } = event.detail.value;
+    for (const { first, last } of erased?.ordinals ?? []) found.push(`${first}-${last}`);
+  }
+  return found;
+}
+
+const isDone = (id: string) =>
+  until(async () => (await erasures.of(id))?.state === "done", { message: "the erasure to end" });
+
+test("an erasure that fails holds up no other, and is audited once until it succeeds", async () => {
+  const [imported, free] = [sourceIn("imports"), sourceIn("acme")];
+  await record(imported, session);
+  await record(free, other);
+  await begin(session);
+  await begin(other);
+  let isImporting = true;
+  let failures = 0;
+  let aborted = 0;
+  const paused = pausing(free, async (reading) => {
+    await until(() => failures >= 2 || reading.aborted, { message: "the other erasure to fail twice" });
+    if (reading.aborted) aborted++;
+  });
+  const jobs = start({
+    store: paused,
+    async recordFact(source, id, fact) {
+      // As Recorder.recordFact does.
+      if (id === session && isImporting) {
+        failures++;
+        throw notReady(`${source} is being imported`);
+      }
+      await appendFact({ log: store.log, source, session: id, fact, signal });
+    },
+  });
+  await isDone(other);
+  expect(aborted).toBe(0);
+  expect(await markedOf(other)).toEqual(["1-3"]);
+  expect(await kindsOf(other)).toEqual(["session.erased"]);
+  expect(await erasures.of(session)).toMatchObject({ state: "removing" });
+  isImporting = false;
+  await isDone(session);
+  expect(await kindsOf(session)).toEqual(["session.erased"]);
+  expect(jobs.audited.filter((entry) => entry.endsWith(session))).toEqual([
+    `session.erasure-begun ${session}`,
+    `session.erased ${session}`,
+  ]);
+});
+
+test("an erasure that is broken off while its session is read writes no mark of a part", async () => {
+  const source = sourceIn("acme");
+  await record(source, session);
+  await begin(session);
+  const reading = Promise.withResolvers<void>();
+  const first = start({
+    store: pausing(source, async (stopped) => {
+      reading.resolve();
+      await until(() => stopped.aborted, { message: "the jobs to be stopped" });
+    }),
+  });
+  await reading.promise;
+  await first.stop();
+  expect(await markedOf(session)).toEqual([]);
+  const second = start();
+  await isDone(session);
+  expect(await markedOf(session)).toEqual(["1-3"]);
+  expect([...first.audited, ...second.audited]).toEqual([
+    `session.erasure-begun ${session}`,
+    `session.erased ${session}`,
+  ]);
+});
+
+test("no erasure begins in a workspace that is being moved, or is in another shard", async () => {
+  await record(sourceIn("acme"), session);
+  for (const state of ["leaving", "gone"] as const) {
+    await move("acme", state);
+    await expect(begin(session)).rejects.toMatchObject({
+      code: "not_ready",
+      message: 'the workspace "acme" moves to the shard "two": try again in a moment',
+    });
+  }
+  expect(await erasures.of(session)).toBeUndefined();
+});
+
+test("an erasure that a move was faster than is not done until the workspace is back", async () => {
+  const source = sourceIn("acme");
+  await record(source, session);
+  const erasure = await begin(session);
+  await move("acme", "leaving");
+  const before = start();
+  await until(() => warned(session) > 0, { message: "a failure while the workspace leaves" });
+  await before.stop();
+  await move("acme", "gone");
+  await Array.fromAsync(removeWorkspace("acme", store, signal));
+  const after = start();
+  await until(() => warned(session) > 1, { message: "a failure where nothing of the session is left" });
+  expect(await erasures.of(session)).toMatchObject({ state: "removing" });
+  await expect(followErasure(erasure, { ...store, signal }).next()).rejects.toMatchObject({ code: "not_ready" });
+  // It comes back, with the session at the end of the log.
+  await record(source, session);
+  await move("acme", "arrived");
+  await isDone(session);
+  expect(await kindsOf(session)).toEqual(["session.erased"]);
+  expect(before.audited).toEqual([`session.erasure-begun ${session}`]);
+  expect(after.audited).toEqual([`session.erased ${session}`]);
+});
+
+test("an erasure's own progress does not make the jobs look for others", async () => {
+  const source = sourceIn("acme");
+  await record(source, session);
+  const begun = await begin(session);
+  let looks = 0;
+  const requests = store.nats.subscribe("$JS.API.STREAM.MSG.GET.KV_TAPEDECK_ERASURES", {
+    callback: (_, message) => {
+      if (message.string().includes("next_by_subj")) looks++;
+    },
+  });
+  const reading = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  start({
+    store: pausing(source, async () => {
+      reading.resolve();
+      await goOn.promise;
+    }),
+  });
+  await reading.promise;
+  const before = looks;
+  const rounds = 30;
+  for (let round = 0; round < rounds; round++) {
+    await erasures.advance({ ...begun, audited: true });
+    // Whoever hears of it and looks has asked by then.
+    await erasures.of(session);
+  }
+  const during = looks - before;
+  goOn.resolve();
+  await isDone(session);
+  requests.unsubscribe();
+  expect(before).toBeGreaterThan(0);
+  expect(during).toBeLessThan(rounds / 2);
+  // Another one is begun at once all the same.
+  await record(sourceIn("other"), other);
+  await begin(other);
+  await isDone(other);
+});
