@@ -129,7 +129,7 @@ test("an erasure that fails holds up no other, and is audited once until it succ
   const jobs = start({
     store: paused,
     async recordFact(source, id, fact) {
-      // As Recorder.recordFact does.
+      // The recorder refuses it with the same error.
       if (id === session && isImporting) {
         failures++;
         throw notReady(`${source} is being imported`);
@@ -209,7 +209,7 @@ test("an erasure that a move was faster than is not done until the workspace is 
   expect(after.audited).toEqual([`session.erased ${session}`]);
 });
 
-test("an erasure's own progress does not make the jobs look for others", async () => {
+test("the progress of an erasure does not make its own process list all of them", async () => {
   const source = sourceIn("acme");
   await record(source, session);
   const begun = await begin(session);
@@ -232,7 +232,7 @@ test("an erasure's own progress does not make the jobs look for others", async (
   const rounds = 30;
   for (let round = 0; round < rounds; round++) {
     await erasures.advance({ ...begun, audited: true });
-    // Whoever hears of it and looks has asked by then.
+    // A listing that this caused is asked for before this answer.
     await erasures.of(session);
   }
   const during = looks - before;

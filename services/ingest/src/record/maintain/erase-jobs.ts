@@ -117,7 +117,7 @@ export class EraseJobs implements AsyncDisposable {
     const retry = backoff(turnMs, 30_000);
     while (!signal.aborted) {
       try {
-        // As it was written down last: an attempt before this one may have come far.
+        // The entry is read anew: an attempt before this one may have come far.
         const erasure = await this.#erasures.of(session);
         if (erasure?.state === "removing") await this.#erase(erasure, signal);
         return;

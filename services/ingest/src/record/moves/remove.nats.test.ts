@@ -41,7 +41,7 @@ async function withErased(store: OpenStore): Promise<void> {
   await appendFact({ log: store.log, source, session, fact: sessionErased(session, []), signal });
 }
 
-test("what was erased while it was copied is removed without the pace: the workspace is closed meanwhile", async () => {
+test("a session that was erased while it was copied is removed without the pace of maintenance", async () => {
   const { store } = await openedStore();
   await withErased(store);
   const over = new AbortController();
