@@ -1,7 +1,8 @@
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampKey } from "@tapedeck/shared/time/timestamp";
 
-type Known = { readonly keys: readonly string[] };
+/** The keys of one frame. */
+type Known = readonly string[];
 
 /**
  * The frames of one channel that the log already has, as a multiset: a repeated frame is dropped as often as it was
@@ -9,7 +10,8 @@ type Known = { readonly keys: readonly string[] };
  * time. Each of them uses the frame up.
  */
 export class KnownFrames {
-  readonly #byKey = new Map<string, Set<Known>>();
+  /** A set only where frames share a key: a session may have a million frames, and a set takes 200 bytes. */
+  readonly #byKey = new Map<string, Known | Set<Known>>();
   #size = 0;
 
   get size(): number {
@@ -21,7 +23,7 @@ export class KnownFrames {
    * own time. It also identifies the frame, for repeats whose bytes may differ.
    */
   addEarlier(hashes: readonly string[], moment?: Timestamp): void {
-    this.#add(moment === undefined ? hashes : [...hashes, momentKey(moment)]);
+    this.#add(moment === undefined ? [...hashes] : [...hashes, momentKey(moment)]);
   }
 
   /** Adds a frame that was recorded from this connection. The tap may push it again, with the same observation time. */
@@ -37,23 +39,25 @@ export class KnownFrames {
     return moment !== undefined && this.#takeKey(momentKey(moment));
   }
 
-  #add(keys: readonly string[]): void {
-    const known = { keys };
+  /** `keys` is the frame's own array: it distinguishes the frame from one with equal keys. */
+  #add(keys: Known): void {
     for (const key of keys) {
-      const others = this.#byKey.get(key);
-      if (others === undefined) this.#byKey.set(key, new Set([known]));
-      else others.add(known);
+      const known = this.#byKey.get(key);
+      if (known === undefined) this.#byKey.set(key, keys);
+      else if (known instanceof Set) known.add(keys);
+      else this.#byKey.set(key, new Set([known, keys]));
     }
     this.#size++;
   }
 
   #takeKey(key: string): boolean {
-    const [known] = this.#byKey.get(key) ?? [];
+    const found = this.#byKey.get(key);
+    const [known] = found instanceof Set ? found : [found];
     if (known === undefined) return false;
-    for (const each of known.keys) {
+    for (const each of known) {
       const others = this.#byKey.get(each);
-      others?.delete(known);
-      if (others?.size === 0) this.#byKey.delete(each);
+      if (others instanceof Set) others.delete(known);
+      if (!(others instanceof Set) || others.size === 0) this.#byKey.delete(each);
     }
     this.#size--;
     return true;
