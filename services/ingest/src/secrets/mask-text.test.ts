@@ -215,6 +215,11 @@ describe("maskText", () => {
     ";PWD={a",
     "password=a,b=",
     "password: a.a(",
+    "password: user.a\n",
+    "user.a(",
+    "user.a()",
+    "password: user.a-",
+    "TOKEN=data[a(",
     "get-token: a ",
   ];
   /** The least processor time of this thread, in µs: it does not depend on what else the machine does. */

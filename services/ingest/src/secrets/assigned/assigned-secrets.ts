@@ -79,7 +79,9 @@ function isPlausible(text: string, { text: name }: Name, kind: NameKind, { start
   // A text that is no secret is searched again for other names, so it has to be short.
   const isShort = end - start <= 1_000;
   if (isShort && isNoSecret(value, name, isQuoted || text.charAt(start - 1) === "=")) return false;
-  if (isShort && !isQuoted && isCode(value, isEnvironmentName(name) && text.charAt(start - 1) === "=")) return false;
+  // A bracket or a comma that ended the value is a part of code.
+  const code = /[)\],]/.test(text.charAt(end)) ? value + text.charAt(end) : value;
+  if (isShort && !isQuoted && isCode(code, isEnvironmentName(name) && text.charAt(start - 1) === "=")) return false;
   if (isShort && !isQuoted && isTarget(name, value)) return false;
   if (kind === "parameter") return value.length >= (/code$/i.test(name) ? 30 : 16);
   if (kind === "short")

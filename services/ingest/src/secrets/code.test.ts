@@ -1,0 +1,90 @@
+import { describe, expect, it } from "vitest";
+import { maskText } from "./mask-text.ts";
+
+const secrets = [
+  "DB_PASSWORD=user.2024!x",
+  "API_TOKEN=app.9fAk3Lw0",
+  "API_TOKEN=app.fA93kdjKx82",
+  "API_TOKEN=app.kDjXkqZwRtB",
+  "API_TOKEN=server.qzbvxnwm",
+  "SECRET=data[9fA!x",
+  "SECRET=data[kd!xq",
+  "SECRET=data[kdq",
+  "SECRET=env[kd#x]",
+  "DB_PASSWORD=user.Summer!",
+  "DB_PASSWORD=user.hunter2",
+  "DB_PASSWORD=config::9f",
+  "DB_PASSWORD=db->a%b",
+  "password: client.x7#q",
+  "password: client.x7",
+  "password: user.Summer!",
+  "password: user.name^x",
+  "password: item.a.b.2024",
+  "password: hunter(9fA!x",
+  "password: hunter(9fA!x)",
+  "password: Hunter(two)!x",
+  "password: Passw0rd(x)",
+  "password: string!x",
+  "password: string=9fA!",
+  "password: Option!9fA",
+  "password: Vec<9fA!x",
+  "password: Secret[abc]!9",
+  "db.password=app.9fA!x",
+  "  dbPassword: auth.9fAk3Lw0  # the database",
+];
+
+const code = [
+  'SECRET_KEY=os.environ["SECRET_KEY"]',
+  "SECRET_KEY=os.environ['SECRET_KEY']",
+  'SECRET_KEY=os.environ.get("SECRET_KEY")',
+  "API_TOKEN=process.env.API_TOKEN",
+  "SECRET_KEY=config.SECRET_KEY",
+  "DB_PASSWORD=var.db_password",
+  "DB_PASSWORD=$VAR",
+  'password = os.environ["X"]',
+  'password: os.environ["X"]',
+  "password: os.environ['DB_PASSWORD_2']",
+  "password: process.env.X",
+  "password: process.env.JWT_SECRET!",
+  "secret: process.env.JWT_SECRET!,",
+  'token: process.env["NPM_TOKEN"] ?? "",',
+  "password: var.db_password",
+  "password = self.password",
+  "password: config.password",
+  "password = data.aws_secret.x.secret_string",
+  "password = module.my-db.password",
+  "password = aws_secret.db[0].secret_string",
+  "password = random_password.db[each.key].result",
+  "password: req.body.password,",
+  "token: req.headers.authorization?.split(' ')[1],",
+  "password: await bcrypt.hash(req.body.password, 10),",
+  "secret: crypto.randomBytes(32).toString('hex'),",
+  "token: config.get('db.token') || 'none',",
+  "password: user.oauth2Token",
+  "password: settings.s3_secret_key, name: user.name",
+  "password: $this->password,",
+  "password: $_ENV['DB_PASSWORD'],",
+  "password: Rails.application.credentials.secret",
+  "login(password=user.token)",
+  "login(:password => params[:password])",
+  "login(user, password: params[:password], token: self.token)",
+  "password: Option<String>,",
+  "secret: &str,",
+  "password: String!",
+  "password: string | undefined;",
+  "api_key: str = None",
+  "token: hash(",
+  "token: Object.freeze({",
+  "'password': config.get(server, 'password'),",
+  "secretKey: new Uint8Array(secretKey),",
+  "privateKey: forge.pki.privateKeyToPem(keys.privateKey)",
+];
+
+describe("code that reads or declares a secret", () => {
+  it.each(secrets)("does not hide a password that begins as code does: %s", (text) => {
+    const [value = ""] = /[^:=\s][^\s]*$/.exec(text.replace(/\s+#.*/, "").replace(/^[^:=]*[:=]/, "")) ?? [];
+    expect(maskText(text).text).toBe(text.replace(value, "*".repeat(value.length)));
+  });
+
+  it.each(code)("is left as it is: %s", (text) => expect(maskText(text)).toEqual({ text, secrets: 0 }));
+});
