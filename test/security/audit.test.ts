@@ -4,7 +4,7 @@ import { scenario } from "@tapedeck/query/testing/scenario";
 import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import { sourceName } from "@tapedeck/shared/source";
 import { until } from "@tapedeck/shared/testing/until";
-import { openTokenStore } from "@tapedeck/shared/tokens/store";
+import { openTokenStore, type TokenStore } from "@tapedeck/shared/tokens/store";
 import { makeToken } from "@tapedeck/shared/tokens/token";
 import { connect } from "nats";
 import { startCli } from "tapedeck/testing/cli";
@@ -19,6 +19,7 @@ import { type ProviderStack, startProviderStack } from "./provider-stack.ts";
 const cleanup = new AsyncDisposableStack();
 afterAll(() => cleanup.disposeAsync());
 let stack: ProviderStack;
+let tokens: TokenStore;
 let [admin, viewer, ofGlobex, ofAll]: Pick<TestToken, "text" | "record">[] = [];
 beforeAll(async () => {
   stack = cleanup.use(await startProviderStack());
@@ -28,7 +29,8 @@ beforeAll(async () => {
   const nats = cleanup.adopt(await connect({ servers: stack.tokens.on.stack.parts.nats.url }), (nc) => nc.close());
   const wanted = { name: "ops", workspace: "acme", roles: ["admin"], everywhere: true, lifetimeMs: 3_600_000 } as const;
   const made = makeToken({ ...wanted, roles: [...wanted.roles] });
-  await (await openTokenStore(nats)).create(made);
+  tokens = await openTokenStore(nats);
+  await tokens.create(made);
   ofAll = made;
 });
 
@@ -63,7 +65,7 @@ function matches(entry: object, expected: object): boolean {
 
 describe("the audit log", () => {
   it("has tokens that were created and revoked, with who did it and not the token", async () => {
-    const by = { who: admin?.record.name, by: admin?.record.id, workspace: "acme" };
+    const by = { who: admin?.record.name, kind: "token", by: admin?.record.id, workspace: "acme" };
     const made = await call(
       "POST",
       "/api/v1/tokens",
@@ -86,12 +88,12 @@ describe("the audit log", () => {
   it("has people of the identity provider who came in, each JWT once, and who were refused", async () => {
     const jwt = await stack.provider.sign({ sub: "u-7", preferred_username: "carol" });
     for (const _ of [1, 2, 3]) await call("GET", "/api/v1/sources", bearing(jwt));
-    const carol = { who: expect.stringMatching(/^carol \(/), by: `${stack.provider.issuer} u-7` };
+    const carol = { who: expect.stringMatching(/^carol \(/), kind: "person", by: `${stack.provider.issuer} u-7` };
     await recorded({ action: "sign-in.accepted", ...carol, about: { way: "jwt", roles: ["viewer", "controller"] } });
     expect((await entries()).filter((entry) => matches(entry, carol))).toHaveLength(1);
     const secret = await stack.provider.sign({ aud: "another" });
     await call("GET", "/api/v1/sources", bearing(secret));
-    const refusal = { action: "sign-in.refused", workspace: "-", who: "127.0.0.1" };
+    const refusal = { action: "sign-in.refused", workspace: "-", who: "127.0.0.1", kind: "address" };
     await recorded({ ...refusal, about: { method: "jwt", reason: expect.stringContaining('"aud"') } }, ofAll);
 
     const browser = new ProviderBrowser();
@@ -105,6 +107,36 @@ describe("the audit log", () => {
     const all = JSON.stringify(await entries(ofAll));
     for (const text of [jwt, secret]) for (const part of text.split(".")) expect(all).not.toContain(part);
     expect(all).not.toMatch(/code=|state=/);
+  });
+
+  it("says what each caller is, whatever a token is called, and new tokens are called like nobody else", async () => {
+    const person = await stack.provider.sign({ sub: "u-9", preferred_username: "dora" });
+    await call("GET", "/api/v1/sources", bearing(person));
+    const dora = await recorded({ action: "sign-in.accepted", by: `${stack.provider.issuer} u-9` });
+    expect(dora.kind).toBe("person");
+    for (const name of [dora.who, "nightly (machine)", "oidc:dora", "anonymous", "127.0.0.1", "root on this machine"]) {
+      const body = JSON.stringify({ name, roles: ["viewer"] });
+      const refused = await call("POST", "/api/v1/tokens", bearing(admin?.text), body);
+      expect([name, refused.status, refused.body]).toEqual([name, 400, expect.stringContaining("name: ")]);
+      // Earlier versions made such tokens.
+      const { text, hash, record } = makeToken({
+        name: "x",
+        workspace: "acme",
+        roles: ["admin"],
+        lifetimeMs: 3_600_000,
+      });
+      await tokens.create({ text, hash, record: { ...record, name } });
+      await call("POST", "/api/v1/tokens", bearing(text), JSON.stringify({ name: "by it", roles: ["viewer"] }));
+      await recorded({ action: "token.created", who: name, kind: "token", by: record.id });
+    }
+    const machine = await call(
+      "POST",
+      "/api/v1/tokens",
+      bearing(admin?.text),
+      JSON.stringify({ name: "nightly", roles: ["admin"], machine: true }),
+    );
+    await call("POST", "/v1/execute", bearing(JSON.parse(machine.body).token), "{}");
+    await recorded({ action: "control.refused", who: "nightly (machine)", kind: "machine" });
   });
 
   it("has exports and erasures", async () => {
@@ -126,10 +158,15 @@ describe("the audit log", () => {
     expect([await cli.ended, cli.stderr()]).toEqual([0, expect.anything()]);
     await recorded({ action: "session.exported", by: admin?.record.id, about: { sessions: [id] } });
     await call("DELETE", `/api/v1/sessions/${id}`, bearing(admin?.text));
-    await recorded({ action: "session.erased", by: admin?.record.id, about: { source, session: id, events: 2 } });
+    await recorded({
+      action: "session.erased",
+      kind: "token",
+      by: admin?.record.id,
+      about: { source, session: id, events: 2 },
+    });
     await using shown = startCli(["audit", "--since", "1h"], { cwd, env });
     expect(await shown.ended).toBe(0);
-    expect(shown.stdout()).toMatch(/session\.exported {3}acme {2}admin of acme {2}sessions=01M7\w+\n/);
+    expect(shown.stdout()).toMatch(/session\.exported {3}token {4}acme {2}admin of acme {2}sessions=01M7\w+\n/);
     await using json = startCli(["audit", "--json"], { cwd, env });
     await json.ended;
     expect(

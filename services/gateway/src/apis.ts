@@ -12,7 +12,7 @@ import { type TapedeckApi, tapedeckApi } from "./apis/tapedeck/tapedeck-api.ts";
 import type { VagrantApi } from "./apis/vagrant/methods.ts";
 import { vagrantApi } from "./apis/vagrant/vagrant-api.ts";
 import { type AuditApi, auditApi } from "./audit/audit-api.ts";
-import type { AuditLog } from "./audit/audit-log.ts";
+import { type AuditLog, auditedCaller } from "./audit/audit-log.ts";
 import { auditedExports } from "./audit/exports.ts";
 import { type TokenApi, tokenApi } from "./auth/token-api.ts";
 import type { GatewayConfig } from "./config.ts";
@@ -69,19 +69,20 @@ export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
     audit: auditApi(() => auditLog.store()),
     tokens: tokenApi({
       store: async () => openTokenStore(link.nats().connection),
-      audit: (what, { id, name, workspace, roles, expiresAt }, { who, token: by }) => {
-        logger.info({ audit: what, id, name, workspace, roles, who }, what);
+      audit: (what, { id, name, workspace, roles, expiresAt }, caller) => {
+        logger.info({ audit: what, id, name, workspace, roles, who: caller.who, kind: caller.kind }, what);
         const about = { id, name, roles, expiresAt };
-        audit({ action: tokenActions[what], who, workspace, ...(by !== undefined && { by }), about });
+        audit({ action: tokenActions[what], ...auditedCaller(caller), workspace, about });
       },
     }),
     maintain: maintainApi({
       query,
       services,
       nats: link.nats,
-      audit: (what, { who, workspace, token }, about) => {
-        logger.info({ audit: what, who, workspace, token, ...about }, what);
-        audit({ action: maintainActions[what], who, workspace, ...(token !== undefined && { by: token }), about });
+      audit: (what, caller, about) => {
+        const { who, kind, workspace, token } = caller;
+        logger.info({ audit: what, who, kind, workspace, token, ...about }, what);
+        audit({ action: maintainActions[what], ...auditedCaller(caller), workspace, about });
       },
     }),
     shards: noShards(),

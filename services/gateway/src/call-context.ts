@@ -1,3 +1,4 @@
+import type { CallerKind } from "@tapedeck/shared/audit/caller-kind";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { namePart } from "@tapedeck/shared/source";
 import type { Role } from "@tapedeck/shared/tokens/token";
@@ -27,6 +28,8 @@ export type Caller = {
   readonly workspace: string;
   /** Peer address or token name, for control records and logs. */
   readonly who: string;
+  /** What the caller is, whatever its name looks like; for the audit log. */
+  readonly kind: CallerKind;
   /** Id of the token; undefined without authentication. */
   readonly token?: string;
   /** Undefined without authentication, when everything is allowed. */

@@ -116,11 +116,12 @@ export class IngestLog implements AsyncDisposable {
 
   /** What can't be written there goes into this process's log, whole: an erasure must not wait for its entry. */
   async #audit({ nats }: OpenStore, action: Parameters<EraseJobsOptions["audit"]>[0], erasure: Erasure): Promise<void> {
-    const { source, session, events, who, by } = erasure;
+    const { source, session, events, who, kind, by } = erasure;
     const about = { source, session, ...(events !== undefined && { events }) };
     const entry = auditEntryOf({
       action,
       who,
+      kind,
       workspace: workspaceOf(erasure),
       ...(by !== undefined && { by }),
       about,

@@ -67,6 +67,8 @@ it("an action on the server's own machine is in its audit log, with who did it",
     ["log.restored", expect.objectContaining({ epoch: expect.stringMatching(/^\w{6}$/) })],
     ["log.epoch-renewed", { epoch: expect.stringMatching(/^\w{6}$/) }],
   ]);
-  for (const { who } of entries) expect(who).toMatch(/^\S+ on this machine$/);
+  for (const entry of entries) {
+    expect(entry).toMatchObject({ who: expect.stringMatching(/^\S+ on this machine$/), kind: "local" });
+  }
   expect(JSON.stringify(entries)).not.toContain(token.token.slice(4));
 });

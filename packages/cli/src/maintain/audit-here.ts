@@ -10,7 +10,12 @@ export async function auditHere(
   { workspace = "-", ...entry }: Pick<AuditEntry, "action" | "about"> & { readonly workspace?: string },
 ): Promise<void> {
   const store = await openAuditStore(nats);
-  await store.append(auditEntryOf({ ...entry, workspace, who: `${loginName()} on this machine` }));
+  await store.append(auditEntryOf({ ...entry, workspace, ...userHere() }));
+}
+
+/** The user of this process as a caller, for the audit log. */
+export function userHere(): Pick<AuditEntry, "who" | "kind"> {
+  return { who: `${loginName()} on this machine`, kind: "local" };
 }
 
 /**

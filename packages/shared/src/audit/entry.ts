@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { callerKind } from "./caller-kind.ts";
 
 /**
  * The actions in the audit log: sign-ins, and whatever changed something or took much away. Reading is not recorded.
@@ -31,7 +32,10 @@ export const auditEntry = z.object({
   /** RFC 3339, UTC, by the clock of the process that wrote it. */
   time: z.iso.datetime(),
   action: z.enum(auditActions),
-  /** The name of a token, "alice (sso.example)" for a person of the identity provider, an address, or who is on the machine itself. */
+  kind: callerKind.describe(
+    "What the caller is, whatever its name looks like: a `token`, one that a `machine` holds, a `person` of the identity provider, an `address` without credentials, a `local` user of the server's machine, or `several` callers that one entry counts. `unknown`: an earlier version did not say.",
+  ),
+  /** The name of a token, "alice (sso.example)" for a person of the identity provider, an address, or who is on the machine itself. `kind` says which. */
   who: z.string(),
   /** The workspace that it concerns; "-" for none, such as that of a refused caller. */
   workspace: z.string(),

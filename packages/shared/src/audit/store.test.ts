@@ -14,7 +14,14 @@ beforeAll(async () => {
 });
 
 const made = (workspace: string, id: string) =>
-  auditEntryOf({ action: "token.created", who: "ops", workspace, by: "0a", about: { id, roles: ["viewer"] } });
+  auditEntryOf({
+    action: "token.created",
+    kind: "token",
+    who: "ops",
+    workspace,
+    by: "0a",
+    about: { id, roles: ["viewer"] },
+  });
 
 async function read(store: AuditStore, period: AuditPeriod = {}): Promise<AuditEntry[]> {
   return Array.fromAsync(store.read(period));
@@ -32,6 +39,14 @@ it("gives what was appended, in its order, of a workspace or of all, from a time
   expect(await read(store, { since: later })).toEqual([]);
   expect(await read(store, { until: later })).toHaveLength(4);
   expect(await read(store, { until: new Date(0) })).toEqual([]);
+});
+
+it("has entries of earlier versions, which did not say what the caller was", async () => {
+  const store = await openAuditStore(nc);
+  const { kind: _, ...earlier } = made("earlier", "1");
+  nc.publish("tapedeck-audit.earlier", JSON.stringify(earlier));
+  await nc.flush();
+  expect(await read(store, { workspace: "earlier" })).toEqual([{ ...earlier, kind: "unknown" }]);
 });
 
 it("keeps its bounds where none are given, and takes others", async () => {
@@ -60,6 +75,7 @@ it("texts are bounded, not cut through a character", () => {
   const long = "\u{1F600}".repeat(1_000);
   const { who, about } = auditEntryOf({
     action: "control.refused",
+    kind: "token",
     who: `x${long}`,
     workspace: "-",
     about: { source: long },

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, it } from "vitest";
-import { isExpired, makeToken, type TokenRequest, tokenHash } from "./token.ts";
+import { isExpired, makeToken, renewedToken, type TokenRequest, tokenHash, tokenRecord } from "./token.ts";
 
 const request: TokenRequest = { name: "Zoë's CI", workspace: "acme", roles: ["viewer"], lifetimeMs: 60_000 };
 
@@ -36,10 +36,39 @@ it.each([
   ["without a role", { roles: [] }, /roles/],
   ["without a name", { name: "" }, /name/],
   ["with a name that breaks lines", { name: "a\nb" }, /control characters/],
+  ["called like a person", { name: "alice@example.com (sso.example)" }, /ends with a parenthesis/],
+  ["called like a machine", { name: "nightly (machine)" }, /ends with a parenthesis/],
+  ["called like a machine in full width", { name: "nightly （machine）" }, /ends with a parenthesis/],
+  ["called like a person, and a joiner", { name: "alice (sso.example)\u200D " }, /ends with a parenthesis/],
+  ["called like a person of the provider", { name: "oidc:alice" }, /begins with "oidc"/],
+  ["called like another kind", { name: "Machine : nightly" }, /begins with "machine"/],
+  ["called like many", { name: "several" }, /begins with "several"/],
+  ["called like nobody", { name: "Anonymous" }, /begins with "anonymous"/],
+  ["called like a user of the server", { name: "root  on this\u00A0machine" }, /ends with "on this machine"/],
+  ["called like an address", { name: "192.0.2.7" }, /is an address/],
+  ["called like an address with a port", { name: "127.0.0.1:7052" }, /is an address/],
+  ["called like an address of IPv6", { name: "[::1]:7052" }, /is an address/],
+  ["called like an address of gRPC", { name: "ipv4:127.0.0.1:7052" }, /is an address/],
+  ["whose name hides a character", { name: "al\u202Eice" }, /has the character U\+202E/],
   ["without an end", { lifetimeMs: Number.POSITIVE_INFINITY }, /has to expire/],
   ["that is over already", { lifetimeMs: 0 }, /has to expire/],
 ] as [string, Partial<TokenRequest>, RegExp][])("a token %s cannot be made", (_, more, problem) => {
   expect(() => makeToken({ ...request, ...more })).toThrow(problem);
+});
+
+it.each([
+  "Alice's laptop",
+  "ci: nightly",
+  "Machine room",
+  "alice@example.com",
+  "token",
+  "Zoë (work) laptop",
+  "李 1.2.3",
+])("a token can be called %s", (name) => expect(makeToken({ ...request, name }).record.name).toBe(name));
+
+it("a token that is called like somebody else can be renewed", () => {
+  const record = { ...makeToken(request).record, name: "alice (sso.example)" };
+  expect(tokenRecord.parse(renewedToken(record).record).name).toBe("alice (sso.example)");
 });
 
 it.each([

@@ -2,7 +2,7 @@ import type { Source } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { ControlReply } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
-import type { Audit } from "../audit/audit-log.ts";
+import { type Audit, auditedCaller } from "../audit/audit-log.ts";
 import { requireRole } from "../auth/roles.ts";
 import type { CallContext } from "../call-context.ts";
 import type { ControlClient } from "../control-client.ts";
@@ -31,8 +31,7 @@ export async function controlCall<T>(
   context: CallContext,
   act: (source: Source) => Promise<T>,
 ): Promise<T> {
-  const { who, workspace, token: by } = context;
-  const caller = { who, workspace, ...(by !== undefined && { by }) };
+  const caller = { ...auditedCaller(context), workspace: context.workspace };
   let source: Source | undefined;
   const called = (outcome: string) =>
     audit({ action: "control.called", ...caller, about: { method, source: source?.source ?? "", outcome } });

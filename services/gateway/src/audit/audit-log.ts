@@ -2,10 +2,19 @@ import { type AuditEntry, auditEntryOf } from "@tapedeck/shared/audit/entry";
 import { type AuditBounds, type AuditStore, openAuditStore } from "@tapedeck/shared/audit/store";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { NatsConnection } from "nats";
+import type { Caller } from "../call-context.ts";
 import type { LogLink } from "../log-link.ts";
 
 /** Records what a caller has done; never fails. */
 export type Audit = (entry: Omit<AuditEntry, "time">) => void;
+
+/** A caller as entries have it. */
+export function auditedCaller({ who, kind, token }: Pick<Caller, "who" | "kind" | "token">) {
+  return { who, kind, ...(token !== undefined && { by: token }) };
+}
+
+/** In place of a caller, for an entry that counts what was left out. */
+export const severalCallers = { who: "several", kind: "several" } as const;
 
 export type AuditLogOptions = {
   readonly nats: LogLink["nats"];

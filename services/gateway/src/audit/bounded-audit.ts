@@ -1,4 +1,4 @@
-import type { Audit } from "./audit-log.ts";
+import { type Audit, severalCallers } from "./audit-log.ts";
 
 export type AuditBudget = {
   /** Entries of one caller in one window. */
@@ -21,10 +21,10 @@ export function boundedAudit(audit: Audit, { perCaller, windowMs }: AuditBudget 
     if (now >= end) {
       end = now + windowMs;
       const leftOut = [...written.values()].reduce((sum, count) => sum + Math.max(0, count - perCaller), 0);
-      if (leftOut > 0) audit({ action: entry.action, who: "several", workspace: "-", about: { leftOut } });
+      if (leftOut > 0) audit({ action: entry.action, ...severalCallers, workspace: "-", about: { leftOut } });
       written.clear();
     }
-    const caller = `${entry.workspace} ${entry.by ?? entry.who}`;
+    const caller = `${entry.workspace} ${entry.kind} ${entry.by ?? entry.who}`;
     const count = (written.get(caller) ?? 0) + 1;
     written.set(caller, count);
     if (count <= perCaller) audit(entry);

@@ -1,6 +1,6 @@
 import { parseFilter } from "@tapedeck/shared/filter/filter";
 import type { TapedeckApi } from "../apis/tapedeck/tapedeck-api.ts";
-import type { Audit } from "./audit-log.ts";
+import { type Audit, auditedCaller } from "./audit-log.ts";
 import { boundedAudit } from "./bounded-audit.ts";
 
 /**
@@ -16,12 +16,10 @@ export function auditedExports(api: TapedeckApi, all: Audit): TapedeckApi {
       const { original = false, until, filter = {} } = request;
       const { sessions = [] } = parseFilter(filter);
       if (original && until !== undefined && sessions.length > 0) {
-        const { who, workspace, token: by } = context;
         audit({
           action: "session.exported",
-          who,
-          workspace,
-          ...(by !== undefined && { by }),
+          ...auditedCaller(context),
+          workspace: context.workspace,
           about: namedIn(sessions),
         });
       }

@@ -2,7 +2,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { Caller } from "../call-context.ts";
 import { RefusedCalls } from "../limits/refused-calls.ts";
-import type { Audit } from "./audit-log.ts";
+import { type Audit, auditedCaller } from "./audit-log.ts";
 
 /** The way of a sign-in: with a JWT, or on the page. */
 export type SignInWay = "jwt" | "page";
@@ -27,18 +27,19 @@ export class SignInAudit {
   }
 
   /** `key`: identifies a JWT among others of the same person. */
-  accepted({ who, workspace, token, roles = new Set() }: Caller, way: SignInWay, key?: string): void {
+  accepted(caller: Caller, way: SignInWay, key?: string): void {
     if (key !== undefined && this.#known.has(key)) return;
     if (this.#known.size >= mostKnown) this.#known.clear();
     if (key !== undefined) this.#known.add(key);
+    const { who, kind, workspace, roles = new Set() } = caller;
     const about = { way, roles: [...roles] };
-    this.#logger.info({ audit: "sign-in accepted", who, workspace, ...about }, "sign-in accepted");
-    this.#audit({ action: "sign-in.accepted", who, workspace, ...(token !== undefined && { by: token }), about });
+    this.#logger.info({ audit: "sign-in accepted", who, kind, workspace, ...about }, "sign-in accepted");
+    this.#audit({ action: "sign-in.accepted", ...auditedCaller(caller), workspace, about });
   }
 
   /** Records refusals only, not that something is away. `peer`: the address. */
   refused(error: unknown, way: SignInWay, peer: string): void {
     if (!(error instanceof TapedeckError) || !["unauthenticated", "forbidden"].includes(error.code)) return;
-    this.#refused.write({ who: peer, workspace: "-", method: way, source: "", error });
+    this.#refused.write({ who: peer, kind: "address", workspace: "-", method: way, source: "", error });
   }
 }

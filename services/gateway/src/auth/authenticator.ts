@@ -22,5 +22,5 @@ export type Authenticator = (credentials: Credentials) => Promise<Caller>;
 
 /** Without authentication, everyone who reaches the port may use one workspace. */
 export function everyone(workspace: string): Authenticator {
-  return async ({ peer }) => ({ workspace, who: peer });
+  return async ({ peer }) => ({ workspace, who: peer, kind: "address" });
 }

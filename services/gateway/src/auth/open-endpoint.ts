@@ -12,6 +12,8 @@ export function openEndpoint(source: string, workspace: string, authenticate: Au
   return async (credentials) => {
     const { authorization, protocols = [], peer } = credentials;
     const isShown = authorization !== undefined || protocols.some((name) => name.startsWith(bearerProtocol));
-    return isShown ? authenticate(credentials) : { workspace: own, who: peer, roles: new Set(["viewer"]) };
+    return isShown
+      ? authenticate(credentials)
+      : { workspace: own, who: peer, kind: "address", roles: new Set(["viewer"]) };
   };
 }

@@ -9,6 +9,7 @@ export function tokenAuthenticator(tokens: Pick<KnownTokens, "find">): Authentic
     return {
       workspace: record.workspace,
       who: record.machine ? `${record.name} (machine)` : record.name,
+      kind: record.machine ? "machine" : "token",
       token: record.id,
       roles: new Set(record.roles),
       revoked: over,

@@ -19,9 +19,9 @@ function auditLogOf(bounds: RefusedCallsBounds | undefined) {
   const calls = new RefusedCalls(logger, { bounds });
   const refuse = (who: string, source = "alice/shop", method = "/proto.SkaffoldService/Execute") => {
     const error = new TapedeckError("unknown_source", `there is no source ${source}`);
-    calls.write({ who, workspace: "default", source, method, error });
+    calls.write({ who, kind: "address", workspace: "default", source, method, error });
   };
-  return { lines, refuse };
+  return { lines, calls, refuse };
 }
 
 const auditLog = (windowMs: number) => auditLogOf({ perCaller: 3, all: 5, windowMs, textLength: 200 });
@@ -34,6 +34,19 @@ it("a caller has so many lines, whatever its port, and all of them have", () => 
   expect(lines.at(-1)?.who).toBe("192.0.2.7:1");
   for (let host = 1; host < 100; host += 1) refuse(`192.0.2.${host}:1`);
   expect(lines).toHaveLength(5);
+});
+
+it("a token uses up no lines of others, whatever it is called", () => {
+  const { lines, calls } = auditLog(60_000);
+  const error = new TapedeckError("forbidden", "no");
+  const call = { workspace: "acme", source: "", method: "/x", error };
+  for (let times = 0; times < 4; times++) {
+    for (const who of ["alice (sso.example)", "192.0.2.7"]) calls.write({ ...call, who, kind: "token", by: "0a" });
+  }
+  expect(lines).toHaveLength(3);
+  calls.write({ ...call, who: "alice (sso.example)", kind: "person", by: "https://sso.example u-1" });
+  calls.write({ ...call, who: "192.0.2.7", kind: "address" });
+  expect(lines.slice(3)).toMatchObject([{ kind: "person" }, { kind: "address" }]);
 });
 
 it("calls that are left out are counted when the window ends, and the next one begins", async () => {

@@ -1,12 +1,14 @@
+import type { CallerKind } from "@tapedeck/shared/audit/caller-kind";
 import type { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import { startTimer, type Timer } from "@tapedeck/shared/sync/timers";
-import type { Audit } from "../audit/audit-log.ts";
+import { type Audit, severalCallers } from "../audit/audit-log.ts";
 import { addressOf } from "./address.ts";
 
 /** A control call that the gateway itself refused, or a sign-in. It is in no event log, so it goes into the audit log. */
 export type RefusedCall = {
   readonly who: string;
+  readonly kind: CallerKind;
   readonly workspace: string;
   /** The caller's token, if it has one. */
   readonly by?: string;
@@ -62,9 +64,9 @@ export class RefusedCalls {
     this.#record = audit;
   }
 
-  write({ error, who, workspace, by, source, method }: RefusedCall): void {
+  write({ error, who, kind, workspace, by, source, method }: RefusedCall): void {
     this.#window ??= startTimer(() => this.#endWindow(), this.#bounds.windowMs).unref();
-    const caller = `${workspace} ${addressOf(who)}`;
+    const caller = `${workspace} ${kind} ${kind === "address" ? addressOf(who) : (by ?? who)}`;
     const count = this.#written.get(caller) ?? 0;
     if (count >= this.#bounds.perCaller || this.#all >= this.#bounds.all) {
       this.#omitted += 1;
@@ -72,11 +74,11 @@ export class RefusedCalls {
     }
     this.#written.set(caller, count + 1);
     this.#all += 1;
-    const texts = { who: this.#cut(who), workspace, source: this.#cut(source), method: this.#cut(method) };
+    const texts = { who: this.#cut(who), kind, workspace, source: this.#cut(source), method: this.#cut(method) };
     const { audit, action } = this.#kind;
     this.#logger.warn({ audit, ...texts, code: error.code }, this.#cut(error.message));
     const about = { method, ...(source !== "" && { source }), code: error.code, reason: error.message };
-    this.#record({ action, who, workspace, ...(by !== undefined && { by }), about });
+    this.#record({ action, who, kind, workspace, ...(by !== undefined && { by }), about });
   }
 
   #cut(text: string): string {
@@ -93,6 +95,6 @@ export class RefusedCalls {
     if (omitted === 0) return;
     const { audit, action, plural } = this.#kind;
     this.#logger.warn({ audit, leftOut: omitted }, `${omitted} more ${plural} were refused`);
-    this.#record({ action, who: "several", workspace: "-", about: { leftOut: omitted } });
+    this.#record({ action, ...severalCallers, workspace: "-", about: { leftOut: omitted } });
   }
 }

@@ -5,7 +5,7 @@ import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import type { Readiness } from "@tapedeck/shared/service/health";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { GatewayApis } from "../apis.ts";
-import type { AuditLog } from "../audit/audit-log.ts";
+import { type AuditLog, auditedCaller } from "../audit/audit-log.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
 import type { Caller } from "../call-context.ts";
 import type { GatewayConfig } from "../config.ts";
@@ -76,10 +76,11 @@ export function serveShards(shards: Shards, { config, logger, auditLog, signal, 
       const text = `the move of the workspace "${workspace}" broke off, and is tried again: maybe nothing is recorded in it until then`;
       logger.error({ err, workspace }, text);
     },
-    audit({ who, token }: Pick<Caller, "who" | "token">, workspace: string, about: AuditEntry["about"]) {
-      logger.info({ audit: "workspace moved", who, token, workspace, ...about }, "workspace moved");
+    audit(caller: Pick<Caller, "who" | "kind" | "token">, workspace: string, about: AuditEntry["about"]) {
+      const { who, kind, token } = caller;
+      logger.info({ audit: "workspace moved", who, kind, token, workspace, ...about }, "workspace moved");
       const action = "workspace.moved";
-      auditLog.record({ action, who, workspace, ...(token !== undefined && { by: token }), about });
+      auditLog.record({ action, ...auditedCaller(caller), workspace, about });
     },
     continued: ({ workspace, ...move }: UnfinishedMove) =>
       logger.info({ workspace, ...move }, "a move that had lost its gateway is at its end"),

@@ -20,10 +20,11 @@ export async function audit({ url, json = false, ...period }: AuditOptions): Pro
   if (count === 0 && !json) print("Nothing was done.");
 }
 
-function lineOf({ time, action, who, workspace, about }: AuditEntry): string {
+function lineOf({ time, action, kind, who, workspace, about }: AuditEntry): string {
   const more = Object.entries(about).map(
     ([name, value]) => `${name}=${Array.isArray(value) ? value.join(",") : value}`,
   );
   const day = new Date(time).toLocaleString("sv-SE");
-  return plainLine([day, action.padEnd(17), workspace, who, ...more].join("  "));
+  // The kind is before everything that a caller can write.
+  return plainLine([day, action.padEnd(17), kind.padEnd(7), workspace, who, ...more].join("  "));
 }

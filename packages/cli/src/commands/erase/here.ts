@@ -1,8 +1,8 @@
 import { beginErasure, followErasure } from "@tapedeck/ingest/for-cli/maintain";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { loginName } from "@tapedeck/shared/service/login-name";
 import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../../display/source-name.ts";
+import { userHere } from "../../maintain/audit-here.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
 import { confirm } from "./confirm.ts";
 import type { EraseOptions } from "./options.ts";
@@ -18,7 +18,7 @@ export async function eraseHere(options: EraseOptions): Promise<void> {
   const ask = async (source: string) => {
     if (!yes) await confirm(`Erase session ${session} of ${shortSource(source)}? This can't be undone. [y/N] `);
   };
-  const request = { session, workspace: undefined, who: `${loginName()} on this machine` };
+  const request = { session, workspace: undefined, ...userHere() };
   const { erasure } = await beginErasure(request, deps, ask).catch((error: unknown) => {
     if (error instanceof TapedeckError) throw new CommandError(`${error.message}.`, { cause: error });
     throw error;

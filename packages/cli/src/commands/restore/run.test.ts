@@ -86,7 +86,7 @@ it("a log and its tokens come back to a NATS of the user's: nothing is replaced 
   expect(restored.out).toContain("restored 1 token;");
   expect(restored.out).toContain("1 token of the backup has been revoked since, and stays revoked");
   expect(await lastOf(connection)).toMatchObject({ lastSeq: 5, formerEpochs: [{ epoch, lastSeq: 5 }] });
-  const restoredAs = { who: onThisMachine, workspace: "-", action: "log.restored" };
+  const restoredAs = { who: onThisMachine, kind: "local", workspace: "-", action: "log.restored" };
   const { epoch: now } = await lastOf(connection);
   const about = { epoch: now, messages: 5, kept: expect.stringContaining("replaced") };
   expect(await auditEntries(connection)).toEqual([{ ...restoredAs, about }]);
@@ -215,7 +215,13 @@ it("a log that lost its end goes on under new positions when it is said to", asy
     out: expect.stringContaining(`positions up to ${endPosition(epoch, 5)} remain valid`),
   });
   const now = await lastOf(connection);
-  const entry = { who: onThisMachine, workspace: "-", action: "log.epoch-renewed", about: { epoch: now.epoch } };
+  const entry = {
+    who: onThisMachine,
+    kind: "local",
+    workspace: "-",
+    action: "log.epoch-renewed",
+    about: { epoch: now.epoch },
+  };
   expect(await auditEntries(connection)).toEqual([entry]);
   expect(now).toMatchObject({ lastSeq: 5, formerEpochs: [{ epoch, lastSeq: 5 }] });
   await using ends = await openEnds(connection, { epoch: now.epoch });

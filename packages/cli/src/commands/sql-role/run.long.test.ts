@@ -63,7 +63,12 @@ it("logins that are made and dropped are in the audit log, without their passwor
   await sqlRole(["drop", login]);
   const connection = stack.adopt(await connect({ servers: nats.url }), (nc) => nc.close());
   const entries = (await auditEntries(connection)).filter(({ workspace }) => workspace === "initech");
-  const entry = { who: expect.stringMatching(/^\S+ on this machine$/), workspace: "initech", about: { login } };
+  const entry = {
+    who: expect.stringMatching(/^\S+ on this machine$/),
+    kind: "local",
+    workspace: "initech",
+    about: { login },
+  };
   expect(entries).toEqual([
     { ...entry, action: "sql-role.created" },
     { ...entry, action: "sql-role.dropped" },

@@ -1,6 +1,7 @@
 import { createReadStream } from "node:fs";
 import { text } from "node:stream/consumers";
 import { isNamePart, nameForm, namePart } from "@tapedeck/shared/source";
+import { tokenNameProblem } from "@tapedeck/shared/tokens/token-name";
 import { CommandError } from "../../command-error.ts";
 
 /** Somebody who shall have a token, and what it is called. */
@@ -32,7 +33,10 @@ export function developersIn(list: string): readonly ListedDeveloper[] {
         problems.push(`line ${number}: "${developer}" is not ${nameForm}; write ${namePart(developer)}`);
       } else if (seen.has(developer)) problems.push(`line ${number}: "${developer}" is there twice`);
       seen.add(developer);
-      return { developer, name: words.length === 0 ? developer : words.join(" ") };
+      const name = words.length === 0 ? developer : words.join(" ");
+      const problem = tokenNameProblem(name);
+      if (problem !== undefined) problems.push(`line ${number}: the name ${JSON.stringify(name)} ${problem}`);
+      return { developer, name };
     });
   if (problems.length > 0) throw new CommandError(`no token was created: ${problems.join("; ")}.`);
   if (found.length === 0) throw new CommandError("no token was created: the list is empty.");

@@ -1,6 +1,7 @@
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "nats";
 import { z } from "zod";
+import { callerKind } from "../../audit/caller-kind.ts";
 import { isForbidden } from "../cluster/replicas.ts";
 import { wrongSequenceCodes } from "../jetstream-writer.ts";
 import { bucketNames, ensureBucket } from "../key-value-bucket.ts";
@@ -39,6 +40,8 @@ const erasureSchema = z.object({
   began: z.string(),
   /** The caller that began it, as in the audit log. */
   who: z.string(),
+  /** "unknown" for one that an earlier version began. */
+  kind: callerKind.default("unknown"),
   by: z.string().optional(),
 });
 

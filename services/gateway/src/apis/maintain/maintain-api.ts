@@ -110,11 +110,11 @@ export function maintainApi({ query, services, nats, audit }: MaintainDeps): Mai
 
   return {
     async erase(session, context) {
-      const { workspace, who, token = "", signal } = context;
+      const { workspace, who, kind, token = "", signal } = context;
       const found = await sessionIn(query, workspace, session);
       const start = parsePosition(found?.start_position ?? "");
       const after_sequence = BigInt(start === undefined ? 0 : sequenceOf(justBefore(start.offset)));
-      const request = { source: found?.source ?? "", session, after_sequence, workspace, who, by: token };
+      const request = { source: found?.source ?? "", session, after_sequence, workspace, who, kind, by: token };
       const responses = services.erase(request, signal)[Symbol.asyncIterator]();
       const first = await responses.next();
       if (first.done !== true) await forgottenBy(query, { workspace, session, signal });

@@ -61,7 +61,12 @@ async function gateway(ingest: string, caller: Partial<Caller> = {}) {
   const relay = stack.current.use(recorderRelay(ingest, "services' key", credentials.createInsecure()));
   const watch = { seen: () => {}, sent: () => {}, failed: fromUnknown };
   const options = {
-    authenticate: async ({ peer }: { peer: string }) => ({ workspace: "acme", who: `Zoë ${peer}`, ...caller }),
+    authenticate: async ({ peer }: { peer: string }) => ({
+      workspace: "acme",
+      who: `Zoë ${peer}`,
+      kind: "token" as const,
+      ...caller,
+    }),
     failed: fromUnknown,
   };
   const at = { host: "127.0.0.1", port: 0 };

@@ -20,7 +20,12 @@ function queryOf(upstream: string) {
   return { asked, query: query as QueryClient };
 }
 
-const context = (signal = new AbortController().signal) => ({ workspace: "acme", who: "test", signal });
+const context = (signal = new AbortController().signal) => ({
+  workspace: "acme",
+  who: "test",
+  kind: "token" as const,
+  signal,
+});
 const oneAtOnce = () => timedSemaphore({ atOnce: 1, patienceMs: 20, what: "large answers" });
 
 it("is of one moment and one session: all collections are asked for at once", async () => {

@@ -72,6 +72,7 @@ export async function sourceHarness(source: SourceName) {
     context: (more: Partial<CallContext> = {}): CallContext => ({
       workspace: "default",
       who: "test",
+      kind: "token",
       signal: over.signal,
       ...more,
     }),

@@ -179,7 +179,7 @@ describe("the answer", () => {
     await on.call("QueueJob", { job: up });
     const method = "/hashicorp.vagrant.Vagrant/QueueJob";
     const about = { method, source: "default/alice/shop/vagrant", outcome: "ok" };
-    expect(on.audited).toEqual([{ action: "control.called", who: "test", workspace: "default", about }]);
+    expect(on.audited).toEqual([{ action: "control.called", who: "test", kind: "token", workspace: "default", about }]);
   });
 
   it.each(["QueueJob", "ValidateJob", "UpsertTarget", "UpsertBox"])("to bytes that are no request: %s", async (rpc) => {

@@ -17,10 +17,11 @@ const caller = (claims: Claims) => callerFrom(personOf({ sub: "u-1", ...claims }
 const alice = { preferred_username: "Alice.B", groups: ["developers", "others"] };
 
 describe("a person", () => {
-  it("has the roles of the grants that are met, in their workspace, and a name that no token has", () => {
+  it("has the roles of the grants that are met, in their workspace, and is a person whatever the name", () => {
     expect(caller(alice)).toEqual({
       workspace: "acme",
       who: "Alice.B (sso.example)",
+      kind: "person",
       token: "https://sso.example/realms/acme u-1",
       roles: new Set(["viewer", "controller"]),
       developer: "alice-b",

@@ -55,8 +55,8 @@ export function callerFrom({ subject, name, developer, has }: Person, settings: 
   }
   return {
     ...{ workspace, roles },
-    // A person can't choose a name that looks like that of a token.
     who: `${name} (${new URL(settings.issuer).host})`,
+    kind: "person",
     token: `${settings.issuer} ${subject}`,
     ...(developer !== undefined && { developer }),
   };

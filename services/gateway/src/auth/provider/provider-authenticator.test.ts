@@ -201,6 +201,7 @@ it("a session of the page is a person, until it expires; nobody else can make on
   const shown = { authorization: undefined, peer: "-", session };
   expect(await authenticate(shown)).toMatchObject({
     who: expect.stringMatching(/^alice \(/),
+    kind: "person",
     roles: new Set(["viewer"]),
   });
   const ofOther = await pageSessions("other", server.issuer).seal(person, 60_000);

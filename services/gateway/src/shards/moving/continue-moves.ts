@@ -60,8 +60,8 @@ async function toItsEnd(move: UnfinishedMove, turn: Turn, options: ContinueMoves
 
 async function continueMove(move: UnfinishedMove, turn: Turn, options: ContinueMoves): Promise<void> {
   const { shards, map, closing } = options;
-  const { workspace, who, token } = move;
-  const context = { workspace, who, ...(token !== undefined && { token }), signal: closing };
+  const { workspace, who, kind, token } = move;
+  const context = { workspace, who, kind, ...(token !== undefined && { token }), signal: closing };
   const [from, to] = [shardNamed(shards, move.from), shardNamed(shards, move.to)];
   const now = await map.read(workspace);
   const mayGoOn = now === to.name || (now === from.name && (await isClosedSoon({ workspace, from, to, context })));

@@ -10,7 +10,7 @@ import type { Turn } from "./turn.ts";
 export type MovingDeps = {
   readonly shards: readonly Shard[];
   readonly map: ShardMap;
-  readonly audit: (by: Pick<Caller, "who" | "token">, workspace: string, about: AuditEntry["about"]) => void;
+  readonly audit: (by: Pick<Caller, "who" | "kind" | "token">, workspace: string, about: AuditEntry["about"]) => void;
   /** Aborts when the gateway ends. */
   readonly closing: AbortSignal;
   /** A move has failed whose caller had left. */
@@ -34,14 +34,15 @@ export function moveInTurn(
   const context = { ...caller, signal: AbortSignal.any([signal, turn.over]) };
   const onFinished = () => turn.remove(workspace);
   if (from === to) return restOf({ workspace, to, context, onFinished }, shards);
-  const { who, token } = caller;
+  const { who, kind, token } = caller;
   return moveWorkspace({
     ...{ workspace, from, to, map, context, onFinished },
     alone: {
       closing: AbortSignal.any([closing, turn.over]),
       failedAlone: (error: unknown) => failedAlone(workspace, error),
     },
-    onClosing: () => turn.add({ workspace, from: from.name, to: to.name, who, ...(token !== undefined && { token }) }),
+    onClosing: () =>
+      turn.add({ workspace, from: from.name, to: to.name, who, kind, ...(token !== undefined && { token }) }),
     onSwitched: () => audit(caller, workspace, { from: from.name, to: to.name }),
   });
 }

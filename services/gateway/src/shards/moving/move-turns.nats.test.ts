@@ -26,7 +26,7 @@ beforeEach(async () => {
 /** Turns of a gateway. One that is silent never renews. */
 const turnsOf = (heldMs = 60_000, renewMs = 60_000) => new MoveTurns(entryOn(connection), { heldMs, renewMs });
 
-const move = (workspace: string) => ({ workspace, from: "home", to: "two", who: "ops" });
+const move = (workspace: string) => ({ workspace, from: "home", to: "two", who: "ops", kind: "token" as const });
 
 /** @throws Error when another one has it */
 async function taken(turns: MoveTurns): Promise<Turn> {

@@ -1,4 +1,5 @@
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { callerKind } from "@tapedeck/shared/audit/caller-kind";
 import { wrongSequenceCodes } from "@tapedeck/shared/log/jetstream-writer";
 import { bucketNames, ensureBucket } from "@tapedeck/shared/log/key-value-bucket";
 import type { NatsConnection } from "nats";
@@ -16,6 +17,8 @@ const unfinishedSchema = z.object({
   to: z.string(),
   /** The caller who began it, for the audit log. */
   who: z.string(),
+  /** "unknown" for a move that an earlier version began. */
+  kind: callerKind.default("unknown"),
   token: z.string().optional(),
 });
 

@@ -47,7 +47,7 @@ beforeAll(async () => {
       authenticate: async ({ authorization: who = "" }) => {
         const caller = callers.get(who);
         if (caller === undefined) throw new TapedeckError("unauthenticated", "who are you?");
-        return { workspace: "acme", who, ...caller };
+        return { workspace: "acme", who, kind: "token", ...caller };
       },
       failed: fromUnknown,
       limits: defaultLimits.grpc,
@@ -81,7 +81,7 @@ it("and of one that is let in, who makes it", async () => {
   const call = open("alice");
   call.say("hello");
   await until(() => call.heard.length === 1, { message: "the echo" });
-  expect(calls).toEqual([{ workspace: "acme", who: "alice", token: "1" }]);
+  expect(calls).toEqual([{ workspace: "acme", who: "alice", kind: "token", token: "1" }]);
 });
 
 it.each([

@@ -127,7 +127,7 @@ it("nothing is written behind the end of a call whose token is revoked", async (
     for (;;) yield texts("one", "two");
   }
   const { address, over } = await serve(endless, {
-    authenticate: async () => ({ workspace: "acme", who: "alice", revoked: revoked.signal }),
+    authenticate: async () => ({ workspace: "acme", who: "alice", kind: "token", revoked: revoked.signal }),
   });
   const { came, end } = reader(address);
   await until(() => came.length > 100, { message: "some messages" });

@@ -41,7 +41,7 @@ beforeAll(async () => {
   on.session(session);
   on.hold("rkt.pods", { [pod.id]: Pod.encode(pod).finish() });
   const watch = gatewayMetrics(createMetrics("test"), silentLogger).watch("api");
-  const caller = () => ({ workspace: "default", who: "test" });
+  const caller = () => ({ workspace: "default", who: "test", kind: "token" as const });
   const listen = async (bound?: string) => {
     const services = [rktServices(on.api, caller, { bound, watch, unreadBytes: 1 << 20 })];
     return stack.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services, letsAllIn)).address;

@@ -105,7 +105,7 @@ beforeAll(async () => {
     },
     unreadBytes: defaultLimits.unreadBytes,
   };
-  const caller = () => ({ workspace: "default", who: "test" });
+  const caller = () => ({ workspace: "default", who: "test", kind: "token" as const });
   const services = [tapedeckServices(api, caller, counted)];
   address = stack.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services, letsAllIn)).address;
   client = stack.adopt(new TapedeckClient(address, credentials.createInsecure()), (one) => one.close());

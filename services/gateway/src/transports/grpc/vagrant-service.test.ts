@@ -32,7 +32,7 @@ beforeAll(async () => {
   on.session(session);
   on.hold("jobs", { J1: job });
   const watch = gatewayMetrics(createMetrics("test"), silentLogger).watch("api");
-  const caller = () => ({ workspace: "default", who: "test" });
+  const caller = () => ({ workspace: "default", who: "test", kind: "token" as const });
   const connect = async (only?: string) => {
     const services = [vagrantServices(on.api, caller, { bound: only, watch, unreadBytes: 1 << 20 })];
     const { address } = stack.use(await grpcServer({ host: "127.0.0.1", port: 0 }, services, letsAllIn));

@@ -71,7 +71,7 @@ beforeEach(async () => {
           return { position: "p-0", messages: reported(asked, context) };
         },
       },
-      caller: { workspace: "default", who: "a test" },
+      caller: { workspace: "default", who: "a test", kind: "token" },
       watch: { seen: () => {}, sent: () => {}, failed },
       tcp: request.socket,
       limits,

@@ -182,7 +182,7 @@ test("a tap that is back when its session was given up goes on with that, and th
 async function erase(developer: string, session: string): Promise<void> {
   const source = skaffoldSource(developer);
   const [workspace = ""] = source.split("/");
-  const request = { source, session, after_sequence: 0n, workspace, who: "op", by: "" };
+  const request = { source, session, after_sequence: 0n, workspace, who: "op", by: "", kind: "token" };
   for await (const _ of eraseCall(request, store, AbortSignal.timeout(60_000)));
 }
 

@@ -1,4 +1,5 @@
 import type { EraseRequest, EraseResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
+import { callerKindIn } from "@tapedeck/shared/audit/caller-kind";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { endOf } from "@tapedeck/shared/log/offset";
 import { parseSourceName } from "@tapedeck/shared/source";
@@ -8,7 +9,7 @@ import { beginErasure, followErasure } from "./erasures.ts";
 
 /** tapedeck.v1.Maintain/Erase: begins the erasure, or finds the one that has begun, and says how far it is until its end. */
 export async function* eraseCall(
-  { source: name, session, after_sequence, workspace, who, by }: EraseRequest,
+  { source: name, session, after_sequence, workspace, who, kind, by }: EraseRequest,
   store: Store | undefined,
   signal: AbortSignal,
 ): AsyncGenerator<EraseResponse, void> {
@@ -20,7 +21,7 @@ export async function* eraseCall(
   const afterOffset = endOf(Number(after_sequence));
   // What has begun goes on, whether or not the caller stays.
   const { erasure, isNew } = await beginErasure(
-    { session, workspace, source, afterOffset, who, ...(by !== "" && { by }) },
+    { session, workspace, source, afterOffset, who, kind: callerKindIn(kind), ...(by !== "" && { by }) },
     deps,
   );
   for await (const { events = 0, removed, state, markedSeq = 0 } of followErasure(erasure, deps)) {

@@ -1,3 +1,4 @@
+import type { CallerKind } from "@tapedeck/shared/audit/caller-kind";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
 import { logStart, type Offset, sequenceOf } from "@tapedeck/shared/log/offset";
@@ -16,6 +17,7 @@ export type EraseRequested = {
   readonly afterOffset?: Offset;
   /** The caller, for the audit log. */
   readonly who: string;
+  readonly kind: CallerKind;
   readonly by?: string | undefined;
 };
 
@@ -29,7 +31,7 @@ export type BegunErasure = { readonly erasure: Erasure; readonly isNew: boolean 
  *   shard, or on its way there. Rejects when the log is away
  */
 export async function beginErasure(
-  { session, workspace, source: named, afterOffset = logStart, who, by }: EraseRequested,
+  { session, workspace, source: named, afterOffset = logStart, who, kind, by }: EraseRequested,
   deps: EraseDeps,
   confirm: (source: SourceName) => Promise<void> = async () => {},
 ): Promise<BegunErasure> {
@@ -59,6 +61,7 @@ export async function beginErasure(
     state: "removing",
     began: new Date().toISOString(),
     who,
+    kind,
     ...(by !== undefined && { by }),
   });
   return { erasure, isNew: true };
