@@ -171,15 +171,15 @@ it("brings nothing along of a session that is erased while it is copied", async 
   ) ?? { session: "" };
   await on.home.caughtUp();
   const authorization = `Bearer ${await on.token("team-e", "admin")}`;
-  let isErased = false;
+  const erase = () => httpCall(on.home.http, "DELETE", `/api/v1/sessions/${session}`, { authorization });
+  let answer: string | undefined;
   for await (const { step, type, error } of move(request("team-e", "two"))) {
     expect([type, error]).not.toEqual(["error", expect.anything()]);
-    if (step !== "copying" || isErased) continue;
-    isErased = true;
-    const { status, body } = await httpCall(on.home.http, "DELETE", `/api/v1/sessions/${session}`, { authorization });
-    expect([status, body.includes("complete")]).toEqual([200, true]);
+    if (step === "copying") answer ??= (await erase()).body;
   }
-  expect(isErased).toBe(true);
+  // The move was faster than the mark: the caller is told so, and asks again.
+  if (answer?.includes("not_ready") === true) answer = (await erase()).body;
+  expect(answer).toContain("complete");
   const events = await eventsOf(on.two.log, "team-e");
   expect(framesOf(events, "gone")).toEqual([]);
   expect(events.filter((event) => event.session === session).map(({ kind }) => kind)).toEqual(["session.erased"]);

@@ -22,6 +22,7 @@ test("an erasure that ends while its end can't be heard is forgotten when the co
     state: "removing",
     began: "2026-11-20T09:00:00Z",
     who: "alice",
+    kind: "person",
   });
   await using erased = await watchErasedSessions(own, () => {});
   expect(erased.has("s1", 5)).toBe(true);

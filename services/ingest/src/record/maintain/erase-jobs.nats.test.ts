@@ -44,7 +44,7 @@ async function record(source: SourceName, id: string): Promise<void> {
 }
 
 async function begin(id: string): Promise<Erasure> {
-  const request = { session: id, workspace: undefined, who: "alice" };
+  const request = { session: id, workspace: undefined, who: "alice", kind: "local" } as const;
   return (await beginErasure(request, { ...store, signal })).erasure;
 }
 

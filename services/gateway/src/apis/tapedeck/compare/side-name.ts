@@ -9,11 +9,17 @@ export type SideName =
   /** Without a name: the only source there is. */
   | { readonly type: "source"; readonly source: string | undefined; readonly at: string | undefined };
 
+/** Runners and loops are uint32. */
+const maxNumber = 2 ** 32 - 1;
+
 /** `<session>.<runner>.<loop>`, a session's id, or a source as elsewhere; the latter two with `@<position or time>`. */
 export function sideNamed(text: string, field: "left" | "right"): SideName {
-  const loop = /^(?<session>\w+)\.(?<runner>\d{1,9})\.(?<loop>\d{1,9})$/.exec(text)?.groups;
+  const loop = /^(?<session>\w+)\.(?<runner>\d{1,10})\.(?<loop>\d{1,10})$/.exec(text)?.groups;
   if (loop !== undefined) {
     const { session = "", runner, loop: number } = loop;
+    if (Math.max(Number(runner), Number(number)) > maxNumber) {
+      throw invalidArgument(`${field} "${text}" is no loop: its runner and number are at most ${maxNumber}`, field);
+    }
     return { type: "loop", session, runner: Number(runner), loop: Number(number) };
   }
   const { name = "", at } = /^(?<name>[^@]*)(?:@(?<at>.*))?$/s.exec(text)?.groups ?? {};
