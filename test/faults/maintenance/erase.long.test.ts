@@ -4,7 +4,6 @@ import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
 import { type Processes, parts, startProcesses } from "../processes.ts";
-import { delaysLittle } from "./beside.ts";
 import { seedSession } from "./seed.ts";
 
 async function call({ http }: Processes, method: string, path: string): Promise<string> {
@@ -32,18 +31,6 @@ async function isReadable(on: Processes): Promise<boolean> {
 
 const done = (on: Processes, session: string) =>
   until(async () => (await ask(on, session)).state === "done", { message: "the erasure to end", deadlineMs: 900_000 });
-
-it("recording beside an erasure of 25,000 events is delayed by 200 ms at most", { timeout: 1_200_000 }, async () => {
-  await using on = await startProcesses([]);
-  const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B30";
-  await seedSession(on, session, 25_000, 20);
-  await delaysLittle("erasing 25,000 events in 1,250 messages", on, async () => {
-    expect(await ask(on, session)).toMatchObject({ state: "removing", events: 25_000 });
-    expect(await isReadable(on)).toBe(false);
-    await done(on, session);
-  });
-  expect(await ask(on, session)).toMatchObject({ state: "done", events: 25_000, removed: 25_000 });
-});
 
 it("an erasure is brought to its end, whatever is killed meanwhile", { timeout: 900_000 }, async () => {
   const random = seeded("erase-kills");
