@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { until } from "@tapedeck/shared/testing/until";
 import type { Bench } from "../frame/bench.ts";
 import { type Sample, sampled } from "../frame/sample.ts";
 import type { Stack } from "../frame/stack.ts";
@@ -22,6 +23,9 @@ export async function statusCommand(bench: Bench, stack: Stack): Promise<void> {
       if (!said.includes(expected)) throw new Error(`instead of ${expected} it said: ${said}`);
       return { count: 1 };
     });
+  const status = [cli, "status", "--url", `http://${stack.http}`];
+  // Query answers before its tables are there.
+  await until(async () => (await node(status)).includes("SOURCE"), { message: "the tables" });
   await bench.compare({
     figures: [
       {
@@ -30,7 +34,7 @@ export async function statusCommand(bench: Bench, stack: Stack): Promise<void> {
         targets: [{ of: "value", atMost: 150 }],
       },
     ],
-    run: () => timed([cli, "status", "--url", `http://${stack.http}`], "SOURCE"),
+    run: () => timed(status, "SOURCE"),
     calibrate: () => timed(["--eval", "console.log('ready')"], "ready"),
   });
 }
