@@ -177,7 +177,7 @@ it("brings nothing along of a session that is erased while it is copied", async 
     expect([type, error]).not.toEqual(["error", expect.anything()]);
     if (step === "copying") answer ??= (await erase()).body;
   }
-  // The move was faster than the mark: the caller is told so, and asks again.
+  // The move may be faster than the mark: then the answer says so, and the caller asks again.
   if (answer?.includes("not_ready") === true) answer = (await erase()).body;
   expect(answer).toContain("complete");
   const events = await eventsOf(on.two.log, "team-e");

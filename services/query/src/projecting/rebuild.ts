@@ -175,9 +175,11 @@ async function swapOnce(db: Kysely<Schema>, position: Offset) {
     }
     // Checked before readers have to wait, and again when there is no writer any more.
     if (await isLiveAhead(tx, position)) return undefined;
-    const dependants = await readDependants(tx, { live: liveSchema, shadow: shadowSchema, retired });
     await swapLock(tx);
     if (await isLiveAhead(tx, position)) return undefined;
+    // Behind the lock, although readers wait for it: before it, the live tables would be ahead again each time that it is
+    // over, wherever events come often.
+    const dependants = await readDependants(tx, { live: liveSchema, shadow: shadowSchema, retired });
     await dropDependants(tx, dependants);
     await sql`alter schema ${sql.id(liveSchema)} rename to ${sql.id(retired)}`.execute(tx);
     await sql`alter schema ${sql.id(shadowSchema)} rename to ${sql.id(liveSchema)}`.execute(tx);
