@@ -41,7 +41,7 @@ async function reportsHowFar(data: string): Promise<void> {
     await backUp(join(mkdtempSync(join(cwd, "told-")), "kept"), { data }, progress);
     expect(progress.text()).toMatch(/backup: [1-9][\d.]* [KM]iB/);
     await rebuildTables({ data }, progress);
-    expect(progress.text()).toMatch(/rebuild: (\d+) of \1 events \(100 %\)/);
+    expect(progress.text()).toMatch(/rebuild: (\d+) of \1 messages \(100 %\)/);
   }
   expect(said).toHaveBeenCalledTimes(4);
   vi.restoreAllMocks();
