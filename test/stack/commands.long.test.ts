@@ -20,7 +20,7 @@ it("times may be written as people write them", async () => {
   const loops = (await tapedeck("stats", "loops", "-g", "developer,label.branch", ...since2026)).out.split("\n");
   expect(loops[0]).toMatch(/^DEVELOPER +BRANCH +LOOPS +FAILED +OVERTAKEN +P50 +P90 +P99 +WAITED +WAITED FOR$/);
   // What test/skaffold/labelled-loops.ts has of this recording, added up.
-  expect(loops[1]).toMatch(/^alice .* 15\.9 s +check 64 %, other 31 %, build 2 %, deploy 2 %, sync 1 %$/);
+  expect(loops[1]).toMatch(/^alice .* 15\.9 s +check 64 %, other 19 %, sync 13 %, build 2 %, deploy 2 %$/);
   const failures = (await tapedeck("stats", "failures", "-g", "phase,errorCode,artifact", ...since2026)).out.split(
     "\n",
   );
