@@ -81,7 +81,7 @@ it.each([
 
   // The command gives only its exit code if the answer takes too long, as it may on a busy machine.
   const said = cli.stderr().match(/tapedeck: .*/g) ?? [];
-  // Nor does it wait longer than 2 s for what it has pushed to be recorded. Below it has all the time that it needs.
+  // The command waits at most 2 s until what it has pushed is recorded. The reader below waits as long as it takes.
   const isLate = said[1]?.startsWith("tapedeck: not recorded yet: the recording waits in ") === true;
   const first = [`tapedeck: recording ${where}`, isLate ? said[1] : `tapedeck: recorded ${where}`];
   expect(said.slice(0, 2)).toEqual(first);
