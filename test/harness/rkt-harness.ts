@@ -1,3 +1,4 @@
+import { status } from "@grpc/grpc-js";
 import type { FakeCall } from "@tapedeck/fakes/rkt/calls";
 import { type Poll, readPolls } from "@tapedeck/fakes/rkt/polls";
 import type { InventoryKind, RecordedUpstream } from "@tapedeck/fakes/rkt/recording";
@@ -20,6 +21,14 @@ export const kinds = ["pods", "images"] as const;
 const intervalMs = 20;
 /** The clocks of two processes differ by less, and polls are further apart. */
 const clockMs = 5;
+
+/**
+ * The answer of a host whose list of pods is held: the host and its clock stand still, so it is not observed either. The
+ * fake could only repeat what the last list said. The undisturbed host was never observed in that state a second time,
+ * and rkt shows some states only once: a pod that died before it wrote its pid is RUNNING with apps that have exited in the
+ * one answer that waited for it, and EXITED in the next.
+ */
+const standsStill = { error: { code: status.DEADLINE_EXCEEDED, details: "the host stands still" } };
 
 /** A fake rkt host that records when each row of its recording was the newest. */
 export type Host = AsyncDisposable & {
@@ -62,12 +71,15 @@ export async function startHost(name: string, recording: RecordedUpstream, optio
       observations.asked(call.peer, { reported: fake.played.pods, answers: fake.polls.pods });
     }
     if (call.rpc === "ListImages") answered.images.push({ at: Date.now(), before: fake.played.images });
+    if (call.rpc === "InspectPod" && isFrozen()) return standsStill;
     if (call.rpc === "InspectPod" || call.rpc === "InspectImage") {
       host.onInspect?.();
       host.onInspect = undefined;
     }
     return options.lie?.(call);
   }
+
+  const isFrozen = () => held.pods?.row === fake.played.pods + 1 && fake.calls.ListPods.inFlight > 0;
 
   const host: Host = {
     name,

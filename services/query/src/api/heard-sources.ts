@@ -9,7 +9,17 @@ const reportedMs = 15_000;
 /** More sources than a log can have. Reports beyond that are not kept. */
 const maxSources = 100_000;
 
-type Report = { readonly collections: Heard["collections"]; readonly receivedAt: number };
+/** A collection that no report has named for so long is not polled any more. */
+const forgottenMs = 3_600_000;
+
+type HeardCollection = {
+  readonly heardAt: Timestamp;
+  readonly late: boolean;
+  /** When ingest took the list, and when it reported that last, by the clock that never goes back. */
+  readonly takenAt: number;
+  readonly reportedAt: number;
+};
+type HeardCollections = ReadonlyMap<string, HeardCollection>;
 
 /** What is known of when a polled source was heard. */
 export type SourceHeard = {
@@ -22,7 +32,7 @@ export type SourceHeard = {
 
 /** When the polled sources were heard last, as ingest reports it beside the log. */
 export class HeardSources {
-  readonly #reports = new Map<string, Report>();
+  readonly #reports = new Map<string, HeardCollections>();
   readonly #now: () => number;
 
   /** `now`: a clock that never goes back, in ms. */
@@ -44,7 +54,7 @@ export class HeardSources {
     try {
       const { source, collections } = Heard.decode(message);
       if (this.#reports.size >= maxSources && !this.#reports.has(source)) return;
-      this.#reports.set(source, { collections, receivedAt: this.#now() });
+      this.#reports.set(source, updated(this.#reports.get(source), collections, this.#now()));
     } catch {
       // Another program published it.
     }
@@ -54,19 +64,36 @@ export class HeardSources {
   of(source: string): SourceHeard | undefined {
     const report = this.#reports.get(source);
     if (report === undefined) return undefined;
-    const sinceReport = this.#now() - report.receivedAt;
-    const isReported = sinceReport < reportedMs;
+    const now = this.#now();
     const heardAt: Record<string, Timestamp> = {};
     let ageMs = 0;
     let notHeardSince: Timestamp | undefined;
-    for (const [name, { heard_at, age_ms, late }] of Object.entries(report.collections)) {
-      if (heard_at === undefined) continue;
-      heardAt[name] = heard_at;
+    for (const [name, collection] of report) {
+      const at = collection.heardAt;
+      heardAt[name] = at;
       // A tap's clock may be ahead, and items may have waited in its spill.
-      ageMs = Math.max(ageMs, Number(age_ms) + sinceReport, Date.now() - msOfTimestamp(heard_at));
-      if (isReported && !late) continue;
-      if (notHeardSince === undefined || compareTimestamps(heard_at, notHeardSince) < 0) notHeardSince = heard_at;
+      ageMs = Math.max(ageMs, now - collection.takenAt, Date.now() - msOfTimestamp(at));
+      if (now - collection.reportedAt < reportedMs && !collection.late) continue;
+      if (notHeardSince === undefined || compareTimestamps(at, notHeardSince) < 0) notHeardSince = at;
     }
     return { heardAt, ageMs: Math.round(ageMs), notHeardSince };
   }
+}
+
+/**
+ * What is known after another report. An ingest that has just started doesn't know what the one before heard, and reports
+ * the lists that it has got, or that are late.
+ */
+function updated(before: HeardCollections | undefined, reported: Heard["collections"], now: number): HeardCollections {
+  const kept = [...(before ?? [])].filter(([, { reportedAt }]) => now - reportedAt < forgottenMs);
+  const collections = new Map(kept);
+  for (const [name, { heard_at, age_ms, late }] of Object.entries(reported)) {
+    const known = collections.get(name);
+    if (heard_at !== undefined) {
+      collections.set(name, { heardAt: heard_at, late, takenAt: now - Number(age_ms), reportedAt: now });
+    } else if (known !== undefined) {
+      collections.set(name, { ...known, late, reportedAt: now });
+    }
+  }
+  return collections;
 }

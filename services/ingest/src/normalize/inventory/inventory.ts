@@ -27,6 +27,8 @@ type Item<Memory> = {
   readonly connection: number;
   /** When an event reported the memory. Later observations may have seen otherwise without an event. */
   asOf?: Timestamp | undefined;
+  /** The last answer about the item alone, where that showed it as it is remembered. */
+  observedAloneAt?: Timestamp | undefined;
 };
 
 /**
@@ -140,9 +142,16 @@ export class Inventory<Memory> {
   /** The last observation before this moment that is known to have shown the item as it is remembered. */
   observedBefore(id: string, at: Timestamp): Timestamp | undefined {
     if (this.#rules.isConclusive) return this.times.before(at);
-    const asOf = this.#items.get(id)?.asOf;
-    if (asOf === undefined) return this.times.sureBefore(at);
-    return compareTimestamps(asOf, at) < 0 ? asOf : undefined;
+    const { asOf, observedAloneAt } = this.#items.get(id) ?? {};
+    const listedAt = asOf === undefined ? this.times.sureBefore(at) : earlier(asOf, at);
+    return latest(listedAt, observedAloneAt && earlier(observedAloneAt, at));
+  }
+
+  /** An answer about the item alone was judged. */
+  observedAlone(id: string, at: Timestamp): void {
+    const item = this.#items.get(id);
+    if (item?.memory === undefined || item.unreadable !== undefined || this.#rules.isHeld(item.memory)) return;
+    item.observedAloneAt = at;
   }
 
   isPresent(id: string): boolean {
@@ -221,4 +230,13 @@ export class Inventory<Memory> {
     this.#items.delete(id);
     this.#items.set(id, item);
   }
+}
+
+function earlier(one: Timestamp, at: Timestamp): Timestamp | undefined {
+  return compareTimestamps(one, at) < 0 ? one : undefined;
+}
+
+function latest(one: Timestamp | undefined, other: Timestamp | undefined): Timestamp | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return compareTimestamps(one, other) < 0 ? other : one;
 }

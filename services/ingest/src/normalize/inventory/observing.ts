@@ -92,6 +92,8 @@ export type ObservationOutcome =
       readonly facts: readonly [Fact, ...Fact[]];
       /** The time of the observation that showed it, which may be earlier than the one that made it certain. */
       readonly observedAt: Timestamp;
+      /** That observation showed this item alone, and nothing of the others. */
+      readonly isSingleItem?: boolean;
     }
   | {
       /** Something may have been missed on the channel between these two moments. */

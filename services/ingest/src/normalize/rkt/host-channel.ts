@@ -72,7 +72,8 @@ export class HostChannel<Memory> {
   }
 
   resume(event: Event): void {
-    if (event.observed_at !== undefined) this.#inventory.times.resume(event.observed_at, event.ordinal === 1n);
+    const { observed_at, ordinal, single_item } = event;
+    if (observed_at !== undefined && !single_item) this.#inventory.times.resume(observed_at, ordinal === 1n);
     this.#due.resume(event);
     const description = descriptionIn(event);
     if (description !== undefined) this.#resumeDescription(event, description);
@@ -158,7 +159,10 @@ export class HostChannel<Memory> {
     if (this.#inventory.isFromBefore(one.id)) {
       this.#extinction.observed(channel, { entries: 1, knowsSome: true, ms: 0 });
     }
-    return this.#inventory.judge(found, at);
+    const outcomes = this.#inventory.judge(found, at);
+    this.#inventory.observedAlone(one.id, at);
+    // What was held is recorded with the time of the list that showed it.
+    return outcomes.map((outcome) => (outcome.observedAt === at ? { ...outcome, isSingleItem: true } : outcome));
   }
 
   #unreadable(type: string, bytes: Uint8Array, observedAt: Timestamp): FrameOutcome {

@@ -83,6 +83,31 @@ describe("an outage", () => {
   });
 });
 
+describe("a pod that is inspected while no list comes", () => {
+  it("has changed after its last inspection, of which the other pods know nothing", () => {
+    const harness = play();
+    const [p, q] = [running("p"), running("q")];
+    const [pEnded, qEnded] = [running("p", { codes: { a: 7 } }), running("q", { codes: { a: 8 } })];
+    harness.pods(1_000, p, q);
+    expect([harness.inspected(30_000, p), harness.inspected(31_000, pEnded)].flat()).toHaveLength(1);
+    harness.pods(40_000, pEnded, qEnded);
+    expect(timesOf(harness, "app.exited")).toEqual([
+      { observed: 31_000, after: 30_000 },
+      { observed: 40_000, after: 1_000 },
+    ]);
+  });
+
+  it("has changed after its last list, where the inspection proved nothing", () => {
+    const harness = play();
+    harness.pods(1_000, running("p"));
+    harness.pods(2_000, running("p"));
+    // Exit code zero is held until a second answer.
+    harness.inspected(30_000, pod("p", { state: "EXITED" }));
+    harness.inspected(31_000, pod("p", { state: "EXITED" }));
+    expect(timesOf(harness, "pod.exited")).toEqual([{ observed: 30_000, after: 2_000 }]);
+  });
+});
+
 describe("a watcher that was resumed", () => {
   const p = running("p");
   const ended = running("p", { codes: { a: 7 } });
@@ -124,6 +149,20 @@ describe("a watcher that was resumed", () => {
     );
     harness.pods(9_000, pod("p", { state: "EXITED", codes: { a: 7 } }), running("q"));
     expect(exit(harness)).toEqual([{ observed: 9_000, after: 2_000 }]);
+  });
+
+  it("does not take an answer about one pod for an observation of the others", () => {
+    const [q, qEnded] = [running("q"), running("q", { codes: { a: 8 } })];
+    const [r, rEnded] = [running("r"), running("r", { codes: { a: 9 } })];
+    const harness = after(
+      (it) => it.pods(1_000, p, q, r),
+      // No list comes, so that the pods are inspected one by one.
+      (it) => it.inspected(31_000, qEnded),
+      (it) => it.inspected(32_000, rEnded),
+    );
+    harness.pods(40_000, ended, qEnded, rEnded);
+    expect(gapsOf(harness)).toEqual([{ channel: "pods", reason: "the pods were not observed", after: 1n, until: 40n }]);
+    expect(exit(harness)).toEqual([{ observed: 40_000, after: 1_000 }]);
   });
 
   it("does not know what those missed that were resumed before it, each for one observation only", () => {

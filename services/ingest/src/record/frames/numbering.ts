@@ -14,6 +14,8 @@ export type ObservedFields = {
   readonly notBefore?: Timestamp;
   readonly injected?: boolean;
   readonly redacted?: number;
+  /** See Event.single_item in event.proto. */
+  readonly singleItem?: boolean;
 };
 
 /** An event, and the form in which it is written to the log. */
@@ -186,6 +188,7 @@ export class Numbering {
       inferred,
       injected: observed.injected ?? false,
       redacted: observed.redacted ?? 0,
+      single_item: observed.singleItem,
       detail: fact.detail,
       original,
       _unknownFields: {},

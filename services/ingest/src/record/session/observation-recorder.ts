@@ -202,12 +202,16 @@ export class ObservationRecorder {
   #publish(channel: string, index: bigint, outcome: Recordable, session: string): number {
     if (outcome.what === "gap") return this.#publishGap(channel, outcome, session);
     const { journal, frameBytes, onFrame } = this.#options;
-    const { original, facts, observedAt } = outcome;
+    const { original, facts, observedAt, isSingleItem } = outcome;
     const bytes = original?.bytes ?? Buffer.alloc(0);
     if (bytes.byteLength > frameBytes) onFrame(channel, "oversize");
     onFrame(channel, facts[0].kind === "upstream.unreadable" ? "unreadable" : "recorded");
     const stored = original && originalOf(original.type, bytes, frameBytes, original.identity);
-    const observed = { observedAt, redacted: original?.redacted ?? 0 };
+    const observed = {
+      observedAt,
+      redacted: original?.redacted ?? 0,
+      ...(isSingleItem && { singleItem: true }),
+    };
     journal.numbers.took(channel, index);
     return journal.publish(journal.numbers.frame(channel, facts, stored, observed));
   }

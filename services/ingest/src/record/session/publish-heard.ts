@@ -18,7 +18,8 @@ export type HeardPublisherOptions = {
   readonly onHeard?: ((collection: string, at: Timestamp) => void) | undefined;
 };
 
-type HeardList = { readonly at: Timestamp; readonly takenAt: number; late: boolean };
+/** `at` is undefined for a list that is late and was not heard yet. */
+type HeardList = { readonly at: Timestamp | undefined; readonly takenAt: number; readonly late: boolean };
 
 /** Reports when the lists of a polled source were heard last. Never throws and never waits, because recording comes first. */
 export class HeardPublisher {
@@ -40,8 +41,8 @@ export class HeardPublisher {
       this.#options.onHeard?.(collection, at);
     }
     for (const collection of late) {
-      const list = this.#lists.get(collection);
-      if (list !== undefined) list.late = true;
+      const list = this.#lists.get(collection) ?? { at: undefined, takenAt: performance.now() };
+      this.#lists.set(collection, { ...list, late: true });
     }
     const isDue = performance.now() - this.#reportedAt >= reportMs.least;
     if (late.length > 0 || (heard.length > 0 && isDue)) this.#report();

@@ -1,9 +1,12 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { beyondAll, laterOf, mayHoldEvents, type Offset } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
+import { delay } from "@tapedeck/shared/sync/delay";
 import type { CallContext } from "../../../call-context.ts";
 import { followWithPauses, type OpenReader } from "../../follow-with-pauses.ts";
+import { readCollection } from "../../read-collection.ts";
 import type { ScopeDeps } from "../../session-scope.ts";
 import { UpstreamError } from "../../upstream-error.ts";
 import type { FoundJob } from "../jobs.ts";
@@ -37,6 +40,9 @@ export type JobPlaybackOptions = {
 };
 
 const leastWaitMs = 20;
+/** How long a state waits at most for the tables, and between two questions to tables that are not ready. */
+const maxReadableMs = 30_000;
+const retryMs = 200;
 const unavailable = 14;
 
 /** The messages of one GetJobStream call: the recorded past of a job, then its live events. See jobStream. */
@@ -130,7 +136,7 @@ export class JobPlayback {
     if (!signal.aborted) yield* live.flush();
   }
 
-  *#liveEvent(recorded: RecordedEvent, live: MessageBatch): Generator<Uint8Array, void> {
+  async *#liveEvent(recorded: RecordedEvent, live: MessageBatch): AsyncGenerator<Uint8Array, void> {
     this.#progress = progressAfter(this.#progress, recorded, this.#selection);
     const update = jobUpdate(recorded, this.#selection);
     if (update?.type !== "version") {
@@ -141,7 +147,28 @@ export class JobPlayback {
     this.#version = update.version;
     if (this.#version.state === state && this.#version.canceling === canceling) return;
     yield* live.flush();
+    await this.#readable(recorded.offset);
     yield stateMessage(state, this.#version);
+  }
+
+  /**
+   * Waits until GetJob answers with the state that is sent next. A client that reads the job once it has heard of its end
+   * must not find it as it was before: the stream reads the log, and the tables are behind it.
+   */
+  async #readable(offset: Offset): Promise<void> {
+    const [deps, source, minPosition] = [this.#deps, this.#source, this.#deps.positions.written(offset)];
+    const { signal } = this.#context;
+    const end = performance.now() + maxReadableMs;
+    while (!signal.aborted && performance.now() < end) {
+      try {
+        await readCollection(deps, "vagrant", "jobs", { ...this.#context, source, minPosition }, this.#selection.job);
+        return;
+      } catch (error) {
+        // The call has waited for tables that are late. Other failures are not the stream's.
+        if (!(error instanceof TapedeckError) || error.code !== "not_ready") return;
+        await delay(retryMs, signal);
+      }
+    }
   }
 
   *#output(update: JobUpdate | undefined, batch: MessageBatch): Generator<Uint8Array, void> {

@@ -1,4 +1,5 @@
 import { Job_State } from "@tapedeck/proto/vagrant/vagrant";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { offsetOf } from "@tapedeck/shared/log/offset";
 import { until } from "@tapedeck/shared/testing/until";
@@ -251,6 +252,31 @@ describe("the messages of a stream", () => {
     expect(await stream.end).toBe(end);
     expect(flat(stream.got)).toEqual(reported);
   });
+});
+
+it("says that a job is over only when GetJob says so, too", async () => {
+  let isBehind = false;
+  let refused = 0;
+  const query: JobHarness["deps"]["query"] = {
+    ...on.deps.query,
+    async readState(request) {
+      if (isBehind && request.min_position === on.position(2)) {
+        refused += 1;
+        throw new TapedeckError("not_ready", "the tables are behind");
+      }
+      return on.deps.query.readState(request);
+    },
+  };
+  await on.add(a().is("job.queued", QUEUED));
+  const { got, end } = await openJob({ ...on, deps: { ...on.deps, query } }, id);
+  await until(() => got.length === 2, { message: "the stream's beginning" });
+  isBehind = true;
+  await on.add(a().is("job.canceled", ERROR, { ack_time: undefined }));
+  await until(() => refused > 1, { message: "questions to tables that are behind" });
+  expect(got).toEqual(["open", "UNKNOWN>QUEUED"]);
+  isBehind = false;
+  expect(await end).toBe("OK");
+  expect(got.slice(2)).toEqual(["QUEUED>ERROR", "complete"]);
 });
 
 it("is about the newest position at the call", async () => {

@@ -91,7 +91,7 @@ describe("images", () => {
     const bytes = Buffer.concat([Buffer.from([0x0a, Image.encode(a).finish().length]), Image.encode(a).finish()]);
     expect(harness.observation("images", 11_001, { ...answer, value: { ...answer.value, bytes } })).toEqual([]);
     expect([harness.images(12_000), harness.images(13_000)]).toEqual([[], [frame(fact("image.removed", "sha512-a"))]]);
-    expect(timesOf(harness, "image.removed")).toEqual([{ observed: 12_000, after: 11_000 }]);
+    expect(timesOf(harness, "image.removed")).toEqual([{ observed: 12_000, after: 11_001 }]);
   });
 
   it("come back with a time of their own, unless it is a cached one from before the removal", () => {

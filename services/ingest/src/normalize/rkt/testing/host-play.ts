@@ -219,6 +219,7 @@ export function eventsOf(record: Play["record"]): Event[] {
               observed_at: seen.observedAt,
               redacted: original?.redacted ?? 0,
             },
+            ...(seen.isSingleItem && { single_item: true }),
             ...(original && { original: { type: original.type, bytes: Buffer.from(original.bytes) } }),
             ...(detail && { detail: detail as NonNullable<Event["detail"]> }),
           }),

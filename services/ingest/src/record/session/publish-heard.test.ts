@@ -1,0 +1,51 @@
+import { Heard } from "@tapedeck/proto/tapedeck/v1/heard";
+import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
+import { sourceName } from "@tapedeck/shared/source";
+import { timestampOfMs } from "@tapedeck/shared/time/timestamp";
+import { expect, onTestFinished, test } from "vitest";
+import { HeardPublisher } from "./publish-heard.ts";
+
+const source = sourceName({ workspace: "default", developer: "alice", project: "host", upstream: "rkt" });
+const at = timestampOfMs;
+
+function stage() {
+  const over = new AbortController();
+  onTestFinished(() => over.abort());
+  const reports: Heard["collections"][] = [];
+  const nats = {
+    publish: (_: string, bytes?: unknown) => void reports.push(Heard.decode(bytes as Uint8Array).collections),
+  };
+  const publisher = new HeardPublisher({ nats, source, signal: over.signal });
+  return {
+    reports,
+    took: (channel: string, result: Observation["result"], ms: number) =>
+      publisher.took(channel, Observation.encode({ result }).finish(), at(ms)),
+  };
+}
+
+const late: Observation["result"] = { $case: "late", value: { kind: "" } };
+const same: Observation["result"] = { $case: "same", value: true };
+
+test("a list that is late is reported at once, and one that comes ends that", () => {
+  const { reports, took } = stage();
+  took("pods", same, 1_000);
+  took("pods", late, 3_000);
+  expect(reports.at(-1)).toMatchObject({ pods: { heard_at: at(1_000), late: true } });
+  took("pods", { $case: "all", value: Buffer.alloc(0) }, 9_000);
+  took("images", late, 9_001);
+  expect(reports.at(-1)).toMatchObject({ pods: { heard_at: at(9_000), late: false } });
+});
+
+test("a list that is late before it was heard at all is reported without a time", () => {
+  const { reports, took } = stage();
+  took("pods", late, 3_000);
+  expect(reports).toEqual([
+    { pods: { heard_at: undefined, age_ms: expect.anything(), late: true, _unknownFields: {} } },
+  ]);
+});
+
+test("an answer about one pod is no list", () => {
+  const { reports, took } = stage();
+  took("pods", { $case: "one", value: { id: "p", bytes: Buffer.alloc(0), code: 0, message: "" } }, 1_000);
+  expect(reports).toEqual([]);
+});
