@@ -67,6 +67,14 @@ export class PushingTap implements AsyncDisposable {
     }
   }
 
+  /** Says one thing; resolves when the recorder has acknowledged it, or when the tap stops. */
+  async sayRecorded(): Promise<void> {
+    this.say();
+    const { nextIndex } = this.#spill.state();
+    const { signal } = this.#stop;
+    while (this.#spill.state().committed < nextIndex - 1n && !signal.aborted) await delay(2, signal);
+  }
+
   /** The upstream's process ends, and with it the session. */
   end(): void {
     this.#append({ $case: "closed", value: { reason: "ended", process_ended: true } });

@@ -2,6 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectedLog, connectLog } from "@tapedeck/shared/log/connect-log";
 import type { Log } from "@tapedeck/shared/log/jetstream";
 import { knownEnds } from "@tapedeck/shared/log/known-ends";
+import type { LogWriter } from "@tapedeck/shared/log/log";
 import { requestTablesEnd } from "@tapedeck/shared/log/tables-end";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { NatsSettings } from "@tapedeck/shared/service/nats";
@@ -9,6 +10,7 @@ import { type LogEnds, openEnds } from "./damage/ends.ts";
 import { assertLogEnd, assertSameLog } from "./damage/log-end.ts";
 import { largestFrameBytes } from "./record/frames/original.ts";
 import { openLeases } from "./record/journal/lease.ts";
+import { recordingDelays } from "./record/journal/recording-delays.ts";
 import { MoveMarks } from "./record/moves/move-marks.ts";
 import type { Store } from "./record/recorder-options.ts";
 
@@ -53,7 +55,8 @@ async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): 
   const maxPayload = nats.info?.max_payload ?? Number.POSITIVE_INFINITY;
   const frameBytes = Math.max(64 * 1024, Math.min(largestFrameBytes, maxPayload - besideFrameBytes));
   const owned = stack.move();
-  const { reader, writer, stored, epoch } = log;
+  const { reader, stored, epoch } = log;
+  const writer = timed(log.writer);
   return {
     ...{
       nats,
@@ -66,6 +69,21 @@ async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): 
     async [Symbol.asyncDispose]() {
       await owned.disposeAsync();
       await log[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** What its messages take is what maintenance keeps its pace by. */
+function timed(writer: LogWriter): LogWriter {
+  return {
+    ...writer,
+    async publish(...message) {
+      const ended = recordingDelays.began();
+      try {
+        return await writer.publish(...message);
+      } finally {
+        ended();
+      }
     },
   };
 }

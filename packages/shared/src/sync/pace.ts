@@ -2,25 +2,35 @@ import { delay } from "./delay.ts";
 import { Semaphore } from "./semaphore.ts";
 
 export type PaceOptions = {
-  /** The part of the time that the work may take, above 0 and at most 1. */
-  readonly share: number;
+  /** The part of the time that the work may take at least, above 0 and at most 1, however long recording takes. */
+  readonly minShare: number;
+  /** How long recording takes at the moment, in ms. */
+  readonly recordingMs: () => number;
   /** The longest rest after a step. Default 2,000. */
   readonly maxRestMs?: number;
 };
 
+/** Recording that takes longer is taken to be delayed: a quarter of the 200 ms that maintenance may add to it. */
+const delayedMs = 50;
+
 /**
- * The pace of maintenance. Erasures, removals, checks, backups and rebuilds use the same NATS, disk and processors as
- * recording, so each does its work in small steps, one at a time, and rests after each for as long as its share demands. A
- * step that takes long, because the machine is busy, is followed by a long rest.
+ * The pace of maintenance. Removals and checks use the same NATS, disk and processors as recording, so each does its work in
+ * small steps, one at a time, and rests after each. Its share of the time begins at the least, grows while recording is quick,
+ * up to all of the time where nothing is recorded, and is halved by each step that finds recording delayed.
  */
 export class Pace {
-  readonly #share: number;
-  readonly #maxRestMs: number;
+  readonly #options: PaceOptions;
   readonly #turns = new Semaphore(1);
+  #share: number;
 
-  constructor({ share, maxRestMs = 2_000 }: PaceOptions) {
-    this.#share = share;
-    this.#maxRestMs = maxRestMs;
+  constructor(options: PaceOptions) {
+    this.#options = options;
+    this.#share = options.minShare;
+  }
+
+  /** The part of the time that the work takes at the moment. */
+  get share(): number {
+    return this.#share;
   }
 
   /** Does one step in its turn, and rests. Undefined if the signal aborted before its turn. Rejects as the step does. */
@@ -38,7 +48,10 @@ export class Pace {
 
   /** The same for a caller whose steps are not calls: `workedMs` is what its last step took. */
   async rest(workedMs: number, signal?: AbortSignal): Promise<void> {
+    const { minShare, maxRestMs = 2_000, recordingMs } = this.#options;
+    const isDelayed = recordingMs() > delayedMs;
+    this.#share = isDelayed ? Math.max(minShare, this.#share / 2) : Math.min(1, this.#share * 1.05);
     const restMs = workedMs * (1 / this.#share - 1);
-    if (restMs > 0) await delay(Math.min(restMs, this.#maxRestMs), signal);
+    if (restMs > 0) await delay(Math.min(restMs, maxRestMs), signal);
   }
 }

@@ -1,7 +1,8 @@
 import { Pace } from "@tapedeck/shared/sync/pace";
+import { recordingDelays } from "../journal/recording-delays.ts";
 
 /**
  * The pace of all that this process removes from the log. NATS syncs each removal to the disk, and the log's own messages wait
- * for that. One at a time, with three times as long a rest, leaves most of the disk to them.
+ * for that. One at a time, with nine times as long a rest where they are delayed, leaves most of the disk to them.
  */
-export const removalPace = new Pace({ share: 0.25 });
+export const removalPace = new Pace({ minShare: 0.1, recordingMs: () => recordingDelays.currentMs });
