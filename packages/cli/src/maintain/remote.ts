@@ -1,9 +1,9 @@
-import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { ReadableStream } from "node:stream/web";
 import type { AuditEntry } from "@tapedeck/shared/audit/entry";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
+import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { TokenBackup } from "@tapedeck/shared/tokens/store";
 import { nobodyAnswers } from "../api/api.ts";
 import { CommandError } from "../command-error.ts";
@@ -27,7 +27,8 @@ export type RemoteMaintenance = {
 export type Erasing = {
   readonly source: string;
   readonly state: "removing" | "done";
-  readonly events: number;
+  /** Absent until they are counted. */
+  readonly events?: number;
   readonly removed: number;
 };
 export type Rebuilding = { readonly messages: number; readonly done: number; readonly events: number };
@@ -47,11 +48,13 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
     const sent = body && { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
     const request = { method, headers, ...sent, ...(signal && { signal }) };
     const response = await fetch(`${base}/api/v1/${path}`, request).catch((error: Error) => {
-      throw nobodyAnswers(base, (error.cause as NodeJS.ErrnoException | undefined)?.code);
+      const { message } = nobodyAnswers(base, (error.cause as NodeJS.ErrnoException | undefined)?.code);
+      throw new PassingError(message, { cause: error });
     });
     if (response.ok && response.body !== null) return Readable.fromWeb(response.body as ReadableStream);
     const { error } = ((await response.json().catch(() => ({}))) ?? {}) as { error?: { message?: string } };
-    throw new CommandError(error?.message ?? `${base} answered ${response.status}`);
+    const message = error?.message ?? `${base} answered ${response.status}`;
+    throw passing.includes(response.status) ? new PassingError(message) : new CommandError(message);
   }
 
   async function* progress<T>(
@@ -61,9 +64,10 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
     body?: object,
   ): AsyncGenerator<T, void> {
     try {
-      for await (const line of createInterface({ input: await ask(method, path, signal, body) })) {
-        const { type, error, ...update } = JSON.parse(line) as { type: string; error?: { message: string } };
+      for await (const line of linesOf(await ask(method, path, signal, body))) {
+        const { type, error, ...update } = JSON.parse(line) as { type: string; error?: ErrorBody };
         if (type === "complete") return;
+        if (error?.code === "not_ready") throw new PassingError(error.message);
         if (error !== undefined) throw new CommandError(error.message);
         yield update as Awaited<T>;
       }
@@ -73,8 +77,28 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
     if (signal?.aborted !== true) throw brokenOff();
   }
 
+  /** Asks again where the connection breaks off: the server goes on meanwhile, and says how far it is. */
+  async function* erase(session: string, signal: AbortSignal): AsyncGenerator<Erasing, void> {
+    const retry = backoff(1_000, 10_000);
+    let heardAt: number | undefined;
+    while (!signal.aborted) {
+      try {
+        for await (const now of progress<Erasing>("DELETE", `sessions/${encodeURIComponent(session)}`, signal)) {
+          heardAt = performance.now();
+          retry.reset();
+          yield now;
+        }
+        return;
+      } catch (error) {
+        const isOver = heardAt === undefined || performance.now() - heardAt > silentMs;
+        if (isOver || !(error instanceof PassingError)) throw error;
+      }
+      await delay(retry.next(), signal);
+    }
+  }
+
   return {
-    erase: (session, signal) => progress<Erasing>("DELETE", `sessions/${encodeURIComponent(session)}`, signal),
+    erase,
     rebuild: (signal) => progress<Rebuilding>("POST", "rebuild", signal),
     async shards() {
       const { items } = JSON.parse(await text(await ask("GET", "shards"))) as { items: readonly ShardLine[] };
@@ -93,8 +117,34 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
   };
 }
 
-function brokenOff(): CommandError {
-  return new CommandError("the connection was lost: run the command again.");
+/** It may not happen again: nobody answers at the moment, or the connection was lost. */
+class PassingError extends CommandError {}
+
+/** Of a proxy whose Tapedeck does not answer, of too many calls, or of a Tapedeck that is starting. */
+const passing: readonly number[] = [429, 502, 503, 504];
+
+/** So long after the last answer a command asks again. */
+const silentMs = 120_000;
+
+type ErrorBody = { readonly code?: string; readonly message: string };
+
+function brokenOff(cause?: unknown): PassingError {
+  return new PassingError("the connection was lost: run the command again.", { cause });
+}
+
+/** @throws PassingError when the connection breaks off */
+async function* linesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerator<string, void> {
+  const decoder = new TextDecoder();
+  let rest = "";
+  try {
+    for await (const chunk of stream) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+      rest = lines.pop() ?? "";
+      yield* lines;
+    }
+  } catch (cause) {
+    throw brokenOff(cause);
+  }
 }
 
 const headBytes = 5;

@@ -26,7 +26,7 @@ export async function showErasure(
     using progress = new Progress({ what: "erase", unit: "events", ...progressTo });
     for await (const now of erasing) {
       last = now;
-      progress.reached(now.removed, Math.max(1, now.events ?? 0));
+      if (now.events !== undefined) progress.reached(now.removed, Math.max(1, now.events));
     }
   }
   const { source = "", state = "removing", events = 0, removed = 0 } = last ?? {};

@@ -32,7 +32,8 @@ export type MaintainApi = {
 export type EraseProgress = {
   readonly source: string;
   readonly state: "removing" | "done";
-  readonly events: number;
+  /** Undefined until they are counted. */
+  readonly events: number | undefined;
   readonly removed: number;
 };
 export type RebuildProgress = {
@@ -91,45 +92,65 @@ async function forgottenBy(
 export function maintainApi({ query, services, nats, audit }: MaintainDeps): MaintainApi {
   const running = { erase: 0, rebuild: 0, backUp: 0 };
 
-  /** Counts the task while it is read. */
-  async function* counted<T>(what: keyof typeof most, items: AsyncIterable<T>): AsyncGenerator<T, void> {
-    try {
-      yield* items;
-    } finally {
-      running[what]--;
-    }
-  }
-
-  function begin<T>(what: keyof typeof most, items: AsyncIterable<T>): AsyncIterable<T> {
+  /** Takes one of the places of a task, before anything of it is done. The answer gives it back, once. */
+  function place(what: keyof typeof most, signal: AbortSignal): () => void {
     if (running[what] >= most[what]) {
       throw new TapedeckError("limit_exceeded", "this is already running: wait for its end", {}, { retryAfter: 10 });
     }
     running[what]++;
-    return counted(what, items);
+    const left = new AbortController();
+    const leave = () => {
+      if (left.signal.aborted) return;
+      left.abort();
+      running[what]--;
+    };
+    // A caller who is gone may never read what was begun.
+    signal.addEventListener("abort", leave, { once: true, signal: left.signal });
+    return leave;
+  }
+
+  async function* inPlace<T>(items: AsyncIterable<T>, leave: () => void): AsyncGenerator<T, void> {
+    try {
+      yield* items;
+    } finally {
+      leave();
+    }
+  }
+
+  function begin<T>(what: keyof typeof most, items: AsyncIterable<T>, signal: AbortSignal): AsyncIterable<T> {
+    return inPlace(items, place(what, signal));
+  }
+
+  async function beginErasure(session: string, { workspace, who, kind, token = "", signal }: CallContext) {
+    const found = await sessionIn(query, workspace, session);
+    const start = parsePosition(found?.start_position ?? "");
+    const after_sequence = BigInt(start === undefined ? 0 : sequenceOf(justBefore(start.offset)));
+    const request = { source: found?.source ?? "", session, after_sequence, workspace, who, kind, by: token };
+    const responses = services.erase(request, signal)[Symbol.asyncIterator]();
+    const first = await responses.next();
+    if (first.done !== true) await forgottenBy(query, { workspace, session, signal });
+    return (async function* (): AsyncGenerator<EraseProgress, void> {
+      try {
+        for (let next = first; next.done !== true; next = await responses.next()) {
+          const { source, state, events, removed } = next.value;
+          const count = events === undefined ? undefined : Number(events);
+          yield { source, state: state === "done" ? "done" : "removing", events: count, removed: Number(removed) };
+        }
+      } finally {
+        await responses.return?.();
+      }
+    })();
   }
 
   return {
     async erase(session, context) {
-      const { workspace, who, kind, token = "", signal } = context;
-      const found = await sessionIn(query, workspace, session);
-      const start = parsePosition(found?.start_position ?? "");
-      const after_sequence = BigInt(start === undefined ? 0 : sequenceOf(justBefore(start.offset)));
-      const request = { source: found?.source ?? "", session, after_sequence, workspace, who, kind, by: token };
-      const responses = services.erase(request, signal)[Symbol.asyncIterator]();
-      const first = await responses.next();
-      if (first.done !== true) await forgottenBy(query, { workspace, session, signal });
-      const progress = async function* (): AsyncGenerator<EraseProgress, void> {
-        try {
-          for (let next = first; next.done !== true; next = await responses.next()) {
-            const { source, state, events, removed } = next.value;
-            const isDone = state === "done";
-            yield { source, state: isDone ? "done" : "removing", events: Number(events), removed: Number(removed) };
-          }
-        } finally {
-          await responses.return?.();
-        }
-      };
-      return begin("erase", progress());
+      const leave = place("erase", context.signal);
+      try {
+        return inPlace(await beginErasure(session, context), leave);
+      } catch (error) {
+        leave();
+        throw error;
+      }
     },
 
     async rebuild(context, { fresh } = { fresh: false }) {
@@ -143,7 +164,7 @@ export function maintainApi({ query, services, nats, audit }: MaintainDeps): Mai
           yield { messages: Number(messages), done: Math.floor(Number(messages) * part), events: Number(events) };
         }
       };
-      return begin("rebuild", progress());
+      return begin("rebuild", progress(), context.signal);
     },
 
     async backUp(context) {
@@ -157,7 +178,7 @@ export function maintainApi({ query, services, nats, audit }: MaintainDeps): Mai
         const tokens = backupOf(await (await openTokenStore(connection)).read());
         yield { type: "end", snapshot: await made.result, tokens };
       };
-      return begin("backUp", parts());
+      return begin("backUp", parts(), context.signal);
     },
   };
 }

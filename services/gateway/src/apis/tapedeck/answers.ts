@@ -129,7 +129,7 @@ export const answers = {
       .describe(
         "`removing`: nothing of the session can be read any more, and what the log has of it is being removed.",
       ),
-    events: count("Events to erase."),
+    events: count("Events to erase; absent until they are counted.").optional(),
     removed: count("Events that are erased."),
   }),
   Rebuilding: progressLine({

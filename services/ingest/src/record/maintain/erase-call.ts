@@ -24,11 +24,11 @@ export async function* eraseCall(
     { session, workspace, source, afterOffset, who, kind: callerKindIn(kind), ...(by !== "" && { by }) },
     deps,
   );
-  for await (const { events = 0, removed, state, markedSeq = 0 } of followErasure(erasure, deps)) {
+  for await (const { events, removed, state, markedSeq = 0 } of followErasure(erasure, deps)) {
     yield {
       source: erasure.source,
       state,
-      events: BigInt(events),
+      events: events === undefined ? undefined : BigInt(events),
       removed: BigInt(removed),
       marked_sequence: BigInt(markedSeq),
       is_new: isNew,

@@ -1,6 +1,7 @@
+import { MoveStep } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
 import { type Erasure, ErasureStore } from "@tapedeck/shared/log/erasures/erasure-store";
-import { logStart } from "@tapedeck/shared/log/offset";
+import { logStart, sequenceOf } from "@tapedeck/shared/log/offset";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { testWriter } from "@tapedeck/shared/testing/log-messages";
@@ -10,6 +11,7 @@ import { beforeEach, expect, onTestFinished, test } from "vitest";
 import type { OpenStore } from "../../store.ts";
 import { openedStore } from "../../testing/opened-store.ts";
 import { appendFact } from "../journal/append-fact.ts";
+import { moveCall } from "../moves/move-call.ts";
 import type { MoveMark, MoveMarks } from "../moves/move-marks.ts";
 import { removeWorkspace } from "../moves/remove.ts";
 import { notReady } from "../push-errors.ts";
@@ -36,8 +38,7 @@ beforeEach(async () => {
 const warned = (id: string) => log.lines.filter((line) => line.includes(id)).length;
 
 /** A session that has ended: three events on Tapedeck's own channel, and one of the upstream's. */
-async function record(source: SourceName, id: string): Promise<void> {
-  const writer = testWriter(store.log.writer, source);
+async function record(source: SourceName, id: string, writer = testWriter(store.log.writer, source)): Promise<void> {
   await writer.append(2, { session: id, channel: "tapedeck", kind: "session.labelled" });
   await writer.append(1, { session: id, channel: "tapedeck", kind: "session.ended" });
   await writer.append(1, { session: id });
@@ -245,4 +246,84 @@ test("the progress of an erasure does not make its own process list all of them"
   await record(sourceIn("other"), other);
   await begin(other);
   await isDone(other);
+});
+
+/** The store, whose messages are read when `goOn` resolves; with the last sequences up to which they were. */
+function readingLate(goOn: Promise<void>): { readonly late: OpenStore; readonly lasts: readonly number[] } {
+  const lasts: number[] = [];
+  const stored: typeof store.log.stored = async function* (range, reading) {
+    lasts.push(range.last);
+    await goOn;
+    yield* store.log.stored(range, reading);
+  };
+  return { late: { ...store, log: { ...store.log, stored } }, lasts };
+}
+
+test("a caller hears of an erasure before its events are counted", async () => {
+  await record(sourceIn("acme"), session);
+  const erasure = await begin(session);
+  const goOn = Promise.withResolvers<void>();
+  start({ store: readingLate(goOn.promise).late });
+  const following = followErasure(erasure, { ...store, signal });
+  const { value: first } = await following.next();
+  expect(first).toMatchObject({ state: "removing", removed: 0 });
+  expect(first).not.toHaveProperty("events");
+  expect(await markedOf(session)).toEqual(["1-3"]);
+  goOn.resolve();
+  const [last] = (await Array.fromAsync(following)).slice(-1);
+  expect(last).toMatchObject({ state: "done", events: 4, removed: 4 });
+});
+
+test("the log behind a session is read once to erase it", async () => {
+  const source = sourceIn("acme");
+  const writer = testWriter(store.log.writer, source);
+  await record(source, session, writer);
+  const { lastOffset } = await store.log.reader.bounds();
+  await record(source, other, writer);
+  await begin(session);
+  const { late, lasts } = readingLate(Promise.resolve());
+  start({ store: late });
+  await isDone(session);
+  expect(lasts.filter((last) => last > sequenceOf(lastOffset))).toHaveLength(1);
+  expect(await kindsOf(other)).not.toEqual([]);
+});
+
+test("a caller whose erasure can't be marked yet hears that it goes on by itself", async () => {
+  await record(sourceIn("acme"), session);
+  const erasure = await begin(session);
+  let isImporting = true;
+  start({
+    async recordFact(source, id, fact) {
+      if (isImporting) throw notReady(`${source} is being imported`);
+      await appendFact({ log: store.log, source, session: id, fact, signal });
+    },
+  });
+  await expect(followErasure(erasure, { ...store, signal }, 100).next()).rejects.toMatchObject({
+    code: "not_ready",
+    message: expect.stringContaining("the server goes on by itself"),
+  });
+  isImporting = false;
+  await isDone(session);
+});
+
+test("a workspace does not leave before the log has the marks of its erasures", async () => {
+  await record(sourceIn("acme"), session);
+  await begin(session);
+  const leave = () =>
+    Array.fromAsync(
+      moveCall(
+        { workspace: "acme", step: MoveStep.MOVE_STEP_LEAVING, other: "two" },
+        {
+          store,
+          recorder: { release: async () => {}, surveyLostSources: async () => {} },
+          onInternal: () => {},
+          signal,
+        },
+      ),
+    );
+  await expect(leave()).rejects.toMatchObject({ code: "not_ready", message: expect.stringContaining(session) });
+  expect((await marks.of("acme")).mark).toBeUndefined();
+  start();
+  await isDone(session);
+  expect((await leave()).at(-1)).toMatchObject({ state: "leaving" });
 });

@@ -23,6 +23,9 @@ export type EraseJobsOptions = {
   readonly signal: AbortSignal;
 };
 
+/** An erasure whose messages are counted, and the last one of them. */
+type Counted = { readonly erasure: Erasure; readonly last: Sequence };
+
 /** How often erasures are looked for that another ingest had, or that nothing was heard of. */
 const lookMs = 10_000;
 /** Delay where another ingest has the turn, which it may lose at any time. */
@@ -131,26 +134,36 @@ export class EraseJobs implements AsyncDisposable {
 
   async #erase(begun: Erasure, signal: AbortSignal): Promise<void> {
     const { logger, audit } = this.#options;
-    let erasure = await this.#counted(await this.#marked(await this.#audited(begun), signal), signal);
+    const marked = await this.#marked(await this.#audited(begun), signal);
     if (signal.aborted) return;
-    await this.#erasures.advance(erasure);
-    let writtenAt = performance.now();
-    for (let messages = await this.#next(erasure, signal); messages.length > 0; ) {
-      for (const { seq, events } of messages) {
-        await removalPace.step(() => removeMessage(this.#options.store.nats, seq), signal);
-        if (signal.aborted) return;
-        erasure = { ...erasure, removedSeq: seq, removed: erasure.removed + events };
-        if (performance.now() - writtenAt < progressMs) continue;
-        await this.#erasures.advance(erasure);
-        writtenAt = performance.now();
-      }
-      messages = await this.#next(erasure, signal);
-    }
+    // From here on callers hear of it, before it is known how much there is.
+    await this.#erasures.advance(marked);
+    const counted = await this.#counted(marked, signal);
+    if (signal.aborted) return;
+    await this.#erasures.advance(counted.erasure);
+    const erasure = await this.#removed(counted, signal);
     if (signal.aborted) return;
     await audit("session.erased", erasure);
     await this.#erasures.end(erasure);
     const { source, session, events } = erasure;
     logger.info({ source, session, events }, "a session was erased");
+  }
+
+  async #removed({ erasure: begun, last }: Counted, signal: AbortSignal): Promise<Erasure> {
+    let erasure = begun;
+    let writtenAt = performance.now();
+    for (let messages = await this.#next(erasure, last, signal); messages.length > 0; ) {
+      for (const { seq, events } of messages) {
+        await removalPace.step(() => removeMessage(this.#options.store.nats, seq), signal);
+        if (signal.aborted) return erasure;
+        erasure = { ...erasure, removedSeq: seq, removed: erasure.removed + events };
+        if (performance.now() - writtenAt < progressMs) continue;
+        await this.#erasures.advance(erasure);
+        writtenAt = performance.now();
+      }
+      messages = await this.#next(erasure, last, signal);
+    }
+    return erasure;
   }
 
   /** Written down before anything can fail, so that no other attempt audits it again. */
@@ -189,24 +202,31 @@ export class EraseJobs implements AsyncDisposable {
     return sequenceOf(lastOffset);
   }
 
-  /** After a crash the log may have less than was written down, so what is left is counted. */
-  async #counted(erasure: Erasure, signal: AbortSignal): Promise<Erasure> {
+  /**
+   * After a crash the log may have less than was written down, so what is left is counted. All that the log has of the source is
+   * read for this once, because nothing says where the session's last message is.
+   */
+  async #counted(erasure: Erasure, signal: AbortSignal): Promise<Counted> {
     let left = 0;
-    for await (const { events } of this.#messages(erasure, signal)) left += events;
+    let last = erasure.removedSeq;
+    for await (const { seq, events } of this.#messages(erasure, erasure.lastSeq, signal)) {
+      left += events;
+      last = seq;
+    }
     const { events = left } = erasure;
-    return { ...erasure, events, removed: Math.max(0, events - left) };
+    return { erasure: { ...erasure, events, removed: Math.max(0, events - left) }, last };
   }
 
-  async #next(erasure: Erasure, signal: AbortSignal): Promise<readonly HeldMessage[]> {
+  async #next(erasure: Erasure, last: Sequence, signal: AbortSignal): Promise<readonly HeldMessage[]> {
     const found: HeldMessage[] = [];
-    for await (const message of this.#messages(erasure, signal)) {
+    for await (const message of this.#messages(erasure, last, signal)) {
       if (found.push(message) === messagesAtOnce) break;
     }
     return found;
   }
 
-  #messages({ source, session, removedSeq, lastSeq }: Erasure, signal: AbortSignal) {
-    const place = { source: source as SourceName, session, first: removedSeq + 1, last: lastSeq };
+  #messages({ source, session, removedSeq }: Erasure, last: Sequence, signal: AbortSignal) {
+    const place = { source: source as SourceName, session, first: removedSeq + 1, last };
     return messagesOf(place, { ...this.#options.store, signal });
   }
 }

@@ -8,6 +8,7 @@ import { logStart, type Offset, type Sequence, sequenceOf } from "@tapedeck/shar
 import { channelFilter, everySubject, sourceFilter, streamName, workspaceFilter } from "@tapedeck/shared/log/subjects";
 import { parseSourceName, type SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
+import { removalPace } from "./removal-pace.ts";
 
 export type SessionToErase = {
   readonly source: SourceName;
@@ -82,12 +83,22 @@ function goesOnAfter({ kind, detail }: Event): boolean | undefined {
 
 export type HeldMessage = { readonly seq: Sequence; readonly events: number };
 
-/** The session's messages, oldest first, without its mark. Both sequences are inclusive. */
+/** So many messages are read before the reader rests. */
+const stride = 100;
+
+/** The session's messages, oldest first, without its mark, at the pace of all removals. Both sequences are inclusive. */
 export async function* messagesOf(
   { source, session, first, last }: Pick<SessionToErase, "source" | "session"> & { first: Sequence; last: Sequence },
   { log, signal }: EraseDeps,
 ): AsyncGenerator<HeldMessage, void> {
+  if (first > last) return;
+  let read = 0;
+  let since = performance.now();
   for await (const { seq, data } of log.stored({ first, last, subjects: [sourceFilter(source)] }, signal)) {
+    if (++read % stride === 0) {
+      await removalPace.rest(performance.now() - since, signal);
+      since = performance.now();
+    }
     const events = heldIn(data);
     const [head] = events;
     // A message holds events of one session only.

@@ -69,28 +69,54 @@ export async function beginErasure(
 
 /** How often it is looked how far an erasure is. */
 const followMs = 200;
+/** So long a caller waits until the log has the mark. It can't have it while the source is being imported. */
+const markMs = 10_000;
 
 /**
- * How far an erasure is: at first, when it has changed, and at its end. Rejects when the log is away.
- * @throws TapedeckError not_ready when the workspace has moved away before its mark was in the log
+ * How far an erasure is: as soon as its mark is in the log, when it has changed, and at its end. Rejects when the log is away.
+ * @throws TapedeckError not_ready when the workspace has moved away before its mark was in the log, or the mark is not there
+ *   in time
  */
 export async function* followErasure(
   { session }: Pick<Erasure, "session">,
   { nats, signal }: Pick<EraseDeps, "nats" | "signal">,
+  waitMs = markMs,
 ): AsyncGenerator<Erasure, void> {
   const erasures = new ErasureStore(nats);
+  const began = performance.now();
   let last = "";
   while (!signal.aborted) {
     const erasure = await erasures.of(session);
     if (erasure === undefined) return;
-    if (erasure.markedSeq === undefined) await new MoveMarks(nats).assertOpen(workspaceOf(erasure));
-    const now = JSON.stringify(erasure);
-    // Nothing is said before it is known how much there is.
-    if (now !== last && (erasure.events !== undefined || erasure.state === "done")) yield erasure;
-    last = now;
+    if (erasure.markedSeq === undefined) {
+      await new MoveMarks(nats).assertOpen(workspaceOf(erasure));
+      if (performance.now() - began >= waitMs) throw unmarked(session);
+    } else {
+      const now = JSON.stringify(erasure);
+      if (now !== last) yield erasure;
+      last = now;
+    }
     if (erasure.state === "done") return;
     await delay(followMs, signal);
   }
+}
+
+function unmarked(session: string): TapedeckError {
+  const why = "its source takes nothing at the moment, because it is being imported or the log is busy";
+  const text = `session ${session} is to be erased, but ${why}: the server goes on by itself, and the same request says how far it is`;
+  return new TapedeckError("not_ready", text, { field: "session" });
+}
+
+/**
+ * The marks of all erasures are in the log of the workspace, so that they come along to another shard.
+ * @throws TapedeckError not_ready
+ */
+export async function assertErasuresMarked(workspace: string, nats: EraseDeps["nats"]): Promise<void> {
+  const open = await new ErasureStore(nats).open();
+  const one = open.find((erasure) => erasure.markedSeq === undefined && workspaceOf(erasure) === workspace);
+  if (one === undefined) return;
+  const text = `session ${one.session} is about to be erased: the workspace "${workspace}" can leave when the log has its mark, so try again in a moment`;
+  throw new TapedeckError("not_ready", text);
 }
 
 export function workspaceOf({ source }: Pick<Erasure, "source">): string {

@@ -283,7 +283,7 @@ export const routes = {
     inPath: { session: "The session's id." },
     summary: "Erase a session permanently",
     description:
-      "Erases a session of the caller's workspace from log and tables. From the first line on nothing of it can be read. It is removed by the server itself, also when the caller leaves: the same request again says how far it is. For admins.",
+      "Erases a session of the caller's workspace from log and tables. From the first line on, which comes at once, nothing of it can be read. It is removed by the server itself, also when the caller leaves: the same request again says how far it is. For admins.",
     answers: {
       200: {
         description: "The progress, until everything is erased.",
