@@ -120,7 +120,7 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
 /** It may not happen again: nobody answers at the moment, or the connection was lost. */
 class PassingError extends CommandError {}
 
-/** Of a proxy whose Tapedeck does not answer, of too many calls, or of a Tapedeck that is starting. */
+/** The status of too many calls, of a Tapedeck that is starting, and of a proxy whose Tapedeck does not answer. */
 const passing: readonly number[] = [429, 502, 503, 504];
 
 /** So long after the last answer a command asks again. */

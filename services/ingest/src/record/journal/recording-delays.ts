@@ -43,5 +43,5 @@ export class RecordingDelays {
   }
 }
 
-/** Of this process. */
+/** The delays of what this process records. */
 export const recordingDelays = new RecordingDelays();
