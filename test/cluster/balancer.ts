@@ -1,4 +1,3 @@
-import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type ServerProcess, spawnServer } from "@tapedeck/infra/local/server-process";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
@@ -20,7 +19,7 @@ export type Balanced = Readonly<Record<"gateway" | "query" | "ingest", readonly 
 
 /** HAProxy with the configuration that docs/cluster.md recommends. `scheme`: that of the gateways. */
 export async function startBalancer(
-  folder: string,
+  logFile: string,
   { at, scheme }: { readonly at: Frontends; readonly scheme: "http" | "https" },
   services: Balanced,
 ): Promise<AsyncDisposable> {
@@ -37,7 +36,7 @@ export async function startBalancer(
   }
   const server: ServerProcess = await spawnServer({
     ...{ command: "haproxy", args: ["-db", "-f", config], mark: config, env },
-    ...{ logFile: join(folder, "haproxy.log"), stopSignal: "SIGTERM" },
+    ...{ logFile, stopSignal: "SIGTERM" },
   }).catch((cause: unknown) => {
     throw new Error("the cluster's test needs haproxy (Debian: apt-get install haproxy)", { cause });
   });

@@ -14,6 +14,7 @@ import {
 import { type Frontends, frontends, startBalancer } from "./balancer.ts";
 import { NatsCluster } from "./nats-cluster.ts";
 import { PostgresPair } from "./postgres-pair.ts";
+import type { RunLogs } from "./run-logs.ts";
 import { type Secured, secured, securedEnv } from "./secured.ts";
 import type { VersionBefore } from "./version-before.ts";
 
@@ -70,14 +71,14 @@ export class Cluster implements AsyncDisposable {
    * With users of NATS, and TLS on every connection. If `before` is given, its services are of that version until they
    * are upgraded, and without both, which earlier versions did not have.
    */
-  static async start(sources: readonly ClusterSource[], before?: VersionBefore): Promise<Cluster> {
+  static async start(sources: readonly ClusterSource[], logs: RunLogs, before?: VersionBefore): Promise<Cluster> {
     await using stack = new AsyncDisposableStack();
     const folder = await mkdtemp(join(tmpdir(), "tapedeck-cluster-"));
     stack.defer(() => rm(folder, { recursive: true, force: true }));
     await chmod(folder, 0o711); // started by root, Postgres runs as another user
     const by = before === undefined ? await secured(folder) : undefined;
-    const nats = stack.use(await NatsCluster.start(folder, by));
-    const postgres = stack.use(await PostgresPair.start(folder, by));
+    const nats = stack.use(await NatsCluster.start(folder, { secured: by, logs }));
+    const postgres = stack.use(await PostgresPair.start(folder, { secured: by, logs }));
     const balancer = await frontends();
     const env = {
       TAPEDECK_NATS_URL: nats.url,
@@ -95,14 +96,14 @@ export class Cluster implements AsyncDisposable {
       Promise.all(
         Array.from({ length: counts[name] }, async (_, index) => {
           const spill = { TAPEDECK_INGEST_SPILL_DIR: join(folder, `spill-${index + 1}`) };
-          const first = before && checkoutOf(before, nats, postgres.primaryUrl);
-          return stack.use(
-            await startServiceProcess(name, { ...env, ...spill, ...(by && securedEnv(name, by)) }, [], first),
-          );
+          const checkout = before && checkoutOf(before, nats, postgres.primaryUrl);
+          const own = { ...env, ...spill, ...(by && securedEnv(name, by)) };
+          const logFile = logs.fileOf(`${name}-${index + 1}`);
+          return stack.use(await startServiceProcess(name, own, [], { checkout, logFile }));
         }),
       );
     const services = { ingest: await start("ingest"), query: await start("query"), gateway: await start("gateway") };
-    stack.use(await startBalancer(folder, { at: balancer, scheme: schemeOf(by) }, services));
+    stack.use(await startBalancer(logs.fileOf("haproxy"), { at: balancer, scheme: schemeOf(by) }, services));
     const log = stack.use(await openLog({ url: nats.url, ...by?.testLogin }));
     const cluster = new Cluster({ nats, postgres, services, balancer, log, before, by, owned: stack.move() });
     await cluster.ready();
@@ -118,7 +119,8 @@ export class Cluster implements AsyncDisposable {
     ];
     for (const address of health) {
       const isReady = async () => {
-        const answer = await fetch(`${address}/readyz`);
+        // One that never answers would use up all of the time.
+        const answer = await fetch(`${address}/readyz`, { signal: AbortSignal.timeout(30_000) });
         if (!answer.ok) throw new Error(await answer.text());
         return true;
       };

@@ -22,6 +22,7 @@ import type { Fault } from "./faults.ts";
 import { Load } from "./load.ts";
 import { judged, longestDelivery, longestRecording, type Observed, type Span, tableOf } from "./observed.ts";
 import { Prober } from "./prober.ts";
+import { RunLogs } from "./run-logs.ts";
 import type { VersionBefore } from "./version-before.ts";
 
 /** After a step every source must advance by so many frames. */
@@ -35,15 +36,16 @@ const framesAfterStep = 25;
 export async function goesOnThrough(faults: readonly Fault[], before?: VersionBefore): Promise<void> {
   if (faults.length === 0) return;
   await using cleanup = new AsyncDisposableStack();
+  const logs = cleanup.use(await RunLogs.make());
   const dialled = [cleanup.use(await Load.start("alice")), cleanup.use(await Load.start("bob"))];
   const pushed = cleanup.use(await Load.start("carol"));
   const loads = [...dialled, pushed];
   const upstreams = dialled.map(({ developer, fake }) => ({ developer, project: "shop", address: fake.address }));
   const started = Date.now();
-  const cluster = cleanup.use(await Cluster.start(upstreams, before));
+  const cluster = cleanup.use(await Cluster.start(upstreams, logs, before));
   console.log(`the cluster is ready after ${((Date.now() - started) / 1_000).toFixed(1)} s`);
   const { log, origin } = cluster;
-  cleanup.use(await pushes(cluster, pushed));
+  cleanup.use(await pushes(cluster, pushed, logs));
 
   const everything: Filter = { developers: loads.map(({ developer }) => developer) };
   const loops: Filter = { ...everything, kinds: ["build.*", "loop.*", "session.*"] };
@@ -60,7 +62,7 @@ export async function goesOnThrough(faults: readonly Fault[], before?: VersionBe
 
   const spans: Span[] = [];
   for (const fault of faults) {
-    const span = await suffer(cluster, loads, fault);
+    const span = await suffer(cluster, loads, fault, logs);
     console.log(`${fault.name}: ${((span.to - span.from) / 1_000).toFixed(1)} s`);
     spans.push(span);
   }
@@ -84,10 +86,15 @@ export async function goesOnThrough(faults: readonly Fault[], before?: VersionBe
   const { missed, notJudged } = judged(observed, cpus().length);
   if (notJudged.length > 0) console.log(`times not judged, because the machine was busy: ${notJudged.join(", ")}`);
   expect(missed).toEqual([]);
+  logs.passed();
 }
 
 /** A laptop's `tapedeck record`, which pushes through HAProxy. */
-async function pushes({ balancer, origin, caFile }: Cluster, { developer, fake }: Load): Promise<AsyncDisposable> {
+async function pushes(
+  { balancer, origin, caFile }: Cluster,
+  { developer, fake }: Load,
+  logs: RunLogs,
+): Promise<AsyncDisposable> {
   const cwd = await mkdtemp(join(inject("serversFolder"), "push-"));
   const source = ["--developer", developer, "--project", "shop", "--redact", "off"];
   const cli = startCli(["record", "--upstream", "skaffold", "--address", fake.address, ...source], {
@@ -99,17 +106,27 @@ async function pushes({ balancer, origin, caFile }: Cluster, { developer, fake }
       TAPEDECK_SPILL: join(cwd, "spill"),
     },
   });
+  logs.keep("tap", cli.child);
   await until(() => fake.peers.size === 1, { message: "the laptop's tap to dial" });
   return cli;
 }
 
-async function suffer(cluster: Cluster, loads: readonly Load[], { name, steps, excused }: Fault): Promise<Span> {
+async function suffer(
+  cluster: Cluster,
+  loads: readonly Load[],
+  { name, steps, excused }: Fault,
+  logs: RunLogs,
+): Promise<Span> {
   const from = Date.now();
-  for (const step of steps) {
+  for (const [index, step] of steps.entries()) {
+    logs.note(`${name}: step ${index + 1} of ${steps.length}`);
     await step(cluster);
+    logs.note("done, everybody must get on");
     await getOn(cluster, loads);
   }
+  logs.note("everything must be ready");
   await cluster.ready();
+  logs.note(`${name} is over`);
   return { name, from, to: Date.now(), load: loadavg()[0] ?? 0, excused };
 }
 

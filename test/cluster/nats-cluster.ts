@@ -8,7 +8,15 @@ import { connect, type NatsConnection } from "nats";
 import { inject } from "vitest";
 import { type FaultyNetwork, faultyNetwork } from "../faults/faulty-network.ts";
 import { usersFile } from "../operations/nats-users.ts";
+import type { RunLogs } from "./run-logs.ts";
 import type { Secured } from "./secured.ts";
+
+type NatsClusterOptions = {
+  /** Without it there are neither users nor TLS. */
+  readonly secured?: Secured | undefined;
+  /** Where the nodes' logs go. Default: beside their data. */
+  readonly logs?: RunLogs;
+};
 
 /** The streams that all nodes replicate. */
 const streams = ["TAPEDECK", "TAPEDECK_ENDS", "KV_TAPEDECK_OWNERS"];
@@ -34,22 +42,24 @@ export class NatsCluster implements AsyncDisposable {
   readonly #nodes: readonly NatsNode[];
   readonly #routes: readonly Route[];
   readonly #secured: Secured | undefined;
+  readonly #logs: RunLogs | undefined;
   readonly #running = new Map<string, ServerProcess>();
 
-  private constructor(nodes: readonly NatsNode[], routes: readonly Route[], from: Secured | undefined) {
+  private constructor(nodes: readonly NatsNode[], routes: readonly Route[], options: NatsClusterOptions) {
     this.#nodes = nodes;
     this.#routes = routes;
-    this.#secured = from;
+    this.#secured = options.secured;
+    this.#logs = options.logs;
   }
 
-  /** Resolves when the nodes have elected a leader of JetStream. Without `by` it has neither users nor TLS. */
-  static async start(folder: string, by?: Secured): Promise<NatsCluster> {
+  /** Resolves when the nodes have elected a leader of JetStream. */
+  static async start(folder: string, options: NatsClusterOptions = {}): Promise<NatsCluster> {
     const nodes = await Promise.all(["nats-1", "nats-2", "nats-3"].map((name) => makeNode(name, join(folder, name))));
     const pairs = nodes.flatMap((from) => nodes.filter((to) => to !== from).map((to) => ({ from, to })));
     const route = async ({ from, to }: (typeof pairs)[number]) => {
       return { from: from.name, to: to.name, network: await faultyNetwork(to.routePort) };
     };
-    const cluster = new NatsCluster(nodes, await Promise.all(pairs.map(route)), by);
+    const cluster = new NatsCluster(nodes, await Promise.all(pairs.map(route)), options);
     await Promise.all(nodes.map((node) => cluster.#launch(node)));
     await cluster.#asked(async (nats) => (await jetstreamManager(nats)).getAccountInfo(), "JetStream to have a leader");
     return cluster;
@@ -164,7 +174,7 @@ export class NatsCluster implements AsyncDisposable {
     if (this.#secured !== undefined) await writeFile(join(node.folder, usersFile), this.#secured.natsUsers);
     const server = await spawnServer({
       ...{ command: inject("natsServer"), args: ["-c", file], mark: file, env: this.#secured?.natsEnv ?? {} },
-      ...{ logFile: join(node.folder, "nats-server.log"), stopSignal: "SIGTERM" },
+      ...{ logFile: this.#logs?.fileOf(node.name) ?? join(node.folder, "nats-server.log"), stopSignal: "SIGTERM" },
     });
     this.#running.set(node.name, server);
     await until(async () => (await this.#connect(node)).close().then(() => true), {
@@ -188,6 +198,7 @@ listen: "127.0.0.1:${port}"
 http: "127.0.0.1:${monitorPort}"
 client_advertise: "127.0.0.1:${forClients.port}"
 max_payload: 8MB
+debug: ${this.#logs !== undefined}
 jetstream { store_dir: ${JSON.stringify(join(folder, "store"))}, sync_interval: always }
 cluster {
   name: tapedeck

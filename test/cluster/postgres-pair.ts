@@ -7,6 +7,7 @@ import { ownPort } from "@tapedeck/shared/testing/own-port";
 import { until } from "@tapedeck/shared/testing/until";
 import { Client } from "pg";
 import { certify } from "../operations/encrypted-servers.ts";
+import type { RunLogs } from "./run-logs.ts";
 import type { Secured } from "./secured.ts";
 
 const run = promisify(execFile);
@@ -17,7 +18,9 @@ const run = promisify(execFile);
  */
 const retryMs = 200;
 
-type Side = { readonly dataDir: string; readonly port: number };
+type PostgresPairOptions = { readonly secured?: Secured | undefined; readonly logs: RunLogs };
+
+type Side = { readonly dataDir: string; readonly port: number; readonly logFile: string };
 
 /** A primary and a replica that streams from it asynchronously. A fail-over swaps the roles. */
 export class PostgresPair implements AsyncDisposable {
@@ -32,9 +35,13 @@ export class PostgresPair implements AsyncDisposable {
     this.#primary = sides[0];
   }
 
-  /** With `by` its certificate is checked by everybody, the replica included. */
-  static async start(folder: string, by?: Secured): Promise<PostgresPair> {
-    const side = async (name: string) => ({ dataDir: join(folder, name), port: await ownPort() });
+  /** With `secured` its certificate is checked by everybody, the replica included. */
+  static async start(folder: string, { secured: by, logs }: PostgresPairOptions): Promise<PostgresPair> {
+    const side = async (name: string) => ({
+      dataDir: join(folder, name),
+      port: await ownPort(),
+      logFile: logs.fileOf(name),
+    });
     const pair = new PostgresPair([await side("postgres-1"), await side("postgres-2")], by);
     const { dataDir } = pair.#primary;
     const server = await pair.#launch(pair.#primary);

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { appendFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { ownPort } from "@tapedeck/shared/testing/own-port";
@@ -27,6 +28,13 @@ export type Checkout = { readonly folder: string; readonly env: Readonly<Record<
 
 const { resolve } = createRequire(import.meta.url);
 
+export type FirstStart = {
+  /** The version that is started. Default: this one. */
+  readonly checkout?: Checkout | undefined;
+  /** A file that gets its whole log, of all its lives. */
+  readonly logFile?: string;
+};
+
 /** Named as in `addresses`. Each start listens on the same ones. */
 const ports: Readonly<Record<ServiceName, readonly string[]>> = {
   ingest: ["grpc", "health"],
@@ -42,7 +50,7 @@ export async function startServiceProcess(
   name: ServiceName,
   env: Readonly<Record<string, string>>,
   execArgv: readonly string[] = [],
-  first?: Checkout,
+  { checkout: first, logFile }: FirstStart = {},
 ): Promise<ServiceProcess> {
   const logged: string[] = [];
   let asked: Promise<unknown> = Promise.resolve();
@@ -74,6 +82,7 @@ export async function startServiceProcess(
     let rest = "";
     stderr?.setEncoding("utf8").on("data", (text: string) => {
       if (process.env.TAPEDECK_TEST_LOG !== undefined) process.stderr.write(text);
+      if (logFile !== undefined) appendFileSync(logFile, text);
       const lines = (rest + text).split("\n");
       rest = lines.pop() ?? "";
       logged.push(...lines);
