@@ -1,7 +1,9 @@
 import { mkdtemp } from "node:fs/promises";
 import { join } from "node:path";
+import { jetstreamManager } from "@nats-io/jetstream";
 import { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { openLog } from "@tapedeck/shared/log/jetstream";
+import { connectLog } from "@tapedeck/shared/log/connect-log";
+import { LogNotReadyError, openLog } from "@tapedeck/shared/log/jetstream";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { endOf, logStart, offsetOf } from "@tapedeck/shared/log/offset";
 import { streamName } from "@tapedeck/shared/log/subjects";
@@ -9,6 +11,7 @@ import { sourceName } from "@tapedeck/shared/source";
 import { newEvent, testWriter } from "@tapedeck/shared/testing/log-messages";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
+import { pino } from "pino";
 import { expect, inject, test } from "vitest";
 import { NatsCluster } from "./nats-cluster.ts";
 
@@ -104,4 +107,78 @@ test("no page ends before what its reader knows of, while the replica is behind"
   await expect(all).rejects.toMatchObject({ code: "not_ready" });
   const missing = Array.fromAsync(pages.read([offsetOf(5)], signal));
   await expect(missing).rejects.toMatchObject({ code: "not_ready" });
+});
+
+/** A log of three servers, of which a follower will be cut off from the others. */
+async function startThree() {
+  await using stack = new AsyncDisposableStack();
+  const nats = stack.use(await NatsCluster.start(await mkdtemp(join(inject("serversFolder"), "cluster-"))));
+  await using _made = await openOn(nats, nats.names[0] ?? "");
+  const [leader, follower] = [await nats.leader(), await nats.follower()];
+  await nats.whole([streamName]);
+  const owned = stack.move();
+  return { nats, leader, follower, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+async function openOn(nats: NatsCluster, name: string) {
+  await using stack = new AsyncDisposableStack();
+  const nc = await connect({ servers: nats.urlOf(name), maxReconnectAttempts: -1, reconnectTimeWait: 20 });
+  stack.defer(() => nc.close());
+  const log = stack.use(await openLog(nc, { replicas: 3, syncKnown: true, waitMs: 60_000 }));
+  const owned = stack.move();
+  return { ...log, nc, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+test("a follower does not take the end of a server that was cut off for that of another log", async () => {
+  await using log = await startThree();
+  const { nats, leader, follower } = log;
+  await using read = await openOn(nats, leader);
+  const { nc, reader } = read;
+  await using written = await openOn(nats, leader);
+  const ofAlice = testWriter(written.writer, alice);
+  await ofAlice.append(3);
+  await nats.whole([streamName]);
+  const over = new AbortController();
+  const events = reader.follow(everything, over);
+  for (let seq = 1; seq <= 3; seq++) expect((await events.next()).value?.offset).toBe(offsetOf(seq));
+
+  nats.cutOff(follower, { clients: false });
+  await ofAlice.append(2);
+  for (let seq = 4; seq <= 5; seq++) expect((await events.next()).value?.offset).toBe(offsetOf(seq));
+  const next = events.next();
+  nc.setServers([nats.urlOf(follower)]);
+  await nc.reconnect();
+  await until(() => nc.getServer() === nats.urlOf(follower), { message: "the other server" });
+  // It answers for itself once it has missed the leader for some seconds.
+  const { streams } = await jetstreamManager(nc, { checkAPI: false, timeout: 2_000 });
+  const { state } = await until(() => streams.info(streamName), { message: "its own answer" });
+  expect(state.last_seq).toBe(3);
+  await expect(reader.bounds()).rejects.toMatchObject({ code: "not_ready" });
+
+  nats.reconnect(follower);
+  await ofAlice.append(1);
+  expect((await next).value?.offset).toBe(offsetOf(6));
+  expect((await reader.bounds()).lastOffset).toBe(endOf(6));
+  over.abort();
+});
+
+test("a log whose servers elect a leader is no log that can't be used", async () => {
+  await using log = await startThree();
+  const { nats, leader, follower } = log;
+  const others = nats.names.filter((name) => name !== follower);
+  const nc = await connect({ servers: nats.urlOf(follower) });
+  await Promise.all(others.map((name) => nats.kill(name)));
+  await expect(openLog(nc, { syncKnown: true, waitMs: 1 })).rejects.toThrow(LogNotReadyError);
+  await nc.close();
+
+  const said: string[] = [];
+  const logger = pino({}, { write: (line: string) => void said.push(JSON.parse(line).msg) });
+  const settings = { url: nats.urlOf(follower), replicas: 3, syncAlways: true };
+  const opening = connectLog({
+    ...{ service: "test", settings, logger, signal: new AbortController().signal },
+    ...{ awayMessage: "away", prepare: async (opened) => opened },
+  });
+  await until(() => said.includes("away"), { message: "the first attempt to fail" });
+  await nats.restart(leader);
+  await (await opening)?.[Symbol.asyncDispose]();
 });

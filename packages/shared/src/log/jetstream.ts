@@ -1,4 +1,10 @@
-import { type JetStreamManager, jetstreamManager, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  jetstreamManager,
+  type StreamConfig,
+  type StreamInfo,
+} from "@nats-io/jetstream";
 import type { NatsConnection } from "nats";
 import { backoff, delay } from "../sync/delay.ts";
 import { isForbidden, raiseReplicas } from "./cluster/replicas.ts";
@@ -16,6 +22,11 @@ import { streamName as defaultStreamName, everySubject } from "./subjects.ts";
 /** The log can't be used as it is; the message is one sentence for people. */
 export class LogUnusableError extends Error {
   override readonly name = "LogUnusableError";
+}
+
+/** The log can't be opened now: its servers elect a leader, say, or are too busy to answer in time. */
+export class LogNotReadyError extends Error {
+  override readonly name = "LogNotReadyError";
 }
 
 /** How the log is opened. */
@@ -64,12 +75,14 @@ export class LogLostError extends LogUnusableError {
 
 const streamExists = 10058;
 const noJetStream = 10039;
+/** Too few servers of the cluster are there for the replicas. */
+const noPeers = 10005;
 
 /**
  * Opens the log on a NATS connection, and creates it if it is missing. Processes that create it at the same time agree
  * on one epoch. Disposing ends every follow; the connection stays the caller's.
  * @throws LogUnusableError when the server is too old or without JetStream, or the stream is missing, not Tapedeck's, or
- * of another format
+ * of another format; LogNotReadyError when no server answers for it in time
  */
 export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}): Promise<Log> {
   const { streamName = defaultStreamName, timeoutMs = 2_000, warn = () => {} } = options;
@@ -78,7 +91,7 @@ export async function openLog(nc: NatsConnection, options: OpenLogOptions = {}):
   const info = await whenReady(options.waitMs ?? 10_000, async () =>
     raiseReplicas(jsm, await streamInfo(jsm, streamName, options), options.replicas ?? 1),
   ).catch((cause) => {
-    throw unusable(cause, streamName);
+    throw refusalOf(cause, streamName, nc);
   });
   const epoch = checkedEpoch(info, streamName);
   if (!options.syncKnown) {
@@ -206,8 +219,9 @@ function checkedEpoch(info: StreamInfo, name: string): string {
   return epoch;
 }
 
-function unusable(cause: unknown, name: string): Error {
-  const { name: kind, message } = cause as Error;
+/** What an opening rejects with: an error other than LogUnusableError may be gone at the next try. */
+function refusalOf(cause: unknown, name: string, nc: NatsConnection): Error {
+  const { message } = cause as Error;
   // The one mends by itself, and the other has its sentence.
   if (cause instanceof LogMissingError || cause instanceof LogUnusableError) return cause;
   if (isForbidden(cause)) {
@@ -219,12 +233,25 @@ function unusable(cause: unknown, name: string): Error {
   if (isNotFound(cause)) {
     return new LogUnusableError(`there is no stream ${name} on this nats-server yet.`, { cause });
   }
-  if (kind === "JetStreamNotEnabled" || kind === "JetStreamNotEnabledError" || codeOf(cause) === noJetStream) {
+  if (isWithoutJetStream(cause, nc)) {
     return new LogUnusableError("this nats-server runs without JetStream: start it with a `jetstream` block.", {
       cause,
     });
   }
-  return new LogUnusableError(`the stream ${name} can't be opened: ${message}.`, { cause });
+  const text = `the stream ${name} can't be opened: ${message}.`;
+  return isRefusal(cause) ? new LogUnusableError(text, { cause }) : new LogNotReadyError(text, { cause });
+}
+
+/** Nobody answers either where the servers of a cluster that have JetStream are away. */
+function isWithoutJetStream(cause: unknown, { info }: NatsConnection): boolean {
+  if (codeOf(cause) === noJetStream) return true;
+  const isUnheard = ["JetStreamNotEnabled", "JetStreamNotEnabledError"].includes((cause as Error).name);
+  return isUnheard && info?.jetstream !== true && info?.cluster === undefined;
+}
+
+/** The server has answered, and not that it is not ready: as one that is busy, starts, or elects a leader. */
+function isRefusal(cause: unknown): boolean {
+  return cause instanceof JetStreamApiError && cause.apiError().code !== 503 && cause.code !== noPeers;
 }
 
 function isNotFound(error: unknown): boolean {

@@ -7,6 +7,7 @@ import {
 } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "nats";
 import { z } from "zod";
+import { infoOfLeader } from "../log/cluster/leader-info.ts";
 import { bucketNames, ensureBucket } from "../log/key-value-bucket.ts";
 import { type MadeToken, type TokenRecord, tokenRecord } from "./token.ts";
 
@@ -76,7 +77,7 @@ class TokenBucket implements TokenStore {
   }
 
   async read(since?: TokenSnapshot): Promise<TokenSnapshot> {
-    const { created, state } = await this.#jsm.streams.info(stream);
+    const { created, state } = await infoOfLeader(this.#jsm, stream);
     const isSame = since?.made === created && since.lastSeq <= state.last_seq;
     if (isSame && since.lastSeq === state.last_seq && since.entries.size === state.messages) return since;
     const next = { made: created, lastSeq: state.last_seq };

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { JetStreamApiError, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
+import { infoOfLeader } from "@tapedeck/shared/log/cluster/leader-info";
 import { bucketNames, ensureBucket } from "@tapedeck/shared/log/key-value-bucket";
 import { asciiName, isNamePart, nameOfAscii } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
@@ -81,7 +82,7 @@ export class ShardMap {
     return orNotReady(async () => {
       const jsm = await this.#jsm();
       await ensureBucket(jsm, mapBucket);
-      const { state } = await jsm.streams.info(stream, { subjects_filter: subjectOf(">") });
+      const { state } = await infoOfLeader(jsm, stream, { subjects_filter: subjectOf(">") });
       const keys = Object.keys(state.subjects ?? {}).map((subject) => subject.slice(subjectOf("").length));
       // The bucket has the entry of the moves, too.
       const names = keys.map(nameOfAscii).filter(isNamePart);
@@ -120,7 +121,7 @@ export class ShardMap {
   async #readChanges(): Promise<void> {
     if (this.#known.size === 0) return;
     const jsm = await this.#jsm();
-    const { state } = await jsm.streams.info(stream);
+    const { state } = await infoOfLeader(jsm, stream);
     // A bucket that was restored may be shorter.
     if (state.last_seq < this.#seen) this.#seen = 0;
     while (this.#seen < state.last_seq) {

@@ -6,6 +6,7 @@ import {
   jetstreamManager,
   type StreamExpectations,
 } from "@nats-io/jetstream";
+import { infoOfLeader } from "@tapedeck/shared/log/cluster/leader-info";
 import { replicasOfLog, replicateAsLog } from "@tapedeck/shared/log/cluster/replicas";
 import { wrongSequenceCodes } from "@tapedeck/shared/log/jetstream-writer";
 import type { Cursor } from "@tapedeck/shared/log/log";
@@ -129,7 +130,7 @@ class Ends implements LogEnds {
 
   async countIn(workspace: string): Promise<number> {
     const subject = `${endsRoot}.source.${asciiName(workspace)}`;
-    const { state } = await this.#jsm.streams.info(endsStream, { subjects_filter: `${subject}.>` });
+    const { state } = await infoOfLeader(this.#jsm, endsStream, { subjects_filter: `${subject}.>` });
     const stored = Object.keys(state.subjects ?? {});
     // Those that were reached just now may not be stored yet.
     const here = [...this.#known.keys()].filter((source) => sourceParts(source).workspace === workspace);

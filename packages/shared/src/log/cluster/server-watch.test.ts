@@ -11,7 +11,8 @@ import { startTestNats } from "../../testing/nats.ts";
 import { ownPort } from "../../testing/own-port.ts";
 import { until } from "../../testing/until.ts";
 import { streamName } from "../subjects.ts";
-import { hasQuorum, ServerWatch } from "./server-watch.ts";
+import { hasQuorum } from "./leader-info.ts";
+import { ServerWatch } from "./server-watch.ts";
 
 test("a server that answers no ping is left for another one", async () => {
   await using silent = await startTestNats();

@@ -4,6 +4,7 @@ import type { Logger } from "../../service/logger.ts";
 import { abortable } from "../../sync/abortable.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import { streamName } from "../subjects.ts";
+import { hasQuorum, silenceMs } from "./leader-info.ts";
 
 export type ServerWatchOptions = {
   /** Whether settings name more than one server. A server may also name others of its cluster. */
@@ -19,11 +20,9 @@ type ServerWatchTimes = {
   readonly timeoutMs: number;
   /** How long the server itself may take to answer a ping. */
   readonly pingMs: number;
-  /** A leader that has not heard from a replica for so long has lost it. */
-  readonly silenceMs: number;
 };
 
-const usualTimes: ServerWatchTimes = { everyMs: 1_000, timeoutMs: 2_000, pingMs: 750, silenceMs: 4_000 };
+const usualTimes: ServerWatchTimes = { everyMs: 1_000, timeoutMs: 2_000, pingMs: 750 };
 
 /** One question may be lost in an election. */
 const failuresToLeave = 2;
@@ -95,7 +94,7 @@ export class ServerWatch implements AsyncDisposable {
 
   /** A leader that was cut off answers for some seconds more, until it notices; so it is asked whom it hears. */
   async #isInTouch(): Promise<boolean> {
-    const { timeoutMs, silenceMs } = this.#times;
+    const { timeoutMs } = this.#times;
     const asked = this.#nats.request(`$JS.API.STREAM.INFO.${streamName}`, "", { timeout: timeoutMs });
     try {
       const info = (await abortable(asked, this.#over.signal)).json<
@@ -108,12 +107,6 @@ export class ServerWatch implements AsyncDisposable {
       return this.#over.signal.aborted;
     }
   }
-}
-
-/** Whether a leader is in touch with so many of its followers that it can write; `active` is in nanoseconds. */
-export function hasQuorum(followers: readonly { readonly active: number }[], silenceMs: number): boolean {
-  const heard = followers.filter(({ active }) => active < silenceMs * 1_000_000).length;
-  return heard + 1 > (followers.length + 1) / 2;
 }
 
 const streamNotFound = 10059;

@@ -2,6 +2,7 @@ import { ownChannel } from "../../events/kinds.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import { startTimer, stopTimer, type Timer } from "../../sync/timers.ts";
 import { sessionOf } from "../batch.ts";
+import { infoOfLeader } from "../cluster/leader-info.ts";
 import { epochOf } from "../epoch.ts";
 import { type HeldEvent, LogReplacedError, type RecordedEvent } from "../log.ts";
 import { endOf, type Offset, type Sequence } from "../offset.ts";
@@ -162,7 +163,7 @@ class LogTail implements Tail {
 
   async #readOn(): Promise<void> {
     const { jsm, streamName, epoch, limits = defaultLimits } = this.#deps;
-    const info = await jsm.streams.info(streamName);
+    const info = await infoOfLeader(jsm, streamName);
     const logEnd = info.state.last_seq;
     if (epochOf(info) !== epoch || logEnd < this.#last) throw new LogReplacedError(epoch);
     if (this.#entries === undefined) {

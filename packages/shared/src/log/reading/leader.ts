@@ -2,6 +2,7 @@ import type { MsgRequest, StreamConfig, StreamInfo } from "@nats-io/jetstream";
 import { TapedeckError } from "../../errors/errors.ts";
 import { ownChannel } from "../../events/kinds.ts";
 import { eventsIn, labelsOf } from "../batch.ts";
+import { infoOfLeader } from "../cluster/leader-info.ts";
 import { epochOf } from "../epoch.ts";
 import { cursorIn } from "../jetstream-writer.ts";
 import { type LogBounds, type LogReader, LogReplacedError } from "../log.ts";
@@ -138,7 +139,7 @@ export class Leader {
   }
 
   async #info(): Promise<StreamInfo> {
-    const info = await this.#access.jsm.streams.info(this.#access.streamName);
+    const info = await infoOfLeader(this.#access.jsm, this.#access.streamName);
     this.#took(info);
     return info;
   }

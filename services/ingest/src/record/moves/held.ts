@@ -1,5 +1,6 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { layoutOf, type MovedFrom } from "@tapedeck/shared/log/batch";
+import { infoOfLeader } from "@tapedeck/shared/log/cluster/leader-info";
 import type { Sequence } from "@tapedeck/shared/log/offset";
 import { streamName, workspaceFilter } from "@tapedeck/shared/log/subjects";
 import type { NatsConnection } from "nats";
@@ -22,7 +23,7 @@ export async function messagesBySubject(
   workspace: string,
 ): Promise<readonly [subject: string, count: number][]> {
   const jsm = await jetstreamManager(nats, { timeout: timeoutMs, checkAPI: false });
-  const { state } = await jsm.streams.info(streamName, { subjects_filter: workspaceFilter(workspace) });
+  const { state } = await infoOfLeader(jsm, streamName, { subjects_filter: workspaceFilter(workspace) });
   return Object.entries(state.subjects ?? {});
 }
 
