@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
@@ -12,6 +13,7 @@ import { fileMemory } from "@tapedeck/tap/spill/tap-memory";
 import { taps } from "@tapedeck/tap/taps";
 import { type SourceConfig, upstreamSettings } from "../config.ts";
 import type { Lease } from "../record/journal/lease.ts";
+import { notReady } from "../record/push-errors.ts";
 import type { Recorder } from "../record/recorder.ts";
 import type { Store } from "../record/recorder-options.ts";
 import { toServiceError } from "./service-error.ts";
@@ -37,6 +39,15 @@ export type LocalSource = AsyncDisposable & {
   readonly state: () => "waiting for the log" | "waiting for the upstream" | "standby" | "tapping";
   readonly spill: () => SpillState;
 };
+
+/**
+ * A lease that was lost before the recorder took it over is taken again. A tap that hears that another one records its
+ * source would give up.
+ */
+function lostAgain(cause: unknown, source: SourceName): unknown {
+  const isTaken = cause instanceof TapedeckError && cause.code === "source_taken";
+  return isTaken ? notReady(`${source} was taken by another recorder`, cause) : cause;
+}
 
 /** A log that is not there by then is away, and the upstream is dialled without it. */
 const logMs = 2_000;
@@ -192,7 +203,7 @@ class TappedSource implements LocalSource {
   }
 
   #link(): RecorderLink {
-    const { workspace, recorder } = this.#options;
+    const { source, workspace, recorder } = this.#options;
     const take = (signal: AbortSignal) => this.#take(signal);
     return async function* push(requests, signal) {
       await using lease = await take(signal);
@@ -200,7 +211,7 @@ class TappedSource implements LocalSource {
       try {
         yield* recorder.push(requests, { workspace, isConfigured: true, signal });
       } catch (cause) {
-        throw toServiceError(cause);
+        throw toServiceError(lostAgain(cause, source));
       }
     };
   }
