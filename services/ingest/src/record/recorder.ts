@@ -153,7 +153,7 @@ export class Recorder implements AsyncDisposable {
     if (stop === undefined) return undefined;
     try {
       const now = timestampNow();
-      await using lease = await leases.take(source, examiner);
+      await using lease = await leases.take(source, examiner, { yields: true });
       if (lease === undefined) return { elsewhere: now };
       // The push there has just ended. Its tap has the usual time to come back.
       if (elsewhere) return { again: {} };

@@ -18,6 +18,7 @@ export type HeldLeaseOptions = {
 /** A lease that this process has, which it renews until it is released or lost. */
 export class HeldLease {
   readonly tap: string;
+  readonly yields: boolean;
   /** How many share it in this process. */
   holders = 0;
   readonly #options: HeldLeaseOptions;
@@ -28,6 +29,7 @@ export class HeldLease {
 
   constructor(options: HeldLeaseOptions) {
     this.tap = options.owner.tap;
+    this.yields = options.owner.yields === true;
     this.#options = options;
     this.#revision = options.revision;
     this.#renewing = this.#keep();

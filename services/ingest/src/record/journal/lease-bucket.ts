@@ -17,7 +17,8 @@ const endMs = 60_000;
 /** What only one owner may have at a time: a source, an imported session, the check of the whole log. */
 export type Leased = SourceName | `import/${string}` | "log-check" | "erasures";
 
-export type Owner = { readonly ingest: string; readonly tap: string; readonly lease: string };
+/** `yields`: it only examines the source, and gives way to any tap. */
+export type Owner = { readonly ingest: string; readonly tap: string; readonly lease: string; readonly yields?: true };
 
 /** The NATS bucket of all leases. A write names the revision that it follows, so that one writer wins. */
 export class LeaseBucket {

@@ -52,6 +52,26 @@ test("the same tap takes its source over at once, and the one that had it learns
   expect(await here.take(source, "T2")).toBeUndefined();
 });
 
+test("an examination gives way to a tap of any ingest, and gets no source that a tap has", async () => {
+  await using nats = await startTestNats();
+  await using nc = disposable(await client(nats.port));
+  await using here = await openLeases(nc.nc, "I1", calm);
+  await using there = await openLeases(nc.nc, "I2", calm);
+  for (const leases of [here, there]) {
+    const examined = await here.take(source, "E1", { yields: true });
+    expect(examined).toBeDefined();
+    expect(await there.take(source, "E2", { yields: true })).toBeUndefined();
+    await leases.freed(source, never);
+    const tapped = await leases.take(source, "T1");
+    expect(tapped).toBeDefined();
+    await until(() => examined?.lost.aborted, { message: "the examiner to notice" });
+    await examined?.[Symbol.asyncDispose]();
+    expect(await here.take(source, "E1", { yields: true })).toBeUndefined();
+    expect(tapped?.lost.aborted).toBe(false);
+    await tapped?.[Symbol.asyncDispose]();
+  }
+});
+
 test("in one process a tap shares its lease, and it is free when the last has left", async () => {
   await using nats = await startTestNats();
   await using nc = disposable(await client(nats.port));

@@ -23,14 +23,17 @@ export type Lease = AsyncDisposable & {
   readonly lost: AbortSignal;
 };
 
+export type TakeOptions = { readonly yields?: boolean };
+
 /** The leases of sources. */
 export type Leases = AsyncDisposable & {
   /**
    * Takes a source for a tap, or gives undefined when another tap has it. The same tap takes it over at once, from a dead
-   * process or a live one; in this process it is shared. Rejects when NATS can't be asked.
+   * process or a live one; in this process it is shared. Rejects when NATS can't be asked. A lease that yields is lost to
+   * any tap: an examination of a source must not look like a tap that records it.
    */
-  take(source: Leased, tap: string): Promise<Lease | undefined>;
-  /** Resolves when the source has no owner, or with the signal. */
+  take(source: Leased, tap: string, options?: TakeOptions): Promise<Lease | undefined>;
+  /** Resolves when the source has no owner that it would not yield to, or with the signal. */
   freed(source: SourceName, signal: AbortSignal): Promise<void>;
 };
 
@@ -52,23 +55,27 @@ class SharedLeases implements Leases {
     this.#times = times;
   }
 
-  async take(source: Leased, tap: string): Promise<Lease | undefined> {
+  async take(source: Leased, tap: string, { yields = false }: TakeOptions = {}): Promise<Lease | undefined> {
     for (;;) {
       const shared = this.#held.get(source);
       const held = await shared?.catch(() => undefined);
       if (held !== undefined && held.holders > 0 && !held.lost.aborted) {
-        return held.tap === tap ? this.#share(source, held) : undefined;
+        if (held.tap === tap) return this.#share(source, held);
+        if (yields || !held.yields) return undefined;
       }
       // Another call may have begun to take it in the meantime.
-      if (this.#held.get(source) === shared) return await this.#takeNew(source, tap);
+      if (this.#held.get(source) === shared) return await this.#takeNew(source, tap, yields);
     }
   }
 
   async freed(source: SourceName, signal: AbortSignal): Promise<void> {
     // Twice in a row: after an outage of NATS the holder comes back and renews, and that is its right.
     for (let free = 0; free < 2 && !signal.aborted; ) {
-      const { owner } = await this.#bucket.ownerOf(source).catch(() => ({ owner: "unknown" }));
-      free = owner === undefined ? free + 1 : 0;
+      const isFree = await this.#bucket.ownerOf(source).then(
+        ({ owner }) => owner === undefined || owner.yields === true,
+        () => false,
+      );
+      free = isFree ? free + 1 : 0;
       if (free < 2) await delay(this.#times.pollMs, signal);
     }
   }
@@ -79,8 +86,8 @@ class SharedLeases implements Leases {
     await Promise.all(leases.map((lease) => lease?.release()));
   }
 
-  async #takeNew(source: Leased, tap: string): Promise<Lease | undefined> {
-    const taking = this.#acquire(source, tap).then((taken) => {
+  async #takeNew(source: Leased, tap: string, yields: boolean): Promise<Lease | undefined> {
+    const taking = this.#acquire(source, tap, yields).then((taken) => {
       if (taken !== undefined) taken.holders++;
       return taken;
     });
@@ -97,12 +104,12 @@ class SharedLeases implements Leases {
     return mine;
   }
 
-  async #acquire(source: Leased, tap: string): Promise<HeldLease | undefined> {
-    const mine: Owner = { ingest: this.#ingest, tap, lease: ulid() };
+  async #acquire(source: Leased, tap: string, yields: boolean): Promise<HeldLease | undefined> {
+    const mine: Owner = { ingest: this.#ingest, tap, lease: ulid(), ...(yields && { yields }) };
     for (;;) {
       const { owner, revision } = await this.#bucket.ownerOf(source);
       if (owner?.lease === mine.lease) return this.#hold(source, mine, revision);
-      if (owner !== undefined && owner.tap !== tap) return undefined;
+      if (owner !== undefined && owner.tap !== tap && (yields || owner.yields !== true)) return undefined;
       const written = await this.#bucket.write(source, mine, revision);
       if (written !== undefined) return this.#hold(source, mine, written);
     }
