@@ -54,6 +54,8 @@ export type ComparedFailure = {
   readonly reason: string;
   readonly suggestions: readonly string[];
   readonly position: string;
+  /** How often the step failed: Skaffold tries a sync up to four times. */
+  readonly tries: number;
   /** Lines of the step's output that look like the error. */
   readonly log: readonly { readonly text: string; readonly position: string }[];
 };

@@ -15,7 +15,7 @@ const left: ComparedSide = {
       error: "kubectl apply: exit status 1",
       reason: "",
     },
-    ...{ suggestions: ["Check the manifest"], position: "383650-t3k9x2" },
+    ...{ suggestions: ["Check the manifest"], position: "383650-t3k9x2", tries: 1 },
     log: [{ text: "\u001b[31merror: no matches\u001b[0m for kind\r", position: "383640-t3k9x2" }],
   },
 };

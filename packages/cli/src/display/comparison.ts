@@ -40,7 +40,8 @@ function sideLines({
   const took = durationMs === null ? "" : ` after ${durationText(Number(durationMs))}`;
   const head = `${coloured("bold", spokenSource(source))}  ${what}  ${coloured(statusColour(state), state)}${took}, ${agoText(startedAt)}`;
   if (failure === null) return [head];
-  const step = plainLine([failure.phase, failure.subject].filter((part) => part !== "").join(" "));
+  const named = plainLine([failure.phase, failure.subject].filter((part) => part !== "").join(" "));
+  const step = failure.tries > 1 ? `${named} (${failure.tries} tries)` : named;
   const code = failure.errorCode === "" ? "" : coloured("dim", `  ${codeText(plainLine(failure.errorCode))}`);
   return [
     head,

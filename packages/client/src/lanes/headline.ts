@@ -49,7 +49,7 @@ function failing(row: Row, now: number): Headline {
 }
 
 /** "sync web (4 tries)", "deploy" */
-function failedText(steps: readonly Step[], step: Step): string {
+export function failedText(steps: readonly Step[], step: Step): string {
   const tries = failedTries(steps, step);
   return tries > 1 ? `${stepText(step)} (${tries} tries)` : stepText(step);
 }

@@ -1,4 +1,4 @@
-import type { ComparedSide, Comparison, SameFact, Source } from "@tapedeck/client";
+import type { ComparedFailure, ComparedSide, Comparison, SameFact, Source } from "@tapedeck/client";
 import { durationText, millis, momentText, plural, sourceText } from "@tapedeck/client/lanes/format";
 import { causeLine } from "@tapedeck/client/lanes/headline";
 import { loopOfOperation } from "@tapedeck/client/lanes/step";
@@ -245,6 +245,11 @@ function LoopStrip({ choices, side, choose, which }: StripProps) {
   );
 }
 
+/** "sync web (4 tries)" */
+function failedStep({ phase, subject, tries }: ComparedFailure): string {
+  return [phase, subject, tries > 1 ? `(${tries} tries)` : ""].filter((part) => part !== "").join(" ");
+}
+
 type HeadProps = { readonly side: ComparedSide; readonly children: ComponentChildren };
 
 function SideHead({ side, children }: HeadProps) {
@@ -271,8 +276,7 @@ function SideHead({ side, children }: HeadProps) {
       {failure !== null && (
         <p class="failed">
           <span class="cause" title={failure.error}>
-            {[failure.phase, failure.subject].filter((part) => part !== "").join(" ")}:{" "}
-            {causeLine(failure.error) || "failed"}
+            {failedStep(failure)}: {causeLine(failure.error) || "failed"}
           </span>
           {failure.reason !== "" && <span class="quiet-text">({failure.reason})</span>}
         </p>

@@ -1,7 +1,8 @@
 import type { Comparison } from "@tapedeck/client";
 import { durationText, elapsedText, sourceText } from "@tapedeck/client/lanes/format";
+import { failedText } from "@tapedeck/client/lanes/headline";
 import { failureTexts, firstFailure, logOf } from "@tapedeck/client/lanes/loop";
-import { type Loop, lengthOf, type Step, stepText } from "@tapedeck/client/lanes/step";
+import { isSame, type Loop, lengthOf, type Step, stepText } from "@tapedeck/client/lanes/step";
 import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { type LoopRecord, readLoop } from "../data/read-loop.ts";
 import { isFile, reader } from "../data/reader.ts";
@@ -147,7 +148,7 @@ function Failure({ record: { loop, suggestions, log }, failure, error }: Failure
   return (
     <section class="failure" aria-label="What failed first">
       <h2>
-        <span aria-hidden="true">✕</span> {failure === undefined ? "loop" : stepText(failure)}: {headline}
+        <span aria-hidden="true">✕</span> {failure === undefined ? "loop" : failedText(loop.steps, failure)}: {headline}
       </h2>
       <code>{code}</code>
       {more.length > 0 && <pre>{more.join("\n")}</pre>}
@@ -171,7 +172,8 @@ const titleWords = {
 
 /** Steps that failed after the first failure are named once and small: they are no cause. */
 function Followed({ loop, failure }: { readonly loop: Loop; readonly failure: Step | undefined }) {
-  const later = loop.steps.filter((step) => step !== failure && step.outcome === "failed");
+  const isOther = (step: Step) => failure === undefined || !isSame(step, failure);
+  const later = loop.steps.filter((step) => step.outcome === "failed" && isOther(step));
   if (later.length === 0) return null;
   return <p class="quiet-text">Then failed, too: {later.map(stepText).join(", ")}</p>;
 }

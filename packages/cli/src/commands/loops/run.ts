@@ -55,15 +55,18 @@ function loopName({ session, runner, loop }: Operation): string {
   return `${session}.${runner}.${loop}`;
 }
 
+/** The step that failed first in a loop. */
+type Cause = { readonly step: Operation; readonly tries: number };
+
 const mostFailures = 1_000;
 const marginMs = 1_000;
 
-/** What failed first in each loop: the failed step that ended first. */
+/** What failed first in each loop: the failed step that ended first. A sync that worked when it was tried again is none. */
 async function causesOf(
   api: ApiClient,
   listed: readonly Operation[],
   source: string | undefined,
-): Promise<ReadonlyMap<string, Operation>> {
+): Promise<ReadonlyMap<string, Cause>> {
   const failed = listed.filter(({ outcome }) => outcome === "failed");
   const starts = failed.flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
   if (failed.length === 0) return new Map();
@@ -73,15 +76,32 @@ async function causesOf(
   const to = new Date(Math.max(...ends) + marginMs).toISOString();
   const asked = { source, outcome: "failed", from, to, limit: mostFailures };
   const { items } = await api.get<Page<Operation>>("/api/v1/operations", asked);
-  const steps = items.filter(({ kind, loop }) => kind !== "loop" && loop > 0);
+  const inLoops = items.filter(({ kind, loop }) => kind !== "loop" && loop > 0);
+  const isSync = ({ kind }: Operation) => kind === "sync";
+  const synced = inLoops.some(isSync)
+    ? await api.get<Page<Operation>>("/api/v1/operations", { ...asked, kind: "sync", outcome: "succeeded" })
+    : { items: [] };
+  const repaired = new Set(synced.items.map(stepName));
+  const steps = inLoops.filter((step) => !isSync(step) || !repaired.has(stepName(step)));
   const latestFirst = steps.toSorted((a, b) => ((a.endPosition ?? "") < (b.endPosition ?? "") ? 1 : -1));
-  return new Map(latestFirst.map((step) => [loopName(step), step]));
+  const first = new Map(latestFirst.map((step) => [loopName(step), step]));
+  return new Map([...first].map(([name, step]) => [name, { step, tries: triesOf(step, steps) }]));
+}
+
+/** How often the step failed in its loop. */
+function triesOf(step: Operation, failed: readonly Operation[]): number {
+  return failed.filter((one) => stepName(one) === stepName(step)).length;
+}
+
+function stepName(step: Operation): string {
+  return JSON.stringify([loopName(step), step.kind, step.subject]);
 }
 
 const longest = 80;
 
-function causeText(loop: Operation, step: Operation | undefined): string {
-  const name = step === undefined ? "" : [step.kind, step.subject].filter((part) => part !== "").join(" ");
+function causeText(loop: Operation, { step, tries }: Partial<Cause> = {}): string {
+  const parts = step === undefined ? [] : [step.kind, step.subject, tries === 1 ? "" : `(${tries} tries)`];
+  const name = parts.filter((part) => part !== "").join(" ");
   const text = [plainLine(name), plainLine(causeLine(step?.error || loop.error))]
     .filter((part) => part !== "")
     .join(": ");

@@ -115,9 +115,9 @@ function sideOf({ session, unit, position }: Side, { name, outcome, failure }: S
 }
 
 function failureOf(failure: NonNullable<SideSummary["failure"]>): ComparedSide_Failure {
-  const { phase, subject, code, text, suggestions, position, log } = failure;
+  const { phase, subject, code, text, suggestions, position, tries, log } = failure;
   return {
-    ...{ phase, subject, error_code: code, error: text, position },
+    ...{ phase, subject, error_code: code, error: text, position, tries },
     reason: tellingLine(failure).reason?.name ?? "",
     suggestions: [...suggestions],
     log: log.map(({ value, position }) => ({ text: value, position })),

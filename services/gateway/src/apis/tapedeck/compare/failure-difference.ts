@@ -56,7 +56,8 @@ function failed(failure: Failure): string {
   const [text = ""] = failure.text.split("\n");
   const line = tellingLine(failure).text;
   const said = text === "" || line === text ? line : `${text} (${line})`;
-  return `${stepName(failure)} failed${said === "" ? "" : `: ${said}`}`;
+  const tries = failure.tries > 1 ? ` in ${failure.tries} tries` : "";
+  return `${stepName(failure)} failed${tries}${said === "" ? "" : `: ${said}`}`;
 }
 
 function stepName({ phase, subject }: Failure): string {

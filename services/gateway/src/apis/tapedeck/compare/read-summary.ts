@@ -264,6 +264,7 @@ async function readFailure(
     text: first.error || (event?.error?.message ?? "") || (unit?.error ?? ""),
     suggestions: event?.error?.suggestions ?? [],
     position: first.end_position || first.start_position,
+    tries: failed.filter((step) => stepKey(step) === stepKey(first)).length || 1,
     log: await readErrorLines(reading, first),
   };
 }

@@ -55,6 +55,8 @@ export type Failure = {
   readonly text: string;
   readonly suggestions: readonly string[];
   readonly position: string;
+  /** How often the step failed: Skaffold tries a sync up to four times. */
+  readonly tries: number;
   /** Lines of the step's output that report an error. */
   readonly log: readonly Found[];
 };

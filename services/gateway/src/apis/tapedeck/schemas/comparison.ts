@@ -18,6 +18,7 @@ const failure = z
     reason: text("What the texts say, in words; empty where they say no more than that it failed.", "a port is taken"),
     suggestions: z.array(z.string()).describe("Of the upstream."),
     position: position.describe("Of the event."),
+    tries: count("How often the step failed: Skaffold tries a sync up to four times."),
     log: z
       .array(z.object({ text: z.string(), position }))
       .describe("Lines of the step's output that look like the error: the first ones."),

@@ -14,7 +14,8 @@ export const step = (kind: string, subject: string, more: Partial<SummaryStep> =
 });
 
 export const failed = (phase: string, text: string, more: Partial<Failure> = {}): Failure => ({
-  ...{ phase, subject: "", code: "UNKNOWN_ERROR", text, suggestions: [], position: "383600-t3k9x2", log: [], ...more },
+  ...{ phase, subject: "", code: "UNKNOWN_ERROR", text, suggestions: [], position: "383600-t3k9x2" },
+  ...{ tries: 1, log: [], ...more },
 });
 
 /** The steps up to the one that failed. */
