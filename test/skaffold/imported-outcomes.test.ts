@@ -2,7 +2,8 @@ import { join } from "node:path";
 import { foldNow, type Now } from "@tapedeck/client/lanes/now";
 import { Client } from "pg";
 import { importFiles } from "tapedeck/commands/import/run";
-import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { startCli } from "tapedeck/testing/cli";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type Stack, startStack } from "../stack/stack.ts";
 
 const logs = join(import.meta.dirname, "event-logs");
@@ -19,12 +20,19 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
+/** What a command prints about the project. */
+async function printed(command: "loops" | "why", source: string): Promise<string> {
+  await using cli = startCli([command, "-s", source], { cwd: logs, env: { TAPEDECK_URL: `http://${stack.http}` } });
+  await cli.ended;
+  return cli.stdout();
+}
+
 type Items = { readonly items: readonly Record<string, unknown>[] };
 
 /** Imports an event log of a project of its own, and gives functions that ask about it. */
-async function imported(project: string) {
+async function imported(project: string, file = project) {
   const said = vi.spyOn(console, "log").mockReturnValue();
-  await importFiles([join(logs, project)], {
+  await importFiles([join(logs, file)], {
     url: `http://${stack.http}`,
     redact: "on",
     developer: "kim",
@@ -66,8 +74,12 @@ it("a loop whose sync failed in all its tries has failed everywhere, though Skaf
   const now = all.reduce<Now>((rows, event) => foldNow(rows, event as never), new Map());
   const [row] = now.values();
   expect(row?.loops.map(({ outcome }) => outcome)).toEqual(["succeeded", "failed"]);
+  expect(await printed("loops", "kim/sync-fails-loop-succeeds")).toMatch(/sync web \(4 tries\): copying files: /);
+  expect(await printed("why", "kim/sync-fails-loop-succeeds")).toMatch(
+    /sync web \(4 tries\): copying files: [\s\S]*sync web failed in 4 tries: copying files: /,
+  );
   expect(await why()).toMatchObject({
-    left: { unit: "loop", loop: 2, outcome: "failed", failure: { phase: "sync", subject: "web" } },
+    left: { unit: "loop", loop: 2, outcome: "failed", failure: { phase: "sync", subject: "web", tries: 4 } },
     right: { loop: 1, outcome: "succeeded" },
   });
 });
@@ -91,5 +103,42 @@ it("a session without loops is over when it is, failed when a step of it did, an
   ]);
   expect(await why()).toMatchObject({
     left: { unit: "session", outcome: "failed", failure: { phase: "exec", subject: "seed" } },
+  });
+});
+
+it("a sync that worked when it was tried again is not what failed first", async () => {
+  const { sql, why } = await imported("deploy-fails-after-sync");
+  expect(await sql("select phase, subject from tapedeck.failures where project = $1")).toEqual([
+    { phase: "deploy", subject: "" },
+  ]);
+  expect(await why()).toMatchObject({ left: { failure: { phase: "deploy", tries: 1 } } });
+  expect(await printed("loops", "kim/deploy-fails-after-sync")).toMatch(/deploy: kubectl apply: exit status 1/);
+});
+
+describe("an event log of v2 without v1", () => {
+  it("has the loops and steps of both", async () => {
+    const { sql, why } = await imported("sync-fails-v2", "sync-fails-loop-succeeds.v2");
+    expect(
+      await sql(
+        "select loop, iteration, outcome, failed_phase, error_code from tapedeck.loop_times where project = $1 order by loop",
+      ),
+    ).toEqual([
+      { loop: 1, iteration: 0, outcome: "succeeded", failed_phase: "", error_code: "" },
+      { loop: 2, iteration: 1, outcome: "failed", failed_phase: "sync", error_code: "SYNC_UNKNOWN" },
+    ]);
+    expect(await sql("select phase from tapedeck.failures where project = $1")).toEqual([{ phase: "sync" }]);
+    expect(await why()).toMatchObject({
+      left: { unit: "loop", loop: 2, outcome: "failed", failure: { phase: "sync", tries: 4 } },
+      right: { loop: 1, outcome: "succeeded" },
+    });
+    expect(await printed("loops", "kim/sync-fails-v2")).toMatch(/sync \(4 tries\): copying files: /);
+  });
+
+  it("names the failure of a loop whose steps it does not have", async () => {
+    const { sql, why } = await imported("canceled-builds-v2", "canceled-builds.v2");
+    expect(await sql("select error from tapedeck.failures where project = $1")).toEqual([
+      { error: 'couldn\'t build "api": exit status 3' },
+    ]);
+    expect(await why()).toMatchObject({ left: { unit: "loop", outcome: "failed", failure: { phase: "loop" } } });
   });
 });

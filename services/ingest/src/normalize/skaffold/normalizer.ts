@@ -9,10 +9,14 @@ import { mask, maskAfter, pieceOf } from "./mask.ts";
 import { stateDiffers } from "./state-diff.ts";
 import { v1 } from "./v1.ts";
 import { v2 } from "./v2.ts";
+import { v2AloneReader } from "./v2-alone.ts";
 
 const channels: readonly ChannelNormalizer[] = [
   { name: "v1", messageType: "proto.LogEntry", replays: true, timestampOf, reader: () => frameReader(v1) },
-  { name: "v2", messageType: "proto.v2.Event", replays: true, timestampOf, reader: () => frameReader(v2) },
+  {
+    ...{ name: "v2", messageType: "proto.v2.Event", replays: true, timestampOf, reader: () => frameReader(v2) },
+    without: { channel: "v1", reader: v2AloneReader },
+  },
   // It replays only the current loop (its log is emptied whenever a dev loop starts), so a missing frame proves nothing.
   { name: "logs", messageType: "proto.v2.Event", replays: false, timestampOf, reader: () => frameReader(logs) },
 ];

@@ -38,27 +38,21 @@ export function build(
       return { kind: "build.started", summary: summary(`build of ${subject} started`), ...rest };
     case "Complete":
       return { kind: "build.succeeded", ...succeeded, summary: summary(`${subject} built`), ...rest };
-    case "Failed": {
+    case "Failed":
+    case "Canceled": {
       const cause = endedBecauseOf(error);
-      if (cause === undefined) {
+      if (cause === undefined && event.status === "Failed") {
         return { kind: "build.failed", ...failed(error), summary: failure(`build of ${subject}`, error), ...rest };
       }
+      const because = cause === undefined ? "" : ` because that of ${cause} failed`;
       return {
         kind: "build.canceled",
         ...canceled,
         ...(error && { error }),
-        summary: summary(`build of ${subject} canceled because that of ${cause} failed`),
+        summary: summary(`build of ${subject} canceled${because}`),
         ...rest,
       };
     }
-    case "Canceled":
-      return {
-        kind: "build.canceled",
-        ...canceled,
-        ...(error && { error }),
-        summary: summary(`build of ${subject} canceled`),
-        ...rest,
-      };
     default:
       return undefined;
   }

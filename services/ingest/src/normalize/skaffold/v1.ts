@@ -26,21 +26,19 @@ export type V1Memory = {
   readonly steps: LoopSteps;
 };
 
-type V1Event = NonNullable<NonNullable<LogEntry["event"]>["event_type"]>;
-type V1Reading = { readonly memory: V1Memory; readonly fact: Fact };
+export type V1Event = NonNullable<NonNullable<LogEntry["event"]>["event_type"]>;
+export type V1Reading = { readonly memory: V1Memory; readonly fact: Fact };
+
+/** Before the first event of v1. */
+export const startOfV1: V1Memory = { runner: 0, loop: 0, iteration: 0, steps: noSteps };
 
 /** v1 is the primary voice for loops, builds, tests, deploys, checks, resources, syncs, ports and debugging. */
 export const v1: ChannelReader<V1Memory> = {
-  start: { runner: 0, loop: 0, iteration: 0, steps: noSteps },
+  start: startOfV1,
   read(memory, bytes, injected) {
     try {
-      const entry = LogEntry.decode(bytes);
-      const step = readEntry(memory, entry);
-      const occurredAt = validTimestamp(entry.timestamp);
-      const operation = step.fact.operation ?? loopRef(step.memory.runner, step.memory.loop);
-      const steps = injected ? step.memory.steps : stepsAfter(step.memory.steps, reportOf(step.fact, occurredAt));
-      const next = steps === step.memory.steps ? step.memory : { ...step.memory, steps };
-      return { memory: next, fact: { ...step.fact, operation, ...(occurredAt && { occurredAt }) } };
+      const { event, timestamp } = LogEntry.decode(bytes);
+      return completed(readEvent(memory, event?.event_type, laterType(event)), validTimestamp(timestamp), injected);
     } catch (cause) {
       return { memory, fact: { ...unreadable(bytes, cause), operation: loopRef(memory.runner, memory.loop) } };
     }
@@ -48,12 +46,20 @@ export const v1: ChannelReader<V1Memory> = {
   resume,
 };
 
-function readEntry(memory: V1Memory, entry: LogEntry): V1Reading {
-  const event = entry.event?.event_type;
-  if (event === undefined) return { memory, fact: mirror(laterType(entry.event)) };
+/** `later`: the field of an event that this version doesn't know. */
+export function readEvent(memory: V1Memory, event: V1Event | undefined, later = ""): V1Reading {
+  if (event === undefined) return { memory, fact: mirror(later) };
   if (event.$case === "metaEvent") return meta(memory, event.value);
   if (event.$case === "devLoopEvent") return devLoop(memory, event.value);
   return { memory, fact: factOf(event, memory) ?? mirror(event.$case, { status: statusOf(event) }) };
+}
+
+/** The fact with its time and operation, and the memory with what it says of the loop's steps. */
+export function completed({ memory, fact }: V1Reading, occurredAt: Event["occurred_at"], injected: boolean): V1Reading {
+  const operation = fact.operation ?? loopRef(memory.runner, memory.loop);
+  const steps = injected ? memory.steps : stepsAfter(memory.steps, reportOf(fact, occurredAt));
+  const next = steps === memory.steps ? memory : { ...memory, steps };
+  return { memory: next, fact: { ...fact, operation, ...(occurredAt && { occurredAt }) } };
 }
 
 /** The fact of an event that leaves the memory as it is; undefined when its status is none that we know. */

@@ -24,9 +24,9 @@ export type ChannelStore = {
   readonly unfinished: { readonly event: Event; readonly part: number; readonly facts: readonly Fact[] } | undefined;
 };
 
-export function emptyStore(channel: ChannelNormalizer): ChannelStore {
+export function emptyStore(frameReader: FrameReader): ChannelStore {
   return {
-    reader: channel.reader(),
+    reader: frameReader,
     known: new KnownFrames(),
     tails: new Tails(),
     lastEarlier: undefined,
@@ -39,6 +39,8 @@ type ReadBack = {
   readonly reader: LogHistoryReader;
   readonly source: SourceName;
   readonly channel: ChannelNormalizer;
+  /** A new reader of the channel's frames. */
+  readonly frameReader: FrameReader;
   readonly session: { readonly id: string; readonly afterOffset: Offset };
   /**
    * The next frames come from a file, whose bytes may differ from the stream's: it has U+FFFD for text that is not UTF-8,
@@ -59,8 +61,7 @@ const dividedBytes = 3 * 1024 * 1024;
 
 /** Reads a session's channel back from the log: the frames that it has, and a reader that has resumed at its end. */
 export async function readBack(options: ReadBack): Promise<ChannelStore> {
-  const { source, channel, session, connectedOffset, isFromFile, signal, onFrame } = options;
-  const frameReader = channel.reader();
+  const { source, channel, frameReader, session, connectedOffset, isFromFile, signal, onFrame } = options;
   const known = new KnownFrames();
   const tails = new Tails();
   const subjects = [channelFilter(source, channel.name)];

@@ -6,6 +6,8 @@ import { isImport } from "../own-facts/import-facts.ts";
 export type KnownConnection = {
   readonly id: string;
   readonly address: string;
+  /** As in UpstreamConnection. */
+  readonly standIn: string;
   /** Empty in logs that were written before taps were recorded. */
   readonly tap: string;
   /** Offset of upstream.connected. */
@@ -47,14 +49,14 @@ export class KnownConnections {
     return this.#interrupted.get(id);
   }
 
-  connect({ connection: id, address, tap }: UpstreamDetail, offset: Offset): void {
+  connect({ connection: id, address, channel: standIn, tap }: UpstreamDetail, offset: Offset): void {
     const before = this.#current;
     if (before !== undefined && !before.closed && before.tap !== "" && before.tap !== tap) {
       this.#interrupted.set(before.id, before);
     } else if (before !== undefined) this.#over.add(before.id);
     this.#interrupted.delete(id);
     const begun = { session: "", rejoined: false, lost: false, unheardSince: undefined, closed: false };
-    this.#current = { id, address, tap, offset, ...begun, lostAt: undefined, lostChannels: new Map() };
+    this.#current = { id, address, standIn, tap, offset, ...begun, lostAt: undefined, lostChannels: new Map() };
   }
 
   /** The connection belongs to the session that has just begun. */

@@ -3,8 +3,12 @@ import { shorten } from "./shorten.ts";
 
 export type ConnectionRef = { readonly connection: string; readonly address: string };
 
-export function upstreamConnected({ connection, address }: ConnectionRef, tap: string): Fact {
-  return upstreamFact("upstream.connected", `connected to ${address}`, { connection, address, tap });
+/** `channel`: the one that reports the steps, of a file that doesn't have the usual one. */
+export function upstreamConnected(
+  { connection, address, channel }: ConnectionRef & { readonly channel: string },
+  tap: string,
+): Fact {
+  return upstreamFact("upstream.connected", `connected to ${address}`, { connection, address, channel, tap });
 }
 
 /** The tap vanished without closing the connection and has not come back. */

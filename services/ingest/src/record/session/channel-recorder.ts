@@ -103,7 +103,9 @@ export class ChannelRecorder {
     const { journal, reader, source, normalizer, injections, signal } = this.#options;
     const { history, numbers, writer } = journal;
     const session = history.session;
-    if (session === undefined || numbers.ordinal(channel.name) === 0) return emptyStore(channel);
+    const isStandIn = connection.standIn === channel.name;
+    const frameReader = isStandIn && channel.without ? channel.without.reader() : channel.reader();
+    if (session === undefined || numbers.ordinal(channel.name) === 0) return emptyStore(frameReader);
     // The connection may also repeat frames that are still on their way to the log.
     await writer.reached(writer.appended);
     const isFirst = !this.#readBackOnce.has(channel.name);
@@ -112,7 +114,7 @@ export class ChannelRecorder {
     // This recorder has already removed what it recorded itself from the expected injections.
     const onRecorded = isFirst ? (event: Event, offset: Offset) => injections.recorded(event, offset) : () => {};
     const pieceOf = (bytes: Uint8Array) => normalizer.pieceOf?.(channel.name, bytes);
-    const of = { reader, source, channel, session, connectedOffset, isFromFile: isFromFile(connection) };
+    const of = { reader, source, channel, frameReader, session, connectedOffset, isFromFile: isFromFile(connection) };
     return readBack({ ...of, signal, onFrame: onRecorded, pieceOf });
   }
 

@@ -1,3 +1,4 @@
+import type { Dialled } from "@tapedeck/proto/tapedeck/v1/recorder";
 import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
@@ -30,6 +31,8 @@ export type ConnectionChannel = {
 export type UpstreamConnection = {
   readonly id: string;
   readonly address: string;
+  /** The channel that reports the steps instead of the usual one, which an imported file doesn't have; else empty. */
+  readonly standIn: string;
   /**
    * Offset of its upstream.connected if an earlier recorder has recorded frames of it, or may have; otherwise
    * undefined.
@@ -56,7 +59,16 @@ export function connectionOf(
   resumedOffset: Offset | undefined,
 ): UpstreamConnection {
   return {
-    ...{ id, address, session, resumedOffset, rejoined: false, firstFrameAt: undefined, undecidedFrames: 0 },
+    ...{
+      id,
+      address,
+      standIn: "",
+      session,
+      resumedOffset,
+      rejoined: false,
+      firstFrameAt: undefined,
+      undecidedFrames: 0,
+    },
     ...{ channels: new Map(), observationPieces: new Map(), pending: [] },
   };
 }
@@ -64,6 +76,13 @@ export function connectionOf(
 /** Its frames were read from a file that the upstream wrote, which holds another form of the same messages. */
 export function isFromFile({ address }: Pick<UpstreamConnection, "address">): boolean {
   return address.startsWith("file:");
+}
+
+/** The channel of a file that reports the steps because the file doesn't have the one that usually does; else empty. */
+export function standInOf({ channels }: Normalizer, { address, channels: own }: Pick<Dialled, "address" | "channels">) {
+  if (!isFromFile({ address })) return "";
+  const standIn = channels.find(({ name, without }) => without && own.includes(name) && !own.includes(without.channel));
+  return standIn?.name ?? "";
 }
 
 /** Its session is not known yet, or a channel holds frames. */

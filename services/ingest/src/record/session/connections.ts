@@ -54,12 +54,12 @@ export class Connections {
   }
 
   /** The tap has a new connection. */
-  async begin(id: string, dialled: string, at: Timestamp): Promise<void> {
+  async begin(id: string, dialled: Pick<UpstreamConnection, "address" | "standIn">, at: Timestamp): Promise<void> {
     const { journal, hello, sessions } = this.#options;
     const { history } = journal;
     const before = history.connection;
     const interrupted = history.interrupted(id);
-    const address = interrupted?.address ?? dialled;
+    const { address, standIn } = interrupted ?? dialled;
     const reason = "the tap began another connection";
     if (this.#current !== undefined) await this.close(this.#current, { reason, process_ended: false }, at, true);
     else if (before !== undefined && !before.lost && before.unheardSince === undefined) {
@@ -68,8 +68,11 @@ export class Connections {
     }
     journal.numbers.unsettle();
     const introduction = journal.introduction(at);
-    journal.publish([...introduction, journal.own("", upstreamConnected({ connection: id, address }, hello.tap), at)]);
-    this.#current = connectionOf(id, address, "", undefined);
+    journal.publish([
+      ...introduction,
+      journal.own("", upstreamConnected({ connection: id, address, channel: standIn }, hello.tap), at),
+    ]);
+    this.#current = { ...connectionOf(id, address, "", undefined), standIn };
     // Only the rest of its frames comes now, which does not identify a session by itself.
     const session = history.sessions.find((one) => one.id === interrupted?.session);
     if (session !== undefined) await sessions.rejoin(this.#current, session, at);
@@ -106,6 +109,6 @@ export class Connections {
 }
 
 /** A connection that the previous recorder knew. */
-function resumed({ id, address, session, rejoined, offset }: KnownConnection): UpstreamConnection {
-  return { ...connectionOf(id, address, session, session === "" ? undefined : offset), rejoined };
+function resumed({ id, address, standIn, session, rejoined, offset }: KnownConnection): UpstreamConnection {
+  return { ...connectionOf(id, address, session, session === "" ? undefined : offset), standIn, rejoined };
 }

@@ -10,7 +10,7 @@ import { channelNames } from "../../normalize/normalizer.ts";
 import { shaOf } from "../frames/original.ts";
 import { openSourceJournal, type SourceJournal } from "../journal/source-journal.ts";
 import type { PushedSession, SessionRecorderOptions } from "../pushed-session.ts";
-import { isWaiting, runPending, type UpstreamConnection, whenDecided } from "./connection.ts";
+import { isWaiting, runPending, standInOf, type UpstreamConnection, whenDecided } from "./connection.ts";
 import type { Injections } from "./injections.ts";
 import { recordLabels } from "./record-labels.ts";
 import { type SessionParts, sessionParts } from "./session-parts.ts";
@@ -188,7 +188,9 @@ export class SessionRecorder implements PushedSession {
     if (id !== "" && connections.current?.id !== id && !connections.resume(id)) {
       // The item reports only the end of this connection, and a later connection, or none, was recorded.
       if (isClosed) return watermark.finished(index, 0);
-      await connections.begin(id, what.$case === "dialled" ? what.value.address : "", at);
+      const { address, channels } = what.$case === "dialled" ? what.value : { address: "", channels: [] };
+      const standIn = standInOf(this.#options.normalizer, { address, channels });
+      await connections.begin(id, { address, standIn }, at);
     }
     const { current } = connections;
     if (current !== undefined) return this.#handleOn(current, index, what, at);
