@@ -6,7 +6,7 @@ import { isImport } from "../own-facts/import-facts.ts";
 export type KnownConnection = {
   readonly id: string;
   readonly address: string;
-  /** As in UpstreamConnection. */
+  /** The channel that reports the steps instead of the usual one, which an imported file does not have; else empty. */
   readonly standIn: string;
   /** Empty in logs that were written before taps were recorded. */
   readonly tap: string;
