@@ -3,13 +3,16 @@ import { backoff, delay } from "../../sync/delay.ts";
 import type { FollowOptions, HeldBatches, HeldEvent, LogReader, ReadFrom } from "../log.ts";
 import { laterOf, logStart, type Offset } from "../offset.ts";
 import { OutOfRangeError } from "../out-of-range.ts";
+import type { SharedHistory } from "../shared-history/shared-history.ts";
 import { subjectMatcher } from "../subject-match.ts";
 import type { Ring } from "./ring.ts";
-import type { Tail, TailEntry } from "./tail.ts";
+import type { SharedEvent } from "./shared-event.ts";
+import type { Tail } from "./tail.ts";
 import type { Watch } from "./watch.ts";
 
-export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "historyBatches" | "assertKept"> & {
+export type FollowDeps = Pick<LogReader, "bounds" | "lastMatch" | "assertKept"> & {
   readonly tail: Tail;
+  readonly history: Pick<SharedHistory, "batches">;
 };
 
 /** After so many events a follower lets the others go on. */
@@ -90,10 +93,10 @@ class Follower {
    * What the tail has put into the queue. Disarmed when something left the ring before its turn. History, or the position
    * to resume from, may be ahead of the tail: then the tail brings what was given already.
    */
-  async *#queued(ring: Ring<TailEntry>): HeldBatches {
+  async *#queued(ring: Ring<SharedEvent>): HeldBatches {
     while (!this.#watch.isEmpty && !this.#isOver) {
       await this.#giveWay();
-      const batch: TailEntry[] = [];
+      const batch: SharedEvent[] = [];
       let isGone = false;
       let bytes = 0;
       while (batch.length < eventsPerTurn && bytes < bytesPerTurn && !isGone) {
@@ -120,7 +123,7 @@ class Follower {
     const match = await this.#ask(() => this.#deps.lastMatch(this.#subjects));
     if (match === undefined) return;
     const range = { afterOffset: this.#done, subjects: this.#subjects };
-    for await (const batch of this.#deps.historyBatches(range, match, this.#options.signal)) {
+    for await (const batch of this.#deps.history.batches(range, match, this.#options.signal)) {
       yield batch;
       this.#done = (batch.at(-1) as HeldEvent).offset;
     }
@@ -131,12 +134,12 @@ class Follower {
   }
 
   /** Reads what the ring has, up to its end. */
-  async *#inRing(ring: Ring<TailEntry>): HeldBatches {
+  async *#inRing(ring: Ring<SharedEvent>): HeldBatches {
     const matches = subjectMatcher(this.#subjects);
     let index = ring.indexAfter(this.#done);
     while (ring.at(index) !== undefined && !this.#isOver) {
       await this.#giveWay();
-      const batch: TailEntry[] = [];
+      const batch: SharedEvent[] = [];
       let done = this.#done;
       let bytes = 0;
       for (let seen = 0; seen < eventsPerTurn && bytes < bytesPerTurn; seen++) {
@@ -194,6 +197,6 @@ class Follower {
   }
 }
 
-function bytesOf({ bytes }: TailEntry): number {
+function bytesOf({ bytes }: SharedEvent): number {
   return bytes?.byteLength ?? 0;
 }

@@ -1,10 +1,9 @@
 import { ownChannel } from "../../events/kinds.ts";
 import { backoff, delay } from "../../sync/delay.ts";
 import { startTimer, stopTimer, type Timer } from "../../sync/timers.ts";
-import { sessionOf } from "../batch.ts";
 import { infoOfLeader } from "../cluster/leader-info.ts";
 import { epochOf } from "../epoch.ts";
-import { type HeldEvent, LogReplacedError, type RecordedEvent } from "../log.ts";
+import { LogReplacedError } from "../log.ts";
 import { endOf, type Offset, type Sequence } from "../offset.ts";
 import {
   addConsumer,
@@ -18,59 +17,13 @@ import {
 import type { ReadMessage, Warn } from "../reading/decode.ts";
 import { Leader } from "../reading/leader.ts";
 import { type Ring, type RingLimits, ring } from "./ring.ts";
+import { SharedEvent } from "./shared-event.ts";
 import { Watches } from "./watches.ts";
-
-/** An event in the ring. Decoded only when a subscriber gets it: most processes follow next to nothing. */
-export class TailEntry implements HeldEvent {
-  readonly offset: Offset;
-  readonly subject: string;
-  readonly isShared = true;
-  /** The subject's tokens, split once for all subscribers. */
-  readonly tokens: readonly string[];
-  readonly #message: Delivered;
-  #event: HeldEvent | undefined;
-  #recorded: RecordedEvent | undefined;
-  #expiresAtMs: number | undefined;
-
-  constructor(message: Delivered, event: HeldEvent) {
-    this.offset = event.offset;
-    this.subject = event.subject;
-    this.tokens = event.subject.split(".");
-    this.#message = message;
-    this.#event = event;
-  }
-
-  get bytes(): Uint8Array | undefined {
-    return this.#isGone ? undefined : this.#event?.bytes;
-  }
-
-  /** Decoded once for all who follow. */
-  decode(): RecordedEvent | undefined {
-    if (this.#isGone) return undefined;
-    this.#recorded ??= this.#event?.decode();
-    return this.#recorded;
-  }
-
-  /** Its session was erased. */
-  erase(): void {
-    this.#event = undefined;
-    this.#recorded = undefined;
-  }
-
-  /** An event that the log has dropped must not be served from memory. */
-  get #isGone(): boolean {
-    // What was left out once stays so: it is in no list of erasures any more when all of it is gone from the log.
-    if (this.#event?.bytes === undefined) this.erase();
-    if (this.#event === undefined) return true;
-    this.#expiresAtMs ??= this.#message.expiresAtMs ?? Number.POSITIVE_INFINITY;
-    return this.#expiresAtMs <= Date.now();
-  }
-}
 
 /** The one reader of the log's end in a process, shared by all who follow. */
 export type Tail = AsyncDisposable & {
   /** Undefined until the log was reached for the first time. Throws when the log was replaced or closed. */
-  now(): { readonly ring: Ring<TailEntry>; readonly last: Offset } | undefined;
+  now(): { readonly ring: Ring<SharedEvent>; readonly last: Offset } | undefined;
   /** Those who follow. */
   readonly watches: Watches;
 };
@@ -80,6 +33,8 @@ export type TailDeps = StreamAccess & {
   readonly readMessage: ReadMessage;
   readonly warn: Warn;
   readonly limits?: RingLimits;
+  /** Called when a session was erased, before those who follow learn of it. */
+  readonly forget?: (session: string, erasedAt: Offset) => void;
 };
 
 const defaultLimits: RingLimits = { entries: 4_096, bytes: 32 * 1024 * 1024 };
@@ -103,7 +58,7 @@ class LogTail implements Tail {
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
   readonly watches = new Watches();
-  #entries: Ring<TailEntry> | undefined;
+  #entries: Ring<SharedEvent> | undefined;
   /** The last message that was read. */
   #last: Sequence = 0;
   /** What was delivered behind a jump, until it is known what the jump is. */
@@ -202,7 +157,7 @@ class LogTail implements Tail {
   }
 
   /** What was dropped, or can't be read, is no part of the ring: followers learn of it from history. */
-  async #skipLost(entries: Ring<TailEntry>, leader: Leader, newest: Sequence): Promise<void> {
+  async #skipLost(entries: Ring<SharedEvent>, leader: Leader, newest: Sequence): Promise<void> {
     const next = this.#last + 1;
     const readable = newest < next ? undefined : await leader.readableAfter(next, []);
     const first = Math.max(await leader.firstKept(), readable ?? 1);
@@ -210,7 +165,7 @@ class LogTail implements Tail {
   }
 
   /** Messages are missing between two that came: erased and expired ones concern nobody. */
-  async #judgeJump(entries: Ring<TailEntry>, leader: Leader, first: Delivered): Promise<void> {
+  async #judgeJump(entries: Ring<SharedEvent>, leader: Leader, first: Delivered): Promise<void> {
     const held = [first];
     this.#held = held;
     for (let message = held.shift(); message !== undefined; message = held.shift()) {
@@ -224,23 +179,26 @@ class LogTail implements Tail {
     this.#held = undefined;
   }
 
-  #skip(entries: Ring<TailEntry>, last: Sequence): void {
+  #skip(entries: Ring<SharedEvent>, last: Sequence): void {
     this.#last = last;
     entries.clear(endOf(last));
     this.watches.disarmAll();
   }
 
   /** All events of a message are in place before any follower is woken. */
-  #accept(entries: Ring<TailEntry>, message: Delivered): void {
+  #accept(entries: Ring<SharedEvent>, message: Delivered): void {
     if (message.seq <= this.#last) return;
     const events = this.#deps.readMessage(message);
     this.#last = message.seq;
     // The message stays in memory until the last of its events has left the ring.
     const bytes = message.data.byteLength / events.length;
     for (const event of events) {
-      const entry = new TailEntry(message, event);
+      const entry = new SharedEvent(message, event);
       const erasure = mayErase(entry) ? entry.decode()?.event : undefined;
-      if (erasure?.kind === "session.erased") forget(entries, erasure.session);
+      if (erasure?.kind === "session.erased") {
+        forget(entries, erasure.session);
+        this.#deps.forget?.(erasure.session, entry.offset);
+      }
       this.watches.offer(entry.tokens, entries.push(entry, bytes));
     }
     if (events.length === 0) this.watches.wakeAll();
@@ -248,19 +206,14 @@ class LogTail implements Tail {
 }
 
 /** Decides by the subject, which ends with the channel and the noun of the kind. */
-function mayErase({ tokens }: TailEntry): boolean {
+function mayErase({ tokens }: SharedEvent): boolean {
   return tokens.at(-1) === "session" && tokens.at(-2) === ownChannel;
 }
 
-/**
- * Erased events must not be served from memory. Events after the erasure were recorded anew. Decoding all that the ring has
- * would hold the event loop, and the memory for as long as they stay there.
- */
-function forget(entries: Ring<TailEntry>, session: string): void {
+/** Erased events must not be served from memory. */
+function forget(entries: Ring<SharedEvent>, session: string): void {
   let index = entries.indexAfter(entries.floor);
-  for (let entry = entries.at(index); entry !== undefined; entry = entries.at(++index)) {
-    if (entry.bytes !== undefined && sessionOf(entry.bytes) === session) entry.erase();
-  }
+  for (let entry = entries.at(index); entry !== undefined; entry = entries.at(++index)) entry.forget(session);
 }
 
 /** Whether another pull has to follow. Throws where none would be answered, as the consumer is gone. */

@@ -46,31 +46,13 @@ export async function* readHistory<T>(
   { first, last: end, subjects }: MessageRange,
   signal: AbortSignal,
 ): AsyncGenerator<T, void> {
-  const { semaphore, read, warn, shift, patienceMs } = deps;
-  const retry = backoff(50, 2_000);
+  const { read, shift } = deps;
   const reader = new RangeReader(deps, { first, last: end, subjects }, signal);
   try {
     while (reader.next <= end && !signal.aborted) {
-      let pulled: CheckedPull;
-      const release = await semaphore.acquire(signal);
-      if (release === undefined) return;
-      try {
-        pulled = await reader.pull();
-      } catch (err) {
-        reader.forget();
-        if (err instanceof LogReplacedError || err instanceof OutOfRangeError) throw err;
-        if (err instanceof ForgottenError || signal.aborted) continue;
-        if (patienceMs !== undefined) throw err;
-        warn("reading history failed; trying again", { next: reader.next, err });
-        release();
-        await delay(retry.next(), signal);
-        continue;
-      } finally {
-        release();
-      }
+      const pulled = await reader.pull();
+      if (pulled === undefined) return;
       const { messages, complete, loss } = pulled;
-      if (messages.length > 0) retry.reset();
-      else if (pulled.isBehind) await delay(retry.next(), signal);
 
       using held = hold(messages);
       for (let message = held.next(); message !== undefined; message = held.next()) {
@@ -90,6 +72,38 @@ export async function* readHistory<T>(
   }
 }
 
+/** Messages in their order. Nothing else of the range stands up to `upTo`. */
+export type Stretch = { readonly messages: readonly Delivered[]; readonly upTo: Sequence };
+
+/**
+ * The beginning of a range, as much as one pull brings, and not more than `maxMessages`. Waits while the log is away.
+ * Undefined: the signal has aborted.
+ * @throws OutOfRangeError where messages are missing that are neither erased nor expired, or LogReplacedError
+ */
+export async function readStretch(
+  deps: Omit<HistoryDeps<never>, "read">,
+  range: MessageRange,
+  maxMessages: number,
+  signal: AbortSignal,
+): Promise<Stretch | undefined> {
+  const reader = new RangeReader(deps, range, signal, maxMessages);
+  try {
+    for (;;) {
+      const pulled = await reader.pull();
+      if (pulled === undefined) return undefined;
+      const { messages, complete, loss } = pulled;
+      if (loss !== undefined) throw loss;
+      if (messages.length === 0 && !complete) continue;
+      // Nothing is given of a log that took this one's place.
+      await abortable(deps.checkSame(), signal);
+      const upTo = messages.at(-1)?.seq ?? range.last;
+      return { messages, upTo: complete ? Math.max(upTo, range.last) : upTo };
+    }
+  } finally {
+    reader.forget();
+  }
+}
+
 type CheckedPull = {
   /** All of them can be given. */
   readonly messages: Delivered[];
@@ -102,19 +116,20 @@ type CheckedPull = {
 };
 
 /** One reader's place in its range, and its consumer. */
-class RangeReader<T> {
-  readonly #deps: HistoryDeps<T>;
+class RangeReader {
+  readonly #deps: Omit<HistoryDeps<never>, "read">;
   readonly #range: MessageRange;
   readonly #signal: AbortSignal;
+  readonly #retry = backoff(50, 2_000);
   #reading: ConsumerProgress | undefined;
   #hasBegun = false;
   #next: Sequence;
-  #size = firstPull;
+  #size: number;
   /** Nothing is missing before the first message of a reader that takes what there is. */
   #isAnywhere: boolean;
 
-  constructor(deps: HistoryDeps<T>, range: MessageRange, signal: AbortSignal) {
-    [this.#deps, this.#range, this.#signal] = [deps, range, signal];
+  constructor(deps: Omit<HistoryDeps<never>, "read">, range: MessageRange, signal: AbortSignal, size = firstPull) {
+    [this.#deps, this.#range, this.#signal, this.#size] = [deps, range, signal, size];
     this.#next = range.first;
     this.#isAnywhere = range.first <= 1;
   }
@@ -137,7 +152,35 @@ class RangeReader<T> {
     this.#reading = forget(this.#deps, this.#reading);
   }
 
-  async pull(): Promise<CheckedPull> {
+  /** In its turn, and again until one worked. Undefined: the signal has aborted. */
+  async pull(): Promise<CheckedPull | undefined> {
+    const { semaphore, warn, patienceMs } = this.#deps;
+    const signal = this.#signal;
+    while (!signal.aborted) {
+      const release = await semaphore.acquire(signal);
+      if (release === undefined) return undefined;
+      try {
+        const pulled = await this.#pullOnce();
+        release();
+        if (pulled.messages.length > 0) this.#retry.reset();
+        else if (pulled.isBehind) await delay(this.#retry.next(), signal);
+        return pulled;
+      } catch (err) {
+        this.forget();
+        if (err instanceof LogReplacedError || err instanceof OutOfRangeError) throw err;
+        if (err instanceof ForgottenError || signal.aborted) continue;
+        if (patienceMs !== undefined) throw err;
+        warn("reading history failed; trying again", { next: this.#next, err });
+        release();
+        await delay(this.#retry.next(), signal);
+      } finally {
+        release();
+      }
+    }
+    return undefined;
+  }
+
+  async #pullOnce(): Promise<CheckedPull> {
     const { semaphore, lastMatch } = this.#deps;
     const { last: end, subjects } = this.#range;
     const reading = await this.#consumer();

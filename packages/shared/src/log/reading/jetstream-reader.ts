@@ -6,17 +6,20 @@ import type { ErasedSessions } from "../erasures/erased-sessions.ts";
 import { cursorIn, writerIn } from "../jetstream-writer.ts";
 import { followLog } from "../live/follow.ts";
 import type { RingLimits } from "../live/ring.ts";
+import { SharedEvent } from "../live/shared-event.ts";
 import { Shift } from "../live/shift.ts";
 import { openTail, type Tail } from "../live/tail.ts";
 import type { HeldBatches, LogReader, LogSurvey, PageReader, RecordedEvent, StoredMessage } from "../log.ts";
-import { endOf, firstMessageAfter, logStart, type Offset, type Sequence, sequenceOf } from "../offset.ts";
+import { beyondAll, endOf, firstMessageAfter, logStart, type Offset, type Sequence, sequenceOf } from "../offset.ts";
+import { pageMessages, type ReadPage } from "../shared-history/history-page.ts";
+import { SharedHistory } from "../shared-history/shared-history.ts";
 import { subjectMatcher } from "../subject-match.ts";
 import { messageFilters } from "../subjects.ts";
 import type { Delivered, StreamAccess } from "./consumer.ts";
 import { messageReader, type ReadMessage, type Wanted, type Warn } from "./decode.ts";
 import type { Stored } from "./direct-get.ts";
 import { ElectionReader, type ElectionReaderDeps } from "./election-reader.ts";
-import { type HistoryDeps, type MessageRange, readHistory, readLasts } from "./history.ts";
+import { type HistoryDeps, type MessageRange, readHistory, readLasts, readStretch } from "./history.ts";
 import { Leader, orNotReady } from "./leader.ts";
 import { keptBy, lossesOf, passedLosses } from "./losses.ts";
 import { besideEachOther, type ReadOneMessage, type ReadRuns, readEventBatches, readEvents } from "./read-events.ts";
@@ -68,9 +71,11 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const historyBatches: LogReader["historyBatches"] = (from, untilOffset, signal) =>
     usualHistory(from, untilOffset, { signal });
 
+  const history = new SharedHistory({ historyBatches, readPage: pageOfHistory(historyDeps, readMessage), shift });
+
   const followBatches: LogReader["followBatches"] = (from, options) => {
-    tail ??= openTail({ ...deps, warn, readMessage });
-    return followLog({ tail, bounds, lastMatch, historyBatches, assertKept }, from, options);
+    tail ??= openTail({ ...deps, warn, readMessage, forget: (session, erasedAt) => history.forget(session, erasedAt) });
+    return followLog({ tail, bounds, lastMatch, history, assertKept }, from, options);
   };
 
   const usualStoredAt = (sequence: Sequence) => storedAt(deps, leader, sequence);
@@ -154,6 +159,24 @@ function eventHistory(
     };
     const patience = patienceMs === undefined ? {} : { patienceMs, timeoutMs: patienceMs };
     return readHistory({ ...deps, ...patience, read }, range, signal);
+  };
+}
+
+/** Reads a page for all who follow. */
+function pageOfHistory(deps: Omit<HistoryDeps<never>, "read">, readMessage: ReadMessage): ReadPage {
+  return async ({ first, last, subjects }, signal) => {
+    const range = { first, last, subjects: messageFilters(subjects) };
+    const stretch = await readStretch(deps, range, pageMessages, signal);
+    if (stretch === undefined) return undefined;
+    const wanted = wantedBy(subjects, logStart, beyondAll);
+    const events: SharedEvent[] = [];
+    let bytes = 0;
+    for (const message of stretch.messages) {
+      bytes += message.data.byteLength;
+      for (const event of readMessage(message, wanted)) events.push(new SharedEvent(message, event));
+      if (deps.shift.isOver) await deps.shift.next();
+    }
+    return { events, upTo: stretch.upTo, bytes };
   };
 }
 
