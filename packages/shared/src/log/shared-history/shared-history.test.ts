@@ -149,6 +149,7 @@ test("a follower that is a little behind does not wait for those that are far be
   const reading = far.map((follower) => take(follower, 100));
   for (const one of near) expect((await take(one, 100)).map(sequenceOf)).toEqual(sequences(1_503, 1_602));
   for (const offsets of await Promise.all(reading)) expect(offsets.map(sequenceOf)).toEqual(sequences(2, 101));
+  for (const one of far) expect((await take(one, 1_501)).map(sequenceOf)).toEqual(sequences(102, 1_602));
 });
 
 test("nothing of an erased session is given from what followers share", async () => {
