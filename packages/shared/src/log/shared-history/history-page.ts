@@ -24,7 +24,7 @@ export function keyOf(subjects: readonly string[]): string {
   return subjects.join(" ");
 }
 
-/** Who keeps the pages. */
+/** The keeper of all pages. */
 export type PageOwner = { hasRoom(bytes: number): boolean; remove(page: HistoryPage): void };
 
 /** A part of the log's history, for all who read there. It has events when it is ready, and until it is dropped. */

@@ -174,7 +174,7 @@ test("nothing of an erased session is given from what followers share", async ()
   }
 });
 
-test("what the log has dropped is an error for each follower that shares, and nothing is passed over", async () => {
+test("each follower that shares gets an error for what the log has dropped", async () => {
   await using on = await harness();
   const writer = on.writerOf(alice);
   const followers = await Promise.all(

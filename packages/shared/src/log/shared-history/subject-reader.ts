@@ -12,7 +12,7 @@ const alignedMessages = 256;
 const eventsPerBatch = 32;
 const bytesPerBatch = 64 * 1024;
 
-/** Of the pages of others, a reader that wants less of them begins none. */
+/** A reader that wants less of such pages begins none for others. */
 const minWantedShare = 1 / 4;
 
 /** One reader's way through the pages, by the subjects that it wants. */
