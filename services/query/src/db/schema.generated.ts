@@ -1588,7 +1588,7 @@ export interface SetAsideEvents {
 
 export interface SetAsideSources {
   /**
-   * How many events were set aside.
+   * How many events were set aside, without those of erased sessions; where not all are listed, at most so many.
    */
   events: number;
   /**

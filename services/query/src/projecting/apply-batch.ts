@@ -9,7 +9,7 @@ import type { View } from "../views/view.ts";
 import type { Batch } from "./batches.ts";
 import { CheckpointMovedError, lockCheckpoint, moveCheckpoint } from "./checkpoint.ts";
 import { isDataError } from "./data-error.ts";
-import { type RefusedEvent, recordSetAside } from "./set-aside.ts";
+import { forgetSetAside, type RefusedEvent, recordSetAside } from "./set-aside.ts";
 
 export type Applied = {
   /** The new checkpoint. */
@@ -47,14 +47,17 @@ export async function applyBatch(
   const ends = [batch.events.at(-1)?.offset, batch.reached, refused.at(-1)?.recorded.offset, checkpoint.position];
   const position = ends.reduce<Offset>((last, end) => laterOf(last, end ?? logStart), logStart);
   if (refused.length > 0) {
-    // What a mark of an erased session erases must go even where the mark itself can't be applied.
-    for (const session of erasures(refused.map(({ recorded }) => recorded)).keys()) await tryErase(tx, views, session);
     await recordSetAside(tx, refused);
+    // What a mark of an erased session erases must go even where the mark itself can't be applied.
+    for (const [session, mark] of erasures(refused.map(({ recorded }) => recorded)))
+      await tryErase(tx, views, { session, mark });
+    await checkConstraints(tx);
   }
   recorded();
   if (fresh.length > 0) {
     const erased = erasures(fresh);
-    await erase(tx, views, [...erased.keys()]);
+    const marks = [...erased].map(([session, mark]) => ({ session, mark }));
+    await erase(tx, views, marks);
     const kept =
       erased.size === 0 ? fresh : fresh.filter(({ event, offset }) => offset >= (erased.get(event.session) ?? 0));
     await applyViews(tx, views, (view) =>
@@ -64,6 +67,7 @@ export async function applyBatch(
   }
   if (position > checkpoint.position)
     await moveCheckpoint(tx, { ...checkpoint, position, ...appliedTo(checkpoint, fresh) });
+  await checkConstraints(tx);
   return { position, events: fresh.length, setAside: refused };
 }
 
@@ -102,21 +106,33 @@ function erasures(events: readonly RecordedEvent[]): Map<string, Offset> {
   return new Map(marks.map(({ event, offset }) => [event.subject || event.session, offset]));
 }
 
-/** Removes every row of these sessions. */
-export async function erase(tx: Tx, views: readonly View[], sessions: readonly string[]): Promise<void> {
-  if (sessions.length === 0) return;
-  for (const table of [...views.flatMap((view) => view.sessionTables), "set_aside_events"]) {
+/** A session that is erased, and the position of the event that says so; undefined: no event does. */
+type Erasure = { readonly session: string; readonly mark?: Offset };
+
+/** Removes every row of these sessions. What was set aside from the mark on stays listed: the mark itself may be. */
+export async function erase(tx: Tx, views: readonly View[], erasures: readonly Erasure[]): Promise<void> {
+  if (erasures.length === 0) return;
+  const sessions = erasures.map(({ session }) => session);
+  for (const table of views.flatMap((view) => view.sessionTables)) {
     await sql`delete from ${sql.table(table)} where session = any(${sessions})`.execute(tx);
   }
-  // Otherwise a deferred foreign key of somebody else's table would fail the commit.
+  await forgetSetAside(tx, erasures);
+  await checkConstraints(tx);
+}
+
+/**
+ * Checks now what somebody's deferred constraints would check at the commit. A refusal there would be one of the whole
+ * batch, with no event to set aside.
+ */
+async function checkConstraints(tx: Tx): Promise<void> {
   await sql`set constraints all immediate`.execute(tx);
 }
 
 /** Leaves the rows of the session where they can't be deleted, as while somebody else's foreign key names one of them. */
-async function tryErase(tx: Tx, views: readonly View[], session: string): Promise<void> {
+async function tryErase(tx: Tx, views: readonly View[], erasure: Erasure): Promise<void> {
   await sql`savepoint erasure`.execute(tx);
   try {
-    await erase(tx, views, [session]);
+    await erase(tx, views, [erasure]);
   } catch (error) {
     if (!isDataError(new StatementError(error as Error))) throw error;
     await sql`rollback to savepoint erasure`.execute(tx);

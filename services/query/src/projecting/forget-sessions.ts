@@ -18,11 +18,7 @@ export async function forgetSessions(databaseUrl: string, beforeOffset: Offset):
       .where("end_position", "<", beforeOffset)
       .where("last_position", "<", beforeOffset)
       .execute();
-    await erase(
-      tx,
-      views({ textRows: false }),
-      old.map(({ session }) => session),
-    );
+    await erase(tx, views({ textRows: false }), old);
     await touchCheckpoint(tx);
     return old.length;
   });

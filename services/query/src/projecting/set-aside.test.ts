@@ -13,7 +13,7 @@ import { contents, differencesOf, rows } from "../testing/tables.ts";
 import type { View } from "../views/view.ts";
 import { views } from "../views/views.ts";
 import { rebuild } from "./rebuild.ts";
-import { listedAtEachEnd } from "./set-aside.ts";
+import { listedAtEachEnd, readSetAside } from "./set-aside.ts";
 
 const all = views({ textRows: false });
 
@@ -142,16 +142,85 @@ it("erases the session of a mark that can't be applied, and what was set aside o
   session.build("web", "started");
   const kept = script.session("s2");
   kept.started();
+  // Recorded together with the mark after it.
+  session.build("api", "started");
   script.add({ kind: "session.erased", session: "s1", subject: "s1" });
   const seqs = await on.write(script.events);
-  const bad = [seqs[refused], seqs.at(-1)];
+  const bad = [seqs[refused], seqs.at(-2), seqs.at(-1)];
   const { view } = refusing(({ offset }) => (bad.includes(sequenceOf(offset)) ? "by Postgres" : undefined));
   await projectUntil(on.databaseUrl, on.log.reader, seqs.at(-1) ?? 0, { views: [...all, view] });
   await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
   expect((await rows(tables, "sessions")).map((row) => row.session)).toEqual(["s2"]);
   expect(await rows(tables, "events", "position")).toMatchObject([{ session: "s2" }]);
-  const [found] = await rows(tables, "set_aside_sources");
-  expect(found).toMatchObject({ events: 2, last_position: offsetOf(seqs.at(-1) ?? 0) });
+  const mark = offsetOf(seqs.at(-1) ?? 0);
+  expect(await rows(tables, "set_aside_events")).toMatchObject([{ position: mark, kind: "session.erased" }]);
+  expect(await rows(tables, "set_aside_sources")).toMatchObject([
+    { events: 1, first_position: mark, last_position: mark },
+  ]);
+});
+
+it("counts no set-aside event of an erased session, also where not all of them were listed", async () => {
+  await using on = await stage();
+  const script = scenario();
+  const session = script.session("s1");
+  session.started();
+  const begin = script.events.length;
+  for (let n = 0; n < 3 * listedAtEachEnd; n++) session.configured();
+  const other = script.session("s2");
+  other.started();
+  other.configured();
+  const erased = async (id: string) => {
+    const mark = scenario();
+    mark.add({ kind: "session.erased", session: id, subject: id });
+    return (await on.write(mark.events)).at(-1) ?? 0;
+  };
+  const seqs = await on.write(script.events);
+  const bad = new Set([...seqs.slice(begin, -2), seqs.at(-1)]);
+  const { view } = refusing(({ offset }) => (bad.has(sequenceOf(offset)) ? "by Postgres" : undefined));
+  const project = (until: number) => projectUntil(on.databaseUrl, on.log.reader, until, { views: [...all, view] });
+  await project(seqs.at(-1) ?? 0);
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const sources = () => rows(tables, "set_aside_sources");
+  const last = offsetOf(seqs.at(-1) ?? 0);
+  expect(await sources()).toMatchObject([{ events: 3 * listedAtEachEnd + 1, last_position: last }]);
+  // Only the range that is not listed may still have some of the session.
+  await project(await erased("s1"));
+  expect(await sources()).toMatchObject([{ last_position: last }]);
+  expect(await rows(tables, "set_aside_events")).toMatchObject([{ session: "s2" }]);
+  await project(await erased("s2"));
+  expect(await sources()).toEqual([]);
+  expect(await rows(tables, "set_aside_events")).toEqual([]);
+});
+
+it("counts the others of a source when a session with set-aside events is erased", async () => {
+  await using on = await stage();
+  const script = scenario();
+  for (const id of ["s1", "s2", "s1"]) script.session(id).configured();
+  script.add({ kind: "session.erased", session: "s1", subject: "s1" });
+  const seqs = await on.write(script.events);
+  const { view } = refusing(({ event }) => (event.kind === "session.erased" ? undefined : "by Postgres"));
+  await projectUntil(on.databaseUrl, on.log.reader, seqs.at(-1) ?? 0, { views: [...all, view] });
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const position = offsetOf(seqs[1] ?? 0);
+  expect(await rows(tables, "set_aside_sources")).toMatchObject([
+    { events: 1, first_position: position, last_position: position },
+  ]);
+  expect(await readSetAside(tables.db, { limit: 1 })).toMatchObject([{ error: "division by zero" }]);
+});
+
+it("sets aside what a deferred trigger on the tables refuses at the commit, and applies the rest", async () => {
+  await using on = await stage();
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  await sql`create function public.refuse() returns trigger language plpgsql as $$ begin
+    if new.session = 's1' then raise exception 'not this one'; end if; return null; end $$`.execute(tables.db);
+  await sql`create constraint trigger refuse after insert on sessions deferrable initially deferred
+    for each row execute function public.refuse()`.execute(tables.db);
+  const script = scenario();
+  for (const id of ["s1", "s2"]) script.session(id).started();
+  const seqs = await on.write(script.events);
+  await projectUntil(on.databaseUrl, on.log.reader, seqs.at(-1) ?? 0, { views: all });
+  expect((await rows(tables, "sessions")).map(({ session }) => session)).toEqual(["s2"]);
+  expect(await rows(tables, "set_aside_events")).toMatchObject([{ session: "s1", error: "not this one" }]);
 });
 
 it.each(["", " deferrable initially deferred"])(

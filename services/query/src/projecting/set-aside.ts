@@ -1,4 +1,5 @@
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import type { Offset } from "@tapedeck/shared/log/offset";
 import type { SourceName } from "@tapedeck/shared/source";
 import { sourceParts } from "@tapedeck/shared/source";
 import { type Kysely, sql } from "kysely";
@@ -17,7 +18,10 @@ import { key, longText } from "../db/text.ts";
 /** An event, and why it can't be applied. */
 export type RefusedEvent = { readonly recorded: RecordedEvent; readonly error: unknown };
 
-/** So many events of each source are listed from the first on, and as many up to the last. */
+/**
+ * So many events of each source are listed from the first on, and as many up to the last; and the first one of each
+ * session, so that a source of which none is listed any more has none.
+ */
 export const listedAtEachEnd = 100;
 
 const setAsideEvents = table("set_aside_events", ["position"]);
@@ -36,16 +40,45 @@ export async function recordSetAside(tx: Tx, refused: readonly RefusedEvent[]): 
   await sql`
     with ranked as (
       select position, row_number() over (partition by source order by position) as nth,
+        row_number() over (partition by source, session order by position) as nth_of_session,
         count(*) over (partition by source) as listed
       from set_aside_events where source = any(${sources.map(({ source }) => source)}::text[])),
     gone as (
       delete from set_aside_events e using ranked r
-      where e.position = r.position and r.nth > ${listedAtEachEnd} and r.nth <= r.listed - ${listedAtEachEnd}
+      where e.position = r.position and r.nth > ${listedAtEachEnd} and r.nth <= r.listed - ${listedAtEachEnd} and r.nth_of_session > 1
       returning e.source, e.position)
     update set_aside_sources s set unlisted_first_position = least(s.unlisted_first_position, g.first),
       unlisted_last_position = greatest(s.unlisted_last_position, g.last)
     from (select source, min(position) as first, max(position) as last from gone group by source) g
     where s.source = g.source`.execute(tx);
+}
+
+/**
+ * Removes what was set aside of sessions before they were erased. Where not all events of a source were listed, its number
+ * may still count some of them, as long as another session has events there.
+ */
+export async function forgetSetAside(
+  tx: Tx,
+  erasures: readonly { readonly session: string; readonly mark?: Offset }[],
+): Promise<void> {
+  const sessions = erasures.map(({ session }) => session);
+  const marks = erasures.map(({ mark }) => mark ?? null);
+  await sql`
+    with gone as (
+      delete from set_aside_events e using unnest(${sessions}::text[], ${marks}::bigint[]) as erased (session, mark)
+      where e.session = erased.session and (erased.mark is null or e.position < erased.mark)
+      returning e.source, e.position),
+    touched as (select source, count(*) as events from gone group by source),
+    remaining as (
+      select e.source, min(e.position) as first, max(e.position) as last from set_aside_events e
+      where e.source in (select source from touched) and e.position not in (select position from gone)
+      group by e.source),
+    emptied as (
+      delete from set_aside_sources s using touched t
+      where s.source = t.source and t.source not in (select source from remaining))
+    update set_aside_sources s set events = greatest(s.events - t.events, 1),
+      first_position = least(r.first, s.unlisted_first_position), last_position = greatest(r.last, s.unlisted_last_position)
+    from touched t join remaining r using (source) where s.source = t.source`.execute(tx);
 }
 
 function rowOf({ recorded, error }: RefusedEvent): RowOf<"set_aside_events"> {
@@ -70,7 +103,7 @@ function codeOf(error: unknown): string {
 
 /** What was set aside of a source. */
 export type SetAsideSource = RowOf<"set_aside_sources"> & {
-  /** Why the last one was. */
+  /** Why the last one that is listed was. */
   readonly error_code: string;
   readonly error: string;
 };
@@ -82,7 +115,8 @@ export async function readSetAside(
 ): Promise<readonly SetAsideSource[]> {
   const { rows } = await sql<SetAsideSource>`
     select s.*, coalesce(e.error_code, '') as error_code, coalesce(e.error, '') as error
-    from set_aside_sources s left join set_aside_events e on e.position = s.last_position
+    from set_aside_sources s left join lateral (
+      select error_code, error from set_aside_events e where e.source = s.source order by position desc limit 1) e on true
     ${workspace === undefined ? sql`` : sql`where s.workspace = ${workspace}`}
     order by s.last_position desc limit ${limit}`.execute(db);
   return rows;

@@ -89,7 +89,7 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
   },
   set_aside_events: {
     about:
-      "Events that could not be applied to the tables. They are in the log, and count in no other table. Of each source the first 100 and the last 100.",
+      "Events that could not be applied to the tables. They are in the log, and count in no other table. Of each source the first 100 and the last 100, and the first of each session.",
     columns: {
       ...shared("source", "workspace", "session"),
       position: "Position of the event in the log. tapedeck.position_text writes it as the API takes it.",
@@ -105,7 +105,8 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
     about: "One row for each source with events that could not be applied to the tables.",
     columns: {
       ...shared("source", "workspace"),
-      events: "How many events were set aside.",
+      events:
+        "How many events were set aside, without those of erased sessions; where not all are listed, at most so many.",
       first_position: "Position in the log of the first of them.",
       last_position: "Position in the log of the last of them.",
       last_at: "When the last of them was set aside, by query's clock.",
