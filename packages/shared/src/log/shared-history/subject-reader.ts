@@ -12,7 +12,7 @@ const alignedMessages = 256;
 const eventsPerBatch = 32;
 const bytesPerBatch = 64 * 1024;
 
-/** A reader that wants less of such pages begins none for others. */
+/** A reader begins a page by the subjects of others only where it wants at least this share of the events. */
 const minWantedShare = 1 / 4;
 
 /** One reader's way through the pages, by the subjects that it wants. */
