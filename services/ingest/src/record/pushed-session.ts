@@ -16,6 +16,8 @@ export type SessionRecorderOptions = {
   readonly listener?: SessionRecorderListener;
   /** Seconds that text lives in the log; absent: forever. */
   readonly textTtl?: number | undefined;
+  /** Masks secrets also in a session that began with `redact: off`. */
+  readonly requireRedact?: boolean | undefined;
   /** Larger frames are recorded without their bytes. Default 7 MiB. */
   readonly frameBytes?: number;
   /** The source's key; see Original.identity in event.proto. Absent: frames are known by their masked bytes alone. */

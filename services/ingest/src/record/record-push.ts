@@ -88,8 +88,20 @@ async function openIntake(
     session: (id: string) => responses.sessionFound(id),
     committed: (index: bigint) => responses.committed(index),
   };
-  const { textTtl, times: { replay } = {} } = options;
-  const opening = { log, source, normalizer, hello, signal: live, listener, frameBytes, textTtl, replay, identityKey };
+  const { textTtl, requireRedact, times: { replay } = {} } = options;
+  const opening = {
+    log,
+    source,
+    normalizer,
+    hello,
+    signal: live,
+    listener,
+    frameBytes,
+    textTtl,
+    requireRedact,
+    replay,
+    identityKey,
+  };
   const { imported } = hello;
   const admit = (event: Event) => {
     if (event.detail?.$case === "session_detail") assertRedacted(event.detail.value.redact, options);

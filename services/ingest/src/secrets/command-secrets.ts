@@ -17,12 +17,13 @@ type Command = {
   readonly until?: string;
 };
 
-const start = "(?:^|[\\s\"'`(\\[|;&])";
-const or = (...names: readonly string[]) => new RegExp(`${start}(?:\\S{0,80}/)?(?:${names.join("|")})[\\s"'\`,]`, "i");
+/** A path may stand before the name of a command. */
+const start = "(?:^|[\\s\"'`(\\[|;&/])";
+const or = (...names: readonly string[]) => new RegExp(`${start}(?:${names.join("|")})[\\s"'\`,]`, "i");
 const flag = (pattern: string) => new RegExp(`[\\s"'\`,](?:${pattern})`, "g");
 
 const login =
-  /\b(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|crane|regctl|az|cosign|registry|ctr|twine|oc|argocd|rosa)\b.*\s(?:login|upload)\s/i;
+  /\b(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|crane|regctl|az|cosign|registry|ctr|twine|oc|argocd|rosa)\b.{0,200}\s(?:login|upload)\s/i;
 
 /** Secrets that tools take by flags with ordinary names. */
 const commands: readonly Command[] = [
@@ -44,7 +45,10 @@ const commands: readonly Command[] = [
   { called: or("ldapsearch", "ldapadd", "ldapmodify", "ldapdelete", "ldapwhoami"), flag: flag("-w[= ]?") },
   {
     called: or("htpasswd"),
-    flag: flag("-[a-zA-Z]*(?:b[a-zA-Z]*n|n[a-zA-Z]*b)[a-zA-Z]* \\S{1,80} |-[a-zA-Z]*b[a-zA-Z]* \\S{1,200} \\S{1,80} "),
+    // With -n there is no file before the user.
+    flag: flag(
+      "-(?=[A-Za-z]{0,8}b)(?=[A-Za-z]{0,8}n)[A-Za-z]{2,9} \\S{1,80} |-(?=[A-Za-z]{0,8}b)[A-Za-z]{1,9} \\S{1,200} \\S{1,80} ",
+    ),
   },
   { called: or("zip", "unzip"), flag: flag("-P ?") },
   { called: or("openssl", "keytool"), flag: flag("-?-?pass(?:in|out)?[= ](?:pass:)") },
@@ -57,10 +61,10 @@ const commands: readonly Command[] = [
     after: "/",
     until: "@",
   },
-  { called: /\|\s{0,4}(?:sudo\s+)?chpasswd\b/, flag: /(?:echo|printf)\s+(?:-\w+\s+)?/g, after: ":", isPiped: true },
+  { called: /\|\s{0,4}(?:sudo\s{1,4})?chpasswd\b/, flag: /(?:echo|printf)\s+(?:-\w+\s+)?/g, after: ":", isPiped: true },
   {
     called:
-      /\|\s{0,4}(?:sudo\s+)?(?:docker|podman|nerdctl|helm|oras|crane|regctl|buildah|skopeo|cosign)\b.*--password-stdin/,
+      /\|\s{0,4}(?:sudo\s{1,4})?(?:docker|podman|nerdctl|helm|oras|crane|regctl|buildah|skopeo|cosign)\b.{0,400}--password-stdin/,
     flag: /(?:echo|printf)\s+(?:-\w+\s+)?(?:["']?%s(?:\\n)?["']?\s+)?/g,
     isPiped: true,
   },

@@ -454,6 +454,8 @@ const later: readonly Case[] = [
   "Your new API key is «abcd1234efgh5678»",
   "Token: «abcd1234efgh5678»",
   "password=«hunter2»,sslmode=require",
+  "MYSQL_PWD=«s3cr,et=1»",
+  "gcloud run deploy --set-env-vars DB_PASSWORD=«abc9,x»,DB_HOST=db",
   "webhook_url=https://«@HOOK»",
   "ldap bind_password «hunter2»",
   "smtp://bob:«hunter2»@mail.example:587",

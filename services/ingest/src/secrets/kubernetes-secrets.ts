@@ -77,7 +77,8 @@ function* linesOf(text: string): Iterable<{ readonly line: string; readonly at: 
 type Open = { isSecret: boolean; readonly key: string; readonly strings: TextSpan[]; readonly data: TextSpan[] };
 
 const deepest = 200;
-const mark = /[{}]|(\\*["'])((?:(?!\\*["'])[^\n\\]|\\[^"'\n\\])*)\1(\s*:)?/g;
+/** JSON inside of JSON doubles its backslashes each time. More than these are no quote. */
+const mark = /[{}]|(?<!\\)(\\{0,31}["'])((?:[^\n\\"']|\\[^"'\n\\])*)\1(\s{0,40}:)?/g;
 
 /** Finds objects by their braces and quotes, which may be escaped: JSON is printed inside JSON. */
 function inJson(text: string): TextSpan[] {

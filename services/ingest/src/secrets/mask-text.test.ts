@@ -223,8 +223,8 @@ describe("maskText", () => {
     "get-token: a ",
   ];
   /** The least processor time of this thread, in µs: it does not depend on what else the machine does. */
-  const leastWork = (text: string) => {
-    const times = Array.from({ length: 3 }, () => {
+  const leastWork = (text: string, runs = 3) => {
+    const times = Array.from({ length: runs }, () => {
       const before = process.threadCpuUsage();
       maskText(text);
       const { user, system } = process.threadCpuUsage(before);
@@ -241,6 +241,25 @@ describe("maskText", () => {
     let least = growth();
     for (let again = 0; again < 4 && least >= 100; again++) least = Math.min(least, growth());
     expect(least).toBeLessThan(100);
+  });
+
+  /** What makes a rule look at the rest of a line. */
+  const beginnings = ["htpasswd -", "curl -", "docker login ", "wpa_passphrase ", "mysql ", "podman --creds "].concat(
+    ["sqlplus ", "net use ", "echo x | chpasswd ", "| docker --password-stdin ", "identified by ", "password="],
+    ["composer config http-basic.", "DB_PASSWORD=", '"password":', "create secret --from-literal=", "postgres://"],
+    ["kind: Secret\ndata:\n", "set password for ", "Authorization: Basic "],
+  );
+  const repeated = ["bn", "b ", "a/", "/", "=", "a=", "a,", "'", "`", "\t", ";", "|", "[", "(", "}", "$"].concat(
+    ["\\", "\\\n", 'x="', "echo ", "printf -a ", "docker ", "-p ", "-u ", "wpa_passphrase ", "net  use "],
+    ["create  secret ", "login ", "upload ", "http-basic.a ", "identified by ", "password "],
+  );
+  it.each(beginnings)("takes work in proportion to the length of what follows %j", (beginning) => {
+    const textOf = (piece: string, length: number) => `${beginning}${piece.repeat(Math.ceil(length / piece.length))} x`;
+    // 16 times the text, as above, on a line that is short enough for a command.
+    const growth = (piece: string) =>
+      leastWork(textOf(piece, 16_000), 1) / Math.max(leastWork(textOf(piece, 1_000)), 250);
+    const grows = (piece: string) => [1, 2, 3, 4, 5].every(() => growth(piece) >= 100);
+    expect(repeated.filter(grows)).toEqual([]);
   });
 
   it("masks more secrets in a text than a call takes arguments", () => {

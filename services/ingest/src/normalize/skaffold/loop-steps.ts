@@ -37,6 +37,9 @@ export const noSteps: LoopSteps = { failing: new Map(), building: new Set(), fai
 /** Skaffold begins waiting builds right after one failed, and ends them at once. */
 const consequenceMs = 500;
 
+/** No project has so many artifacts. More are not remembered, because each report copies what is. */
+const maxSubjects = 1_000;
+
 /** The steps after a report of one of them; anything else changes nothing. */
 export function stepsAfter(steps: LoopSteps, report: StepReport): LoopSteps {
   const { kind, operation, outcome } = report;
@@ -45,7 +48,7 @@ export function stepsAfter(steps: LoopSteps, report: StepReport): LoopSteps {
   if (operation.kind !== "build") return { ...steps, failing };
   const { subject } = operation;
   if (kind === "build.started") {
-    const building = new Set(steps.building).add(subject);
+    const building = withOne(steps.building, subject);
     return { failing, building, failedBuild: failedBuildAfterStart(steps.failedBuild, subject, report.at) };
   }
   const building = without(steps.building, subject);
@@ -57,7 +60,7 @@ export function stepsAfter(steps: LoopSteps, report: StepReport): LoopSteps {
       failedBuild: failedBuild && { ...failedBuild, others: without(failedBuild.others, subject) },
     };
   }
-  const others = new Set([...(steps.failedBuild?.others ?? []), ...building]);
+  const others = new Set([...(steps.failedBuild?.others ?? []), ...building].slice(0, maxSubjects));
   others.delete(subject);
   return { failing, building, failedBuild: { artifact: subject, at: report.at, others } };
 }
@@ -95,6 +98,7 @@ function failingAfter(
   const key = JSON.stringify([kind, subject]);
   const known = failing.get(key);
   if (outcome === Outcome.OUTCOME_FAILED) {
+    if (known === undefined && failing.size >= maxSubjects) return failing;
     return new Map(failing).set(key, { kind, subject, tries: (known?.tries ?? 0) + 1, error: known?.error ?? error });
   }
   if (known === undefined) return failing;
@@ -113,7 +117,11 @@ function failedBuildAfterStart(
   const isConsequence =
     at !== undefined && failedBuild.at !== undefined && Math.abs(msBetween(failedBuild.at, at)) < consequenceMs;
   const { others } = failedBuild;
-  return { ...failedBuild, others: isConsequence ? new Set(others).add(artifact) : without(others, artifact) };
+  return { ...failedBuild, others: isConsequence ? withOne(others, artifact) : without(others, artifact) };
+}
+
+function withOne(artifacts: ReadonlySet<string>, artifact: string): ReadonlySet<string> {
+  return artifacts.size >= maxSubjects ? artifacts : new Set(artifacts).add(artifact);
 }
 
 function without(artifacts: ReadonlySet<string>, artifact: string): ReadonlySet<string> {

@@ -40,7 +40,15 @@ export function sessionParts(
   const onFrame = listener.frame ?? (() => {});
   const common = { journal, source, signal, frameBytes, textTtl, onFrame, reader: log.reader };
   const channels = new ChannelRecorder({ ...common, normalizer, injections });
-  const sessions = openSessions({ ...{ journal, source, normalizer, hello, signal }, reader: log.reader });
+  const sessions = openSessions({
+    journal,
+    reader: log.reader,
+    source,
+    normalizer,
+    hello,
+    signal,
+    requireRedact: options.requireRedact,
+  });
   const states = new UpstreamStates({ journal, normalizer, source, frameBytes, observed: listener.observed });
   const onAnotherSession = sessions.replace;
   const observations =

@@ -38,7 +38,14 @@ const labelled = (labels: Record<string, string>, since?: number): What => ({
 /** A tap that remembers what it pushed, so that it can push it again. */
 function testTap(
   log: FakeLog,
-  { redact = "on", firstIndex = 1n, tap = "T", normalizer = plain, key = Buffer.from("a key") } = {},
+  {
+    redact = "on",
+    requireRedact = false,
+    firstIndex = 1n,
+    tap = "T",
+    normalizer = plain,
+    key = Buffer.from("a key"),
+  } = {},
 ) {
   const items: Item[] = [];
   const reported: string[] = [];
@@ -48,6 +55,7 @@ function testTap(
       log: { writer: log, reader: log.reader },
       source,
       normalizer,
+      requireRedact,
       hello: {
         developer: "Alice",
         project: "Shop",
@@ -260,6 +268,24 @@ describe("a connection to the same process", () => {
     await tap.advance(1_000);
     await tap.settled();
     expect(texts(log, "a")).toEqual(["1 ******", "2 ******"]);
+  });
+
+  test("masks the rest of a session that began without masking where an operator forbids that", async () => {
+    const log = fakeLog(well);
+    {
+      await using tap = testTap(log, { redact: "off" });
+      await tap.push(0, "C1", dialled);
+      await tap.push(10, "C1", frame("a", "1 SECRET"));
+      await tap.push(600, "C1", closed());
+      await tap.settled();
+    }
+    await using tap = testTap(log, { requireRedact: true });
+    await tap.push(700, "C2", dialled);
+    await tap.push(710, "C2", frame("a", "1 SECRET"));
+    await tap.push(711, "C2", frame("a", "2 SECRET"));
+    await tap.advance(1_000);
+    await tap.settled();
+    expect(texts(log, "a")).toEqual(["1 SECRET", "2 ******"]);
   });
 
   test("says what may be lost of a channel that repeats only a part", async () => {

@@ -28,6 +28,8 @@ export type SourceSessionsOptions = {
   readonly normalizer: Normalizer;
   readonly hello: Hello;
   readonly signal: AbortSignal;
+  /** Secrets are masked also in a session that began without. */
+  readonly requireRedact?: boolean | undefined;
 };
 
 /** Decides which session a connection belongs to, and begins, continues and ends sessions. */
@@ -58,6 +60,7 @@ class SourceSessions implements Sessions {
   }
 
   redact(): "on" | "off" {
+    if (this.#options.requireRedact === true) return "on";
     return this.#options.journal.history.session?.redact ?? this.#redactOfNew;
   }
 

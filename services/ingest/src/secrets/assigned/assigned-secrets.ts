@@ -124,7 +124,7 @@ function assignedValue(text: string, name: Name, kind: NameKind, dump: Dump | un
       const end = text.indexOf("}", valueAt);
       if (end > 0 && end - valueAt < 200) return { start: valueAt + 1, end };
     }
-    if (isTight) return bareValue(upToNextName(text, valueAt), valueAt, assignmentEnd(text, name), false);
+    if (isTight) return bareValue(upToNextName(text, name, valueAt), valueAt, assignmentEnd(text, name), false);
     return startsLine(text, name.start) ? settingValue(text, valueAt) : undefined;
   }
   if (separator !== ":") return undefined;
@@ -151,9 +151,13 @@ function afterColon(text: string, name: Name, kind: NameKind, valueAt: number, i
   return word && !isComplaint && looksRandom(text.slice(word.start, word.end)) ? word : undefined;
 }
 
-/** The text up to the next name of a list: `password=abc,sslmode=require`, `password=abc, port=1`. */
-function upToNextName(text: string, valueAt: number): string {
-  const next = /,\s?[A-Za-z_][\w.-]{0,40}=/.exec(text.slice(valueAt, valueAt + 1_000));
+/**
+ * The text up to the next name of a list: `password=abc,sslmode=require`, `password=abc, port=1`, `A_PW=abc,B=1`. A shell has
+ * no such lists, so a comma after a variable of the environment is the password's own unless another variable follows.
+ */
+function upToNextName(text: string, { text: name }: Name, valueAt: number): string {
+  const nextName = isEnvironmentName(name) ? /,\s?[A-Z_][A-Z0-9_]{0,40}=/ : /,\s?[A-Za-z_][\w.-]{0,40}=/;
+  const next = nextName.exec(text.slice(valueAt, valueAt + 1_000));
   return next === null ? text : text.slice(0, valueAt + next.index);
 }
 
