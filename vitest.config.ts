@@ -35,7 +35,7 @@ export default defineConfig(({ mode }) => {
         ...(mode === "cluster" ? [] : ["test/cluster/cluster.test.ts"]),
         ...(long ? [] : ["**/*.long.test.ts", "test/faults/**"]),
       ],
-      setupFiles: ["packages/shared/src/testing/property-tests.ts"],
+      setupFiles: ["packages/shared/src/testing/property-tests.ts", "packages/shared/src/testing/left-behind.ts"],
       globalSetup: ["packages/shared/src/testing/servers.ts"],
       // Tests mostly wait, for other processes and for real times: three more files than cores keep the cores busy. The
       // long ones start many processes themselves.

@@ -18,7 +18,10 @@ beforeAll(async () => {
   await client.connect();
   cleanup.defer(() => client.end());
 });
-afterAll(() => cleanup.disposeAsync());
+afterAll(() => {
+  vi.unstubAllEnvs();
+  return cleanup.disposeAsync();
+});
 
 /** What a command prints about the project. */
 async function printed(command: "loops" | "why", source: string): Promise<string> {

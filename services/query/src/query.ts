@@ -21,6 +21,7 @@ import type { SetAsideSource } from "./projecting/set-aside.ts";
 import { keepBuildDays } from "./projecting/sum-build-days.ts";
 import { QueryReadiness } from "./readiness.ts";
 import { folds } from "./views/folds.ts";
+import { NewestStates } from "./views/states/newest-states.ts";
 import { views } from "./views/views.ts";
 
 /** A running query. Disposing it ends projecting and closes its pools. */
@@ -51,7 +52,8 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   });
   const readiness = new QueryReadiness(reads, metrics);
   const heard = new HeardSources();
-  const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds, heard };
+  const newest = new NewestStates();
+  const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds, heard, newest };
   const { registry } = metrics;
   const say = (message: string) => logger.warn(message);
   const certificate = config.tls && stack.use(openCertificate(config.tls, { say, registry }));
@@ -82,7 +84,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
       return log;
     },
     beside: (log) => drift.listen(log.nats),
-    views: views({ textRows: config.textRows }),
+    views: views({ textRows: config.textRows, newest }),
     limits: { ...defaultLimits, events: config.batchEvents },
     progress,
     logger,

@@ -3,6 +3,7 @@ import type { Offset } from "@tapedeck/shared/log/offset";
 import type { Database } from "../db/database.ts";
 import type { ProjectedPosition } from "../projecting/progress.ts";
 import type { Folds } from "../views/states/fold.ts";
+import type { NewestStates } from "../views/states/newest-states.ts";
 import type { HeardSources } from "./heard-sources.ts";
 
 /** The dependencies of the answers. */
@@ -12,6 +13,8 @@ export type ApiDeps = {
   readonly log: () => LogReader;
   readonly progress: ProjectedPosition;
   readonly folds: Folds;
+  /** The states that this process has written. Absent: it writes none. */
+  readonly newest?: Pick<NewestStates, "of">;
   /** Absent: nobody reports when polled sources were heard. */
   readonly heard?: Pick<HeardSources, "of">;
 };

@@ -121,7 +121,7 @@ it("one question to the tables is about one set of them", async () => {
     with_newest_source: false,
     at: undefined,
     foldVersion: 1,
-    known: "",
+    known: [],
   };
   await using swapping = openDatabase({ url: on.databaseUrl, connections: 1 });
   let asked: ReturnType<typeof readStateTables> | undefined;

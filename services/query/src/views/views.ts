@@ -7,6 +7,7 @@ import { loops } from "./loops/loops.ts";
 import { operations } from "./operations/operations.ts";
 import { sessions } from "./sessions/sessions.ts";
 import { sources } from "./sources/sources.ts";
+import type { NewestStates } from "./states/newest-states.ts";
 import { states } from "./states/states.ts";
 import { vagrantJobs } from "./vagrant/jobs/jobs.ts";
 import { vagrantJobSpans } from "./vagrant/jobs/spans.ts";
@@ -15,6 +16,8 @@ import type { View } from "./view.ts";
 export type ViewOptions = {
   /** Whether `events` has rows for log and terminal text too. */
   readonly textRows: boolean;
+  /** Gets the states that are written. */
+  readonly newest?: NewestStates;
 };
 
 export function views(options: ViewOptions): readonly View[] {
@@ -30,7 +33,7 @@ export function views(options: ViewOptions): readonly View[] {
     loops,
     vagrantJobs,
     vagrantJobSpans,
-    states(folds),
+    states(folds, options.newest),
   ];
 }
 

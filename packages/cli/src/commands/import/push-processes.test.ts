@@ -34,7 +34,7 @@ it("all processes come through one push, in order, in far fewer messages than th
   const reported: number[] = [];
   const source = await pushProcesses(processes(40, 250), {
     ...{ developer: "alice", project: "shop", file: "events.log", labels: { ticket: "1" }, redact: "on" },
-    target: grpcTarget(recorder.url),
+    target: grpcTarget(recorder.url, {}),
     onRecorded: (messages) => reported.push(messages),
   });
   expect(source).toBe("default/alice/shop/skaffold");

@@ -8,6 +8,7 @@ import { openSnapshot } from "../../db/read.ts";
 import type { Schema } from "../../db/schema.ts";
 import type { CollectionScope, Item } from "../../views/states/collection.ts";
 import type { Fold, Folds } from "../../views/states/fold.ts";
+import type { WrittenState } from "../../views/states/newest-states.ts";
 import { type Collections, collectionNamed, collectionsOf, type NamedCollection } from "../collections.ts";
 import type { ApiDeps, CallScope } from "../deps.ts";
 import type { SourceHeard } from "../heard-sources.ts";
@@ -47,17 +48,18 @@ export function stateReader(folds: Folds, heldBytes = defaultHeldBytes) {
     );
     await using snapshot = wanted.some((one) => one.of === "tables") ? await reachedSnapshot(deps, request) : undefined;
     const db = snapshot?.tx ?? deps.database().db;
+    const written = deps.newest?.of(request.source) ?? [];
     const read = (at: Offset | undefined) =>
-      readTables(db, { request, fold, held, at, isStateNeeded: folded.length > 0 });
+      readTables(db, { request, fold, held, written, at, isStateNeeded: folded.length > 0 });
     const { at, tables } =
       snapshot === undefined
         ? await reached(deps, request, read)
         : { at: snapshot.at, tables: await read(snapshot.at) };
     const scope = scopeIn(tables, request, upstream, at);
-    const { state, newest } = await stateAsOf({ log: deps.log, fold, held, signal }, tables, scope);
+    const { state, newest, isRead } = await stateAsOf({ log: deps.log, fold, held, written, signal }, tables, scope);
     // Where the whole state was read, all of its collections are made of it, for the questions that follow.
     if (newest !== undefined && at === undefined && folded.length > 0) {
-      recent.put(question, newest, newest.state === held?.state ? folded : foldedOf(all.values(), fold));
+      recent.put(question, newest, isRead ? foldedOf(all.values(), fold) : folded);
     }
 
     const position = formatPosition(scope);
@@ -80,6 +82,7 @@ type TablesAsked = {
   readonly request: ReadStateRequest;
   readonly fold: Fold;
   readonly held: HeldState | undefined;
+  readonly written: readonly WrittenState[];
   readonly at: Offset | undefined;
   readonly isStateNeeded: boolean;
 };
@@ -87,10 +90,10 @@ type TablesAsked = {
 /** If their former answer is held, the tables are only checked for changes. */
 async function readTables(
   db: Kysely<Schema>,
-  { request, fold, held, at, isStateNeeded }: TablesAsked,
+  { request, fold, held, written, at, isStateNeeded }: TablesAsked,
 ): Promise<StateTables> {
   if (at === undefined && held !== undefined && (await tablesVersion(db)) === held.tables.version) return held.tables;
-  const known = held?.tables.stored?.version ?? "";
+  const known = [...written.map(({ version }) => version), held?.tables.stored?.version ?? ""];
   // Rows of tables need no state.
   const version = isStateNeeded || at !== undefined ? known : undefined;
   return readStateTables(db, { ...request, at, foldVersion: fold.version, known: version });

@@ -8,27 +8,30 @@ import { sourceFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { CollectionScope, SessionRange } from "../../views/states/collection.ts";
 import { type Fold, isState } from "../../views/states/fold.ts";
+import type { WrittenState } from "../../views/states/newest-states.ts";
 import { askLog } from "../reach.ts";
 import { type HeldState, ReadableState } from "./recent-states.ts";
-import type { StateTables } from "./state-tables.ts";
+import type { StateTables, StoredState } from "./state-tables.ts";
 
 export type StateDeps = {
   readonly log: () => LogReader;
   readonly fold: Fold;
   /** A state that was read before. */
   readonly held: HeldState | undefined;
+  /** States of the source that this process has written. */
+  readonly written: readonly WrittenState[];
   readonly signal: AbortSignal;
 };
 
-/** `newest`: to be held for the next question. */
-export type StateRead = { readonly state: ReadableState; readonly newest?: HeldState };
+/** `newest`: to be held for the next question. `isRead`: the whole state was read for this one. */
+export type StateRead = { readonly state: ReadableState; readonly newest?: HeldState; readonly isRead?: boolean };
 
 /**
  * The state of the scope's session at its position.
  * @throws TapedeckError the errors of foldFrom
  */
 export async function stateAsOf(
-  { log, fold, held, signal }: StateDeps,
+  { log, fold, held, written, signal }: StateDeps,
   tables: StateTables,
   { session, offset }: CollectionScope,
 ): Promise<StateRead> {
@@ -36,13 +39,23 @@ export async function stateAsOf(
   if (session === undefined) return { state: ReadableState.of(fold.initial) };
   if (stored?.isLive) {
     const { json, ...known } = stored;
-    const state = json === undefined && held !== undefined ? held.state : ReadableState.of(JSON.parse(json ?? "null"));
-    return { state, newest: { tables: { ...tables, stored: known }, state } };
+    const state = json === undefined ? keptState(known, held, written) : ReadableState.of(JSON.parse(json));
+    return { state, newest: { tables: { ...tables, stored: known }, state }, isRead: json !== undefined };
   }
   const base = stored?.json === undefined ? undefined : { state: JSON.parse(stored.json), after: stored.position };
   const { state, after } = base ?? { state: fold.initial, after: justBefore(session.start_position) };
   const until = earlierOf(offset, session.last_position);
   return { state: ReadableState.of(await foldFrom(log, fold, session, { state, after, until }, signal)) };
+}
+
+function keptState(
+  { version }: StoredState,
+  held: HeldState | undefined,
+  written: readonly WrittenState[],
+): ReadableState {
+  if (held !== undefined && held.tables.stored?.version === version) return held.state;
+  // Without one the question needs no state.
+  return ReadableState.of(written.find((one) => one.version === version)?.state ?? null);
 }
 
 /** A stored state, and the range of the log that leads from it to the requested position. */

@@ -7,6 +7,7 @@ import { withoutSwap } from "../../db/read.ts";
 import type { Schema, SessionRow, SourceRow } from "../../db/schema.ts";
 import { text } from "../../db/text.ts";
 import type { CollectionScope, SessionRange } from "../../views/states/collection.ts";
+import { stateVersion } from "../../views/states/state-version.ts";
 import { notProjected } from "../reach.ts";
 import { sourceAt } from "../source-at.ts";
 import { currentSession } from "./current-session.ts";
@@ -16,8 +17,8 @@ export type StateQuestion = Pick<ReadStateRequest, "workspace" | "source" | "ses
   /** Undefined: now. */
   readonly at: Offset | undefined;
   readonly foldVersion: number;
-  /** The version of the stored state that the caller holds, and need not get again; undefined: it needs no state. */
-  readonly known: string | undefined;
+  /** The versions of stored states that the caller holds, and need not get again; undefined: it needs no state. */
+  readonly known: readonly string[] | undefined;
 };
 
 /** The tables' answer, all of one moment. */
@@ -149,7 +150,7 @@ function tablesQuery({ workspace, source, session, at, foldVersion, known, ...as
       one.session = current.session and of.status = 'recording' as is_current,
       case when one.session = current.session then ${at === undefined ? silentNow : silentAt(at)} end as silent_since,
       stored.is_live, stored.position, stored.version,
-      case when stored.version <> ${known ?? null}::text then stored.state end as state
+      case when stored.version <> all(${known ?? null}::text[]) then stored.state end as state
     from checkpoint as log
     left join sources as of on of.source = ${text(source)} and of.workspace = ${text(workspace)}
     left join lateral (select ${current} as session) as current on of.source is not null
@@ -172,11 +173,10 @@ function hadEnded(at: Offset): RawBuilder<unknown> {
     order by position desc limit 1)`;
 }
 
-/** The identity of its row is the version of a live state: each write makes another. */
 function storedState(at: Offset, foldVersion: number): RawBuilder<unknown> {
   const fits = sql`session = one.session and fold_version = ${foldVersion} and position <= ${at}`;
   return sql`
-    (select true as is_live, position, concat_ws(' ', tableoid, xmin, position) as version, state
+    (select true as is_live, position, ${stateVersion} as version, state
      from fold_states where ${fits})
     union all
     (select false, position, concat_ws(' ', tableoid, position), state

@@ -1,18 +1,21 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
+import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
 import { find, insert, table, upsert } from "../../db/table.ts";
 import type { View } from "../view.ts";
 import { type Fold, type Folds, isState } from "./fold.ts";
 import { FoldedSession } from "./folded-session.ts";
+import type { NewestStates } from "./newest-states.ts";
+import { stateVersion } from "./state-version.ts";
 
 const foldStates = table("fold_states", ["session"]);
 
 const snapshots = table("snapshots", ["session", "position"]);
 
-/** The folded state of every session, snapshots of it for reading the past, and its rows for SQL. */
-export function states(folds: Folds): View {
+/** `newest` gets each state that is written. The folded state of every session, snapshots of it for reading the past, and its rows for SQL. */
+export function states(folds: Folds, newest?: NewestStates): View {
   const tables = Object.values(folds).flatMap((fold) => fold.tables.map(({ name }) => name));
   return {
     name: "states",
@@ -30,6 +33,7 @@ export function states(folds: Folds): View {
         foldStates,
         folded.map((session) => session.row()),
       );
+      if (newest !== undefined) await keep(tx, newest, folded);
       await insert(
         tx,
         snapshots,
@@ -42,6 +46,20 @@ export function states(folds: Folds): View {
       }
     },
   };
+}
+
+/** A row's own transaction can read its version already. */
+async function keep(tx: Tx, newest: NewestStates, folded: readonly FoldedSession[]): Promise<void> {
+  const written = new Map(folded.map((session) => [session.row().session, session]));
+  const { rows } = await sql<{ readonly session: string; readonly version: string }>`
+    select session, ${stateVersion} as version from fold_states where session = any(${[...written.keys()]}::text[])
+    `.execute(tx);
+  for (const { session, version } of rows) {
+    const one = written.get(session);
+    if (one === undefined) continue;
+    const { source, state } = one.row();
+    newest.put({ session, source, version, state: one.change().after, length: state.length });
+  }
 }
 
 function touchesState({ session, kind }: Event): boolean {
