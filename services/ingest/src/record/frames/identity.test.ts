@@ -12,7 +12,7 @@ it("equal frames of two sources have hashes that don't show it, and those of one
   expect(hashFor("alice")).not.toEqual(hashFor("bob"));
 });
 
-it("who has not the key can't make the hash of a guess", () => {
+it("a guess can't be tried out without the key", () => {
   expect(hashFor("alice")).not.toEqual(hashFor("alice", Buffer.alloc(32, 2)));
   expect(hashFor("alice")).not.toEqual(keyedHash(new Uint8Array(), frame));
 });

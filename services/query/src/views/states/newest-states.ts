@@ -7,7 +7,7 @@ export type WrittenState = {
   readonly length: number;
 };
 
-/** Of all states together, in characters of their JSON. */
+/** Bound of all states together, in characters of their JSON. */
 const defaultMaxLength = 16 * 1024 * 1024;
 
 /**
