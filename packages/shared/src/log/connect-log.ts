@@ -2,6 +2,7 @@ import type { NatsConnection } from "nats";
 import type { Logger } from "../service/logger.ts";
 import { connectNats, type NatsSettings, natsHosts, natsServers } from "../service/nats.ts";
 import { backoff, delay } from "../sync/delay.ts";
+import { DialTimeout } from "../sync/dial-timeout.ts";
 import { ServerWatch } from "./cluster/server-watch.ts";
 import { watchErasedSessions } from "./erasures/erased-sessions.ts";
 import { type Log, LogUnusableError, openLog } from "./jetstream.ts";
@@ -30,9 +31,11 @@ type OpenOptions = { readonly signal?: AbortSignal; readonly create?: boolean };
 export class LogConnector {
   readonly #options: LogConnectorOptions;
   readonly #warned = new Set<string>();
+  readonly #dial: DialTimeout;
 
   constructor(options: LogConnectorOptions) {
     this.#options = options;
+    this.#dial = new DialTimeout(natsServers(options.settings.url).length);
   }
 
   /**
@@ -42,7 +45,7 @@ export class LogConnector {
   async open<T>(prepare: PrepareLog<T>, { signal, create = true }: OpenOptions = {}): Promise<T> {
     const { service, settings, logger, historyReaders, leaveOutErased = true } = this.#options;
     await using stack = new AsyncDisposableStack();
-    const nats = await connectNats(service, settings, logger);
+    const nats = await connectNats(service, settings, logger, this.#dial);
     stack.defer(() => nats.close());
     using _interrupt = closeOnAbort(nats, signal);
     const erased = leaveOutErased

@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { DialTimeout } from "../sync/dial-timeout.ts";
+import { lossyProxy } from "../testing/lossy-proxy.ts";
 import { startTestNats } from "../testing/nats.ts";
 import { until } from "../testing/until.ts";
 import { silentLogger } from "./logger.ts";
@@ -14,6 +16,24 @@ test("a connection reconnects by itself", async () => {
   await until(() => nats.rtt(), { message: "the connection to be back" });
   expect(nats.isClosed()).toBe(false);
   await nats.close();
+});
+
+test("servers that answer dials late are reached in the end, at the start as well", async () => {
+  await using server = await startTestNats();
+  await using first = await lossyProxy(server.port);
+  await using second = await lossyProxy(server.port);
+  const ways = [first, second];
+  const url = ways.map(({ port }) => `127.0.0.1:${port}`).join(",");
+  const nats = await connectNats("test", { url }, silentLogger);
+  // A dial waits for two answers, and is given up after 2 s.
+  for (const way of ways) way.lateMs = 1_500;
+  for (const way of ways) way.cut();
+  await until(() => nats.rtt(), { message: "the connection to be back" });
+  await nats.close();
+
+  const dial = new DialTimeout(2);
+  const again = await until(() => connectNats("test", { url }, silentLogger, dial), { message: "a new connection" });
+  await again.close();
 });
 
 test("an unreachable server is reported at once", async () => {

@@ -1,4 +1,5 @@
-import { connect, createInbox, type NatsConnection } from "nats";
+import { type ConnectionOptions, connect, createInbox, type NatsConnection } from "nats";
+import { DialTimeout } from "../sync/dial-timeout.ts";
 import type { Logger } from "./logger.ts";
 import type { SettingsReader } from "./settings.ts";
 
@@ -83,9 +84,15 @@ export function natsHosts(url: string): string {
  * Rejects when the server is away or refuses the connection, so that the caller can report it before the next try. Once
  * established, the connection always comes back by itself, after refusals too.
  */
-export async function connectNats(name: string, settings: NatsSettings, log: Logger): Promise<NatsConnection> {
+export async function connectNats(
+  name: string,
+  settings: NatsSettings,
+  log: Logger,
+  dial = new DialTimeout(natsServers(settings.url).length),
+): Promise<NatsConnection> {
   const { url, user, password, ca } = settings;
   const inboxPrefix = `_INBOX.${name}`;
+  const since = performance.now();
   const nats = await connect({
     servers: natsServers(url),
     name,
@@ -100,14 +107,16 @@ export async function connectNats(name: string, settings: NatsSettings, log: Log
     // Else the connection is closed for good when the server has refused it twice.
     ignoreAuthErrorAbort: true,
     pingInterval: 10_000,
-    // One of several may have vanished, and the next one answers.
-    timeout: natsServers(url).length > 1 ? 2_000 : 5_000,
+    timeout: dial.ms,
     // Else every request makes two errors with their stacks, in case that it fails.
     noAsyncTraces: true,
   }).catch((cause: Error) => {
+    dial.failedAfter(performance.now() - since);
     throw isUntrusted(cause) ? new UntrustedNatsError(natsHosts(url), cause) : cause;
   });
   inboxPrefixes.set(nats, inboxPrefix);
+  dial.succeeded();
+  void followDials(nats, dial);
   const watch = async () => {
     for await (const { type } of nats.status()) {
       if (type === "disconnect" || type === "reconnect") log.warn({ url: natsHosts(url), status: type }, "nats");
@@ -115,6 +124,22 @@ export async function connectNats(name: string, settings: NatsSettings, log: Log
   };
   watch().catch((error: unknown) => log.error({ err: error }, "nats status"));
   return nats;
+}
+
+/** Gives the library's next dial the time that those before it show to be needed. It reads its options at each. */
+async function followDials(nats: NatsConnection, dial: DialTimeout): Promise<void> {
+  const { options } = nats as NatsConnection & { readonly options: ConnectionOptions };
+  let since: number | undefined;
+  for await (const { type } of nats.status()) {
+    if (type === "reconnecting") {
+      if (since !== undefined) dial.failedAfter(performance.now() - since);
+      since = performance.now();
+    } else if (type === "reconnect") {
+      dial.succeeded();
+      since = undefined;
+    }
+    options.timeout = dial.ms;
+  }
 }
 
 /** The certificate of the server is not one to trust. */

@@ -1,10 +1,13 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+import { startTimer } from "../sync/timers.ts";
 
 export type LossyProxy = AsyncDisposable & {
   readonly port: number;
   /** While true, what the server says is thrown away; what the client says arrives. */
   deaf: boolean;
+  /** So much later what the server says arrives. */
+  lateMs: number;
   /** Cuts every connection. */
   cut(): void;
 };
@@ -13,6 +16,7 @@ export type LossyProxy = AsyncDisposable & {
 export async function lossyProxy(serverPort: number): Promise<LossyProxy> {
   const sockets = new Set<Socket>();
   let deaf = false;
+  let lateMs = 0;
   const keep = (socket: Socket) => {
     sockets.add(socket);
     socket.on("close", () => sockets.delete(socket));
@@ -24,7 +28,9 @@ export async function lossyProxy(serverPort: number): Promise<LossyProxy> {
     keep(upstream);
     client.on("data", (data) => upstream.write(data));
     upstream.on("data", (data) => {
-      if (!deaf) client.write(data);
+      if (deaf) return;
+      if (lateMs === 0) client.write(data);
+      else startTimer(() => client.write(data), lateMs);
     });
     client.on("close", () => upstream.destroy());
     upstream.on("close", () => client.destroy());
@@ -38,6 +44,12 @@ export async function lossyProxy(serverPort: number): Promise<LossyProxy> {
     },
     set deaf(value) {
       deaf = value;
+    },
+    get lateMs() {
+      return lateMs;
+    },
+    set lateMs(value) {
+      lateMs = value;
     },
     cut() {
       for (const socket of sockets) socket.destroy();
