@@ -38,6 +38,8 @@ export type SessionDetail = {
 export type CommandRun = {
   /** Without secrets. */
   readonly commandLine: string;
+  /** It is not the upstream's own program but started it, such as `make`. */
+  readonly wrapper?: boolean;
   readonly startedAt?: string;
   readonly endedAt?: string;
   /** Absent if a signal ended it. */

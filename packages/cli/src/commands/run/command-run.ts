@@ -21,6 +21,16 @@ export function commandRun(
   };
 }
 
+/** What is known of a command that starts the upstream's processes; `exit`: undefined while it runs. */
+export function wrapperRun(
+  command: readonly string[],
+  started: CommandRun["started_at"],
+  exit: CommandExit | undefined,
+): CommandRun {
+  const run = commandRun(command, started, exit ?? { code: null, signal: null });
+  return { ...run, ended_at: exit && run.ended_at, wrapper: true };
+}
+
 /**
  * A session for a command of whose upstream nothing was seen. `identity`: the upstream's, where the tap would have
  * reported one.

@@ -3,7 +3,7 @@ import type { CommandRun } from "@tapedeck/proto/tapedeck/v1/event";
 import { Observation } from "@tapedeck/proto/tapedeck/v1/observation";
 import type { Frame } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { delay } from "@tapedeck/shared/sync/delay";
-import { timeoutSignal } from "@tapedeck/shared/sync/timers";
+import { startTimer, stopTimer, timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { type Timestamp, timestampOfMs } from "@tapedeck/shared/time/timestamp";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import { Completing } from "@tapedeck/tap/skaffold/event-log/completing";
@@ -15,7 +15,7 @@ import { taps } from "@tapedeck/tap/taps";
 import type { GitName, GitState, Labels } from "../../record/labels.ts";
 import { pushSource } from "../../record/source-push.ts";
 import type { CommandExit } from "./command-process.ts";
-import { commandRun, sessionOfCommand } from "./command-run.ts";
+import { commandRun, sessionOfCommand, wrapperRun } from "./command-run.ts";
 import { LoopLabelReader } from "./loop-labels.ts";
 import type { RunPlan } from "./plan.ts";
 import type { SessionLines } from "./session-lines.ts";
@@ -71,6 +71,8 @@ export type CommandRecording = {
 const lastFramesMs = 1_000;
 const restMs = 5_000;
 const commitMs = 2_000;
+/** A command that only starts the upstream's processes usually ends right after the last of them. */
+const wrapperMs = 1_000;
 
 /** Starts the tap beside a command: it drains from the first moment, whether Tapedeck is there or not. */
 export async function recordCommand(options: RecordCommand): Promise<CommandRecording> {
@@ -79,8 +81,9 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
   const folder = join(home, identity.tap);
   const spill = await openSpill({ dir: folder, hello: identity, to: target.name });
   const leaving = new AbortController();
-  const completing = completingOf(options, spill);
-  const append = completing?.take.bind(completing) ?? spill.append;
+  const keep = keeperOf(options, spill);
+  const completing = completingOf(options, keep);
+  const append = completing?.take.bind(completing) ?? keep;
   const connections = new Connections(append, options);
   const loopLabels = options.git && new LoopLabelReader({ labels: options.labels, ...options.git, append });
   const emit = (item: TapItem) => {
@@ -121,6 +124,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       connections.processEnded(exit, run);
       leaving.abort();
       await running?.done;
+      if (isWrapper(options)) connections.close();
       const until = eventLog && endOf(eventLog.path);
       const late = AbortSignal.any([hurry, timeoutSignal(restMs)]);
       const ended = { command_run: run, ...(exit.code !== null && { exit_code: exit.code }) };
@@ -161,12 +165,35 @@ function missedBy({ upstream, address, endsInside, unheard }: RecordCommand, see
   return upstream === "vagrant" && !seen.sawJob ? "its server exited before its jobs could be read" : undefined;
 }
 
-function completingOf({ isUpstream, exited, plan: { eventLog } }: RecordCommand, spill: Spill): Completing | undefined {
+/** The command only starts the upstream's processes. */
+function isWrapper({ isUpstream, endsInside = false }: Pick<RecordCommand, "isUpstream" | "endsInside">): boolean {
+  return !isUpstream && !endsInside;
+}
+
+/** Takes items; the end of a process that the command started gets what is known of the command by then. */
+function keeperOf(options: RecordCommand, spill: Spill): Spill["append"] {
+  if (!isWrapper(options)) return spill.append;
+  let exit: CommandExit | undefined;
+  void options.exited.then((ended) => {
+    exit = ended;
+  });
+  return (item) => {
+    const { what } = item;
+    if (what?.$case !== "closed" || !what.value.process_ended) return spill.append(item);
+    const value = { ...what.value, command_run: wrapperRun(options.command, options.started, exit) };
+    return spill.append({ ...item, what: { $case: "closed", value } });
+  };
+}
+
+function completingOf(
+  { isUpstream, exited, plan: { eventLog } }: RecordCommand,
+  append: Spill["append"],
+): Completing | undefined {
   if (eventLog === undefined) return undefined;
   const ended = new AbortController();
   void exited.then(() => ended.abort());
   return new Completing({
-    append: spill.append,
+    append,
     tail: new EventLogTail(eventLog.path, eventLog),
     isOneProcess: isUpstream,
     since: eventLog.since === undefined ? undefined : timestampOfMs(eventLog.since),
@@ -186,6 +213,7 @@ class Connections {
   #wasOpen = false;
   #sawJob = false;
   #held: TapItem | undefined;
+  #heldTimer: ReturnType<typeof startTimer> | undefined;
   #idle = Promise.withResolvers<void>();
 
   constructor(pass: (item: TapItem) => unknown, command: Pick<RecordCommand, "isUpstream" | "endsInside">) {
@@ -210,7 +238,6 @@ class Connections {
   }
 
   readonly emit = (item: TapItem): void => {
-    const { isUpstream, endsInside = false } = this.#command;
     this.close();
     if (item.what?.$case === "dialled") {
       this.#wasOpen ||= item.what.value.channels.length > 0;
@@ -221,13 +248,14 @@ class Connections {
       this.#pass(item);
       return;
     }
-    // The end of the upstream's process is warned with the command's end, which comes later, and with its exit code.
-    if (isUpstream || endsInside) this.#held = item;
-    else this.#pass(item);
+    // The end of the upstream's process is reported with the command's, which comes later, and with its exit code.
+    this.#held = item;
+    if (isWrapper(this.#command)) this.#heldTimer = startTimer(() => this.close(), wrapperMs);
     if (--this.#open === 0) this.#idle.resolve();
   };
 
   close(): void {
+    stopTimer(this.#heldTimer);
     if (this.#held !== undefined) this.#pass(this.#held);
     this.#held = undefined;
   }
@@ -242,7 +270,7 @@ class Connections {
 
   processEnded({ code }: CommandExit, run: CommandRun): void {
     const { isUpstream } = this.#command;
-    if (this.#held?.what?.$case !== "closed") return;
+    if (isWrapper(this.#command) || this.#held?.what?.$case !== "closed") return;
     const value = {
       ...this.#held.what.value,
       process_ended: true,

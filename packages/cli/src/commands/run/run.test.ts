@@ -89,6 +89,23 @@ describe("tapedeck run", () => {
     expect(reported(cli.stdout()).filter((line) => line.signal !== undefined)).toEqual([{ signal }]);
   });
 
+  it("records the line and the exit code of a command that starts Skaffold as that command's", async () => {
+    const { cwd, env, spill, waiting } = project();
+    const command = "skaffold build; exit 4";
+    const cli = startCli(["run", "--", "sh", "-c", command], { cwd, env });
+    expect(await cli.ended).toBe(4);
+    const { items } = await readSpill(join(spill, waiting()[0] ?? ""));
+    const closed = items.at(-1)?.what;
+    expect(closed).toMatchObject({
+      $case: "closed",
+      value: {
+        process_ended: true,
+        command_run: { command_line: `sh -c '${command}'`, exit_code: 4, wrapper: true, ended_at: expect.anything() },
+      },
+    });
+    expect(closed?.$case === "closed" && closed.value.exit_code).toBeUndefined();
+  });
+
   it("passes a signal on that comes in the very moment in which the command starts", async () => {
     const { cwd, env } = project();
     const command = "trap 'exit 5' TERM; kill -TERM $PPID; for _ in $(seq 2000); do sleep 0.05; done";

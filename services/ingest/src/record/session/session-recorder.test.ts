@@ -396,6 +396,24 @@ test("the end of a process ends its session", async () => {
   expect(events(log).at(-1)?.detail).toMatchObject({ value: { reason: "process ended with exit code 2" } });
 });
 
+test.each([
+  [{ ended_at: timestampOfMs(650), exit_code: 4 }, "ended with exit code 4"],
+  [{ ended_at: timestampOfMs(650), signal: "SIGKILL" }, "was ended by SIGKILL"],
+  [{}, "was still running"],
+])("the end of a session says how the command ended that started its process: %o", async (known, text) => {
+  const log = fakeLog(well);
+  await using tap = testTap(log);
+  const run = { command_line: "make dev", started_at: timestampOfMs(0), ended_at: undefined, signal: "", ...known };
+  await tap.push(0, "C1", dialled);
+  await tap.push(10, "C1", frame("a", "1 one"));
+  const closed = { reason: "cut", process_ended: true, command_run: { ...run, wrapper: true } };
+  await tap.push(600, "C1", { $case: "closed", value: closed });
+  await tap.settled();
+  expect(events(log).at(-1)?.detail).toMatchObject({
+    value: { reason: `process ended; the command that started it ${text}`, command_run: { command_line: "make dev" } },
+  });
+});
+
 test("a command of whose upstream nothing was seen has a session of its own, without the secrets of its line", async () => {
   const log = fakeLog(well);
   await using tap = testTap(log);

@@ -164,10 +164,21 @@ class SourceSessions implements Sessions {
       const reason = "process ended while no tap was recording";
       return lossEvents(journal, { session: session.id, reason, since: undefined, hasEnded: true }, at);
     }
-    const reason = exit_code === undefined ? "process ended" : `process ended with exit code ${exit_code}`;
+    const reason =
+      exit_code === undefined
+        ? `process ended${wrapperText(command_run)}`
+        : `process ended with exit code ${exit_code}`;
     const ended = { exit_code, command_run: command_run && maskedRun(command_run, this.redact()) };
     return [journal.own(session.id, sessionEnded(reason, ended), at)];
   }
+}
+
+/** How the command ended that started the process. Its exit code is not the session's. */
+function wrapperText(run: CommandRun | undefined): string {
+  if (run?.wrapper !== true) return "";
+  const { exit_code, signal, ended_at } = run;
+  const code = signal === "" ? `ended with exit code ${exit_code ?? "unknown"}` : `was ended by ${signal.slice(0, 20)}`;
+  return `; the command that started it ${ended_at === undefined ? "was still running" : code}`;
 }
 
 const maxCommandLine = 8_192;

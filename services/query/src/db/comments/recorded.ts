@@ -39,7 +39,8 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
       gaps: "How often events of the session may be missing.",
       exit_code:
         "Exit code of the upstream's process, else of the command of `tapedeck run` around it; null: unknown, or a signal ended it.",
-      command_line: "The command that `tapedeck run` recorded, without secrets; empty: none.",
+      command_line:
+        "The command that `tapedeck run` recorded, without secrets; empty: none. One that only started Skaffold, such as make, gives no exit_code; end_reason has its own.",
     },
   },
   events: {

@@ -41,3 +41,15 @@ it("resumes when its tap is back, and an open gap counts until it is filled", ()
   };
   expect(after(back)).toMatchObject({ gaps: 0, end_position: null, end_reason: "" });
 });
+
+it("has the exit code of its command, but not that of one which only started its process", () => {
+  const ended = (wrapper: boolean) => (script: Scenario) => {
+    const command_run = { command_line: "make dev", exit_code: 3, ...(wrapper && { wrapper }) };
+    script.add({
+      ...{ kind: "session.ended", session: "A" },
+      detail: { $case: "session_detail" as const, value: { reason: "process ended", command_run } },
+    });
+  };
+  expect(after(ended(false))).toMatchObject({ exit_code: 3, command_line: "make dev" });
+  expect(after(ended(true))).toMatchObject({ exit_code: null, command_line: "make dev" });
+});

@@ -1,4 +1,4 @@
-import { TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
+import { type CommandRun, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
 import { momentOf } from "../../db/moment.ts";
 import type { SessionRow } from "../../db/schema.ts";
@@ -28,7 +28,7 @@ export function rowAfter(row: SessionRow | undefined, recorded: RecordedEvent): 
         ended_ns: ended.ns,
         end_reason: longText(detail?.reason ?? ""),
         end_position: offset,
-        exit_code: detail?.exit_code ?? detail?.command_run?.exit_code ?? null,
+        exit_code: detail?.exit_code ?? exitCodeOf(detail?.command_run) ?? null,
         command_line: longText(detail?.command_run?.command_line ?? ""),
       };
     }
@@ -39,6 +39,11 @@ export function rowAfter(row: SessionRow | undefined, recorded: RecordedEvent): 
     default:
       return updated;
   }
+}
+
+/** That of a command which only started the upstream's process says nothing about the session. */
+function exitCodeOf(run: CommandRun | undefined): number | undefined {
+  return run?.wrapper === true ? undefined : run?.exit_code;
 }
 
 /** False for an event that only reports how far the session has come. */

@@ -59,7 +59,10 @@ export const session = z
       .describe(
         "Exit code of the upstream's process, else of the command of `tapedeck run` around it; null: unknown, or a signal ended it.",
       ),
-    commandLine: text("The command that `tapedeck run` recorded, without secrets.", "skaffold build -p dev").nullable(),
+    commandLine: text(
+      "The command that `tapedeck run` recorded, without secrets. It may only have started Skaffold, such as `make`.",
+      "skaffold build -p dev",
+    ).nullable(),
   })
   .describe("One lifetime of the upstream behind a source.");
 
