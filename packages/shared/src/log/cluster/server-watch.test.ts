@@ -33,6 +33,23 @@ test("a server that answers no ping is left for another one", async () => {
   await nats.close();
 });
 
+test("a server that is slow all the time is not left when it becomes slower", async () => {
+  await using slow = await startTestNats();
+  await using other = await startTestNats();
+  await using way = await lossyProxy(slow.port);
+  const nats = await connectNats("test", { url: `127.0.0.1:${way.port}` }, silentLogger);
+  nats.setServers([`127.0.0.1:${way.port}`, `127.0.0.1:${other.port}`]);
+  const said: string[] = [];
+  way.lateMs = 1_000;
+  await using _watch = watch(nats, { pingMs: 2_000, timeoutMs: 60_000 }, said);
+  for (let pings = 0; pings < 3; pings++) await nats.rtt();
+  way.lateMs = 2_800;
+  // The watch has pinged, too.
+  for (let pings = 0; pings < 3; pings++) await nats.rtt();
+  expect([said, nats.getServer()]).toEqual([[], `127.0.0.1:${way.port}`]);
+  await nats.close();
+});
+
 test("a server that answers pings, but nothing about the log, is left for another one", async () => {
   await using cutOff = await startBareNats();
   await using other = await startTestNats();

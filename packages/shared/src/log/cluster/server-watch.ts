@@ -30,6 +30,11 @@ const failuresToLeave = 2;
 /** A process that was busy itself finds the first answer too late, and the second in time. */
 const pingsToLeave = 2;
 
+/** A ping may take so many times as long as the slowest of late, on a machine that is busy all the time. */
+const pingSpread = 4;
+const slowestFade = 0.9;
+const longestPingMs = 5_000;
+
 /**
  * Leaves a server that is cut off from its cluster. Such a server keeps its clients and answers their pings, but nothing
  * that they ask of the log gets through, so by itself a client stays until the cluster is whole again. One that has vanished
@@ -41,6 +46,8 @@ export class ServerWatch implements AsyncDisposable {
   readonly #times: ServerWatchTimes;
   readonly #over = new AbortController();
   readonly #running: Promise<void>;
+  /** How long pings of late have taken. */
+  #slowestMs = 0;
 
   constructor(nats: NatsConnection, options: ServerWatchOptions) {
     this.#nats = nats;
@@ -81,13 +88,18 @@ export class ServerWatch implements AsyncDisposable {
   }
 
   async #answersPings(): Promise<boolean> {
+    const timeoutMs = Math.max(this.#times.pingMs, Math.min(longestPingMs, pingSpread * this.#slowestMs));
     for (let asked = 0; asked < pingsToLeave; asked++) {
+      const since = performance.now();
       // A connection that is away is dialled by the library, so there is nothing to leave.
       const answered = this.#nats.rtt().then(
         () => true,
         () => true,
       );
-      if (await Promise.race([answered, delay(this.#times.pingMs, this.#over.signal).then(() => false)])) return true;
+      if (await Promise.race([answered, delay(timeoutMs, this.#over.signal).then(() => false)])) {
+        this.#slowestMs = Math.max(performance.now() - since, this.#slowestMs * slowestFade);
+        return true;
+      }
     }
     return false;
   }
