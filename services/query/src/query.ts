@@ -14,6 +14,7 @@ import { openDatabase } from "./db/database.ts";
 import { queryMetrics } from "./metrics.ts";
 import { defaultLimits } from "./projecting/batches.ts";
 import { DriftWatch } from "./projecting/drift-watch.ts";
+import { ViewFiller } from "./projecting/fill-views.ts";
 import { keepProjecting } from "./projecting/keep-projecting.ts";
 import { ProjectedPosition } from "./projecting/progress.ts";
 import { keepDroppingRetired, rebuild } from "./projecting/rebuild.ts";
@@ -45,6 +46,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const progress = new ProjectedPosition();
   const writes = stack.use(openDatabase({ url: config.databaseUrl, connections: 2 }));
   const reads = stack.use(openDatabase({ url: config.databaseUrl, statementTimeoutMs: config.patienceMs }));
+  const filler = stack.use(new ViewFiller(writes, logger));
   const metrics = queryMetrics({
     position: () => progress.position,
     logEnd: async () => (await readiness.openLog?.reader.bounds().catch(() => undefined))?.lastOffset,
@@ -57,7 +59,9 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const { registry } = metrics;
   const say = (message: string) => logger.warn(message);
   const certificate = config.tls && stack.use(openCertificate(config.tls, { say, registry }));
-  const api = stack.use(await startApi(deps, { ...apiOptions(config, deps, logger, stop.signal), certificate }));
+  const api = stack.use(
+    await startApi(deps, { ...apiOptions(config, deps, logger, stop.signal, filler), certificate }),
+  );
   const drift = stack.use(new DriftWatch({ ...deps, logger, onCompared: metrics.compared }));
   const health = stack.use(
     await startHealthServer({
@@ -90,6 +94,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
     logger,
     signal: stop.signal,
     observer: readiness,
+    fill: (views) => filler.fill(views),
   });
   const failed = failureOf(projecting, readiness);
   const watching = watchReaders({ database: reads, limits: config.readers, logger, signal: stop.signal });
@@ -118,6 +123,7 @@ function apiOptions(
   deps: ApiDeps,
   logger: Logger,
   stop: AbortSignal,
+  filler: ViewFiller,
 ): Omit<ApiOptions, "certificate"> {
   return {
     ...config.grpc,
@@ -132,6 +138,7 @@ function apiOptions(
         fresh,
         signal: AbortSignal.any([signal, stop]),
         onProgress,
+        fill: (views) => filler.fill(views),
       }),
     onError: (method, cause) => logger.error({ err: cause, method }, "a call failed"),
   };

@@ -171,3 +171,20 @@ it("a rebuild waits for no transaction that has read the old tables", async ({ s
   expect(await again(signal)).toBe(true);
   expect(await schemas(on.databaseUrl)).toEqual(["tapedeck"]);
 });
+
+it("drops no schema of somebody else whose name only begins as that of replaced tables", async ({ signal }) => {
+  await using on = await stage();
+  const again = await projected(on);
+  await run(
+    on,
+    "create schema tapedeck_retired_7",
+    "create schema tapedeck_retired_copies",
+    "create schema tapedeck_retired2",
+  );
+  expect(await again(signal)).toBe(true);
+  expect((await schemas(on.databaseUrl)).toSorted()).toEqual([
+    "tapedeck",
+    "tapedeck_retired2",
+    "tapedeck_retired_copies",
+  ]);
+});

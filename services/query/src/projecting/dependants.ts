@@ -19,7 +19,7 @@ export type Dependants = {
   readonly dropped: readonly Dependant[];
   /** In the order in which they have to be made again. */
   readonly all: readonly Dependant[];
-  /** Materialized views that have to be filled after that, and outside of the transaction, because it may take long. */
+  /** Materialized views that have to be filled after that; see fill-views.ts. */
   readonly toFill: readonly string[];
 };
 
@@ -98,15 +98,6 @@ function refusal(what: string, options?: ErrorOptions): DependantsError {
     `the new tables can't take the place of the old ones, because of what was made of these: ${what}. Drop it, and make it again afterwards.`,
     options,
   );
-}
-
-/** Fills materialized views. One that can't be filled says so to who reads it. */
-export async function fillMaterializedViews(db: Kysely<Schema>, { toFill }: Pick<Dependants, "toFill">): Promise<void> {
-  for (const name of toFill)
-    await sql
-      .raw(`refresh materialized view ${name}`)
-      .execute(db)
-      .catch(() => {});
 }
 
 /** The objects of Tapedeck's own in the live schema: those that the new one has, too, and partitions. */

@@ -31,6 +31,8 @@ export type KeepProjecting = {
   readonly logger: Logger;
   readonly signal: AbortSignal;
   readonly observer: ProjectionObserver;
+  /** Fills materialized views after a rebuild. Projecting does not wait for it. */
+  readonly fill: (views: readonly string[]) => void;
 };
 
 /** Learns what projecting has and does. */
@@ -99,7 +101,7 @@ async function projectOnce(
   admitReaders: () => Promise<void>,
   onWorking: () => void,
 ): Promise<void> {
-  const { database, databaseUrl, views, limits, progress, logger, signal, observer, beside } = options;
+  const { database, databaseUrl, views, limits, progress, logger, signal, observer, beside, fill } = options;
   await migrate(database);
   await admitReaders();
   observer.hasTables();
@@ -111,7 +113,7 @@ async function projectOnce(
   if (checkpoint?.epoch === reader.epoch && checkpoint.projection !== projectionVersion(views)) {
     logger.info({ from: checkpoint.projection, to: projectionVersion(views) }, "rebuilding the tables");
     observer.waits("the tables are rebuilt from the log, because this version makes them otherwise");
-    await rebuild({ databaseUrl, log: reader, views, limits, signal });
+    await rebuild({ databaseUrl, log: reader, views, limits, signal, fill });
     return;
   }
   let epoch = checkpoint?.epoch ?? reader.epoch;

@@ -14,11 +14,12 @@ import type { View } from "../views/view.ts";
 import { projectionVersion } from "../views/views.ts";
 import type { BatchLimits } from "./batches.ts";
 import { assertOfThisLog, readCheckpoint } from "./checkpoint.ts";
-import { dropDependants, fillMaterializedViews, isLockTimeout, readDependants, renewDependants } from "./dependants.ts";
+import { dropDependants, isLockTimeout, readDependants, renewDependants } from "./dependants.ts";
+import { fillViews } from "./fill-views.ts";
 import { type Projected, project } from "./project.ts";
 
 const shadowSchema = "tapedeck_rebuild";
-/** Replaced tables have a schema whose name begins so, until nobody reads them any more. */
+/** Replaced tables have a schema of this name, or with a number after it, until nobody reads them any more. */
 const retiredSchema = "tapedeck_retired";
 
 /**
@@ -39,6 +40,10 @@ export type Rebuild = {
   readonly fresh?: boolean;
   readonly signal: AbortSignal;
   readonly onProgress?: (applied: Projected) => void;
+  /** Takes the materialized views that are to be filled after the swap; by default they are filled before it resolves. */
+  readonly fill?: (views: readonly string[]) => void;
+  /** By default the views that can't be filled are only left empty. */
+  readonly onUnfilled?: (view: string, error: unknown) => void;
 };
 
 /**
@@ -51,7 +56,7 @@ export type Rebuild = {
  * @throws ForeignCheckpointError when the live tables are another log's
  */
 export async function rebuild(options: Rebuild): Promise<boolean> {
-  const { log, views, signal, onProgress = () => {} } = options;
+  const { log, views, signal, onProgress = () => {}, fill, onUnfilled = () => {} } = options;
   await using shadow = openDatabase({ url: options.databaseUrl, schema: shadowSchema, connections: 3 });
   await assertSameLog(shadow, log);
   const { lastOffset: goal } = await log.bounds();
@@ -69,7 +74,11 @@ export async function rebuild(options: Rebuild): Promise<boolean> {
     if (applied.position < goal) continue;
     if (!isAnalyzed) await analyze(shadow);
     isAnalyzed = true;
-    if (await swap(shadow, applied.position, signal)) return true;
+    const toFill = await swap(shadow, applied.position, signal);
+    if (toFill === undefined) continue;
+    if (fill === undefined) await fillViews(shadow, toFill, { signal, onUnfilled });
+    else fill(toFill);
+    return true;
   }
   return false;
 }
@@ -141,22 +150,24 @@ async function isKept(log: LogReader, after: Offset): Promise<boolean> {
   }
 }
 
-/** False when the live tables follow the same log and are ahead, or the signal came. */
-async function swap({ db }: Database, position: Offset, signal: AbortSignal): Promise<boolean> {
+/**
+ * The materialized views that are to be filled now. Undefined when the live tables follow the same log and are ahead, or
+ * the signal came: nothing was swapped.
+ */
+async function swap({ db }: Database, position: Offset, signal: AbortSignal): Promise<readonly string[] | undefined> {
   for (let attempt = 1; !signal.aborted; attempt += 1) {
     try {
       const swapped = await swapOnce(db, position);
-      if (swapped === undefined) return false;
-      await fillMaterializedViews(db, swapped);
+      if (swapped === undefined) return undefined;
       await dropRetired({ db });
-      return true;
+      return swapped.toFill;
     } catch (error) {
       if (!isLockTimeout(error)) throw error;
       if (attempt === maxAttempts) throw new Error(blocked, { cause: error });
       await delay(againMs, signal);
     }
   }
-  return false;
+  return undefined;
 }
 
 const blocked =
@@ -190,7 +201,7 @@ async function swapOnce(db: Kysely<Schema>, position: Offset) {
 
 async function retiredSchemas(db: Kysely<Schema>): Promise<readonly string[]> {
   const { rows } = await sql<{ name: string }>`
-    select nspname as name from pg_namespace where starts_with(nspname, ${retiredSchema}) order by 1`.execute(db);
+    select nspname as name from pg_namespace where nspname ~ ${`^${retiredSchema}(_[0-9]+)?$`} order by 1`.execute(db);
   return rows.map(({ name }) => name);
 }
 

@@ -24,6 +24,7 @@ export async function rebuildHere(data: string, progressTo: ProgressTo): Promise
   const started = performance.now();
   let events = 0;
   using progress = new Progress({ what: "rebuild", unit: "messages", total: Math.max(1, all), ...progressTo });
+  const unfilled: string[] = [];
   const swapped = await rebuild({
     databaseUrl: machine.databaseUrl,
     log: reader,
@@ -35,9 +36,11 @@ export async function rebuildHere(data: string, progressTo: ProgressTo): Promise
       const part = Math.min(1, Math.max(0, messagesBetween(begin, position)) / sequences);
       progress.reached(Math.floor(Math.max(1, all) * part));
     },
+    onUnfilled: (view, error) => unfilled.push(`${view} (${error instanceof Error ? error.message : error})`),
   });
   progress[Symbol.dispose]();
   const seconds = ((performance.now() - started) / 1_000).toFixed(1);
   if (!swapped) print("stopped: the tables are unchanged, and the next rebuild continues from here");
   else print(`rebuilt the tables from ${inMessages({ events, messages: all })} (${seconds} s)`);
+  if (unfilled.length > 0) print(`not filled; refresh them: ${unfilled.join(", ")}`);
 }
