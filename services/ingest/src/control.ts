@@ -56,7 +56,7 @@ export class ControlCalls {
   async make(call: ControlCall): Promise<ControlReply> {
     const { recorder, normalizer, onProblem } = this.#options;
     const sendBefore = performance.now() + controlTimeouts.turnMs;
-    if (!recorder.connected) return upstreamAway("the upstream is away: nothing is connected");
+    if (!recorder.connected) return notConnected;
     if (call.request.byteLength + call.forwarded_request.byteLength > maxCallBytes) {
       const message = `a call of ${call.request.byteLength} bytes: the log takes ${maxCallBytes / 2}`;
       return { code: exhausted, message, response: noBytes, reason: "limit_exceeded" };
@@ -154,6 +154,8 @@ export class ControlCalls {
 export function upstreamAway(message: string): ControlReply {
   return { code: unavailable, message, response: noBytes, reason: "upstream_away" };
 }
+
+export const notConnected = upstreamAway("the upstream is away: nothing is connected");
 
 type LoopWatch = {
   /** Resolves when a loop that started since has ended, or when none has started in time. */

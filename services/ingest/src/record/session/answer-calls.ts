@@ -4,7 +4,7 @@ import { adoptSubject, controlSubject } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { NatsConnection } from "nats";
-import { ControlCalls, upstreamAway } from "../../control.ts";
+import { ControlCalls, notConnected } from "../../control.ts";
 import type { Normalizer } from "../../normalize/normalizer.ts";
 import type { PushResponses } from "../push-responses.ts";
 import { StreamRelays } from "./relay-streams.ts";
@@ -21,8 +21,6 @@ export type AnswerOptions = {
   readonly loopStartMs: number | undefined;
   readonly signal: AbortSignal;
 };
-
-const notConnected = upstreamAway("the upstream is away: nothing is connected");
 
 /** Makes the control calls that clients ask for, and opens their streams. Gives what ends it. */
 export function answerControl({ nats, source, logger, responses, ...options }: AnswerOptions): () => void {

@@ -48,3 +48,26 @@ it("a message too large for NATS ends the stream on both sides, with the reason,
   responses.end();
   await tap;
 });
+
+it("refuses a stream once recording ends, and ends one that the tap has left at once", async () => {
+  await using server = await startTestNats();
+  await using cleanup = new AsyncDisposableStack();
+  const nats = cleanup.adopt(await connect({ servers: server.url }), (one) => one.close());
+  const over = new AbortController();
+  cleanup.defer(() => over.abort());
+  const responses = new PushResponses(0n);
+  const relays = new StreamRelays({ nats, responses, signal: over.signal });
+  const ends: string[] = [];
+  nats.subscribe(streamSubject("client", "*"), {
+    callback: (_, { data }) => {
+      const { stream, step } = StreamMessage.decode(data);
+      if (step?.$case === "end") ends.push(`${stream}: ${step.value.message}`);
+    },
+  });
+  responses.end();
+  expect(relays.open("S1", "/M")).toMatchObject({ code: 0 });
+  await until(() => ends.length > 0, { message: "the client to hear of it" });
+  expect(ends).toEqual(["S1: the tap went away"]);
+  over.abort();
+  expect(relays.open("S2", "/M")).toMatchObject({ code: 14, reason: "upstream_away" });
+});

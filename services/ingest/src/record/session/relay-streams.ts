@@ -5,6 +5,7 @@ import { streamSubject } from "@tapedeck/shared/log/subjects";
 import { relayedStreams } from "@tapedeck/shared/relayed-streams";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection, Subscription } from "nats";
+import { notConnected } from "../../control.ts";
 import type { PushResponses } from "../push-responses.ts";
 
 export type StreamRelayOptions = {
@@ -29,6 +30,8 @@ export class StreamRelays {
 
   /** Asks the tap to open a stream. */
   open(stream: string, method: string): ControlReply {
+    // Calls that were on their way are still answered while recording ends, and nothing would end this stream any more.
+    if (this.#options.signal.aborted) return notConnected;
     if (this.#open.size >= relayedStreams.maxOpen) {
       const message = `this upstream has ${relayedStreams.maxOpen} streams of clients open: close one of them`;
       return { code: exhausted, message, response: noBytes, reason: "limit_exceeded" };
