@@ -10,6 +10,7 @@ import { WakeableTimer } from "../polling/wakeable-timer.ts";
 import type { UpstreamStream } from "../push/relayed-streams.ts";
 import type { Reply } from "../unary-call.ts";
 import { JobFollower } from "./follow-jobs.ts";
+import { JobObserver } from "./job-observer.ts";
 import { changedBy, type ResourceKind } from "./methods.ts";
 import { JobPoll } from "./poll-jobs.ts";
 import { ResourcePoll } from "./poll-resources.ts";
@@ -29,9 +30,6 @@ const controlMs = 30_000;
 
 const { runnerConfig, runnerJobStream } = VagrantService;
 
-/** Requests to observe a job make no more polls than one in this time. */
-const observeEveryMs = 50;
-
 /** `effect_ms`: as in ControlAnswer. */
 type ControlOutcome = Reply & { readonly effect_ms?: number };
 
@@ -44,19 +42,22 @@ export class ConnectionPolls {
   readonly #follower: JobFollower;
   readonly #jobs: JobPoll;
   readonly #resources: ResourcePoll;
-  readonly #known: TappedJobs;
-  /** The poll for readers that has not begun yet. */
-  #readersPoll: Promise<void> | undefined;
-  #readersPolledAt = Number.NEGATIVE_INFINITY;
+  readonly #observer: JobObserver;
 
   constructor({ connection, known, emit, timeoutMs }: ConnectionPollsOptions) {
     const emitJobs = resultsAsFrames(emit, "jobs");
     this.#connection = connection;
-    this.#known = known;
     this.#follower = new JobFollower({ connection, known, emit: emitJobs, onComplete: this.#jobTimer.wake });
     this.#jobs = new JobPoll({
       ...{ connection, known, timeoutMs, emit: emitJobs, timer: this.#jobTimer, queued: this.#queued },
       onChange: () => this.#follower.followKnown(),
+    });
+    this.#observer = new JobObserver({
+      jobs: this.#jobs,
+      known,
+      queued: this.#queued,
+      follower: this.#follower,
+      signal: connection.signal,
     });
     const emitResources = resultsAsFrames(emit, "things");
     this.#resources = new ResourcePoll({ connection, known, timeoutMs, emit: emitResources, jobs: this.#jobs });
@@ -84,7 +85,7 @@ export class ConnectionPolls {
 
   async control({ method, request }: ControlRequest): Promise<ControlOutcome> {
     if (method === observeMethod) {
-      const effect_ms = await this.#within(this.#observeJob(request.toString("utf8")));
+      const effect_ms = await this.#within(this.#observer.observe(request.toString("utf8")));
       return { code: status.OK, message: "", response: Buffer.alloc(0), ...(effect_ms !== undefined && { effect_ms }) };
     }
     const answer = await this.#connection.control(method, request, controlMs);
@@ -113,7 +114,7 @@ export class ConnectionPolls {
         if (isConfig) return this.#within(this.#resources.pollNow("runner"));
         job ||= assignedJob(message);
         // The messages before the end change nothing.
-        return message === undefined && job !== "" ? this.#within(this.#observeJob(job)) : undefined;
+        return message === undefined && job !== "" ? this.#within(this.#observer.observe(job)) : undefined;
       },
     };
   }
@@ -121,24 +122,6 @@ export class ConnectionPolls {
   async #poll(changed: "jobs" | ResourceKind | undefined): Promise<void> {
     if (changed === "jobs") await this.#jobs.pollNow();
     else if (changed !== undefined) await this.#resources.pollNow(changed);
-  }
-
-  /** Resolves when the job's present state was emitted, and all of its output if the job is over. */
-  async #observeJob(id: string): Promise<void> {
-    if (this.#known.isRecorded(id)) return;
-    await this.#pollForReaders();
-    if (this.#known.get(id)?.isFinished) await this.#follower.done(id);
-  }
-
-  /** One poll serves all requests that come before it begins. */
-  #pollForReaders(): Promise<void> {
-    const waitMs = Math.max(0, this.#readersPolledAt + observeEveryMs - performance.now());
-    this.#readersPoll ??= delay(waitMs, this.#connection.signal).then(() => {
-      this.#readersPoll = undefined;
-      this.#readersPolledAt = performance.now();
-      return this.#jobs.pollNow();
-    });
-    return this.#readersPoll;
   }
 
   /** How long it took, in ms. Undefined: not done in time, or the connection has ended. */

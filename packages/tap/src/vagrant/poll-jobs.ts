@@ -65,6 +65,16 @@ export class JobPoll {
     return polled;
   }
 
+  /** As pollNow, for the next poll at its time. */
+  nextPoll(): Promise<void> {
+    return this.#rounds.next();
+  }
+
+  /** How long the last list took. */
+  get tookMs(): number {
+    return this.#lastTookMs;
+  }
+
   async run(): Promise<void> {
     const { connection, timeoutMs, timer } = this.#options;
     const { signal } = connection;

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { PollResult } from "../polling/poll-result.ts";
 import { WakeableTimer } from "../polling/wakeable-timer.ts";
 import type { Reply } from "../unary-call.ts";
+import { JobObserver } from "./job-observer.ts";
 import { JobPoll } from "./poll-jobs.ts";
 import { ResourcePoll } from "./poll-resources.ts";
 import { TappedJobs } from "./tapped-jobs.ts";
@@ -145,6 +146,52 @@ describe("jobs are listed", () => {
     };
     expect((await polled(failing(4), 10_000, waking)).length).toBeLessThan(8);
     expect((await polled(failing(13), 10_000, waking)).length).toBeGreaterThan(500);
+  });
+});
+
+describe("jobs are observed for readers", () => {
+  /** The pauses between lists while a reader asks for the job every 10 ms, after the quick time of a new connection. */
+  async function observed(id: string, tookMs: number): Promise<number[]> {
+    const server = asking(async () => {
+      await delay(tookMs);
+      return list(job("A", SUCCESS));
+    });
+    const timer = new WakeableTimer();
+    server.connection.signal.addEventListener("abort", timer.wake);
+    const known = new TappedJobs(() => {});
+    const queued = new Set<string>();
+    const jobs = new JobPoll({
+      ...{ connection: server.connection, known, timer, queued, timeoutMs: 10_000, emit: () => {}, onChange: () => {} },
+    });
+    const done = jobs.run();
+    const follower = { done: async () => {} };
+    const observer = new JobObserver({ jobs, known, queued, follower, signal: server.connection.signal });
+    await vi.advanceTimersByTimeAsync(20_000);
+    const before = server.times(service.listJobs.path).length;
+    for (let at = 0; at < 20_000; at += 10) {
+      void observer.observe(id);
+      await vi.advanceTimersByTimeAsync(10);
+    }
+    server.leave();
+    await vi.advanceTimersByTimeAsync(60_000);
+    await done;
+    return server.pauses(service.listJobs.path).slice(before + 2);
+  }
+
+  it("so that lists take at most about a tenth of the server's time", async () => {
+    for (const [tookMs, apartMs] of [
+      [1, 50],
+      [20, 200],
+      [100, 1_000],
+    ] as const) {
+      const pauses = await observed("A", tookMs);
+      expect(Math.min(...pauses)).toBeGreaterThanOrEqual(apartMs);
+      expect(Math.max(...pauses)).toBeLessThanOrEqual(apartMs + 20);
+    }
+  });
+
+  it("and without a list for an id that was never seen", async () => {
+    expect([...new Set(await observed("made-up", 20))]).toEqual([1_020]);
   });
 });
 
