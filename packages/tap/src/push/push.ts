@@ -9,6 +9,7 @@ import type {
 } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
+import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import type { Spill } from "../spill/spill.ts";
 import type { TapIdentity } from "../spill/spill-folder.ts";
 import type { RunningTap } from "../tap.ts";
@@ -202,13 +203,15 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
 
 async function sendItems(spill: Spill, from: bigint, box: Mailbox<PushRequest>, signal: AbortSignal): Promise<void> {
   for await (const item of spill.read(from, signal)) {
-    for (const piece of inPieces(item)) await box.put({ body: { $case: "item", value: piece } });
+    for (const piece of inPieces(item))
+      await box.put({ body: { $case: "item", value: piece }, sent_at: timestampNow() });
   }
 }
 
 async function sendTogether(spill: Spill, from: bigint, box: Mailbox<PushRequest>, signal: AbortSignal): Promise<void> {
   for await (const read of spill.readTogether(from, signal)) {
-    for (const items of messagesOf(read)) await box.put({ body: { $case: "items", value: { items } } });
+    for (const items of messagesOf(read))
+      await box.put({ body: { $case: "items", value: { items } }, sent_at: timestampNow() });
   }
 }
 

@@ -30,14 +30,14 @@ type Open = {
 export async function* checkedRequests(requests: AsyncIterable<PushRequest>): AsyncGenerator<PushRequest, void> {
   const check = new ItemCheck();
   for await (const request of requests) {
-    const { body } = request;
+    const { body, sent_at } = request;
     if (body?.$case === "hello") {
       checkHello(body.value);
       check.begin(body.value.first_index);
       yield request;
     } else if (body?.$case === "item" || body?.$case === "items") {
       const items = check.checked(body.$case === "item" ? [body.value] : body.value.items);
-      if (items.length > 0) yield { body: { $case: "items", value: { items } } };
+      if (items.length > 0) yield { body: { $case: "items", value: { items } }, sent_at };
     } else yield request;
   }
 }

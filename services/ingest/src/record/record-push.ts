@@ -43,7 +43,9 @@ export async function* recordPush(
   const live = AbortSignal.any([signal, over.signal]);
   const committed = hello.first_index === 0n ? 0n : hello.first_index - 1n;
   const responses = new PushResponses(committed);
-  await using session: Intake = await openIntake(admitted, responses, live);
+  const given = admitted.options.listener?.(source);
+  const heard = new HeardPublisher({ nats: admitted.store.nats, source, signal: live, onHeard: given?.heard });
+  await using session: Intake = await openIntake(admitted, { responses, heard, given }, live);
   push.intake = session;
   endWhenOver(responses, session, admitted, over.signal);
   // An import has no upstream that could be called.
@@ -52,7 +54,7 @@ export async function* recordPush(
   onRecording?.(source, "began");
   try {
     yield { body: { $case: "welcome", value: { source, committed } } };
-    void takeAll(iterator, session, responses, live).then(
+    void takeAll(iterator, session, responses, live, heard).then(
       () => responses.end(),
       (cause: unknown) => responses.end(cause),
     );
@@ -72,15 +74,20 @@ export async function* recordPush(
   }
 }
 
+/** What learns of recording. */
+type Reported = {
+  readonly responses: PushResponses;
+  readonly heard: HeardPublisher;
+  readonly given: ReturnType<NonNullable<AdmittedPush["options"]["listener"]>> | undefined;
+};
+
 async function openIntake(
   { options, store, source, normalizer, hello, memory, signal }: AdmittedPush,
-  responses: PushResponses,
+  { responses, heard, given }: Reported,
   live: AbortSignal,
 ): Promise<Intake> {
   const { log, frameBytes } = store;
   const identityKey = store.identityKey && keyOfSource(store.identityKey, source);
-  const given = options.listener?.(source);
-  const heard = new HeardPublisher({ nats: store.nats, source, signal: live, onHeard: given?.heard });
   const listener = {
     ...given,
     observation: (channel: string, bytes: Uint8Array, at: Timestamp) => heard.took(channel, bytes, at),

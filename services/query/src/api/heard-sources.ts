@@ -1,7 +1,7 @@
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { Heard } from "@tapedeck/proto/tapedeck/v1/heard";
 import { everyHeardSubject } from "@tapedeck/shared/log/subjects";
-import { compareTimestamps, msOfTimestamp } from "@tapedeck/shared/time/timestamp";
+import { compareTimestamps } from "@tapedeck/shared/time/timestamp";
 import type { NatsConnection } from "nats";
 
 /** Ingest reports each polled source that it records at least every 5 s. */
@@ -71,8 +71,8 @@ export class HeardSources {
     for (const [name, collection] of report) {
       const at = collection.heardAt;
       heardAt[name] = at;
-      // A tap's clock may be ahead, and items may have waited in its spill.
-      ageMs = Math.max(ageMs, now - collection.takenAt, Date.now() - msOfTimestamp(at));
+      // Not by `at`, which is of the tap's clock: that may be wrong.
+      ageMs = Math.max(ageMs, now - collection.takenAt);
       if (now - collection.reportedAt < reportedMs && !collection.late) continue;
       if (notHeardSince === undefined || compareTimestamps(at, notHeardSince) < 0) notHeardSince = at;
     }

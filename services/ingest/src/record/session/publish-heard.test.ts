@@ -17,6 +17,7 @@ function stage() {
   };
   const publisher = new HeardPublisher({ nats, source, signal: over.signal });
   return {
+    publisher,
     reports,
     took: (channel: string, result: Observation["result"], ms: number) =>
       publisher.took(channel, Observation.encode({ result }).finish(), at(ms)),
@@ -48,4 +49,38 @@ test("an answer about one pod is no list", () => {
   const { reports, took } = stage();
   took("pods", { $case: "one", value: { id: "p", bytes: Buffer.alloc(0), code: 0, message: "" } }, 1_000);
   expect(reports).toEqual([]);
+});
+
+const hour = 3_600_000;
+
+test.each([
+  ["behind", -hour],
+  ["right", 0],
+  ["ahead", hour],
+])("a list that waited in the spill has its age by the tap's clock, which is %s", (_what, offMs) => {
+  const { publisher, reports, took } = stage();
+  const tapNow = Date.now() + offMs;
+  publisher.sent(at(tapNow));
+  took("pods", same, tapNow - 90_000);
+  took("images", same, tapNow);
+  took("images", late, tapNow);
+  const ageMs = (name: string) => Number(reports.at(-1)?.[name]?.age_ms);
+  expect(ageMs("pods")).toBeGreaterThanOrEqual(90_000);
+  expect(ageMs("pods")).toBeLessThan(hour / 2);
+  expect(ageMs("images")).toBeLessThan(hour / 2);
+});
+
+test("a list of a tap that does not say when it sends counts from its arrival", () => {
+  const { reports, took } = stage();
+  took("pods", same, Date.now() - hour);
+  expect(Number(reports.at(-1)?.pods?.age_ms)).toBeLessThan(hour / 2);
+});
+
+test("a list that is not polled any more after another connection is not reported", () => {
+  const { publisher, reports, took } = stage();
+  took("pods", same, 1_000);
+  took("images", same, 1_000);
+  publisher.connected();
+  took("pods", late, 2_000);
+  expect(Object.keys(reports.at(-1) ?? {})).toEqual(["pods"]);
 });

@@ -3,7 +3,7 @@ import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
 import { heardSubject } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { startInterval, stopTimer } from "@tapedeck/shared/sync/timers";
-import type { Timestamp } from "@tapedeck/shared/time/timestamp";
+import { msOfTimestamp, type Timestamp, validTimestamp } from "@tapedeck/shared/time/timestamp";
 import type { NatsConnection } from "nats";
 
 /** Readers take a source for not heard that is not reported for three times as long as the last. */
@@ -18,14 +18,16 @@ export type HeardPublisherOptions = {
   readonly onHeard?: ((collection: string, at: Timestamp) => void) | undefined;
 };
 
-/** `at` is undefined for a list that is late and was not heard yet. */
-type HeardList = { readonly at: Timestamp | undefined; readonly takenAt: number; readonly late: boolean };
+/** `at` is undefined for a list that is late and was not heard yet. `heardAt`: by `performance.now()`. */
+type HeardList = { readonly at: Timestamp | undefined; readonly heardAt: number; readonly late: boolean };
 
 /** Reports when the lists of a polled source were heard last. Never throws and never waits, because recording comes first. */
 export class HeardPublisher {
   readonly #options: HeardPublisherOptions;
   readonly #lists = new Map<string, HeardList>();
   #reportedAt = Number.NEGATIVE_INFINITY;
+  /** What `performance.now()` is ahead of the tap's clock, which may be wrong and may be set. */
+  #aheadMs: number | undefined;
 
   constructor(options: HeardPublisherOptions) {
     this.#options = options;
@@ -33,18 +35,31 @@ export class HeardPublisher {
     options.signal.addEventListener("abort", () => stopTimer(timer), { once: true });
   }
 
+  /** A message has just come that the tap sent then. */
+  sent(at: Timestamp): void {
+    if (validTimestamp(at) !== undefined) this.#aheadMs = performance.now() - msOfTimestamp(at);
+  }
+
+  /** The upstream that is connected now may have other lists. Those of before are as old as readers know. */
+  connected(): void {
+    this.#lists.clear();
+  }
+
   /** Takes an observation when everything that it reports is in the log. */
   took(channel: string, observation: Uint8Array, at: Timestamp): void {
     const { heard, late } = listsIn(channel, observation);
+    const now = performance.now();
+    // It may have waited in the tap's spill.
+    const heardAt = this.#aheadMs === undefined ? now : Math.min(now, msOfTimestamp(at) + this.#aheadMs);
     for (const collection of heard) {
-      this.#lists.set(collection, { at, takenAt: performance.now(), late: false });
+      this.#lists.set(collection, { at, heardAt, late: false });
       this.#options.onHeard?.(collection, at);
     }
     for (const collection of late) {
-      const list = this.#lists.get(collection) ?? { at: undefined, takenAt: performance.now() };
+      const list = this.#lists.get(collection) ?? { at: undefined, heardAt: now };
       this.#lists.set(collection, { ...list, late: true });
     }
-    const isDue = performance.now() - this.#reportedAt >= reportMs.least;
+    const isDue = now - this.#reportedAt >= reportMs.least;
     if (late.length > 0 || (heard.length > 0 && isDue)) this.#report();
   }
 
@@ -53,9 +68,9 @@ export class HeardPublisher {
     const { nats, source } = this.#options;
     this.#reportedAt = performance.now();
     const collections = Object.fromEntries(
-      [...this.#lists].map(([name, { at, takenAt, late }]): [string, Heard_Collection] => [
+      [...this.#lists].map(([name, { at, heardAt, late }]): [string, Heard_Collection] => [
         name,
-        { heard_at: at, age_ms: BigInt(Math.round(this.#reportedAt - takenAt)), late },
+        { heard_at: at, age_ms: BigInt(Math.round(this.#reportedAt - heardAt)), late },
       ]),
     );
     try {
