@@ -1,5 +1,6 @@
 import { RunnerConfigRequest, RunnerJobStreamRequest, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { abortable } from "@tapedeck/shared/sync/abortable";
 import type { StreamClient } from "../../stream-client.ts";
 import { controlCall } from "../control.ts";
 import type { UpstreamAnswers } from "../encoded-answer.ts";
@@ -20,16 +21,15 @@ export function runnerStream(deps: RunnerDeps, name: RunnerName): RunnerStream {
   const { path } = VagrantService[name];
   return (messages, context) =>
     controlCall(deps, { upstream: "vagrant", method: path }, context, async (source): Promise<UpstreamAnswers> => {
-      const refused = Promise.withResolvers<never>();
-      refused.promise.catch(() => {});
-      const requests = harmless(name, messages, refused.reject);
+      const refused = new AbortController();
+      const requests = harmless(name, messages, (error) => refused.abort(error));
       const { who, signal } = context;
       const stream = await deps.streams.open({ source: nameOf(source), method: path, who, requests, signal });
       const readable = (effect_ms: number | undefined) => readableEffect(deps, source, effect_ms, context);
       async function* answers() {
         try {
           for (;;) {
-            const { value, done } = await Promise.race([stream.next(), refused.promise]);
+            const { value, done } = await abortable(stream.next(), refused.signal);
             await readable(typeof value === "object" ? value.effect_ms : value);
             if (done) return;
             yield value.bytes;
