@@ -9,10 +9,10 @@ type SetAside = {
   readonly error: string;
 };
 
-/** A line for each source with events that the tables don't have; none where the server does not report them. */
+/** A line for each source with events that the tables don't have; none where the server can't be asked. */
 export async function setAsideLines(api: Pick<ApiClient, "get">): Promise<readonly string[]> {
-  const { setAside = [] } = await api
-    .get<{ readonly setAside?: readonly SetAside[] }>("/api/v1/status")
+  const { setAside } = await api
+    .get<{ readonly setAside: readonly SetAside[] }>("/api/v1/status")
     .catch(() => ({ setAside: [] }));
   return setAside.map(({ source, events, lastPosition, errorCode, error }) => {
     const reason = errorCode === "" ? error : `${error} (${errorCode})`;

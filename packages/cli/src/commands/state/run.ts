@@ -25,8 +25,7 @@ type StateAnswer = {
   readonly session: string | null;
   readonly sessionEnded: boolean;
   readonly notHeardSince: string | null;
-  /** Undefined from an older server. */
-  readonly heardAt?: Readonly<Record<string, string>>;
+  readonly heardAt: Readonly<Record<string, string>>;
   readonly position: string;
 } & { [Upstream in UpstreamName]: { readonly upstream: Upstream; readonly state: States[Upstream] } }[UpstreamName];
 
@@ -50,7 +49,7 @@ export async function state({ url, json, source, session, at }: StateOptions): P
   print(`${coloured("bold", shortSource(answer.source))}  ${session_}${ended}`);
   print(coloured("dim", `as of ${answer.position}`));
   if (answer.notHeardSince !== null) print(coloured("red", notHeardText(answer.notHeardSince)));
-  const heard = heardText(answer.heardAt ?? {});
+  const heard = heardText(answer.heardAt);
   if (heard !== "") print(coloured("dim", heard));
   const text = await stateText(answer, session, api);
   if (text !== "") print(text);

@@ -23,8 +23,8 @@ type Source = {
   readonly address: string;
   readonly gaps: number;
   readonly notHeardSince: string | null;
-  /** See Source of the client. Undefined from an older server. */
-  readonly clockOffsetMs?: string | null;
+  /** See Source of the client. */
+  readonly clockOffsetMs: string | null;
 };
 
 /** What waits where; undefined if it cannot be read, for example because the services run on another machine. */
@@ -82,7 +82,7 @@ export async function status(options: StatusOptions): Promise<void> {
  * One warning, or none for a clock that agrees. A clock that is behind looks the same as events that were recorded late.
  */
 export function clockWarnings({ source, clockOffsetMs }: Pick<Source, "source" | "clockOffsetMs">): readonly string[] {
-  if (clockOffsetMs === null || clockOffsetMs === undefined) return [];
+  if (clockOffsetMs === null) return [];
   const ms = Number(clockOffsetMs);
   const off = durationText(Math.abs(ms));
   const how = ms > 0 ? `${off} ahead of the log's` : `${off} behind the log's, or its events were recorded late`;

@@ -75,7 +75,7 @@ class SourceSessions implements Sessions {
     const raw = receivedRaw(connection);
     const repeated = history.sessions.find((one) => isRepeatOf(one, raw));
     if (repeated !== undefined) return repeated;
-    // Its fingerprint may be of masked bytes: recorded by an earlier version, or with another key.
+    // Its fingerprint may be of masked bytes, or made with another key.
     for (const redact of settings) {
       for (const frame of [...connection.channels.values()].flatMap(({ waiting }) => waiting)) {
         await frame.prepare(redact);
