@@ -68,10 +68,13 @@ test("a list that no report names is not heard after a while, and forgotten afte
   expect(heard()?.heardAt).not.toHaveProperty("pods");
 });
 
-test.each([-3_600_000, 0, 3_600_000])("the age of a source does not depend on a tap's clock that is %i ms off", (off) => {
-  const { clock, heard, reports } = stage();
-  const heard_at = at(Date.now() + off);
-  reports({ pods: { heard_at, age_ms: 700n }, images: { heard_at, age_ms: 200n } });
-  clock.now += 300;
-  expect(heard()?.ageMs).toBe(1_000);
-});
+test.each([-3_600_000, 0, 3_600_000])(
+  "the age of a source does not depend on a tap's clock that is %i ms off",
+  (off) => {
+    const { clock, heard, reports } = stage();
+    const heard_at = at(Date.now() + off);
+    reports({ pods: { heard_at, age_ms: 700n }, images: { heard_at, age_ms: 200n } });
+    clock.now += 300;
+    expect(heard()?.ageMs).toBe(1_000);
+  },
+);
