@@ -65,7 +65,7 @@ export class JobPoll {
     return polled;
   }
 
-  /** As pollNow, for the next poll at its time. */
+  /** Resolves when what the next poll showed was emitted. That poll comes at its own time, and not at once. */
   nextPoll(): Promise<void> {
     return this.#rounds.next();
   }
