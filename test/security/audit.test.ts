@@ -157,7 +157,11 @@ describe("the audit log", () => {
     await using cli = startCli(["export", id], { cwd, env });
     expect([await cli.ended, cli.stderr()]).toEqual([0, expect.anything()]);
     await recorded({ action: "session.exported", by: admin?.record.id, about: { sessions: [id] } });
-    await call("DELETE", `/api/v1/sessions/${id}`, bearing(admin?.text));
+    const { body } = await call("DELETE", `/api/v1/sessions/${id}`, bearing(admin?.text));
+    expect(JSON.parse(body.trim().split("\n").at(-2) ?? "")).toMatchObject({
+      state: "done",
+      exports: [{ who: "admin of acme", kind: "token" }],
+    });
     await recorded({
       action: "session.erased",
       kind: "token",

@@ -79,6 +79,7 @@ export function gatewayApis(deps: GatewayApisDeps): GatewayApis {
       query,
       services,
       nats: link.nats,
+      auditStore: () => auditLog.store(),
       audit: (what, caller, about) => {
         const { who, kind, workspace, token } = caller;
         logger.info({ audit: what, who, kind, workspace, token, ...about }, what);

@@ -2,6 +2,7 @@ import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { ReadableStream } from "node:stream/web";
 import type { AuditEntry } from "@tapedeck/shared/audit/entry";
+import type { SessionExport } from "@tapedeck/shared/audit/session-exports";
 import type { Snapshot } from "@tapedeck/shared/log/backup";
 import { backoff, delay } from "@tapedeck/shared/sync/delay";
 import type { TokenBackup } from "@tapedeck/shared/tokens/store";
@@ -30,6 +31,7 @@ export type Erasing = {
   /** Absent until they are counted. */
   readonly events?: number;
   readonly removed: number;
+  readonly exports?: readonly SessionExport[];
 };
 export type Rebuilding = { readonly messages: number; readonly done: number; readonly events: number };
 export type ShardLine = { readonly name: string; readonly state: string; readonly workspaces: readonly string[] };

@@ -1,12 +1,16 @@
 import { beginErasure, followErasure } from "@tapedeck/ingest/for-cli/maintain";
+import { sessionExports } from "@tapedeck/shared/audit/session-exports";
+import { openAuditStore } from "@tapedeck/shared/audit/store";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import type { Erasure } from "@tapedeck/shared/log/erasures/erasure-store";
+import type { NatsConnection } from "nats";
 import { CommandError } from "../../command-error.ts";
 import { shortSource } from "../../display/source-name.ts";
 import { userHere } from "../../maintain/audit-here.ts";
 import { openThisMachine } from "../../maintain/this-machine.ts";
 import { confirm } from "./confirm.ts";
 import type { EraseOptions } from "./options.ts";
-import { showErasure } from "./show.ts";
+import { type ErasureShown, showErasure } from "./show.ts";
 
 /** Has the Tapedeck that runs on a data folder erase a session. */
 export async function eraseHere(options: EraseOptions): Promise<void> {
@@ -23,5 +27,20 @@ export async function eraseHere(options: EraseOptions): Promise<void> {
     if (error instanceof TapedeckError) throw new CommandError(`${error.message}.`, { cause: error });
     throw error;
   });
-  await showErasure(followErasure(erasure, deps), { ...options, signal: stop.signal });
+  await showErasure(withExports(followErasure(erasure, deps), machine.nats), { ...options, signal: stop.signal });
+}
+
+/** With who has exported the session before, where the user of NATS here may read the audit log. */
+async function* withExports(erasing: AsyncIterable<Erasure>, nats: NatsConnection): AsyncGenerator<ErasureShown, void> {
+  for await (const now of erasing) {
+    if (now.state !== "done") {
+      yield now;
+      continue;
+    }
+    const period = { workspace: now.source.split("/")[0], session: now.session };
+    const exports = await openAuditStore(nats)
+      .then((store) => sessionExports(store, period))
+      .catch(() => undefined);
+    yield { ...now, exports };
+  }
 }

@@ -1,3 +1,4 @@
+import type { SessionExport } from "@tapedeck/shared/audit/session-exports";
 import { CommandError } from "../../command-error.ts";
 import { print, printJson } from "../../display/output.ts";
 import { shortSource } from "../../display/source-name.ts";
@@ -8,6 +9,8 @@ export type ErasureShown = {
   readonly state: "removing" | "done";
   readonly events?: number | undefined;
   readonly removed: number;
+  /** Undefined where nobody knows. */
+  readonly exports?: readonly SessionExport[] | undefined;
 };
 
 export type ShowOptions = {
@@ -29,12 +32,18 @@ export async function showErasure(
       if (now.events !== undefined) progress.reached(now.removed, Math.max(1, now.events));
     }
   }
-  const { source = "", state = "removing", events = 0, removed = 0 } = last ?? {};
+  const { source = "", state = "removing", events = 0, removed = 0, exports } = last ?? {};
   if (state !== "done") {
     const far = last === undefined ? "" : ` (${removed} of ${events} events are removed, and none can be read)`;
     const goesOn = `the server goes on to erase session ${session}${far}: the same command shows how far it is.`;
     throw new CommandError(signal.aborted ? `stopped watching; ${goesOn}` : `nothing more is heard; ${goesOn}`);
   }
-  if (json) printJson({ source, session, events });
-  else print(`erased session ${session} of ${shortSource(source)}: ${events} events`);
+  if (json) {
+    printJson({ source, session, events, ...(exports && { exports }) });
+    return;
+  }
+  print(`erased session ${session} of ${shortSource(source)}: ${events} events`);
+  for (const { time, who, kind } of exports ?? []) {
+    print(`exported before, and not erased there: ${time} by ${kind} ${who}`);
+  }
 }

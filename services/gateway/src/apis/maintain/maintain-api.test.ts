@@ -17,6 +17,7 @@ function endless() {
     nats: () => {
       throw new Error("not asked for");
     },
+    auditStore: () => Promise.reject(new Error("not asked for")),
     audit: () => {},
   };
   return { begun, api: maintainApi(deps) };

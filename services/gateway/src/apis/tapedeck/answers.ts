@@ -131,6 +131,13 @@ export const answers = {
       ),
     events: count("Events to erase; absent until they are counted.").optional(),
     removed: count("Events that are erased."),
+    exports: z
+      .array(auditEntry.pick({ time: true, who: true, kind: true }))
+      .optional()
+      .describe(
+        "When it is `done`: who has exported the session before, as far as the audit log reaches, 100 at most. Their files are not erased. " +
+          "Absent where the audit log can't be read.",
+      ),
   }),
   Rebuilding: progressLine({
     messages: count("Messages of the log when the rebuild began. A message holds one event or several."),
