@@ -42,7 +42,8 @@ async function harness(textTtl?: number) {
   const check = (more: Partial<LogCheckOptions> = {}) => {
     const signal = AbortSignal.timeout(60_000);
     const moving = async () => new Set<string>();
-    return checkLog({ log, ends, moving, dropped: () => droppedBy(nc), rate: 1_000_000, signal, ...more });
+    const pace = { rest: async () => {} };
+    return checkLog({ log, ends, moving, dropped: () => droppedBy(nc), rate: 1_000_000, pace, signal, ...more });
   };
   /** `meanwhile` happens when the first message was read. */
   const checkWhile = (meanwhile: () => Promise<unknown>) =>
@@ -151,4 +152,18 @@ it("reads no more messages a second than it may", async () => {
   expect(await on.check({ rate: 500 })).toMatchObject({ holes: [], messages: 250 });
   // The clock is read after 200 messages for the last time.
   expect(performance.now() - began).toBeGreaterThan(390);
+});
+
+it("a check keeps the pace of maintenance from one hundred messages to the next", async () => {
+  await using on = await harness();
+  await on.reported(...facts(210));
+  let rests = 0;
+  const pace = {
+    async rest(workedMs: number) {
+      expect(workedMs).toBeGreaterThan(0);
+      rests++;
+    },
+  };
+  expect(await on.check({ pace })).toMatchObject({ holes: [], messages: 210 });
+  expect(rests).toBe(2);
 });

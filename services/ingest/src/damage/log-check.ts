@@ -7,6 +7,7 @@ import { type Sequence, sequenceOf } from "@tapedeck/shared/log/offset";
 import { sourceOfSubject } from "@tapedeck/shared/log/subjects";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
+import type { Pace } from "@tapedeck/shared/sync/pace";
 import type { LogEnds } from "./ends.ts";
 import { type Hole, SourceHoles } from "./holes.ts";
 
@@ -19,6 +20,8 @@ export type LogCheckOptions = {
   readonly dropped: () => Promise<Dropped>;
   /** Messages a second, at most. */
   readonly rate: number;
+  /** It rests while recording is delayed. */
+  readonly pace: Pick<Pace, "rest">;
   readonly signal: AbortSignal;
 };
 
@@ -40,7 +43,7 @@ const stride = 100;
  * Undefined when the signal aborts. Rejects when the log is away.
  */
 export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult | undefined> {
-  const { log, ends, rate, signal } = options;
+  const { log, ends, rate, pace, signal } = options;
   const known = await ends.all();
   const { firstSeq } = await messagesOf(log);
   await ends.firstSeq(firstSeq);
@@ -51,6 +54,7 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
     return found;
   };
   const began = performance.now();
+  let workedSince = began;
   let messages = 0;
   let done: Sequence = 0;
   // A mark precedes the removal of what it erases, so every mark has been read when the end is reached.
@@ -59,8 +63,10 @@ export async function checkLog(options: LogCheckOptions): Promise<LogCheckResult
       scan(stored, holesOf);
       messages++;
       if (messages % stride > 0) continue;
+      await pace.rest(performance.now() - workedSince, signal);
       const earlyMs = (messages / rate) * 1_000 - (performance.now() - began);
       await delay(Math.max(0, earlyMs), signal);
+      workedSince = performance.now();
     }
     if (signal.aborted) return undefined;
     done = lastSeq;

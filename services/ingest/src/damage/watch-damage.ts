@@ -1,7 +1,9 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { streamName } from "@tapedeck/shared/log/subjects";
 import type { Logger } from "@tapedeck/shared/service/logger";
+import { Pace } from "@tapedeck/shared/sync/pace";
 import type { NatsConnection } from "nats";
+import { recordingDelays } from "../record/journal/recording-delays.ts";
 import type { Recorder } from "../record/recorder.ts";
 import type { OpenStore } from "../store.ts";
 import { DamageWatch } from "./damage-watch.ts";
@@ -21,6 +23,7 @@ export type WatchDamage = {
 /** Looks for damage in the log that recording stands on, until the signal. */
 export function watchDamage({ store, ingest, rate, signal, ...options }: WatchDamage): DamageWatch {
   const { log, leases, nats } = store;
+  const pace = new Pace({ minShare: 0.1, recordingMs: () => recordingDelays.currentMs });
   const check = async () => {
     await using lease = await leases.take("log-check", ingest);
     return (
@@ -31,6 +34,7 @@ export function watchDamage({ store, ingest, rate, signal, ...options }: WatchDa
         moving: () => log.moves.closed(),
         dropped: () => droppedBy(nats),
         rate,
+        pace,
         signal,
       }))
     );

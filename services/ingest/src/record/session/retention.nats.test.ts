@@ -310,7 +310,8 @@ test("nothing of all this seems lost, nor an earlier session that goes on when t
 
   await using ends = await openEnds(nc, { epoch: log.epoch });
   const moving = async () => new Set<string>();
-  const options = { log, ends, moving, dropped: async () => "nothing" as const, rate: 1_000_000 };
+  const pace = { rest: async () => {} };
+  const options = { log, ends, moving, dropped: async () => "nothing" as const, rate: 1_000_000, pace };
   const checked = await checkLog({ ...options, signal: AbortSignal.timeout(60_000) });
   expect(checked?.messages).toBeGreaterThan(50);
   expect(checked?.holes).toEqual([]);
