@@ -7,8 +7,8 @@ export type SessionExport = Pick<AuditEntry, "time" | "who" | "kind">;
 const maxExports = 100;
 
 /**
- * Who has exported a session, the oldest first, as far as the audit log reaches; at most 100. An entry names 20 sessions, so a
- * session that was exported with more of them may be missing. Rejects when the audit log can't be read.
+ * Lists who has exported a session, the oldest first, as far as the audit log reaches; at most 100. An entry names 20 sessions,
+ * so a session that was exported with more of them may be missing. Rejects when the audit log can't be read.
  */
 export async function sessionExports(
   store: Pick<AuditStore, "read">,
