@@ -16,6 +16,7 @@ test("an erasure that ends while its end can't be heard is forgotten when the co
   const erasure = await store.begin({
     session: "s1",
     source: "acme/alice/shop/skaffold",
+    epoch: "e",
     lastSeq: 5,
     removedSeq: 0,
     removed: 0,

@@ -23,6 +23,8 @@ const erasureSchema = z.object({
   /** Full name of the session's source. */
   source: z.string(),
   session: z.string(),
+  /** The epoch of the log that the sequences belong to. */
+  epoch: z.string(),
   /** Everything of the session up to this sequence is erased: nobody may read it any more. */
   lastSeq: z.number(),
   /** Everything of the session up to this sequence is removed from the log. */
@@ -40,8 +42,7 @@ const erasureSchema = z.object({
   began: z.string(),
   /** The caller that began it, as in the audit log. */
   who: z.string(),
-  /** "unknown" for one that an earlier version began. */
-  kind: callerKind.default("unknown"),
+  kind: callerKind,
   by: z.string().optional(),
 });
 

@@ -210,6 +210,26 @@ test("an erasure that a move was faster than is not done until the workspace is 
   expect(after.audited).toEqual([`session.erased ${session}`]);
 });
 
+test("an erasure that a restored log overtakes removes what that log has of the session", async () => {
+  await record(sourceIn("acme"), session);
+  const begun = await begin(session);
+  const { lastOffset } = await store.log.reader.bounds();
+  const end = sequenceOf(lastOffset);
+  await erasures.advance({
+    ...begun,
+    epoch: "former",
+    audited: true,
+    markedSeq: end,
+    removedSeq: end,
+    events: 4,
+    removed: 4,
+  });
+  start();
+  await isDone(session);
+  expect(await kindsOf(session)).toEqual(["session.erased"]);
+  expect(await erasures.of(session)).toMatchObject({ events: 4, removed: 4, epoch: store.log.epoch });
+});
+
 test("the progress of an erasure does not make its own process list all of them", async () => {
   const source = sourceIn("acme");
   await record(source, session);

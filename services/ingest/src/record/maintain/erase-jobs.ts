@@ -122,7 +122,7 @@ export class EraseJobs implements AsyncDisposable {
       try {
         // The entry is read anew: an attempt before this one may have come far.
         const erasure = await this.#erasures.of(session);
-        if (erasure?.state === "removing") await this.#erase(erasure, signal);
+        if (erasure?.state === "removing") await this.#erase(this.#ofThisLog(erasure), signal);
         return;
       } catch (err) {
         if (signal.aborted) return;
@@ -130,6 +130,13 @@ export class EraseJobs implements AsyncDisposable {
         await delay(retry.next(), signal);
       }
     }
+  }
+
+  /** A log that was restored since may have what was removed before, and lack the mark: it is erased there from its start on. */
+  #ofThisLog(erasure: Erasure): Erasure {
+    const { epoch } = this.#options.store.log;
+    if (erasure.epoch === epoch) return erasure;
+    return { ...erasure, epoch, removedSeq: 0, removed: 0, events: undefined, markedSeq: undefined };
   }
 
   async #erase(begun: Erasure, signal: AbortSignal): Promise<void> {

@@ -25,7 +25,11 @@ export type SessionToErase = {
 
 export type EraseDeps = {
   readonly nats: NatsConnection;
-  readonly log: { readonly reader: Pick<LogReader, "bounds" | "history">; readonly stored: Log["stored"] };
+  readonly log: {
+    readonly epoch: string;
+    readonly reader: Pick<LogReader, "bounds" | "history">;
+    readonly stored: Log["stored"];
+  };
   readonly signal: AbortSignal;
 };
 

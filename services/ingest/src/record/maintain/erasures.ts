@@ -55,6 +55,7 @@ export async function beginErasure(
   const erasure = await erasures.begin({
     source,
     session,
+    epoch: deps.log.epoch,
     lastSeq: found.lastSeq,
     removedSeq: sequenceOf(afterOffset),
     removed: 0,
