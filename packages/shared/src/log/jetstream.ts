@@ -141,7 +141,16 @@ async function streamInfo(jsm: JetStreamManager, name: string, options: OpenLogO
     if (options.create === false || !isNotFound(cause)) throw cause;
     const [lost] = await knownEnds(jsm);
     if (lost !== undefined) throw new LogLostError(lost, cause);
-    return (await createStream(jsm, name, options)) ?? (await jsm.streams.info(name));
+    return (await createStream(jsm, name, options)) ?? (await madeElsewhere(jsm, name));
+  }
+}
+
+/** The servers of a cluster may say for a moment both that it exists and that there is none. */
+async function madeElsewhere(jsm: JetStreamManager, name: string): Promise<StreamInfo> {
+  try {
+    return await jsm.streams.info(name);
+  } catch (cause) {
+    throw isNotFound(cause) ? new LogNotReadyError(`the stream ${name} is being made`, { cause }) : cause;
   }
 }
 

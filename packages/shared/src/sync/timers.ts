@@ -69,10 +69,14 @@ class ChainedTimer implements Timer {
   }
 
   #start(): void {
-    this.#leftMs = this.#ms;
     // Most timers are short, and are refreshed with each message: Node's own refresh costs next to nothing.
-    if (this.#timer !== undefined && this.#ms <= maxTimerMs && !this.#repeats) this.#timer.refresh();
-    else this.#next();
+    if (this.#timer !== undefined && this.#ms <= maxTimerMs && !this.#repeats) {
+      this.#leftMs = 0;
+      this.#timer.refresh();
+      return;
+    }
+    this.#leftMs = this.#ms;
+    this.#next();
   }
 
   #next(): void {

@@ -39,8 +39,8 @@ export type SessionRecorderListener = {
   readonly session?: (session: string) => void;
   /** Called with the index up to which everything is in the log, whenever it may have grown. */
   readonly committed?: (index: bigint) => void;
-  /** Called with each observation of a polled source when everything that it reports is in the log. */
-  readonly observation?: (channel: string, observation: Uint8Array, at: Timestamp) => void;
+  /** Called with each observation of a polled source; the result is called when everything that it reports is in the log. */
+  readonly observation?: (channel: string, observation: Uint8Array, at: Timestamp) => () => void;
   /** Called with each list of a polled source that was heard. */
   readonly heard?: (collection: string, at: Timestamp) => void;
   /** Called with the upstream's answer about its state, recorded or not, once everything before it is in the log. */

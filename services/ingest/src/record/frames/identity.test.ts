@@ -5,7 +5,10 @@ import { keyedHash, keyOfSource } from "./identity.ts";
 const key = Buffer.alloc(32, 1);
 const frame = Buffer.from("password=hunter2");
 const hashFor = (developer: string, of: Uint8Array = key) =>
-  keyedHash(keyOfSource(of, sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" })), frame);
+  keyedHash(
+    keyOfSource(of, sourceName({ workspace: "acme", developer, project: "shop", upstream: "skaffold" })),
+    frame,
+  );
 
 it("equal frames of two sources have hashes that don't show it, and those of one source the same", () => {
   expect(hashFor("alice")).toEqual(hashFor("alice"));

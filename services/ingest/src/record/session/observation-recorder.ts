@@ -39,8 +39,8 @@ export type ObservationRecorderOptions = {
   /** See Original.identity in event.proto. */
   readonly identityKey?: Uint8Array | undefined;
   readonly onFrame: OnFrame;
-  /** Called with each observation when everything that it reports is in the log. */
-  readonly onObserved?: ((channel: string, observation: Uint8Array, at: Timestamp) => void) | undefined;
+  /** Called with each observation; the result is called when everything that it reports is in the log. */
+  readonly onObserved?: ((channel: string, observation: Uint8Array, at: Timestamp) => () => void) | undefined;
   /** Ends the session and begins another, to which the connection then belongs. */
   readonly onAnotherSession: (connection: UpstreamConnection, at: Timestamp) => void;
 };
@@ -150,8 +150,10 @@ export class ObservationRecorder {
   #reportObserved(channel: string, { bytes, at }: WholeObservation): void {
     const { journal, onObserved } = this.#options;
     if (onObserved === undefined) return;
+    // Observations come also while the log is away. Their bytes are not held until it is back.
+    const recorded = onObserved(channel, bytes, at);
     journal.writer.reached(journal.writer.appended).then(
-      () => onObserved(channel, bytes, at),
+      recorded,
       () => {}, // writing has ended, which is reported elsewhere
     );
   }

@@ -20,7 +20,7 @@ function stage() {
     publisher,
     reports,
     took: (channel: string, result: Observation["result"], ms: number) =>
-      publisher.took(channel, Observation.encode({ result }).finish(), at(ms)),
+      publisher.read(channel, Observation.encode({ result }).finish(), at(ms))(),
   };
 }
 

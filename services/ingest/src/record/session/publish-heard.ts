@@ -45,9 +45,13 @@ export class HeardPublisher {
     this.#lists.clear();
   }
 
-  /** Takes an observation when everything that it reports is in the log. */
-  took(channel: string, observation: Uint8Array, at: Timestamp): void {
-    const { heard, late } = listsIn(channel, observation);
+  /** Reads an observation. The result holds nothing of its bytes: call it when everything that it reports is in the log. */
+  read(channel: string, observation: Uint8Array, at: Timestamp): () => void {
+    const lists = listsIn(channel, observation);
+    return () => this.#recorded(lists, at);
+  }
+
+  #recorded({ heard, late }: Lists, at: Timestamp): void {
     const now = performance.now();
     // It may have waited in the tap's spill.
     const heardAt = this.#aheadMs === undefined ? now : Math.min(now, msOfTimestamp(at) + this.#aheadMs);
