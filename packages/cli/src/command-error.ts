@@ -1,3 +1,5 @@
+import { ownValue } from "@tapedeck/shared/own-value";
+
 /** What is wrong and how to fix it: one sentence, which goes to stderr; the exit code is 1. */
 export class CommandError extends Error {
   override readonly name = "CommandError";
@@ -14,7 +16,7 @@ const systemErrors: Readonly<Record<string, string>> = {
 export function sentenceOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, path } = error as NodeJS.ErrnoException;
-  const known = typeof code === "string" ? systemErrors[code] : undefined;
+  const known = typeof code === "string" ? ownValue(systemErrors, code) : undefined;
   if (known === undefined) return error.message;
   return path === undefined ? known : `${path}: ${known}`;
 }

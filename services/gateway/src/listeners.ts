@@ -71,14 +71,17 @@ export class Listeners implements AsyncDisposable {
   async start(): Promise<Readonly<Record<string, string>>> {
     const { config } = this.#options;
     const grpc = await this.#startGrpc(config.grpc);
-    const addresses: Record<string, string> = { grpc, http: await this.#startHttp(config.http, grpc) };
+    const addresses = new Map([
+      ["grpc", grpc],
+      ["http", await this.#startHttp(config.http, grpc)],
+    ]);
     for (const endpoint of config.endpoints) {
       const { source } = endpoint;
       const [grpcAt, httpAt] = [endpoint.grpc, endpoint.http].map((text) => text && splitAddress(text));
-      if (grpcAt) addresses[`${source} grpc`] = await this.#startGrpc(grpcAt, endpoint);
-      if (httpAt) addresses[`${source} http`] = await this.#startHttp(httpAt, grpc, endpoint);
+      if (grpcAt) addresses.set(`${source} grpc`, await this.#startGrpc(grpcAt, endpoint));
+      if (httpAt) addresses.set(`${source} http`, await this.#startHttp(httpAt, grpc, endpoint));
     }
-    return addresses;
+    return Object.fromEntries(addresses);
   }
 
   /** What grpc.health.v1 answers on every listener. */

@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { Command } from "commander";
 
 /**
@@ -45,6 +46,6 @@ export function allCommands(): Promise<readonly Command[]> {
 
 /** The one that the first word of a command line names; all where it names none, for what help and advice say. */
 export async function commandsFor(word: string | undefined): Promise<readonly Command[]> {
-  const load = word !== undefined && Object.hasOwn(commands, word) ? commands[word] : undefined;
+  const load = word === undefined ? undefined : ownValue(commands, word);
   return load === undefined ? allCommands() : [await load()];
 }

@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { CommandError } from "../command-error.ts";
 import { type GatewayUrl, gatewayUrlText, parseGatewayUrl } from "../gateway-url.ts";
 import { type Context, readContexts } from "./contexts.ts";
@@ -34,7 +35,7 @@ export function chosenTapedeck(named: string | undefined, env: Env): ChosenTaped
     const known = Object.entries(contexts).find(([, one]) => isSame(parseGatewayUrl(one.url), gateway));
     return tapedeckAt(gateway, known, env);
   }
-  const chosen = current === undefined ? undefined : contexts[current];
+  const chosen = current === undefined ? undefined : ownValue(contexts, current);
   if (current !== undefined && chosen !== undefined)
     return tapedeckAt(parseGatewayUrl(chosen.url), [current, chosen], env);
   const here = localTapedeck(env);
@@ -44,7 +45,7 @@ export function chosenTapedeck(named: string | undefined, env: Env): ChosenTaped
 /** Whether another Tapedeck is meant than the one of this machine's settings and data folder. */
 export function isElsewhere(named: string | undefined, env: Env): boolean {
   const { current, contexts } = readContexts(env);
-  return Boolean(named || env.TAPEDECK_URL) || (current !== undefined && contexts[current] !== undefined);
+  return Boolean(named || env.TAPEDECK_URL) || (current !== undefined && ownValue(contexts, current) !== undefined);
 }
 
 /** Names the Tapedeck that is chosen, for people: "https://tapedeck.example:7052 (context team)". */
@@ -85,7 +86,7 @@ function isSame(one: GatewayUrl, other: GatewayUrl): boolean {
 
 /** A setting that is ignored would send a recording elsewhere than its user thinks. */
 function refuseFormer(env: Env): void {
-  const former = ["TAPEDECK_TO", "TAPEDECK_FROM"].find((name) => (env[name] ?? "") !== "");
+  const former = ["TAPEDECK_TO", "TAPEDECK_FROM"].find((name) => (ownValue(env, name) ?? "") !== "");
   if (former === undefined) return;
   throw new CommandError(
     `${former} is no longer used: unset it, and set TAPEDECK_URL (one address for all commands, such as https://tapedeck.example) or run \`tapedeck login\`.`,

@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process";
 import { hostname } from "node:os";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { loginName } from "@tapedeck/shared/service/login-name";
 
 export type Labels = Readonly<Record<string, string>>;
@@ -96,10 +97,10 @@ export async function sessionLabels(
 }
 
 export function ciLabels(env: Readonly<Record<string, string | undefined>>): Labels {
-  const system = ciSystems.find(({ sign }) => (env[sign] ?? "") !== "");
+  const system = ciSystems.find(({ sign }) => (ownValue(env, sign) ?? "") !== "");
   if (system === undefined) return {};
   const found = Object.entries(system.labels).flatMap(([label, variables]) => {
-    const value = variables.map((name) => env[name]).find((text) => text !== undefined && text !== "");
+    const value = variables.map((name) => ownValue(env, name)).find((text) => text !== undefined && text !== "");
     return value === undefined ? [] : [[label, value] as const];
   });
   return { ci: system.name, ...Object.fromEntries(found) };

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import { channelsOf } from "@tapedeck/ingest/for-cli/sessions";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { type SessionCheck, sessionCheck, sessionProblem } from "@tapedeck/shared/events/session-check";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { type FileLine, FileLineError, fileLines } from "@tapedeck/tap/skaffold/event-log/file-lines";
 import {
   eventLine,
@@ -81,7 +82,7 @@ export async function verifySessionFile(file: string, onRead?: (events: number) 
   if (events !== end.events)
     throw new FileLineError(file, number, `it declares ${end.events} events, and there are ${events}`);
   for (const { session, check, hole, line } of sessions) {
-    if (isDeepStrictEqual(check.holes, end.missing[session] ?? {})) continue;
+    if (isDeepStrictEqual(check.holes, ownValue(end.missing, session) ?? {})) continue;
     throw new FileLineError(file, hole ?? line, "events are missing before it, or are wrongly declared missing");
   }
   const absent = header.sessions[sessions.length];

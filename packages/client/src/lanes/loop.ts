@@ -16,22 +16,24 @@ export function failedTries(steps: readonly Step[], step: Step): number {
 }
 
 /** The names by which Skaffold's output refers to its phases. */
-const tasks: Readonly<Record<string, RegExp>> = {
-  build: /^Build/,
-  test: /^Test/,
-  render: /^Render/,
-  deploy: /^Deploy/,
-  verify: /^Verify/,
-  exec: /^Exec/,
-  check: /^(StatusCheck|Deploy)/,
-  sync: /^(Sync|DevLoop)/,
-};
+const tasks: ReadonlyMap<string, RegExp> = new Map(
+  Object.entries({
+    build: /^Build/,
+    test: /^Test/,
+    render: /^Render/,
+    deploy: /^Deploy/,
+    verify: /^Verify/,
+    exec: /^Exec/,
+    check: /^(StatusCheck|Deploy)/,
+    sync: /^(Sync|DevLoop)/,
+  }),
+);
 
 export type LogText = { readonly text: string; readonly task: string; readonly subtask: string };
 
 /** The output of a step, or all output for upstreams that do not attribute it. */
 export function logOf(texts: readonly LogText[], step: Pick<Step, "kind" | "subject"> | undefined): string {
-  const task = step === undefined ? undefined : tasks[step.kind];
+  const task = step === undefined ? undefined : tasks.get(step.kind);
   const isMarked = texts.some((one) => one.task !== "");
   const own =
     task === undefined || !isMarked

@@ -64,12 +64,14 @@ export function timeOf({ occurredAt, recordedAt }: Pick<TapedeckEvent, "occurred
 }
 
 const begins: ReadonlySet<string> = new Set(["started"]);
-const outcomes: Readonly<Record<string, Outcome>> = {
-  succeeded: "succeeded",
-  failed: "failed",
-  canceled: "canceled",
-  cached: "succeeded",
-};
+const outcomes: ReadonlyMap<string, Outcome> = new Map(
+  Object.entries({
+    succeeded: "succeeded",
+    failed: "failed",
+    canceled: "canceled",
+    cached: "succeeded",
+  }),
+);
 
 /** Whether an event starts or ends an operation of its kind. */
 export function changeOf(event: TapedeckEvent): "start" | "end" | undefined {
@@ -77,7 +79,7 @@ export function changeOf(event: TapedeckEvent): "start" | "end" | undefined {
   if (event.operation?.kind !== noun) return undefined;
   if (begins.has(verb)) return "start";
   if (noun === "command" && verb === "finished") return "end";
-  return outcomes[verb] === undefined ? undefined : "end";
+  return !outcomes.has(verb) ? undefined : "end";
 }
 
 export function stepOfEvent(event: TapedeckEvent): Step {
@@ -102,7 +104,7 @@ export function endedBy<Kind extends Step>(step: Kind, event: TapedeckEvent): Ki
   return {
     ...step,
     endedAt: Math.max(timeOf(event), step.startedAt),
-    outcome: event.outcome ?? outcomes[verb] ?? "unknown",
+    outcome: event.outcome ?? outcomes.get(verb) ?? "unknown",
     error: event.error?.message ?? "",
     errorCode: event.error?.code ?? "",
     isCached: verb === "cached",

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { fromGatewayJson } from "@tapedeck/shared/descriptors/grpc-gateway-json";
 import { messageType } from "@tapedeck/shared/descriptors/registry";
+import { ownValue } from "@tapedeck/shared/own-value";
 
 /** A call that was made to the real server, as a gRPC client would make it. */
 export type RecordedCall = {
@@ -51,7 +52,7 @@ export function readCalls(lines: readonly CallLine[]): RecordedCall[] {
 
 function readHttpCall(line: CallLine): RecordedCall | undefined {
   const [, version, rest] = /^\/(v1|v2)(\/.*)$/.exec(line.path) ?? [];
-  const call = httpCalls[`${line.method} ${rest}`];
+  const call = ownValue(httpCalls, `${line.method} ${rest}`);
   if (call === undefined || (version !== "v1" && version !== "v2")) return undefined;
   const { service, messages } = packages[version];
   const body = parseBody(line.requestBody ?? "");

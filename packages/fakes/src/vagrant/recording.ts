@@ -1,6 +1,7 @@
 import { basename } from "node:path";
 import type { DescMethod, JsonObject } from "@bufbuild/protobuf";
 import { registry } from "@tapedeck/shared/descriptors/registry";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { messageFromJson, readJsonLines, readOptionalJsonLines } from "../json-lines.ts";
 
 /** The answers of a real Vagrant server, from a file of samples (the README beside them describes the lines). */
@@ -110,7 +111,7 @@ const codes: Readonly<Record<string, number>> = { Canceled: 1, NotFound: 5 };
 function statusOf(error: NonNullable<Line["error"]>): RecordedStatus {
   if (error === "EOF") return { code: 0, details: "" };
   const { code: name, message } = typeof error === "string" ? { code: error, message: "" } : error;
-  const code = codes[name];
+  const code = ownValue(codes, name);
   if (code === undefined) throw new Error(`unknown code ${name}`);
   return { code, details: message };
 }

@@ -8,6 +8,7 @@ import {
   toBinary,
   toJson,
 } from "@bufbuild/protobuf";
+import { ownValue } from "../own-value.ts";
 import { registry } from "./registry.ts";
 
 /**
@@ -40,13 +41,13 @@ export function withDefaults(desc: DescMessage, json: JsonValue): JsonObject {
 
 /** Adds what protobuf-es has no switch for: `null` for unset messages, and an order that does not depend on the sender. */
 function withUnset(desc: DescMessage, json: JsonObject): JsonObject {
-  const out: JsonObject = {};
+  const out = new Map<string, JsonValue>();
   for (const field of desc.fields) {
-    const value = json[field.name];
-    if (value !== undefined) out[field.name] = withUnsetInField(field, value);
-    else if (isNullWhenUnset(field)) out[field.name] = null;
+    const value = ownValue(json, field.name);
+    if (value !== undefined) out.set(field.name, withUnsetInField(field, value));
+    else if (isNullWhenUnset(field)) out.set(field.name, null);
   }
-  return out;
+  return Object.fromEntries(out);
 }
 
 function withUnsetInField(field: DescField, value: JsonValue): JsonValue {

@@ -1,6 +1,7 @@
 import { type Event, Original } from "@tapedeck/proto/tapedeck/v1/event";
 import { decodeTime } from "ulid";
 import { logStart } from "../log/offset.ts";
+import { ownValue } from "../own-value.ts";
 import { eventToJson } from "./json.ts";
 import { ownChannel } from "./kinds.ts";
 
@@ -64,7 +65,7 @@ export function sessionCheck(expected: ForeignSession): SessionCheck {
 class InOrderCheck implements SessionCheck {
   readonly #expected: ForeignSession;
   readonly #last = new Map<string, { readonly ordinal: bigint; readonly frame: bigint; readonly part: number }>();
-  readonly holes: Record<string, number> = {};
+  readonly #holes = new Map<string, number>();
   #events = 0;
   #isOpen = false;
   #origin: string | undefined;
@@ -79,6 +80,10 @@ class InOrderCheck implements SessionCheck {
 
   get origin(): string | undefined {
     return this.#origin;
+  }
+
+  get holes(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#holes);
   }
 
   get isOpen(): boolean {
@@ -99,10 +104,10 @@ class InOrderCheck implements SessionCheck {
   end(): string | undefined {
     if (this.#events === 0) return "the session has no events";
     const missing = Object.entries(this.#expected.missing ?? {});
-    const wrong = missing.find(([channel, count]) => count !== (this.holes[channel] ?? 0));
+    const wrong = missing.find(([channel, count]) => count !== (this.#holes.get(channel) ?? 0));
     if (wrong === undefined) return undefined;
     const [channel, count] = wrong;
-    return `${count} events of ${quoted(channel)} are declared missing, and ${this.holes[channel] ?? 0} are`;
+    return `${count} events of ${quoted(channel)} are declared missing, and ${this.#holes.get(channel) ?? 0} are`;
   }
 
   #identity(event: Event): string | undefined {
@@ -139,15 +144,15 @@ class InOrderCheck implements SessionCheck {
         ? undefined
         : `part ${part} of frame ${frame} can't come after part ${before.part} of frame ${before.frame}`;
     }
-    const sum = (this.holes[channel] ?? 0) + Number(hole);
-    this.holes[channel] = sum;
+    const sum = (this.#holes.get(channel) ?? 0) + Number(hole);
+    this.#holes.set(channel, sum);
     if (!this.#mayMiss(channel, sum)) return `${channel} ${before.ordinal + 1n} is missing before it`;
     return frame < before.frame ? `frame ${frame} can't come after frame ${before.frame}` : undefined;
   }
 
   #mayMiss(channel: string, count: number): boolean {
     const { missing } = this.#expected;
-    return missing === undefined || (Object.hasOwn(missing, channel) && count <= (missing[channel] ?? 0));
+    return missing === undefined || count <= (ownValue(missing, channel) ?? 0);
   }
 }
 

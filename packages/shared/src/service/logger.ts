@@ -39,5 +39,5 @@ function prettyLine(): (line: string) => string {
 export const silentLogger: Logger = pino({ level: "silent" });
 
 function isLevel(text: string): boolean {
-  return text === "silent" || text in pino.levels.values;
+  return text === "silent" || Object.hasOwn(pino.levels.values, text);
 }

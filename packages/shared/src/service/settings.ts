@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { LineCounter, parseDocument } from "yaml";
 import type { z } from "zod";
+import { ownValue } from "../own-value.ts";
 import { durationForm, durationMs } from "./duration.ts";
 import type { SettingAbout, SettingDefinition } from "./setting-definition.ts";
 
@@ -191,7 +192,7 @@ export class SettingsReader {
 
   #find(key: string): { readonly value: unknown; readonly where: string } | undefined {
     const name = envName(key);
-    const fromEnv = this.#env[name];
+    const fromEnv = ownValue(this.#env, name);
     if (fromEnv !== undefined && fromEnv !== "") return { value: fromEnv, where: name };
     if (this.#file === undefined) return undefined;
     const value = valueAt(this.#file.values, key);
@@ -224,7 +225,7 @@ const booleans: ReadonlyMap<string, boolean> = new Map([
 ]);
 
 function valueAt(values: Readonly<Record<string, unknown>>, key: string): unknown {
-  return key.split(".").reduce<unknown>((at, step) => (isMapping(at) ? at[step] : undefined), values);
+  return key.split(".").reduce<unknown>((at, step) => (isMapping(at) ? ownValue(at, step) : undefined), values);
 }
 
 function unknownKeys(values: Readonly<Record<string, unknown>>, known: ReadonlySet<string>, prefix = ""): string[] {

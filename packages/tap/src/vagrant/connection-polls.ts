@@ -2,6 +2,7 @@ import { status } from "@grpc/grpc-js";
 import type { ControlRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { QueueJobResponse, RunnerConfigRequest, VagrantService } from "@tapedeck/proto/vagrant/vagrant";
 import { maxEffectMs, observeMethod } from "@tapedeck/shared/control-effects";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { EmitContent } from "../connection-items.ts";
 import type { PolledConnection } from "../polling/connection.ts";
@@ -94,7 +95,7 @@ export class ConnectionPolls {
       return answer;
     }
     if (method === VagrantService.queueJob.path) this.#rememberQueued(answer.response);
-    const effect_ms = await this.#within(this.#poll(changedBy[method]));
+    const effect_ms = await this.#within(this.#poll(ownValue(changedBy, method)));
     return effect_ms === undefined ? answer : { ...answer, effect_ms };
   }
 

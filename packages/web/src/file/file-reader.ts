@@ -5,7 +5,8 @@ import { maySetState, type SessionData } from "./data.ts";
 
 /** Answers as a gateway would that has this one session, in which nothing is running. */
 export function fileReader(data: SessionData): Reader {
-  const { session, events, operations, comparisons, position } = data;
+  const { session, events, operations, position } = data;
+  const comparisons = new Map(Object.entries(data.comparisons));
   const reader = {
     sessions: () => oneByOne([session]),
     operations: (asked: OperationsOptions = {}) =>
@@ -14,7 +15,7 @@ export function fileReader(data: SessionData): Reader {
     subscribe: (asked: EventsOptions = {}) => oneByOne<Message>([...messagesOf(events, asked), complete(position)]),
     state: async (_: string, { at }: { readonly at?: string } = {}) => stateAt(data, at ?? position),
     async compare(left: string) {
-      const found = comparisons[left];
+      const found = comparisons.get(left);
       if (found === undefined) throw new Error("this comparison is not in the file.");
       return found;
     },

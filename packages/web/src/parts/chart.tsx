@@ -59,7 +59,8 @@ export function Chart(props: ChartProps) {
   useLayoutEffect(() => plot.current?.redraw(false), [at, picked?.[0], picked?.[1]]);
   const last = ticks.length - 1;
   const pressed = (event: KeyboardEvent) => {
-    const step = { ArrowLeft: -1, ArrowRight: 1, Home: -ticks.length, End: ticks.length }[event.key];
+    const steps = new Map(Object.entries({ ArrowLeft: -1, ArrowRight: 1, Home: -ticks.length, End: ticks.length }));
+    const step = steps.get(event.key);
     if (event.key === "Enter" && at !== undefined) {
       const from = anchor.current ?? at;
       pick(Math.min(from, at), Math.max(from, at));

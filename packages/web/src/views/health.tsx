@@ -93,18 +93,14 @@ export function HealthView() {
   );
 }
 
-const checkNames: Readonly<Record<string, string>> = {
-  log: "log",
-  recording: "recording",
-  query: "tables (projection)",
-};
+const checkNames: ReadonlyMap<string, string> = new Map([["query", "tables (projection)"]]);
 
 function Checks({ health }: { readonly health: Health }) {
   return (
     <dl class="checks">
       {Object.entries(health.readiness.checks).map(([name, is]) => (
         <div key={name}>
-          <dt>{checkNames[name] ?? name}</dt>
+          <dt>{checkNames.get(name) ?? name}</dt>
           <dd class={is === "ok" ? "good" : "bad"}>{is === "ok" ? "✓ ok" : `✕ ${is}`}</dd>
         </div>
       ))}

@@ -125,14 +125,16 @@ function useSliderKeys(keys: SliderKeys): void {
       if (event.target instanceof HTMLButtonElement && event.key === " ") return;
       const position = events[index]?.position ?? "";
       const ends = loops.map((loop) => indexAt(events, loop.endPosition ?? loop.position));
-      const actions: Readonly<Record<string, () => void>> = {
-        ArrowLeft: () => go(index - 1),
-        ArrowRight: () => go(index + 1),
-        "[": () => go(ends.findLast((end) => (events[end]?.position ?? "") < position) ?? 0),
-        "]": () => go(ends.find((end) => (events[end]?.position ?? "") > position) ?? events.length - 1),
-        " ": toggle,
-      };
-      const action = actions[event.key];
+      const actions: ReadonlyMap<string, () => void> = new Map(
+        Object.entries({
+          ArrowLeft: () => go(index - 1),
+          ArrowRight: () => go(index + 1),
+          "[": () => go(ends.findLast((end) => (events[end]?.position ?? "") < position) ?? 0),
+          "]": () => go(ends.find((end) => (events[end]?.position ?? "") > position) ?? events.length - 1),
+          " ": toggle,
+        }),
+      );
+      const action = actions.get(event.key);
       if (action === undefined) return;
       event.preventDefault();
       action();

@@ -244,15 +244,15 @@ function Title({ head, ended, position }: TitleProps) {
 }
 
 /** What a session of an upstream consists of. */
-const parts: Readonly<Record<string, { readonly name: string; readonly none: string }>> = {
-  vagrant: { name: "Commands", none: "none yet" },
-  rkt: { name: "Loops", none: "a rkt host has none" },
-};
+const parts: ReadonlyMap<string, { readonly name: string; readonly none: string }> = new Map([
+  ["vagrant", { name: "Commands", none: "none yet" }],
+  ["rkt", { name: "Loops", none: "a rkt host has none" }],
+]);
 
 type LoopListProps = { readonly of: string; readonly loops: readonly Loop[]; readonly chosen: Loop | undefined };
 
 function LoopList({ of, loops, chosen }: LoopListProps) {
-  const { name, none } = parts[of] ?? { name: "Loops", none: "none yet" };
+  const { name, none } = parts.get(of) ?? { name: "Loops", none: "none yet" };
   const longest = Math.max(1, ...loops.map((loop) => lengthOf(loop, tick.value)));
   return (
     <nav class={`loop-list ${of}`} aria-label={name}>

@@ -13,6 +13,7 @@ import type { Cursor } from "@tapedeck/shared/log/log";
 import type { Sequence } from "@tapedeck/shared/log/offset";
 import { endSubject, endsRoot, endsStream, tablesEndSubject } from "@tapedeck/shared/log/subjects";
 import { type TablesEnd, tablesEndSchema } from "@tapedeck/shared/log/tables-end";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { asciiName, nameOfAscii, type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { delay } from "@tapedeck/shared/sync/delay";
 import type { NatsConnection } from "nats";
@@ -233,7 +234,7 @@ export function isAhead(one: Cursor, other: Cursor): boolean {
   const own = (cursor: Cursor) => cursor.ordinals.tapedeck ?? 0;
   if (own(one) !== own(other)) return own(one) > own(other);
   if (one.session !== other.session) return false;
-  return Object.entries(one.ordinals).some(([channel, ordinal]) => ordinal > (other.ordinals[channel] ?? 0));
+  return Object.entries(one.ordinals).some(([channel, ordinal]) => ordinal > (ownValue(other.ordinals, channel) ?? 0));
 }
 
 function further(one: SourceEnd | undefined, other: SourceEnd | undefined): SourceEnd | undefined {

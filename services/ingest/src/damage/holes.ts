@@ -1,6 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { Cursor, StoredMessage } from "@tapedeck/shared/log/log";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { SourceName } from "@tapedeck/shared/source";
 import { isImport } from "../record/own-facts/import-facts.ts";
 import { isAhead, type SourceEnd } from "./ends.ts";
@@ -126,10 +127,10 @@ export class SourceHoles {
   }
 
   #missing(channel: string, cursor: Cursor, carried: ScannedMessage | undefined): readonly Missing[] {
-    const present = carried?.counts[channel] ?? 0;
-    const ordinal = cursor.ordinals[channel] ?? 0;
+    const present = ownValue(carried?.counts, channel) ?? 0;
+    const ordinal = ownValue(cursor.ordinals, channel) ?? 0;
     const before = this.#before(channel, cursor);
-    const known = before?.ordinals[channel] ?? 0;
+    const known = ownValue(before?.ordinals, channel) ?? 0;
     const jump = ordinal - known - present;
     if (jump <= 0) return [];
     const range = { channel, first: known + 1, last: ordinal - present, since: before?.seq ?? 0 };
@@ -154,7 +155,7 @@ export class SourceHoles {
     const lifeS = lives.length === 0 ? 0 : Math.min(...lives);
     const earlier = isOn ? undefined : this.#sessions.get(cursor.session);
     const since = (counts: "texts" | "unused") =>
-      (cursor[counts]?.[channel] ?? 0) - (isOn ? (last?.cursor[counts]?.[channel] ?? 0) : 0);
+      (ownValue(cursor[counts], channel) ?? 0) - (isOn ? (ownValue(last?.cursor[counts], channel) ?? 0) : 0);
     const unused = since("unused");
     if (this.#isImporting && cursor.unused === undefined) return jump;
     // Without counts: where a session continues whose text expired, and in a log older than the counts.
@@ -162,7 +163,7 @@ export class SourceHoles {
     if (earlier !== undefined && cursor.kept === undefined && this.#hasExpired) return jump;
     if (lifeS === 0) return unused;
     if (cursor.texts === undefined || (isOn && last?.cursor.texts === undefined)) return jump;
-    const textsGone = since("texts") - (carried?.expires ? (carried.counts[channel] ?? 0) : 0);
+    const textsGone = since("texts") - (carried?.expires ? (ownValue(carried.counts, channel) ?? 0) : 0);
     const mayHaveExpired = (last?.recordedAtMs ?? 0) + lifeS * 1_000 <= this.#options.nowMs() + skewMs;
     return unused + (mayHaveExpired ? Math.max(0, textsGone) : 0);
   }

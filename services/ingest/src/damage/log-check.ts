@@ -106,10 +106,10 @@ function scan({ subject, cursor, data, ...seen }: StoredMessage, holesOf: (sourc
   const source = sourceOfSubject(subject);
   const held = heldIn(data);
   if (source === undefined || cursor === undefined || held === undefined) return;
-  const counts: Record<string, number> = {};
-  for (const { labels } of held) counts[labels.channel] = (counts[labels.channel] ?? 0) + 1;
+  const counts = new Map<string, number>();
+  for (const { labels } of held) counts.set(labels.channel, (counts.get(labels.channel) ?? 0) + 1);
   const events = held.flatMap(({ bytes, labels }) => (speaksOfLog(labels) ? eventIn(bytes) : []));
-  holesOf(source).add({ ...seen, cursor, counts, events });
+  holesOf(source).add({ ...seen, cursor, counts: Object.fromEntries(counts), events });
 }
 
 type Held = { readonly bytes: Uint8Array; readonly labels: ReturnType<typeof labelsOf> };

@@ -2,6 +2,7 @@ import type { Hello, PushRequest, PushResponse } from "@tapedeck/proto/tapedeck/
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { sessionProblem } from "@tapedeck/shared/events/session-check";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { namePart, nameProblem, type SourceName, sourceName, sourceParts } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
@@ -146,7 +147,7 @@ export class Recorder implements AsyncDisposable {
   async #examine(source: SourceName, { since, elsewhere }: LastHeard): Promise<Examined | undefined> {
     const { normalizers, textTtl, lostAfterMs } = this.#options;
     const { upstream: name } = sourceParts(source);
-    const normalizer = normalizers[name];
+    const normalizer = ownValue(normalizers, name);
     const { log, leases } = this.#store();
     if (normalizer === undefined) return this.#claims.isFree(source) ? {} : undefined;
     const stop = this.#claims.examine(source);
@@ -198,7 +199,7 @@ function sourceOf(
   normalizers: RecorderOptions["normalizers"],
 ): { source: SourceName; normalizer: Normalizer } {
   const { developer, project, upstream } = hello;
-  const normalizer = normalizers[upstream];
+  const normalizer = ownValue(normalizers, upstream);
   if (normalizer === undefined || !isUpstreamName(upstream)) {
     const names = Object.keys(normalizers).join(", ");
     throw new TapedeckError("invalid_argument", `"${upstream}" is not an upstream: ${names}`, {

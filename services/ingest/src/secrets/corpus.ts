@@ -1,3 +1,5 @@
+import { ownValue } from "@tapedeck/shared/own-value";
+
 /**
  * The output of build tools, registries, clusters and databases, to measure the masking with. `«…»` marks the secrets.
  * Nothing in here was ever valid: passwords are made up, and tokens are put together when the corpus is read, so that
@@ -386,7 +388,7 @@ const tokens: readonly Case[] = (
     "xkeysib-": `xkeysib-${hex(64)}-${fake("", 16)}`,
     hf_: `hf_${fake("", 34).replace(/\d/g, "q")}`,
   };
-  return { from: prefix, text: `using «${odd[prefix] ?? fake(prefix, length, alphabet)}» for this run` };
+  return { from: prefix, text: `using «${ownValue(odd, prefix) ?? fake(prefix, length, alphabet)}» for this run` };
 });
 
 const more: readonly Case[] = [

@@ -65,18 +65,18 @@ export class HeardSources {
     const report = this.#reports.get(source);
     if (report === undefined) return undefined;
     const now = this.#now();
-    const heardAt: Record<string, Timestamp> = {};
+    const heardAt = new Map<string, Timestamp>();
     let ageMs = 0;
     let notHeardSince: Timestamp | undefined;
     for (const [name, collection] of report) {
       const at = collection.heardAt;
-      heardAt[name] = at;
+      heardAt.set(name, at);
       // Not by `at`, which is of the tap's clock: that may be wrong.
       ageMs = Math.max(ageMs, now - collection.takenAt);
       if (now - collection.reportedAt < reportedMs && !collection.late) continue;
       if (notHeardSince === undefined || compareTimestamps(at, notHeardSince) < 0) notHeardSince = at;
     }
-    return { heardAt, ageMs: Math.round(ageMs), notHeardSince };
+    return { heardAt: Object.fromEntries(heardAt), ageMs: Math.round(ageMs), notHeardSince };
   }
 }
 

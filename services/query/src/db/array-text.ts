@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { text } from "./text.ts";
 
 /** How Postgres reads an element of that type. */
@@ -34,7 +35,7 @@ function cleanText(_name: string, value: unknown): unknown {
  * that the same text with more steps. Neighboring rows often have the same value, which is then written once.
  */
 export function arrayText<Row>(type: string, rows: readonly Row[], member: keyof Row): string {
-  const textOf = elementTexts[type] ?? quoted;
+  const textOf = ownValue(elementTexts, type) ?? quoted;
   let list = "";
   let value: unknown;
   let element = "NULL";

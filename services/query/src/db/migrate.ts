@@ -43,7 +43,7 @@ export async function migrate(database: Database): Promise<void> {
     select current_setting('server_version_num')::int as version`.execute(db);
   const refusal = refusalOfPostgres(rows[0]?.version ?? 0);
   if (refusal !== undefined) throw refusal;
-  const newer = (await executed(db, schema)).find((name) => !(name in migrations));
+  const newer = (await executed(db, schema)).find((name) => !Object.hasOwn(migrations, name));
   if (newer !== undefined) throw new NewerSchemaError(newer);
   const migrator = new Migrator({
     db,

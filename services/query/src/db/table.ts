@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { CompiledQuery } from "kysely";
 import { arrayText } from "./array-text.ts";
 import type { Tx } from "./database.ts";
@@ -60,14 +61,14 @@ function columnsOf<Row>(table: Table<Row>): readonly (keyof Row & string)[] {
 }
 
 function arrays<Row>(table: Table<Row>, columns: readonly (keyof Row & string)[], rows: readonly Partial<Row>[]) {
-  return columns.map((column) => arrayText(table.columns[column] ?? "", rows, column));
+  return columns.map((column) => arrayText(ownValue(table.columns, column) ?? "", rows, column));
 }
 
 /** Made once: the texts are long, and they are needed for every batch. */
 function statementsFor(name: string, key: readonly string[], columns: Readonly<Record<string, string>>): Statements {
   const list = (names: readonly string[]) => names.map((one) => `"${one}"`).join(", ");
   const given = (names: readonly string[]) =>
-    `unnest(${names.map((one, index) => `$${index + 1}::${columns[one]}[]`).join(", ")})`;
+    `unnest(${names.map((one, index) => `$${index + 1}::${ownValue(columns, one)}[]`).join(", ")})`;
   const all = Object.keys(columns);
   const changed = all.filter((column) => !key.includes(column)).map((column) => `"${column}" = excluded."${column}"`);
   const insert = `insert into "${name}" (${list(all)}) select * from ${given(all)}`;

@@ -4,6 +4,7 @@ import { ownChannel } from "@tapedeck/shared/events/kinds";
 import type { LogReader } from "@tapedeck/shared/log/log";
 import { logStart, messagesBefore } from "@tapedeck/shared/log/offset";
 import { adoptSubject, channelFilter, eventSubject, everyObservedSubject } from "@tapedeck/shared/log/subjects";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { Logger } from "@tapedeck/shared/service/logger";
 import type { SourceName } from "@tapedeck/shared/source";
 import { abortable } from "@tapedeck/shared/sync/abortable";
@@ -97,7 +98,7 @@ export class DriftWatch implements AsyncDisposable {
     this.#report(observed, differences);
     // Other channels, such as logs, never touch the state.
     const names = [...fold.channels, "tapedeck"];
-    const ordinals = Object.fromEntries(names.map((name) => [name, observed.ordinals[name] ?? 0n]));
+    const ordinals = Object.fromEntries(names.map((name) => [name, ownValue(observed.ordinals, name) ?? 0n]));
     nats.publish(adoptSubject(observed.source as SourceName), Observed.encode({ ...observed, ordinals }).finish());
   }
 
@@ -118,7 +119,7 @@ export class DriftWatch implements AsyncDisposable {
     // Read after the state: if this event precedes the answer in time, so does every folded event.
     const last = await this.#lastRelevantEvent(reader, source as SourceName, fold);
     if (row === undefined || last === undefined || last.session !== session) return undefined;
-    const isBefore = last.ordinal <= (answer.ordinals[last.channel] ?? 0n);
+    const isBefore = last.ordinal <= (ownValue(answer.ordinals, last.channel) ?? 0n);
     const isSilent = millisecondsOf(answer.observed_at) - millisecondsOf(last.observed_at) >= silenceMs.before;
     return isBefore && isSilent ? JSON.parse(row.state) : undefined;
   }

@@ -13,6 +13,8 @@ import { openDatabase } from "../db/database.ts";
 import { projectUntil } from "../testing/run-projection.ts";
 import { stage, written } from "../testing/stage.ts";
 import { rows } from "../testing/tables.ts";
+import { folds } from "../views/folds.ts";
+import { type Fold, stateItems } from "../views/states/fold.ts";
 
 /*
  * Events that can be decoded, and that the check of imports lets in, with values at and beyond every bound. What a live
@@ -26,6 +28,8 @@ const hostileText = fc.oneof(
     "loop",
     "__proto__",
     "constructor",
+    "toString",
+    "hasOwnProperty",
     "a\0b",
     "\0",
     "{}",
@@ -86,8 +90,9 @@ const status = fc.oneof(
   fc.constantFrom("In Progress", "Complete", "Failed", "Succeeded", "Started", "Terminated"),
   hostileText,
 );
+const configured = fc.record({ build: fc.record({ artifacts: someOf(fc.record({ name: hostileText })) }) });
 const skaffoldCases = {
-  metaEvent: { entry: hostileText },
+  metaEvent: { entry: hostileText, metadata: configured },
   buildEvent: { artifact: hostileText, status, err: hostileText, errCode: int32 },
   devLoopEvent: { iteration: int32, status },
   deployEvent: { status },
@@ -140,7 +145,9 @@ const originals: Readonly<Record<string, fc.Arbitrary<{ type: string; bytes: Buf
   v2: original("proto.v2.Event", V2Event, {
     timestamp: anyTime,
     event_type: oneOf({
-      buildSubtaskEvent: { artifact: hostileText, step: hostileText, status },
+      metaEvent: { metadata: configured },
+      buildSubtaskEvent: { artifact: hostileText, step: fc.oneof(fc.constant("Build"), hostileText), status },
+      statusCheckSubtaskEvent: { resource: hostileText, status },
       taskEvent: { task: hostileText, iteration: int32, status },
       portEvent: { localPort: int32, remotePort: int32, podName: hostileText },
     }),
@@ -260,7 +267,14 @@ function letIn(source: SourceName, session: string, fields: readonly Partial<Eve
   return kept;
 }
 
-it("no event that can be recorded stops the tables, or is set aside", async () => {
+/** Reads what ReadState serves of the events' state. */
+function served(upstream: keyof typeof channels, events: readonly Event[]): void {
+  const fold: Fold = folds[upstream];
+  const state = events.reduce((before, event) => fold.evolve(before, event), fold.initial);
+  for (const name of Object.keys(fold.collections)) stateItems(fold, name, JSON.parse(JSON.stringify(state)));
+}
+
+it("no event that can be recorded stops the tables, is set aside, or keeps a state from being served", async () => {
   await using on = await stage();
   await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
   let session = 0;
@@ -275,6 +289,7 @@ it("no event that can be recorded stops the tables, or is set aside", async () =
       applied += events.length;
       for (const { kind } of events) seen.add(kindNoun(kind));
       expect(await rows(tables, "set_aside_events")).toEqual([]);
+      served(upstream as keyof typeof channels, events);
     });
   });
   for (const property of properties) await fc.assert(property, { numRuns: 12, seed: searchSeed, endOnFailure: true });

@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { CommandError } from "../../command-error.ts";
 import { localContext, readContexts, writeContexts } from "../../context/contexts.ts";
 import { print, printError, printJson } from "../../display/output.ts";
@@ -33,9 +34,9 @@ export function listContexts({ json }: ContextsOptions): void {
 
 export function useContext(name: string): void {
   const { contexts } = readContexts(process.env);
-  if (name !== localContext && contexts[name] === undefined) {
+  if (name !== localContext && ownValue(contexts, name) === undefined) {
     throw new CommandError(`there is no context ${name}: see \`tapedeck context\`, or log in.`);
   }
   writeContexts(process.env, { ...(name !== localContext && { current: name }), contexts });
-  print(`commands now use ${contexts[name]?.url ?? "the Tapedeck server on this machine"}`);
+  print(`commands now use ${ownValue(contexts, name)?.url ?? "the Tapedeck server on this machine"}`);
 }

@@ -28,7 +28,7 @@ export async function* sessionFileChunks(
 ): AsyncGenerator<string, void> {
   const upstream = upstreamOf(source);
   const sha = createHash("sha256");
-  const missing: Record<string, Readonly<Record<string, number>>> = {};
+  const missing = new Map<string, Readonly<Record<string, number>>>();
   let chunk = `${headerLine({ ...aboutFile(), source, upstream, position, sessions: sessions.map(aboutSession) })}\n`;
   for (const session of sessions) {
     const check = sessionCheck({ session: session.session, source, channels: channelsOf(upstream) });
@@ -45,10 +45,10 @@ export async function* sessionFileChunks(
     }
     const problem = check.end();
     if (problem !== undefined) throw unfit(session.session, problem);
-    if (Object.keys(check.holes).length > 0) missing[session.session] = check.holes;
+    if (Object.keys(check.holes).length > 0) missing.set(session.session, check.holes);
   }
   sha.update(chunk);
-  yield `${chunk}${endLine({ events: filed.events, missing, sha256: sha.digest("hex") })}\n`;
+  yield `${chunk}${endLine({ events: filed.events, missing: Object.fromEntries(missing), sha256: sha.digest("hex") })}\n`;
 }
 
 function aboutFile() {

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { text } from "node:stream/consumers";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { CommandError } from "../../command-error.ts";
 import { askAbout } from "../../context/about.ts";
 import { type Context, localContext, readContexts, writeContexts } from "../../context/contexts.ts";
@@ -65,13 +66,15 @@ async function tokenFor(url: string, env: NodeJS.ProcessEnv): Promise<string> {
 export function logout(named: string | undefined, { all }: LogoutOptions): void {
   const { env } = process;
   const { current, contexts } = readContexts(env);
-  const names = all ? Object.keys(contexts) : [named ?? current ?? ""].filter((name) => contexts[name] !== undefined);
+  const names = all
+    ? Object.keys(contexts)
+    : [named ?? current ?? ""].filter((name) => ownValue(contexts, name) !== undefined);
   if (names.length === 0) {
     const what = named === undefined ? "you are not logged in" : `there is no context ${named}`;
     throw new CommandError(`${what}: see \`tapedeck context\`.`);
   }
   const left = Object.fromEntries(Object.entries(contexts).filter(([name]) => !names.includes(name)));
-  const stays = current !== undefined && left[current] !== undefined;
+  const stays = current !== undefined && ownValue(left, current) !== undefined;
   writeContexts(env, { ...(stays && { current }), contexts: left });
   const next = stays ? `context ${current}` : "the Tapedeck server on this machine";
   print(`removed ${names.join(", ")}; commands now use ${next}`);

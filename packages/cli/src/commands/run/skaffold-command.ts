@@ -1,4 +1,5 @@
 import { basename } from "node:path";
+import { ownValue } from "@tapedeck/shared/own-value";
 
 /** What a command line reveals about its Skaffold. */
 export type SkaffoldCommand = {
@@ -69,7 +70,7 @@ function choicesOf(flags: readonly string[], env: Readonly<Record<string, string
   return [...choosing].flatMap(([long, short]) => {
     const given = [...flagValues(flags, long), ...(short === undefined ? [] : flagValues(flags, short))];
     const variable = `SKAFFOLD_${long.slice(2).toUpperCase().replaceAll("-", "_")}`;
-    const value = given.length > 0 ? given.join(",") : nonEmpty(env[variable]);
+    const value = given.length > 0 ? given.join(",") : nonEmpty(ownValue(env, variable));
     return value === undefined ? [] : [`${long}=${value}`];
   });
 }

@@ -23,6 +23,10 @@ describe("a Vagrant command line", () => {
     expect(read(line).isInformational).toBe(true);
   });
 
+  it("has no flag of a log in a machine that is called constructor", () => {
+    expect(read("up constructor toString").logLevel).toBeUndefined();
+  });
+
   it("asks a machine, not Vagrant, for what stands behind --", () => {
     expect(read("ssh -- ls --help -VVV")).toMatchObject({ isInformational: false, logLevel: undefined });
   });

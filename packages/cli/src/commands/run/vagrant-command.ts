@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { Env } from "./recordable.ts";
 
 /** What a Vagrant command line reveals. */
@@ -35,7 +36,7 @@ export function readVagrantCommand(args: readonly string[], env: Env): VagrantCo
   const subcommand = first !== undefined && families.has(first) && second !== undefined ? `${first} ${second}` : first;
   const isInformational =
     first === undefined || first === "version" || first === "help" || own.includes("-h") || own.includes("--help");
-  const levels = [env.VAGRANT_LOG_LEVEL?.toLowerCase(), ...own.map((arg) => verbosity[arg])];
+  const levels = [env.VAGRANT_LOG_LEVEL?.toLowerCase(), ...own.map((arg) => ownValue(verbosity, arg))];
   const logLevel = logLevels.find((level) => levels.includes(level));
   return { subcommand, isInformational, logLevel };
 }

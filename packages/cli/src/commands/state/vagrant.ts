@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { coloured } from "../../display/colour.ts";
 import { agoText, durationText } from "../../display/durations.ts";
 import { statusColour } from "../../display/status-colour.ts";
@@ -79,7 +80,7 @@ const machineStates: Readonly<Record<string, string>> = {
 };
 
 function machineState(state = "UNKNOWN"): string {
-  return machineStates[state] ?? state.replaceAll("_", " ").toLowerCase();
+  return ownValue(machineStates, state) ?? state.replaceAll("_", " ").toLowerCase();
 }
 
 function runsText(jobs: readonly VagrantJob[], commands: readonly RecordedVagrantCommand[], now: number): string {

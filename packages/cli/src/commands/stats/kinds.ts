@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { durationText } from "../../display/durations.ts";
 
 /** A row of /api/v1/stats/…: what it was grouped by, and numbers; counts are text. */
@@ -32,7 +33,10 @@ export type StatsKind = {
   readonly examples: readonly string[];
 };
 
-const count = (title: string, name: string): StatsColumn => ({ title, cell: (row) => String(row[name] ?? "") });
+const count = (title: string, name: string): StatsColumn => ({
+  title,
+  cell: (row) => String(ownValue(row, name) ?? ""),
+});
 const length = (title: string, name: string): StatsColumn => ({
   title,
   cell: ({ [name]: ms }) => (ms === null || ms === undefined ? "-" : durationText(Number(ms))),
@@ -42,7 +46,7 @@ const length = (title: string, name: string): StatsColumn => ({
 const part = (title: string, name: string, total: string): StatsColumn => ({
   title,
   cell: (row) => {
-    const [some, all] = [Number(row[name]), Number(row[total])];
+    const [some, all] = [Number(ownValue(row, name)), Number(ownValue(row, total))];
     return some === 0 || all === 0 ? String(some) : `${some} (${Math.round((some / all) * 100)} %)`;
   },
 });

@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { apiAt, type Page } from "../../api/api.ts";
 import { reportUnrecorded } from "../../api/unrecorded.ts";
 import { print, printJson } from "../../display/output.ts";
@@ -50,7 +51,7 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
 
 /** An error may have many lines, of which the first is the summary. */
 function groupText(row: StatsRow, name: string): string {
-  const value = name.startsWith("label.") ? row.labels?.[name.slice("label.".length)] : row[name];
+  const value = name.startsWith("label.") ? ownValue(row.labels, name.slice("label.".length)) : ownValue(row, name);
   const line = plainLine(String(value ?? "").split("\n")[0] ?? "");
   return line.length > mostText ? `${line.slice(0, mostText - 1)}…` : line;
 }

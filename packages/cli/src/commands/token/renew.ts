@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { TokenRecord } from "@tapedeck/shared/tokens/token";
 import { apiAt } from "../../api/api.ts";
 import { CommandError } from "../../command-error.ts";
@@ -30,7 +31,7 @@ export async function renewToken({ url, json = false }: RenewTokenOptions): Prom
 /** Only where the login still has the old one. */
 function replaceIn(context: string, old: string, token: string): void {
   const kept = readContexts(process.env);
-  const one = kept.contexts[context];
+  const one = ownValue(kept.contexts, context);
   if (one?.token !== old) return;
   writeContexts(process.env, { ...kept, contexts: { ...kept.contexts, [context]: { ...one, token } } });
 }

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { envName } from "@tapedeck/shared/service/settings";
 import type { UpSettings } from "../../up/settings.ts";
 
@@ -13,6 +14,6 @@ export function variablesToFind(
   return Object.fromEntries([
     ...(dataDir === resolve(".tapedeck") ? [] : [["TAPEDECK_DATA", dataDir]]),
     ...(configFile === undefined || configFile === resolve("tapedeck.yaml") ? [] : [["TAPEDECK_CONFIG", configFile]]),
-    ...found.flatMap((name) => (env[name] ? [[name, env[name]]] : [])),
+    ...found.map((name) => [name, ownValue(env, name)]).filter(([, value]) => value),
   ]);
 }

@@ -2,6 +2,7 @@ import { EventType, type KeyValue, Event as RktEvent } from "@tapedeck/proto/rkt
 import { type AppDetail, type ImageDetail, type PodDetail, TimeSource } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Event } from "@tapedeck/shared/events/codec";
 import { timeToJson } from "@tapedeck/shared/events/time-text";
+import { ownValue } from "@tapedeck/shared/own-value";
 
 /** The facts that rkt's API has a type for, and the rkt timestamp that their time may come from. */
 const kinds: Readonly<Record<string, { readonly type: EventType; readonly stamp: string }>> = {
@@ -40,7 +41,7 @@ const kinds: Readonly<Record<string, { readonly type: EventType; readonly stamp:
  * | observed_at | all | RFC 3339: when Tapedeck observed it |
  */
 export function rktEvent(event: Event): RktEvent | undefined {
-  const known = Object.hasOwn(kinds, event.kind) ? kinds[event.kind] : undefined;
+  const known = ownValue(kinds, event.kind);
   const what = event.detail;
   if (known === undefined || what === undefined) return undefined;
   const { type, stamp } = known;

@@ -1,3 +1,5 @@
+import { ownValue } from "@tapedeck/shared/own-value";
+
 /** A version of a box: "1.0.282", "20230615.0.0", "2.0.0-rc1". */
 export type Version = { readonly numbers: readonly bigint[]; readonly pre: string };
 
@@ -34,7 +36,7 @@ export function parseCondition(text: string): VersionCondition | undefined {
 function parsePart(text: string): VersionCondition | undefined {
   const [, operator = "", rest = ""] = /^\s*(=|!=|>=|<=|~>|>|<|)\s*(\S+)\s*$/.exec(text) ?? [];
   const wanted = parseVersion(rest);
-  const test = tests[operator];
+  const test = ownValue(tests, operator);
   if (wanted === undefined || test === undefined) return undefined;
   return (version) => {
     if (!exact.has(operator) && version.pre !== "") {

@@ -1,4 +1,5 @@
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { namePart } from "@tapedeck/shared/source";
 import type { Caller, Role } from "../../call-context.ts";
 import type { Grant, ProviderSettings } from "./settings.ts";
@@ -70,11 +71,11 @@ export function textsAt(claims: Claims, path: string): readonly string[] {
 
 /** Names of claims may have dots themselves, as "https://acme.example/roles" has. */
 function valueAt(claims: Claims, path: string): unknown {
-  if (Object.hasOwn(claims, path)) return claims[path];
+  if (Object.hasOwn(claims, path)) return ownValue(claims, path);
   let at: unknown = claims;
   for (const step of path.split(".")) {
-    if (typeof at !== "object" || at === null || !Object.hasOwn(at, step)) return undefined;
-    at = (at as Claims)[step];
+    if (typeof at !== "object" || at === null) return undefined;
+    at = ownValue(at as Claims, step);
   }
   return at;
 }

@@ -3,6 +3,7 @@ import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/pr
 import type { Server, ServiceDefinition, UntypedHandleCall, UntypedServiceImplementation } from "@grpc/grpc-js";
 import { ReflectionService } from "@grpc/reflection";
 import { descriptorBytes } from "@tapedeck/shared/descriptors/descriptor-bytes";
+import { ownValue } from "@tapedeck/shared/own-value";
 
 type Descriptors = ConstructorParameters<typeof ReflectionService>[0];
 
@@ -20,7 +21,7 @@ export function addReflection(server: Pick<Server, "addService">, names: readonl
   };
   for (const [index, { definition, handlers }] of servicesOf({}, names).entries()) {
     const later = (method: string) => (call: unknown) => {
-      const handler = answering()[index]?.handlers[method] as ((call: unknown) => void) | undefined;
+      const handler = ownValue(answering()[index]?.handlers, method) as ((call: unknown) => void) | undefined;
       handler?.(call);
     };
     const methods = Object.keys(handlers).map((method) => [method, later(method) as UntypedHandleCall] as const);

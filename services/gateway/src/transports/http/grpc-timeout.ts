@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 import { UpstreamError } from "../../apis/upstream-error.ts";
 
@@ -14,7 +15,7 @@ export function deadlineMs(header: string | string[] | undefined): number | unde
   if (header === undefined || header === "") return undefined;
   const match = typeof header === "string" ? /^([+-]?\d{1,19})([HMSmun])$/.exec(header) : null;
   if (match === null) throw new UpstreamError(3, `invalid grpc-timeout: ${header}`);
-  const ms = Number(match[1]) * (unitMs[match[2] ?? ""] ?? 0);
+  const ms = Number(match[1]) * (ownValue(unitMs, match[2] ?? "") ?? 0);
   return ms === 0 || ms > mostMs ? undefined : ms;
 }
 

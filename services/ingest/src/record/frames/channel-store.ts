@@ -126,9 +126,9 @@ export async function lastNumbers(
   { reader, source, session, signal, expiresUntil }: LastNumbersOptions,
   channels: readonly string[],
 ): Promise<LastNumbers> {
-  let ordinals: Record<string, number> = {};
-  let frames: Record<string, number> = {};
-  let unused: LastNumbers["unused"] = {};
+  const ordinals = new Map<string, number>();
+  const frames = new Map<string, number>();
+  const unused = new Map<string, number>();
   for (const name of channels) {
     const subjects = [channelFilter(source, name)];
     const until = await reader.lastMatch(subjects);
@@ -139,17 +139,25 @@ export async function lastNumbers(
       signal,
     )) {
       if (event.session !== session.id) continue;
-      ordinals[name] = Number(event.ordinal);
-      frames[name] = Number(event.frame_ordinal);
+      ordinals.set(name, Number(event.ordinal));
+      frames.set(name, Number(event.frame_ordinal));
       lastOffset = offset;
     }
     if (expiresUntil === undefined) continue;
-    const last = { ordinals: { [name]: ordinals[name] ?? 0 }, frames: { [name]: frames[name] ?? 0 } };
+    const last = { ordinals: { [name]: ordinals.get(name) ?? 0 }, frames: { [name]: frames.get(name) ?? 0 } };
     const safe = raised(last, mostEventsBetween(lastOffset, expiresUntil));
-    ordinals = { ...ordinals, ...safe.ordinals };
-    frames = { ...frames, ...safe.frames };
-    unused = { ...unused, ...safe.unused };
+    for (const [all, one] of [
+      [ordinals, safe.ordinals],
+      [frames, safe.frames],
+      [unused, safe.unused ?? {}],
+    ] as const) {
+      for (const [channel, number] of Object.entries(one)) all.set(channel, number);
+    }
   }
   signal.throwIfAborted();
-  return { ordinals, frames, unused };
+  return {
+    ordinals: Object.fromEntries(ordinals),
+    frames: Object.fromEntries(frames),
+    unused: Object.fromEntries(unused),
+  };
 }

@@ -3,6 +3,7 @@ import { encodeEvent } from "@tapedeck/shared/events/codec";
 import { isTextKind, ownChannel } from "@tapedeck/shared/events/kinds";
 import type { Cursor, NewEvent } from "@tapedeck/shared/log/log";
 import { messageSubject, type RetentionClass } from "@tapedeck/shared/log/subjects";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { SourceName } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../normalize/fact.ts";
@@ -75,7 +76,7 @@ export class Numbering {
 
   /** Last ordinal of a channel in this session. */
   ordinal(channel: string): number {
-    return this.#ordinals[channel] ?? 0;
+    return ownValue(this.#ordinals, channel) ?? 0;
   }
 
   /** Begins a new session. Every channel but Tapedeck's own starts from 1 again. */
@@ -121,8 +122,8 @@ export class Numbering {
     const last = this.ordinal(channel);
     const ordinal = isOwn ? last + 1 : Number(event.ordinal);
     const skipped = ordinal - last - 1;
-    if (skipped > 0) this.#unused = { ...this.#unused, [channel]: (this.#unused[channel] ?? 0) + skipped };
-    const frame = isOwn ? (this.#frames[channel] ?? 0) + 1 : Number(event.frame_ordinal);
+    if (skipped > 0) this.#unused = { ...this.#unused, [channel]: (ownValue(this.#unused, channel) ?? 0) + skipped };
+    const frame = isOwn ? (ownValue(this.#frames, channel) ?? 0) + 1 : Number(event.frame_ordinal);
     this.#ordinals = { ...this.#ordinals, [channel]: ordinal };
     this.#frames = { ...this.#frames, [channel]: frame };
     const source = this.#source;
@@ -152,7 +153,7 @@ export class Numbering {
 
   /** The tap's item that was noted last for this channel of the connection; 0 if there is none. */
   lastItem(channel: string): bigint {
-    return BigInt(this.#items[channel] ?? 0);
+    return BigInt(ownValue(this.#items, channel) ?? 0);
   }
 
   #event(
@@ -164,7 +165,7 @@ export class Numbering {
     const source = this.#source;
     const ordinal = this.ordinal(channel) + 1;
     this.#ordinals = { ...this.#ordinals, [channel]: ordinal };
-    if (part === 0) this.#frames = { ...this.#frames, [channel]: (this.#frames[channel] ?? 0) + 1 };
+    if (part === 0) this.#frames = { ...this.#frames, [channel]: (ownValue(this.#frames, channel) ?? 0) + 1 };
     const { subject = "", outcome = 0, inferred = false } = fact;
     // All fields are named here, because this is made for every event.
     return {
@@ -173,7 +174,7 @@ export class Numbering {
       session,
       channel,
       ordinal: BigInt(ordinal),
-      frame_ordinal: BigInt(this.#frames[channel] ?? 0),
+      frame_ordinal: BigInt(ownValue(this.#frames, channel) ?? 0),
       part,
       kind: fact.kind,
       subject,
@@ -198,7 +199,7 @@ export class Numbering {
   #written(event: Event, retention: RetentionClass): Numbered {
     const expiring = retention === "text" ? this.#life : undefined;
     if (expiring === undefined) this.#kept++;
-    else this.#texts = { ...this.#texts, [event.channel]: (this.#texts[event.channel] ?? 0) + 1 };
+    else this.#texts = { ...this.#texts, [event.channel]: (ownValue(this.#texts, event.channel) ?? 0) + 1 };
     const written: NewEvent = {
       subject:
         event.channel === ownChannel
@@ -236,7 +237,7 @@ export function raised({ ordinals, frames, unused = {} }: LastNumbers, by: numbe
       Object.entries(all).map(([channel, number]) => [channel, channel === ownChannel ? number : number + by]),
     );
   const expiring = Object.keys(ordinals).filter((channel) => channel !== ownChannel);
-  const left = Object.fromEntries(expiring.map((channel) => [channel, (unused[channel] ?? 0) + by]));
+  const left = Object.fromEntries(expiring.map((channel) => [channel, (ownValue(unused, channel) ?? 0) + by]));
   return { ordinals: raise(ordinals), frames: raise(frames), unused: { ...unused, ...left } };
 }
 
@@ -251,6 +252,6 @@ function timeSource({ occurredAt, notBefore }: Fact, observed: ObservedFields): 
 }
 
 function pick(numbers: Readonly<Record<string, number>>, name: string): Record<string, number> {
-  const number = numbers[name];
+  const number = ownValue(numbers, name);
   return number === undefined ? {} : { [name]: number };
 }

@@ -26,7 +26,8 @@ export type KnownEventsOptions = {
 };
 
 export function knownEvents({ reader, source, session, signal }: KnownEventsOptions): KnownEvents {
-  const last = { ordinals: {} as Record<string, number>, frames: {} as Record<string, number> };
+  const ordinals = new Map<string, number>();
+  const frames = new Map<string, number>();
   const events = read();
   let next: Promise<Event | undefined> | undefined;
 
@@ -44,15 +45,17 @@ export function knownEvents({ reader, source, session, signal }: KnownEventsOpti
       next ??= events.next().then(({ done, value }) => (done === true ? undefined : value));
       const event = await next;
       if (event !== undefined) {
-        last.ordinals[event.channel] = Number(event.ordinal);
-        last.frames[event.channel] = Number(event.frame_ordinal);
+        ordinals.set(event.channel, Number(event.ordinal));
+        frames.set(event.channel, Number(event.frame_ordinal));
       }
       return event;
     },
     skip() {
       next = undefined;
     },
-    last,
+    get last() {
+      return { ordinals: Object.fromEntries(ordinals), frames: Object.fromEntries(frames) };
+    },
   };
 }
 

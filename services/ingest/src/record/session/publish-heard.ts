@@ -1,6 +1,7 @@
 import { Heard, type Heard_Collection } from "@tapedeck/proto/tapedeck/v1/heard";
 import { fieldsOf } from "@tapedeck/shared/descriptors/message-fields";
 import { heardSubject } from "@tapedeck/shared/log/subjects";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { SourceName } from "@tapedeck/shared/source";
 import { startInterval, stopTimer } from "@tapedeck/shared/sync/timers";
 import { msOfTimestamp, type Timestamp, validTimestamp } from "@tapedeck/shared/time/timestamp";
@@ -105,7 +106,7 @@ function listsIn(channel: string, observation: Uint8Array): Lists {
   const named = (messages: readonly Uint8Array[]) =>
     messages.map((message) => {
       const [kind = Buffer.alloc(0)] = fieldsOf(message, fields.kind);
-      return collectionsOfKinds[Buffer.from(kind).toString()] ?? channel;
+      return ownValue(collectionsOfKinds, Buffer.from(kind).toString()) ?? channel;
     });
   try {
     if (field === fields.all || field === fields.same) return { heard: [channel], late: [] };

@@ -1,6 +1,7 @@
 import type { BuildStatsRequest } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { formatPosition } from "@tapedeck/shared/log/position";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { sql } from "kysely";
 import { readConsistently } from "../../db/read.ts";
 import { text } from "../../db/text.ts";
@@ -111,7 +112,7 @@ const label = "label.";
 
 function columnOf(columns: Readonly<Record<string, SqlCondition>>, name: string): SqlCondition {
   if (name.startsWith(label)) return sql`coalesce(t.labels ->> ${sql.lit(text(name.slice(label.length)))}, '')`;
-  const column = Object.hasOwn(columns, name) ? columns[name] : undefined;
+  const column = ownValue(columns, name);
   if (column !== undefined) return column;
   const known = [...Object.keys(columns), `${label}<name>`].join(", ");
   throw invalidArgument(`can't group by "${name}": any of ${known}`, "group");

@@ -1,5 +1,6 @@
 import { BuildStatsRequest, type StatsRequest, type StatsResponse } from "@tapedeck/proto/tapedeck/v1/query";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { sql } from "kysely";
 import type { SqlCondition } from "../conditions.ts";
 import type { ApiDeps } from "../deps.ts";
@@ -114,7 +115,7 @@ function flakyBuilds(): SqlCondition {
 }
 
 export async function stats(deps: ApiDeps, { about, of }: StatsRequest): Promise<StatsResponse> {
-  const counted = Object.hasOwn(kinds, about) ? kinds[about] : undefined;
+  const counted = ownValue(kinds, about);
   if (counted === undefined) {
     throw invalidArgument(`there are no statistics about "${about}": any of ${Object.keys(kinds).join(", ")}`, "about");
   }

@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { type Kysely, sql } from "kysely";
 import type { Database } from "../database.ts";
 import { makeOnce, privateSchema } from "../private.ts";
@@ -74,7 +75,7 @@ async function grant({ db, schema }: Database, roles: readonly string[]): Promis
     for (const role of roles) await grantAccess(tx, schema, role);
     for (const relation of await relations(tx, schema, roles)) {
       const table = sql.table(`${schema}.${relation.name}`);
-      const kind = readable[relation.name];
+      const kind = ownValue(readable, relation.name);
       const wanted = kind === undefined ? [] : roles;
       for (const role of relation.readers.filter((name) => !wanted.includes(name))) {
         await sql`revoke all on ${table} from ${sql.id(role)}`.execute(tx);
@@ -114,14 +115,14 @@ async function restrictRows(
   roles: readonly string[],
 ): Promise<void> {
   const table = sql.table(`${schema}.${name}`);
-  const workspace = readable[name] === "workspace" ? sql`workspace` : sql`split_part(source, '/', 1)`;
+  const workspace = ownValue(readable, name) === "workspace" ? sql`workspace` : sql`split_part(source, '/', 1)`;
   const rows: Readonly<Record<string, ReturnType<typeof sql>>> = {
     [analyst]: sql`true`,
     // A subquery is evaluated once and not for every row.
     [reader]: sql`${workspace} = (select ${sql.table(`${privateSchema}.reader_workspace`)}())`,
   };
   for (const role of roles.filter((one) => !policies.includes(one))) {
-    const using = sql`using (${rows[role] ?? sql`false`})`;
+    const using = sql`using (${ownValue(rows, role) ?? sql`false`})`;
     await sql`create policy ${sql.id(role)} on ${table} for select to ${sql.id(role)} ${using}`.execute(tx);
   }
   if (!isRowSecure) await sql`alter table ${table} enable row level security`.execute(tx);

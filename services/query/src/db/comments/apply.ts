@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import { sql } from "kysely";
 import type { Database } from "../database.ts";
 import type { RelationComment } from "./comment.ts";
@@ -43,8 +44,8 @@ export async function readComments({ db, schema }: Database): Promise<readonly F
 /** Sets the comments that differ. They are no migration, so that a better text takes no new one. */
 export async function applyComments(database: Database): Promise<void> {
   const statements = (await readComments(database)).flatMap(({ relation, isView, column, comment }) => {
-    const known = comments[relation];
-    const wanted = column === "" ? known?.about : known?.columns[column];
+    const known = ownValue(comments, relation);
+    const wanted = column === "" ? known?.about : ownValue(known?.columns, column);
     if (wanted === undefined || wanted === comment) return [];
     const what =
       column === ""

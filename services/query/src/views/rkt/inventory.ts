@@ -1,4 +1,5 @@
 import type { HostDetail } from "@tapedeck/proto/tapedeck/v1/event";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { Base64 } from "../states/base64.ts";
 import { listedBefore, type PartialDescription, withoutDescription } from "../states/description.ts";
 
@@ -32,8 +33,8 @@ function bucketOf(id: string): string {
 }
 
 export function bytesOf({ buckets }: HostInventory, id: string): Base64 | undefined {
-  const bucket = buckets[bucketOf(id)] ?? emptyBucket;
-  return Object.hasOwn(bucket, id) ? bucket[id] : undefined;
+  const bucket = ownValue(buckets, bucketOf(id)) ?? emptyBucket;
+  return ownValue(bucket, id);
 }
 
 /** All items, ordered by id. */
@@ -53,12 +54,12 @@ export function changed(
   if (real.length === 0) return inventory;
   let { buckets } = inventory;
   for (const [name, ofBucket] of Map.groupBy(real, ([id]) => bucketOf(id))) {
-    const { [name]: old = emptyBucket, ...others } = buckets;
-    const bucket = new Map(Object.entries(old));
+    const bucket = new Map(Object.entries(ownValue(buckets, name) ?? emptyBucket));
     for (const [id, bytes] of ofBucket) {
       if (bytes === undefined) bucket.delete(id);
       else bucket.set(id, bytes);
     }
+    const { [name]: _, ...others } = buckets;
     buckets = bucket.size === 0 ? others : { ...buckets, [name]: Object.fromEntries(bucket) };
   }
   return { ...inventory, buckets };
@@ -93,15 +94,15 @@ export function changesBetween(before: HostInventory, after: HostInventory): rea
   if (before.buckets === after.buckets) return [];
   const changes: ItemChange[] = [];
   for (const [name, bucket] of Object.entries(after.buckets)) {
-    const old = before.buckets[name] ?? emptyBucket;
+    const old = ownValue(before.buckets, name) ?? emptyBucket;
     if (old === bucket) continue;
     for (const [id, bytes] of Object.entries(bucket)) {
-      const was = Object.hasOwn(old, id) ? old[id] : undefined;
+      const was = ownValue(old, id);
       if (was !== bytes) changes.push({ id, before: was, after: bytes });
     }
   }
   for (const [name, bucket] of Object.entries(before.buckets)) {
-    const now = after.buckets[name] ?? emptyBucket;
+    const now = ownValue(after.buckets, name) ?? emptyBucket;
     if (now === bucket) continue;
     for (const [id, bytes] of Object.entries(bucket)) {
       if (!Object.hasOwn(now, id)) changes.push({ id, before: bytes, after: undefined });

@@ -1,5 +1,6 @@
 import { State as StateV1 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { State as StateV2 } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { StateAnswer } from "../states/fold.ts";
 import type { SkaffoldState } from "./state.ts";
 import { toV1Message } from "./to-v1-state.ts";
@@ -29,8 +30,11 @@ function differences(api: string, folded: Statuses, answered: Statuses | undefin
   const names = new Set([...Object.keys(folded), ...Object.keys(answered)]);
   const text = (status: string | undefined) => status ?? "nothing";
   return [...names]
-    .filter((name) => folded[name] !== answered[name])
-    .map((name) => `${api} ${name}: Skaffold says ${text(answered[name])}, its events ${text(folded[name])}`);
+    .filter((name) => ownValue(folded, name) !== ownValue(answered, name))
+    .map(
+      (name) =>
+        `${api} ${name}: Skaffold says ${text(ownValue(answered, name))}, its events ${text(ownValue(folded, name))}`,
+    );
 }
 
 function atRest(statuses: Statuses): boolean {

@@ -137,6 +137,12 @@ describe("v1, what a client made up", () => {
     expect(Object.keys(state.v1.artifacts)).toEqual(Object.keys(artifacts));
   });
 
+  it.each(["constructor", "toString", "hasOwnProperty"])("is not built again when %s is built first", (name) => {
+    // Skaffold before 1.8, which tells no loops.
+    const built = [runner, build("web", "In Progress"), build("web", "Complete"), build(name, "In Progress")];
+    expect(fold(...built).v1.loop).toBe(fold(...built.slice(0, -1), build("api", "In Progress")).v1.loop);
+  });
+
   it("is not a runner if it bypassed Tapedeck and has no metadata", () => {
     const foreign = v1({ metaEvent: { entry: "hello" } });
     expect(v1After(...firstLoop, foreign)).toEqual(v1After(...firstLoop));

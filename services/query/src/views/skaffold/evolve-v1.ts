@@ -10,6 +10,7 @@ import {
   PortEvent,
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import { assertNever } from "@tapedeck/shared/assert-never";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { base64 } from "../states/base64.ts";
 import type { V1Event } from "./api-event.ts";
 import { containerKey } from "./container-key.ts";
@@ -175,7 +176,8 @@ function withInferredLoop(
 ): V1Facts {
   if (event.status !== "In Progress") return v1;
   const { current } = v1;
-  const before = phase === "built" ? v1.artifacts[event.artifact ?? ""] : phase === "tested" ? v1.test : v1.deploy;
+  const before =
+    phase === "built" ? ownValue(v1.artifacts, event.artifact ?? "") : phase === "tested" ? v1.test : v1.deploy;
   const again = current[phase] && before !== null && before !== undefined && before.value !== "In Progress";
   const backwards = phase === "built" && current.deployed;
   const isSameLoop = phase === "tested" || !(again || backwards);

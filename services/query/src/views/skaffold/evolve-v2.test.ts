@@ -1,3 +1,4 @@
+import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
 import { buildV2, firstLoopV2, fold, injected, runnerV2, taskV2, v2, v2After } from "./testing/builders.ts";
 
@@ -20,6 +21,18 @@ describe("v2", () => {
     expect(fold(...withoutId).v2.runner).toBe(1);
     expect(fold(...withoutId, runnerV2("", "web")).v2.runner).toBe(2);
   });
+
+  it.each(["constructor", "__proto__", "toString", "hasOwnProperty"])(
+    "artifacts and tasks may be called %s",
+    (name) => {
+      const configured = [...firstLoopV2, runnerV2("a", name, "web")];
+      const artifactsAfter = (...events: readonly Event[]) =>
+        JSON.stringify((v2After(...configured, ...events) as { buildState: object }).buildState);
+      expect(artifactsAfter()).toContain(`"${name}":"NotStarted"`);
+      expect(artifactsAfter(buildV2(name, "Succeeded"))).toContain(`"${name}":"Succeeded"`);
+      expect(fold(...configured, taskV2("DevLoop"), taskV2("DevLoop"), taskV2(name)).hints.resets).toEqual([]);
+    },
+  );
 
   it("takes only the step that builds", () => {
     expect(v2After(...built, buildV2("api", "Failed", "Cache"))).toMatchObject({

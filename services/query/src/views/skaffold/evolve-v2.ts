@@ -5,6 +5,7 @@ import {
   type TaskEvent,
 } from "@tapedeck/proto/skaffold/v2/skaffold";
 import { assertNever } from "@tapedeck/shared/assert-never";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { base64 } from "../states/base64.ts";
 import type { V2Event } from "./api-event.ts";
 import { containerKey } from "./container-key.ts";
@@ -53,7 +54,7 @@ function task(state: SkaffoldState, { task, status }: TaskEvent): SkaffoldState 
     const loop = v2.loop + 1;
     return { ...state, v2: { ...v2, ...freshV2, loop, loopsTold: true, loopJustStarted: true } };
   }
-  const phase = phases[task];
+  const phase = ownValue(phases, task);
   return phase ? hintReset(state, v2.runner, v2.loop, phase) : state;
 }
 

@@ -23,6 +23,13 @@ describe("frames that are too large for the log", () => {
     });
   });
 
+  it("have no status where their kind is one that every object has", () => {
+    const unknown = oversize({ kind: "deploy.constructor" });
+    expect(v1After(runner, loop("In Progress"), unknown)).toMatchObject({ deployState: { status: "" } });
+    const mirrored = oversize({ channel: "v2", kind: "render.constructor" });
+    expect(v2After(...firstLoopV2, mirrored)).toMatchObject({ renderState: { status: "" } });
+  });
+
   it("fold from the mirror where v1 reports the same", () => {
     const value = { what: "deploySubtaskEvent", status: "Failed", task_id: "Deploy-1", subtask_id: "0" };
     const mirrored = oversize({ channel: "v2", kind: "mirror.received", detail: { $case: "mirror", value } });

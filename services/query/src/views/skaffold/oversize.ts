@@ -13,6 +13,7 @@ import {
 } from "@tapedeck/proto/skaffold/v1/skaffold";
 import * as v2 from "@tapedeck/proto/skaffold/v2/skaffold";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { V1Event, V2Event } from "./api-event.ts";
 
 /**
@@ -25,7 +26,10 @@ export function normalizedV1(event: Event): V1Event | undefined {
   const errCode = codeOf(event);
   const actionableErr = event.error && { errCode, message: event.error.message, suggestions: [] };
   const status =
-    (detail?.$case === "phase" && detail.value.status) || v1Texts[event.kind] || phaseTexts[verb ?? ""] || "";
+    (detail?.$case === "phase" && detail.value.status) ||
+    ownValue(v1Texts, event.kind) ||
+    ownValue(phaseTexts, verb ?? "") ||
+    "";
   switch (noun) {
     case "session":
       if (verb !== "configured") return undefined;
@@ -78,7 +82,7 @@ export function normalizedV2(event: Event): V2Event | undefined {
   const { detail } = event;
   const [noun, verb] = event.kind.split(".");
   if (detail?.$case === "mirror") return mirrored(detail.value);
-  const status = (detail?.$case === "phase" && detail.value.status) || v2Texts[verb ?? ""] || "";
+  const status = (detail?.$case === "phase" && detail.value.status) || ownValue(v2Texts, verb ?? "") || "";
   switch (noun) {
     case "session":
       if (verb !== "configured") return undefined;

@@ -1,5 +1,6 @@
 import { StatusCode } from "@tapedeck/proto/skaffold/enums/enums";
 import { DebuggingContainerEvent, Metadata, PortEvent, State } from "@tapedeck/proto/skaffold/v1/skaffold";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { fromBase64 } from "../states/base64.ts";
 import { flagsFor } from "./flags.ts";
 import type { SkaffoldState, V1Facts, Written } from "./state.ts";
@@ -42,7 +43,7 @@ export function toV1State(state: SkaffoldState): Uint8Array {
 function artifactsOf({ v1, hints }: SkaffoldState): Record<string, string> {
   const configured = hints.artifacts.find(({ runner }) => runner === v1.runner)?.names ?? describedNames(v1);
   const names = [...configured, ...Object.keys(v1.artifacts)];
-  return Object.fromEntries(names.map((name) => [name, text(v1.artifacts[name] ?? null)]));
+  return Object.fromEntries(names.map((name) => [name, text(ownValue(v1.artifacts, name) ?? null)]));
 }
 
 /** A description from before the stream reported any runner belongs to the next one. */

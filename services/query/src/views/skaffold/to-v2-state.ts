@@ -1,5 +1,6 @@
 import { StatusCode } from "@tapedeck/proto/skaffold/enums/enums";
 import { DebuggingContainerEvent, Metadata, PortForwardEvent, State } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { fromBase64 } from "../states/base64.ts";
 import { flagsFor } from "./flags.ts";
 import type { SkaffoldState, V2Facts } from "./state.ts";
@@ -41,5 +42,5 @@ export function toV2State(state: SkaffoldState): Uint8Array {
 function artifactsOf({ artifacts, described }: V2Facts, metadata: Metadata | undefined): Record<string, string> {
   const configured = metadata?.build?.artifacts.map(({ name }) => name) ?? described?.artifacts ?? [];
   const names = [...configured, ...Object.keys(artifacts)];
-  return Object.fromEntries(names.map((name) => [name, artifacts[name] ?? notStarted]));
+  return Object.fromEntries(names.map((name) => [name, ownValue(artifacts, name) ?? notStarted]));
 }

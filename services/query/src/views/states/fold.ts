@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { isTextKind } from "@tapedeck/shared/events/kinds";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { Collection, Item } from "./collection.ts";
 import type { StateTable } from "./state-table.ts";
@@ -36,7 +37,7 @@ export function fold<State>(typed: FoldOf<State>): Fold {
 
 /** What is served from a state under a name; undefined: that name stands for nothing, or for rows of tables. */
 export function stateItems({ collections }: Fold, name: string, state: unknown): readonly Item[] | undefined {
-  const collection = collections[name];
+  const collection = ownValue(collections, name);
   return collection?.of === "state" ? collection.items(state) : undefined;
 }
 

@@ -1,5 +1,6 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { RecordedEvent } from "@tapedeck/shared/log/log";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { type SourceName, sourceParts } from "@tapedeck/shared/source";
 import { sql } from "kysely";
 import type { Tx } from "../../db/database.ts";
@@ -69,7 +70,7 @@ function touchesState({ session, kind }: Event): boolean {
 /** Undefined for an unknown upstream. */
 export function foldFor(folds: Folds, { source }: Pick<Event, "source">): Fold | undefined {
   const byName: Readonly<Record<string, Fold>> = folds;
-  return byName[sourceParts(source as SourceName).upstream];
+  return ownValue(byName, sourceParts(source as SourceName).upstream);
 }
 
 async function load(tx: Tx, folds: Folds, batch: readonly RecordedEvent[]): Promise<Map<string, FoldedSession>> {

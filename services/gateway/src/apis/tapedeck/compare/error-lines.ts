@@ -1,5 +1,6 @@
 import type { Operation } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { EventJson } from "@tapedeck/shared/events/json";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { reasonOf } from "./reasons.ts";
 import type { Found } from "./side-summary.ts";
 
@@ -55,7 +56,7 @@ function isOf(
   if (operation !== undefined && loop > 0 && (operation.loop !== loop || operation.runner !== runner)) return false;
   const task = String(detail?.task ?? "");
   if (task === "") return true;
-  const isOfTask = tasks[kind]?.test(task) ?? true;
+  const isOfTask = ownValue(tasks, kind)?.test(task) ?? true;
   return isOfTask && (kind !== "build" || ["", subject].includes(String(detail?.subtask ?? "")));
 }
 

@@ -1,9 +1,12 @@
+import { ownValue } from "@tapedeck/shared/own-value";
+
 /** A value in a state; its shape is not guaranteed. */
 export type Json = unknown;
 
 export function at(value: Json, ...path: readonly string[]): Json {
   return path.reduce<Json>(
-    (inner, name) => (typeof inner === "object" && inner !== null ? (inner as Record<string, Json>)[name] : undefined),
+    (inner, name) =>
+      typeof inner === "object" && inner !== null ? ownValue(inner as Readonly<Record<string, Json>>, name) : undefined,
     value,
   );
 }

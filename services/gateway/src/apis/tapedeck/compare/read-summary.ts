@@ -3,6 +3,7 @@ import type { Operation, Session } from "@tapedeck/proto/tapedeck/v1/lists";
 import type { EventJson } from "@tapedeck/shared/events/json";
 import { textKinds } from "@tapedeck/shared/events/kinds";
 import { parseFilter } from "@tapedeck/shared/filter/filter";
+import { ownValue } from "@tapedeck/shared/own-value";
 import { sourceParts } from "@tapedeck/shared/source";
 import type { CallContext } from "../../../call-context.ts";
 import type { QueryClient } from "../../../query-client.ts";
@@ -100,7 +101,7 @@ function labelsOf({ session, unit }: Side): Record<string, Found> {
   const changed = unit?.labels_position || session.start_position;
   return Object.fromEntries(
     Object.entries(labels).map(([label, value]) => {
-      const isOwn = value === session.labels[label];
+      const isOwn = value === ownValue(session.labels, label);
       return [label, { value, position: isOwn ? session.start_position : changed }];
     }),
   );

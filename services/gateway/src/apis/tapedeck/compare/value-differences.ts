@@ -1,3 +1,4 @@
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { DifferenceKind } from "../schemas/comparison.ts";
 import { differentOptions, isConfiguration } from "./command-options.ts";
 import { isTelling, reasonOf } from "./reasons.ts";
@@ -74,7 +75,7 @@ const ordinary: Readonly<Record<string, number>> = {
 
 export function labelDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   return compared("label", [left.labels, right.labels], right, (pair) => {
-    const usual = Object.hasOwn(ordinary, pair.subject) ? ordinary[pair.subject] : undefined;
+    const usual = ownValue(ordinary, pair.subject);
     const isMissing = pair.left === undefined || pair.right === undefined;
     if (usual !== undefined) return isMissing ? usual - 2 : usual;
     const isNamed = isMentioned(story, wordsOf(pair));

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { installation } from "@tapedeck/shared/installation";
+import { ownValue } from "@tapedeck/shared/own-value";
 
 export type PageFile = {
   readonly bytes: Buffer;
@@ -36,7 +37,9 @@ export function readPage(folder: string): PageFiles | undefined {
   if (!existsSync(join(folder, "index.html"))) return undefined;
   const assets = join(folder, "assets");
   const sessionFile = join(folder, "session-file.html");
-  const names = existsSync(assets) ? readdirSync(assets).filter((name) => types[extname(name)] !== undefined) : [];
+  const names = existsSync(assets)
+    ? readdirSync(assets).filter((name) => ownValue(types, extname(name)) !== undefined)
+    : [];
   return {
     index: readFile(join(folder, "index.html")),
     sessionFile: existsSync(sessionFile) ? readFile(sessionFile) : undefined,
@@ -47,5 +50,5 @@ export function readPage(folder: string): PageFiles | undefined {
 function readFile(path: string): PageFile {
   const bytes = readFileSync(path);
   const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`;
-  return { bytes, type: types[extname(path)] ?? "application/octet-stream", etag };
+  return { bytes, type: ownValue(types, extname(path)) ?? "application/octet-stream", etag };
 }

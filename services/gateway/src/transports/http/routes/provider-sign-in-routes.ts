@@ -1,4 +1,5 @@
 import { httpStatusOf } from "@tapedeck/shared/errors/errors";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { callbackPath, type PageSignIn, patienceMs } from "../../../auth/provider/page-sign-in.ts";
 import type { PageSignInSettings } from "../../../auth/provider/settings.ts";
@@ -91,5 +92,5 @@ function sendProblem(reply: FastifyReply, { code, message }: Problem): FastifyRe
 
 function escaped(text: string): string {
   const entities: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-  return text.replace(/[&<>"]/g, (character) => entities[character] ?? "");
+  return text.replace(/[&<>"]/g, (character) => ownValue(entities, character) ?? "");
 }

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import { ownValue } from "@tapedeck/shared/own-value";
 
 /**
  * Names of the top-level fields in which two decoded messages of one type differ; a field that is not described goes by
@@ -8,7 +9,7 @@ import { isDeepStrictEqual } from "node:util";
 export function changedFields(before: CanonicalFields, now: CanonicalFields): readonly string[] {
   const [was, is] = [withUnknown(before), withUnknown(now)];
   const names = new Set([...Object.keys(is), ...Object.keys(was)]);
-  return [...names].filter((name) => !isDeepStrictEqual(canonical(was[name]), canonical(is[name])));
+  return [...names].filter((name) => !isDeepStrictEqual(canonical(ownValue(was, name)), canonical(ownValue(is, name))));
 }
 
 /** A message as ts-proto decodes it. */
@@ -23,12 +24,12 @@ export function identified(ref: { readonly resource_id: string } | undefined): u
 }
 
 function withUnknown({ _unknownFields = {}, ...fields }: CanonicalFields): Readonly<Record<string, unknown>> {
-  const unknown: Record<string, unknown[]> = {};
+  const unknown = new Map<string, unknown[]>();
   for (const [tag, values] of Object.entries(_unknownFields)) {
     const number = String(Number(tag) >>> 3);
-    unknown[number] = [...(unknown[number] ?? []), tag, ...values];
+    unknown.set(number, [...(unknown.get(number) ?? []), tag, ...values]);
   }
-  return { ...fields, ...unknown };
+  return { ...fields, ...Object.fromEntries(unknown) };
 }
 
 /** Undefined for every value that means the same as a missing one. */

@@ -1,4 +1,5 @@
 import { VagrantResourceDetail } from "@tapedeck/proto/tapedeck/v1/event";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import type { Fact } from "../../fact.ts";
 import { firstLine, name, summary } from "../../facts.ts";
@@ -26,7 +27,8 @@ export function changedFact(before: ResourceEntry, now: ResourceEntry, circumsta
   if (changed.length === 0) return undefined;
   const { state } = now.detail;
   const last_state = before.detail.state === state ? "" : before.detail.state;
-  const what = last_state === "" ? `changed: ${changed.join(", ")}` : (inWords[state] ?? `is in state ${state}`);
+  const what =
+    last_state === "" ? `changed: ${changed.join(", ")}` : (ownValue(inWords, state) ?? `is in state ${state}`);
   return resourceFact("changed", what, { ...now.detail, changed, last_state }, circumstances);
 }
 
