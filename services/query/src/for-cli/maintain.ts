@@ -7,6 +7,7 @@ export {
   createLogin,
   dropLogin,
   isRecorded,
+  LeakyPlansError,
   logins,
   RolesRefusedError,
   type WorkspaceLogin,

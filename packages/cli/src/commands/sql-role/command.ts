@@ -9,6 +9,7 @@ const createCommand = () =>
 password to stdout. The password can't be shown again. The login's name does not reveal the workspace, because every \
 login can see the names of all logins.`)
     .requiredOption("--workspace <name>", "the workspace that it reads")
+    .option("--may-guess-names", "also where Postgres would let it guess names of other workspaces (docs/team.md#sql)")
     .option("-q, --quiet", "print only the address")
     .addOption(dataOption())
     .addOption(jsonOption())

@@ -109,6 +109,16 @@ it("a login is made also before there are tables, and for what is recorded witho
   expect(known).toMatchObject({ code: 0, err: expect.not.stringContaining("Nothing was recorded") });
 });
 
+it("a login that could guess names of other workspaces is refused, unless that is said to be right", async () => {
+  const theirs = { TAPEDECK_POSTGRES_URL: await ofUser("createrole") };
+  const refused = await sqlRole(["create", "--workspace", "acme"], theirs);
+  expect(refused).toMatchObject({ code: 1, out: "" });
+  expect(refused.err).toContain("run the statement of docs/team.md#sql once, or pass --may-guess-names.\n");
+  const made = await sqlRole(["create", "--workspace", "acme", "--may-guess-names", "-q"], theirs);
+  expect(made).toMatchObject({ code: 0, err: "" });
+  expect(await sqlRole(["drop", new URL(made.out).username], theirs)).toMatchObject({ code: 0 });
+});
+
 it("a login is written for programs, or alone", async () => {
   const asJson = await sqlRole(["create", "--workspace", "acme", "--json"]);
   expect(asJson).toMatchObject({ code: 0, err: "" });
@@ -152,7 +162,7 @@ it("a database user who may make no roles gets an error that says so, and nothin
 
 it("a setting that a database user may not make for a login is named", async () => {
   const theirs = { TAPEDECK_POSTGRES_URL: await ofUser("createrole") };
-  const made = await sqlRole(["create", "--workspace", "acme"], theirs);
+  const made = await sqlRole(["create", "--workspace", "acme", "--may-guess-names"], theirs);
   const login = new URL(made.out.trim()).username;
   expect(made.err.split("\n")).toEqual([
     `${login} reads workspace acme, for psql or any other client of Postgres`,

@@ -2,6 +2,7 @@ import {
   createLogin,
   dropLogin,
   isRecorded,
+  LeakyPlansError,
   logins,
   RolesRefusedError,
   type WorkspaceLogin,
@@ -18,12 +19,17 @@ import { type DatabaseHere, openDatabaseHere } from "./database-here.ts";
 /** `data`: the folder of this machine's `up`, whose Postgres is used unless the settings name another. */
 export type SqlRoleOptions = { readonly data: string; readonly json?: boolean };
 
-export type CreateSqlRoleOptions = SqlRoleOptions & { readonly workspace: string; readonly quiet?: boolean };
+export type CreateSqlRoleOptions = SqlRoleOptions & {
+  readonly workspace: string;
+  readonly mayGuessNames?: boolean;
+  readonly quiet?: boolean;
+};
 
-export async function createSqlRole({ workspace, json, quiet, data }: CreateSqlRoleOptions): Promise<void> {
+export async function createSqlRole(options: CreateSqlRoleOptions): Promise<void> {
+  const { workspace, mayGuessNames = false, json, quiet, data } = options;
   await using here = await open(data);
   const { leftOut, ...made } = await refusedAsCommand(() =>
-    createLogin(here.database, { workspace: namePart(workspace), limits: here.limits }),
+    createLogin(here.database, { workspace: namePart(workspace), limits: here.limits, mayGuessNames }),
   );
   await auditDone(recordLogin(here, "sql-role.created", made));
   const url = here.urlOf(made.login, made.password);
@@ -90,6 +96,10 @@ async function refusedAsCommand<T>(make: () => Promise<T>): Promise<T> {
   try {
     return await make();
   } catch (cause) {
+    if (cause instanceof LeakyPlansError) {
+      const ways = "have one run the statement of docs/team.md#sql once, or pass --may-guess-names";
+      throw new CommandError(`${cause.message}: ${ways}.`, { cause });
+    }
     if (cause instanceof RolesRefusedError) throw new CommandError(`${cause.message}.`, { cause });
     throw cause;
   }

@@ -359,7 +359,11 @@ describe("with a Postgres of the user's, whose owner of the database is no super
       "temp_file_limit of tapedeck_analyst",
     ]);
     await fill(theirs);
-    const made = await createLogin(theirs, { workspace: "globex", limits });
+    await expect(createLogin(theirs, { workspace: "globex", limits })).rejects.toThrow(
+      "EXPLAIN would let this login guess names of other workspaces",
+    );
+    expect(await logins(theirs)).toEqual([]);
+    const made = await createLogin(theirs, { workspace: "globex", limits, mayGuessNames: true });
     expect(made.leftOut).toEqual(["temp_file_limit"]);
     const login = await as(made.login, made.password, "theirs");
     for (const name of Object.keys(readable)) {
@@ -373,6 +377,29 @@ describe("with a Postgres of the user's, whose owner of the database is no super
       await over;
     }
     expect(await dropLogin(theirs, made.login)).toMatchObject({ login: made.login });
+  });
+
+  it("a login can read names letter by letter from plans until a superuser runs the documented statement", async () => {
+    await sql`create role landlord login createrole`.execute(ours.db);
+    await sql`create database guarded owner landlord`.execute(ours.db);
+    const at = new URL(server.url("guarded"));
+    at.username = "landlord";
+    await using guarded = openDatabase({ url: at.href, connections: 3 });
+    await migrate(guarded);
+    for (const role of ["tapedeck_analyst", "tapedeck_reader"]) {
+      await sql`grant ${sql.id(role)} to landlord with admin option, inherit false`.execute(ours.db);
+    }
+    await letReadersIn(guarded);
+    await fill(guarded);
+    const warned = await createLogin(guarded, { workspace: "globex", limits, mayGuessNames: true });
+    expect(await guessedSource(await as(warned.login, warned.password, "guarded"))).toBe("acme");
+
+    await using superuser = openDatabase({ url: server.url("guarded"), connections: 1 });
+    const [statement = ""] = /^do \$\$.*?^end \$\$/ms.exec(await docsPage("team.md")) ?? [];
+    await sql.raw(statement).execute(superuser.db);
+    const { login, password } = await createLogin(guarded, { workspace: "globex", limits });
+    expect(await guessedSource(await as(login, password, "guarded"))).toBe("");
+    for (const made of [warned.login, login]) await dropLogin(guarded, made);
   });
 
   it("a shared database keeps the rights of PUBLIC, and shows no names of other workspaces in plans", async () => {
@@ -400,6 +427,37 @@ describe("with a Postgres of the user's, whose owner of the database is no super
     await expect(createLogin(poors, { workspace: "acme", limits })).rejects.toThrow("may not make roles (CREATEROLE)");
   });
 });
+
+/** What a login finds out of the names of others' sources, as "Rows Removed by Filter" tells. */
+async function guessedSource(login: pg.Client): Promise<string> {
+  const removed = async (first: string, last: string) => {
+    const { rows } = await login.query<{ "QUERY PLAN": string }>(
+      `explain (analyze, timing off, summary off) select source from tapedeck.sources
+       where source >= '${first}' and source < '${last}' order by source`,
+    );
+    return rows.flatMap(({ "QUERY PLAN": line }) => /Rows Removed by Filter: \d+/.exec(line) ?? []).join();
+  };
+  // Then the index of the names is the only way.
+  for (const way of ["seqscan", "bitmapscan", "sort"]) await login.query(`set enable_${way} = off`);
+  const ofNobody = await removed("~", "~~");
+  let found = "";
+  while (found.length < "acme".length) {
+    // Not g, which its own workspace begins with.
+    const next = await firstOf([..."abcdefhijklmnopqrstuvwxyz"], (letter) =>
+      removed(`${found}${letter}`, `${found}${String.fromCharCode(letter.charCodeAt(0) + 1)}`).then(
+        (one) => one !== ofNobody,
+      ),
+    );
+    if (next === undefined) return found;
+    found += next;
+  }
+  return found;
+}
+
+async function firstOf<T>(all: readonly T[], is: (one: T) => Promise<boolean>): Promise<T | undefined> {
+  for (const one of all) if (await is(one)) return one;
+  return undefined;
+}
 
 function watching(database: Database, tight: ReaderLimits): AsyncDisposable {
   const stop = new AbortController();

@@ -3,6 +3,7 @@ import { sql } from "kysely";
 import { type Database, liveSchema } from "../database.ts";
 import { privateSchema, privateTable } from "../private.ts";
 import type { ReaderLimits } from "./limits.ts";
+import { closeLeaks } from "./public-rights.ts";
 import { allowed, limitRole, makeRoles, reader, run } from "./roles.ts";
 
 /** Reads what belongs to one workspace. */
@@ -14,19 +15,39 @@ export type WorkspaceLogin = {
   readonly createdAt: string;
 };
 
+/** Plans of a login of one workspace would show what others have, and this database user may not close that. */
+export class LeakyPlansError extends Error {
+  override readonly name = "LeakyPlansError";
+
+  constructor() {
+    super(
+      "EXPLAIN would let this login guess names of other workspaces, and only a superuser of Postgres can close that",
+    );
+  }
+}
+
 /** This database user may not create roles. */
 export class RolesRefusedError extends Error {
   override readonly name = "RolesRefusedError";
 }
 
+export type NewLogin = {
+  readonly workspace: string;
+  readonly limits: ReaderLimits;
+  /** It is made also where its plans would show which names other workspaces have. */
+  readonly mayGuessNames?: boolean;
+};
+
 /**
  * Creates a login that reads one workspace. `leftOut`: limits that this database user may not set.
  * @throws RolesRefusedError
+ * @throws LeakyPlansError
  */
 export async function createLogin(
   database: Database,
-  { workspace, limits }: { readonly workspace: string; readonly limits: ReaderLimits },
+  { workspace, limits, mayGuessNames = false }: NewLogin,
 ): Promise<WorkspaceLogin & { readonly password: string; readonly leftOut: readonly string[] }> {
+  const isOpen = (await closeLeaks(database)).length > 0;
   const login = `${reader}_${randomBytes(4).toString("hex")}`;
   const password = randomBytes(18).toString("base64url");
   const { db } = database;
@@ -35,6 +56,7 @@ export async function createLogin(
     await makeRoles(database);
     createdAt = await db.transaction().execute(async (tx) => {
       await sql`create role ${sql.id(login)} login password ${sql.lit(password)} in role ${sql.id(reader)}`.execute(tx);
+      if (isOpen && !mayGuessNames) throw new LeakyPlansError();
       const { rows } = await sql<{ createdAt: string }>`
         insert into ${privateTable("workspace_logins")} (login, workspace) values (${login}, ${workspace})
         returning created_at as "createdAt"`.execute(tx);
