@@ -226,7 +226,10 @@ describe("moments", () => {
       { seconds: 5n, nanos: 0 },
       { seconds: 7n, nanos: 1_000 },
     ];
-    const now = monotonicTimes(() => reported.shift() ?? { seconds: 0n, nanos: 0 });
+    const now = monotonicTimes(
+      () => reported.shift() ?? { seconds: 0n, nanos: 0 },
+      () => 0,
+    );
     expect([now(), now(), now(), now(), now()]).toEqual([
       { seconds: 5n, nanos: 999_999_999 },
       { seconds: 6n, nanos: 0 },
@@ -234,6 +237,16 @@ describe("moments", () => {
       { seconds: 7n, nanos: 1_000 },
       { seconds: 7n, nanos: 1_001 },
     ]);
+  });
+
+  it("go on at their pace where the clock is set back by a day", () => {
+    const wall = [86_400n, 1n, 2n, 86_403n];
+    let steadyMs = 5_000;
+    const now = monotonicTimes(
+      () => ({ seconds: wall.shift() ?? 0n, nanos: 0 }),
+      () => (steadyMs += 1_000),
+    );
+    expect([now(), now(), now(), now()].map(({ seconds }) => seconds)).toEqual([86_400n, 86_401n, 86_402n, 86_403n]);
   });
 });
 

@@ -36,7 +36,10 @@ export class DescriptionDue {
   isDue(at: Timestamp, more = 0): boolean {
     if (this.#count >= this.#events + more) return true;
     const since = this.#textSince;
-    return this.#textTtl !== undefined && since !== undefined && msBetween(since, at) >= this.#textTtl * 500;
+    if (this.#textTtl === undefined || since === undefined) return false;
+    const passedMs = msBetween(since, at);
+    // Where the tap's clock was set back, how old the text is cannot be known.
+    return passedMs < 0 || passedMs >= this.#textTtl * 500;
   }
 
   #add({ kind, detail }: Counted, at: Timestamp | undefined): void {

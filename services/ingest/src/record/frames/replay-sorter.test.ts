@@ -45,6 +45,20 @@ test("a channel that is never silent is given in sorted pieces", () => {
   expect(names(channel.advance(at(700)))).toBe("de");
 });
 
+test("a clock that is set back holds nothing until it is there again", () => {
+  const channel = new ReplaySorter<Message>();
+  channel.take(message("b", 2), at(86_400_000));
+  channel.take(message("a", 1), at(86_400_010));
+  expect(names(channel.advance(at(1_000)))).toBe("");
+  expect(names(channel.advance(at(1_199)))).toBe("");
+  expect(names(channel.advance(at(1_200)))).toBe("ab");
+
+  const busy = new ReplaySorter<Message>({ pieceMs: 300 });
+  busy.take(message("b", 2), at(86_400_000));
+  for (const ms of [1_000, 1_150]) expect(names(busy.take(message("a", 1), at(ms)))).toBe("");
+  expect(names(busy.take(message("c", 3), at(1_300)))).toBe("aabc");
+});
+
 test("bytes bound a piece as well", () => {
   const channel = new ReplaySorter<Message>({ pieceBytes: 10 });
   expect(names(channel.take(message("b", 2, 6), at(0)))).toBe("");

@@ -58,7 +58,7 @@ export class ReplaySorter<T extends Sortable> {
     this.#held.push(message);
     this.#bytes += message.size;
     this.#latest = at;
-    this.#pieceStart ??= at;
+    this.#pieceStart = earlier(this.#pieceStart ?? at, at);
     const { pieceBytes, pieceFrames, pieceMs } = this.#limits;
     const isLarge = this.#bytes >= pieceBytes || this.#held.length >= pieceFrames;
     return isLarge || msBetween(this.#pieceStart, at) >= pieceMs ? this.#releasePiece() : [];
@@ -66,9 +66,10 @@ export class ReplaySorter<T extends Sortable> {
 
   /** Returns the messages that are due because time has passed. */
   advance(at: Timestamp): readonly T[] {
-    const latest = this.#latest;
-    if (this.#state !== "holding" || latest === undefined || msBetween(latest, at) < this.#limits.silenceMs) return [];
-    return this.release();
+    if (this.#state !== "holding" || this.#latest === undefined) return [];
+    // Where the tap's clock was set back, the silence is counted from then: it would last until the clock is there again.
+    this.#latest = earlier(this.#latest, at);
+    return msBetween(this.#latest, at) < this.#limits.silenceMs ? [] : this.release();
   }
 
   /** Returns everything held. From now on each message passes through. */
@@ -84,6 +85,10 @@ export class ReplaySorter<T extends Sortable> {
     this.#pieceStart = undefined;
     return sorted;
   }
+}
+
+function earlier(one: Timestamp, other: Timestamp): Timestamp {
+  return compareTimestamps(other, one) < 0 ? other : one;
 }
 
 /** Sorts by own time. A message without one stays behind the message that it followed. */
