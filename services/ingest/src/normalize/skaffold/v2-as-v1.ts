@@ -15,6 +15,7 @@ import type {
   Event as V2Message,
   MetaEvent as V2MetaEvent,
 } from "@tapedeck/proto/skaffold/v2/skaffold";
+import { ownValue } from "@tapedeck/shared/own-value";
 import type { V1Event } from "./v1.ts";
 
 type V2Event = NonNullable<V2Message["event_type"]>;
@@ -23,7 +24,7 @@ type V2Event = NonNullable<V2Message["event_type"]>;
 const statuses: Readonly<Record<string, string>> = { InProgress: "In Progress", Succeeded: "Complete" };
 
 function statusOf(status: string): string {
-  return statuses[status] ?? status;
+  return ownValue(statuses, status) ?? status;
 }
 
 /**
