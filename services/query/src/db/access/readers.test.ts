@@ -399,7 +399,6 @@ describe("with a Postgres of the user's, whose owner of the database is no super
     await sql.raw(statement).execute(superuser.db);
     const { login, password } = await createLogin(guarded, { workspace: "globex", limits });
     expect(await guessedSource(await as(login, password, "guarded"))).toBe("");
-    for (const made of [warned.login, login]) await dropLogin(guarded, made);
   });
 
   it("a shared database keeps the rights of PUBLIC, and shows no names of other workspaces in plans", async () => {
