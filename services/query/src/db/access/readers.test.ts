@@ -427,7 +427,7 @@ describe("with a Postgres of the user's, whose owner of the database is no super
   });
 });
 
-/** What a login finds out of the names of others' sources, as "Rows Removed by Filter" tells. */
+/** What a login finds out of the names of others' sources, as "Rows Removed by Filter" shows. */
 async function guessedSource(login: pg.Client): Promise<string> {
   const removed = async (first: string, last: string) => {
     const { rows } = await login.query<{ "QUERY PLAN": string }>(

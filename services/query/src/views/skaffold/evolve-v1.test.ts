@@ -138,7 +138,7 @@ describe("v1, what a client made up", () => {
   });
 
   it.each(["constructor", "toString", "hasOwnProperty"])("is not built again when %s is built first", (name) => {
-    // Skaffold before 1.8, which tells no loops.
+    // Skaffold before 1.8, which reports no loops.
     const built = [runner, build("web", "In Progress"), build("web", "Complete"), build(name, "In Progress")];
     expect(fold(...built).v1.loop).toBe(fold(...built.slice(0, -1), build("api", "In Progress")).v1.loop);
   });
