@@ -118,6 +118,14 @@ it("a sync that worked when it was tried again is not what failed first", async 
   expect(await printed("loops", "kim/deploy-fails-after-sync")).toMatch(/deploy: kubectl apply: exit status 1/);
 });
 
+it("a loop whose end was not seen names the step that failed in it", async () => {
+  const { sql } = await imported("build-fails-then-cut");
+  expect(await sql("select phase, subject from tapedeck.failures where project = $1")).toEqual([
+    { phase: "build", subject: "web" },
+  ]);
+  expect(await printed("loops", "kim/build-fails-then-cut")).toMatch(/unknown .*build web: couldn't build "web"/);
+});
+
 describe("an event log of v2 without v1", () => {
   it("has the loops and steps of both", async () => {
     const { sql, why } = await imported("sync-fails-v2", "sync-fails-loop-succeeds.v2");

@@ -23,7 +23,7 @@ export async function eraseHere(options: EraseOptions): Promise<void> {
     if (!yes) await confirm(`Erase session ${session} of ${shortSource(source)}? This can't be undone. [y/N] `);
   };
   const request = { session, workspace: undefined, ...userHere() };
-  const { erasure } = await beginErasure(request, deps, ask).catch((error: unknown) => {
+  const erasure = await beginErasure(request, deps, ask).catch((error: unknown) => {
     if (error instanceof TapedeckError) throw new CommandError(`${error.message}.`, { cause: error });
     throw error;
   });

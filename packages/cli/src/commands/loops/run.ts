@@ -44,10 +44,15 @@ export async function loops(options: LoopsOptions): Promise<void> {
     agoText(loop.startedAt),
     coloured(statusColour(loop.outcome ?? ""), loop.outcome ?? ""),
     loop.durationMs === null ? "-" : durationText(Number(loop.durationMs)),
-    loop.outcome === "failed" ? causeText(loop, causes.get(loopName(loop))) : "",
+    mayHaveFailed(loop) ? causeText(loop, causes.get(loopName(loop))) : "",
   ]);
   const columns = ["LOOP", "SOURCE", "STARTED", "OUTCOME", "WAITED", "FAILED FIRST"].map((title) => ({ title }));
   print(table(columns, rows));
+}
+
+/** A step may have failed in a loop whose end was not seen, too. */
+function mayHaveFailed({ outcome }: Operation): boolean {
+  return outcome === "failed" || outcome === "unknown";
 }
 
 /** The loop's name in the API and on the page. */
@@ -67,7 +72,7 @@ async function causesOf(
   listed: readonly Operation[],
   source: string | undefined,
 ): Promise<ReadonlyMap<string, Cause>> {
-  const failed = listed.filter(({ outcome }) => outcome === "failed");
+  const failed = listed.filter(mayHaveFailed);
   const starts = failed.flatMap(({ startedAt }) => (startedAt === null ? [] : [Date.parse(startedAt)]));
   if (failed.length === 0) return new Map();
   const from = starts.length === 0 ? undefined : new Date(Math.min(...starts) - marginMs).toISOString();

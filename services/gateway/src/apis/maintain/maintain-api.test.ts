@@ -8,7 +8,7 @@ function endless() {
   const begun: string[] = [];
   async function* erase({ session, source }: EraseRequest, signal: AbortSignal): AsyncGenerator<EraseResponse, void> {
     begun.push(session);
-    yield { source, state: "removing", removed: 0n, marked_sequence: 1n, is_new: true };
+    yield { source, state: "removing", removed: 0n };
     await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
   }
   const deps: MaintainDeps = {

@@ -1,6 +1,6 @@
 import type { EraseRequest, EraseResponse } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { callerKindIn } from "@tapedeck/shared/audit/caller-kind";
-import { invalidArgument } from "@tapedeck/shared/errors/errors";
+import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { endOf } from "@tapedeck/shared/log/offset";
 import { parseSourceName } from "@tapedeck/shared/source";
 import { notReady } from "../push-errors.ts";
@@ -20,18 +20,19 @@ export async function* eraseCall(
   const deps = { nats: store.nats, log: store.log, signal };
   const afterOffset = endOf(Number(after_sequence));
   // What has begun goes on, whether or not the caller stays.
-  const { erasure, isNew } = await beginErasure(
+  const erasure = await beginErasure(
     { session, workspace, source, afterOffset, who, kind: callerKindIn(kind), ...(by !== "" && { by }) },
     deps,
-  );
-  for await (const { events, removed, state, markedSeq = 0 } of followErasure(erasure, deps)) {
+  ).catch((cause: unknown) => {
+    // NATS did not answer in time. Asked again, the caller hears of what may have begun.
+    throw cause instanceof TapedeckError ? cause : notReady("the log can't be asked", cause);
+  });
+  for await (const { events, removed, state } of followErasure(erasure, deps)) {
     yield {
       source: erasure.source,
       state,
       events: events === undefined ? undefined : BigInt(events),
       removed: BigInt(removed),
-      marked_sequence: BigInt(markedSeq),
-      is_new: isNew,
     };
   }
 }

@@ -15,6 +15,7 @@ import { moveCall } from "../moves/move-call.ts";
 import type { MoveMark, MoveMarks } from "../moves/move-marks.ts";
 import { removeWorkspace } from "../moves/remove.ts";
 import { notReady } from "../push-errors.ts";
+import { eraseCall } from "./erase-call.ts";
 import { EraseJobs, type EraseJobsOptions } from "./erase-jobs.ts";
 import { beginErasure, followErasure } from "./erasures.ts";
 
@@ -46,7 +47,7 @@ async function record(source: SourceName, id: string, writer = testWriter(store.
 
 async function begin(id: string): Promise<Erasure> {
   const request = { session: id, workspace: undefined, who: "alice", kind: "local" } as const;
-  return (await beginErasure(request, { ...store, signal })).erasure;
+  return await beginErasure(request, { ...store, signal });
 }
 
 async function move(workspace: string, state: MoveMark["state"]): Promise<void> {
@@ -208,6 +209,13 @@ test("an erasure that a move was faster than is not done until the workspace is 
   expect(await kindsOf(session)).toEqual(["session.erased"]);
   expect(before.audited).toEqual([`session.erasure-begun ${session}`]);
   expect(after.audited).toEqual([`session.erased ${session}`]);
+});
+
+test("an erasure that is asked for while NATS is away is not ready, and may be asked for again", async () => {
+  await record(sourceIn("acme"), session);
+  await store.nats.close();
+  const request = { source: "", session, after_sequence: 0n, workspace: "acme", who: "alice", kind: "local", by: "" };
+  await expect(eraseCall(request, store, signal).next()).rejects.toMatchObject({ code: "not_ready" });
 });
 
 test("an erasure that a restored log overtakes removes what that log has of the session", async () => {

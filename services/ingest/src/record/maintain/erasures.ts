@@ -21,9 +21,6 @@ export type EraseRequested = {
   readonly by?: string | undefined;
 };
 
-/** An erasure, and whether this call began it. */
-export type BegunErasure = { readonly erasure: Erasure; readonly isNew: boolean };
-
 /**
  * Begins the erasure of a session, which an ingest then brings to its end by itself. Repeated, it returns the erasure that is
  * under way or has ended. `confirm` is called before anything is done.
@@ -34,25 +31,25 @@ export async function beginErasure(
   { session, workspace, source: named, afterOffset = logStart, who, kind, by }: EraseRequested,
   deps: EraseDeps,
   confirm: (source: SourceName) => Promise<void> = async () => {},
-): Promise<BegunErasure> {
+): Promise<Erasure> {
   const erasures = new ErasureStore(deps.nats);
   const isHere = (source: string) => workspace === undefined || source.split("/")[0] === workspace;
   const known = await erasures.of(session);
   const before = known !== undefined && isHere(known.source) ? known : undefined;
-  if (before?.state === "removing") return { erasure: before, isNew: false };
+  if (before?.state === "removing") return before;
   const source = named ?? parseSourceName(before?.source ?? "") ?? (await findSource(session, workspace, deps));
   const unknown = () => new TapedeckError("unknown_session", `there is no session "${session}"`, { field: "session" });
   if (source === undefined || !isHere(source)) throw unknown();
   await new MoveMarks(deps.nats).assertOpen(sourceParts(source).workspace);
   const found = await findIn({ source, session, afterOffset }, deps);
-  if (found.ownOrdinals.length === 0 && before !== undefined) return { erasure: before, isNew: false };
+  if (found.ownOrdinals.length === 0 && before !== undefined) return before;
   if (found.ownOrdinals.length === 0 && !found.marked) throw unknown();
   if (found.goesOn) {
     const message = `session ${session} is still running: end it first, or it would be recorded again`;
     throw invalidArgument(message, "session");
   }
   await confirm(source);
-  const erasure = await erasures.begin({
+  return await erasures.begin({
     source,
     session,
     epoch: deps.log.epoch,
@@ -65,7 +62,6 @@ export async function beginErasure(
     kind,
     ...(by !== undefined && { by }),
   });
-  return { erasure, isNew: true };
 }
 
 /** How often it is looked how far an erasure is. */
