@@ -1470,7 +1470,7 @@ export interface SessionLabels {
 
 export interface Sessions {
   /**
-   * The command that `tapedeck run` recorded, without secrets; empty: none.
+   * The command that `tapedeck run` recorded, without secrets; empty: none. One that only started Skaffold, such as make, gives no exit_code; end_reason has its own.
    */
   command_line: Generated<string>;
   /**

@@ -112,17 +112,17 @@ it("tries each event of a long run once, and lists the first and the last ones o
   await using on = await stage();
   const flood = scenario(sourceName({ workspace: "acme", developer: "eve", project: "shop", upstream: "skaffold" }));
   const quiet = scenario();
-  const events = Array.from({ length: 600 }, () => flood.add({ kind: "source.added" }));
+  const events = Array.from({ length: 300 }, () => flood.add({ kind: "source.added" }));
   const end = await written(on, [quiet.add({ kind: "source.added" }), ...events, quiet.add({ kind: "source.added" })]);
   const { view, tried } = refusing(({ event }) => (event.source === flood.source ? "by Postgres" : undefined));
   await projectUntil(on.databaseUrl, on.log.reader, end, { views: [...all, view] });
   // The whole of each batch, its halves down to one event, and then each event by itself.
-  expect(tried.batches).toBeLessThan(600 + 4 * 20 + 20);
+  expect(tried.batches).toBeLessThan(300 + 4 * 20 + 20);
 
   await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
   const [found] = await rows(tables, "set_aside_sources");
   const listed = await rows(tables, "set_aside_events", "position");
-  expect(found).toMatchObject({ source: flood.source, workspace: "acme", events: 600 });
+  expect(found).toMatchObject({ source: flood.source, workspace: "acme", events: 300 });
   expect(listed.length).toBe(2 * listedAtEachEnd);
   expect(listed.at(0)?.position).toBe(found?.first_position);
   expect(listed.at(-1)?.position).toBe(found?.last_position);
