@@ -17,7 +17,7 @@ import { removeWorkspace } from "../moves/remove.ts";
 import { notReady } from "../push-errors.ts";
 import { eraseCall } from "./erase-call.ts";
 import { EraseJobs, type EraseJobsOptions } from "./erase-jobs.ts";
-import { beginErasure, followErasure } from "./erasures.ts";
+import { beginErasure, erasuresMarked, followErasure } from "./erasures.ts";
 
 const { signal } = new AbortController();
 const session = "01KE3M9Z6Q4W8T2V5X7Y9A1B30";
@@ -216,6 +216,18 @@ test("an erasure that is asked for while NATS is away is not ready, and may be a
   await store.nats.close();
   const request = { source: "", session, after_sequence: 0n, workspace: "acme", who: "alice", kind: "local", by: "" };
   await expect(eraseCall(request, store, signal).next()).rejects.toMatchObject({ code: "not_ready" });
+});
+
+test("a workspace waits with leaving until the log has the marks of its erasures", async () => {
+  await record(sourceIn("acme"), session);
+  await begin(session);
+  const on = { nats: store.nats, signal };
+  await expect(erasuresMarked("acme", on, 0)).rejects.toMatchObject({ code: "not_ready" });
+  await erasuresMarked("another", on, 0);
+  const waiting = erasuresMarked("acme", on);
+  start();
+  await waiting;
+  expect(await kindsOf(session)).toContain("session.erased");
 });
 
 test("an erasure that a restored log overtakes removes what that log has of the session", async () => {

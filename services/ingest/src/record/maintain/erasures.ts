@@ -105,15 +105,26 @@ function unmarked(session: string): TapedeckError {
 }
 
 /**
- * The marks of all erasures are in the log of the workspace, so that they come along to another shard.
- * @throws TapedeckError not_ready
+ * Waits until the marks of all erasures are in the log of the workspace, so that they come along to another shard.
+ * @throws TapedeckError not_ready when one is not there in time
  */
-export async function assertErasuresMarked(workspace: string, nats: EraseDeps["nats"]): Promise<void> {
-  const open = await new ErasureStore(nats).open();
-  const one = open.find((erasure) => erasure.markedSeq === undefined && workspaceOf(erasure) === workspace);
-  if (one === undefined) return;
-  const text = `session ${one.session} is about to be erased: the workspace "${workspace}" can leave when the log has its mark, so try again in a moment`;
-  throw new TapedeckError("not_ready", text);
+export async function erasuresMarked(
+  workspace: string,
+  { nats, signal }: Pick<EraseDeps, "nats" | "signal">,
+  waitMs = markMs,
+): Promise<void> {
+  const erasures = new ErasureStore(nats);
+  const began = performance.now();
+  while (!signal.aborted) {
+    const open = await erasures.open();
+    const one = open.find((erasure) => erasure.markedSeq === undefined && workspaceOf(erasure) === workspace);
+    if (one === undefined) return;
+    if (performance.now() - began >= waitMs) {
+      const text = `session ${one.session} is about to be erased: the workspace "${workspace}" can leave when the log has its mark, so try again in a moment`;
+      throw new TapedeckError("not_ready", text);
+    }
+    await delay(followMs, signal);
+  }
 }
 
 export function workspaceOf({ source }: Pick<Erasure, "source">): string {

@@ -1,7 +1,7 @@
 import { type MoveRequest, type MoveResponse, MoveStep } from "@tapedeck/proto/tapedeck/v1/maintain";
 import { invalidArgument } from "@tapedeck/shared/errors/errors";
 import { droppedBy } from "../../damage/watch-damage.ts";
-import { assertErasuresMarked } from "../maintain/erasures.ts";
+import { erasuresMarked } from "../maintain/erasures.ts";
 import { notReady } from "../push-errors.ts";
 import type { Recorder } from "../recorder.ts";
 import type { Store } from "../recorder-options.ts";
@@ -84,7 +84,7 @@ class Move {
     const { store, recorder, signal } = this.#deps;
     await this.#mark("leaving", async (mark) => {
       if (mark !== undefined && mark.state !== "arrived") return false;
-      await assertErasuresMarked(this.#workspace, store.nats);
+      await erasuresMarked(this.#workspace, { nats: store.nats, signal });
       return true;
     });
     await recorder.release(this.#workspace);
