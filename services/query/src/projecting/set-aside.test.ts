@@ -13,7 +13,7 @@ import { contents, differencesOf, rows } from "../testing/tables.ts";
 import type { View } from "../views/view.ts";
 import { views } from "../views/views.ts";
 import { rebuild } from "./rebuild.ts";
-import { listedAtEachEnd, readSetAside } from "./set-aside.ts";
+import { listedAtEachEnd, maxListedSessions, readSetAside, recordSetAside } from "./set-aside.ts";
 
 const all = views({ textRows: false });
 
@@ -129,6 +129,24 @@ it("tries each event of a long run once, and lists the first and the last ones o
   expect(Number(found?.unlisted_first_position)).toBeGreaterThan(Number(listed[listedAtEachEnd - 1]?.position));
   expect(Number(found?.unlisted_last_position)).toBeLessThan(Number(listed[listedAtEachEnd]?.position));
   expect((await rows(tables, "sources")).map(({ source }) => source)).toEqual([quiet.source]);
+});
+
+it("lists no more than 1,000 sessions of a source, however many it begins", async () => {
+  await using on = await stage();
+  await using tables = openDatabase({ url: on.databaseUrl, connections: 1 });
+  const script = scenario();
+  const refused = Array.from({ length: 3_000 }, (_, at) => {
+    const event = script.add({ kind: "source.added", session: `s${at}` });
+    return {
+      recorded: { event, subject: "", offset: offsetOf(at + 1), recordedAt: new Date(0) },
+      error: new Error("refused"),
+    };
+  });
+  for (const part of [refused.slice(0, 1_500), refused.slice(1_500)]) {
+    await tables.db.transaction().execute((tx) => recordSetAside(tx, part));
+    expect(await rows(tables, "set_aside_events")).toHaveLength(maxListedSessions + listedAtEachEnd);
+  }
+  expect(await rows(tables, "set_aside_sources")).toMatchObject([{ events: 3_000 }]);
 });
 
 it("erases the session of a mark that can't be applied, and what was set aside of it", async () => {

@@ -24,6 +24,9 @@ export type RefusedEvent = { readonly recorded: RecordedEvent; readonly error: u
  */
 export const listedAtEachEnd = 100;
 
+/** A recorder may begin sessions without end. The first events of more sessions of a source are not listed. */
+export const maxListedSessions = 1_000;
+
 const setAsideEvents = table("set_aside_events", ["position"]);
 
 /** Records the events as set aside. They come in the order of the log, and none was recorded before. */
@@ -45,7 +48,8 @@ export async function recordSetAside(tx: Tx, refused: readonly RefusedEvent[]): 
       from set_aside_events where source = any(${sources.map(({ source }) => source)}::text[])),
     gone as (
       delete from set_aside_events e using ranked r
-      where e.position = r.position and r.nth > ${listedAtEachEnd} and r.nth <= r.listed - ${listedAtEachEnd} and r.nth_of_session > 1
+      where e.position = r.position and r.nth > ${listedAtEachEnd} and r.nth <= r.listed - ${listedAtEachEnd}
+        and (r.nth_of_session > 1 or r.nth > ${maxListedSessions})
       returning e.source, e.position)
     update set_aside_sources s set unlisted_first_position = least(s.unlisted_first_position, g.first),
       unlisted_last_position = greatest(s.unlisted_last_position, g.last)

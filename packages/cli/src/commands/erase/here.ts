@@ -37,9 +37,9 @@ async function* withExports(erasing: AsyncIterable<Erasure>, nats: NatsConnectio
       yield now;
       continue;
     }
-    const period = { workspace: now.source.split("/")[0], session: now.session };
+    const of = { workspace: now.source.split("/")[0], session: now.session };
     const exports = await openAuditStore(nats)
-      .then((store) => sessionExports(store, period))
+      .then((store) => sessionExports(store, of))
       .catch(() => undefined);
     yield { ...now, exports };
   }

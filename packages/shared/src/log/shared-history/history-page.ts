@@ -39,7 +39,7 @@ export class HistoryPage {
   #idle: Timer | undefined;
   #readers = 0;
   #isDropped = false;
-  #isForgotten = false;
+  #isTimedOut = false;
 
   constructor(range: MessageRange, read: ReadPage, owner: PageOwner) {
     this.range = range;
@@ -95,9 +95,9 @@ export class HistoryPage {
     for (let index = 0; index < end; index++) this.events[index]?.forget(session);
   }
 
-  /** Its readers were too slow. */
-  get isForgotten(): boolean {
-    return this.#isForgotten;
+  /** It was dropped because its readers were too slow. */
+  get isTimedOut(): boolean {
+    return this.#isTimedOut;
   }
 
   get isUsed(): boolean {
@@ -140,7 +140,7 @@ export class HistoryPage {
       if (!this.#owner.hasRoom(content.bytes - pageBytes)) throw new Error("the page is too large to be shared");
       this.#content = content;
       this.#idle = startTimer(() => {
-        this.#isForgotten = true;
+        this.#isTimedOut = true;
         this.drop();
       }, keepMs).unref();
     } catch (error) {

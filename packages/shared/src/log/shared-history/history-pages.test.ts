@@ -52,7 +52,7 @@ test("a page that nobody takes from is dropped, also with a reader inside", asyn
   }
   expect(page?.isDropped).toBe(false);
   vi.advanceTimersByTime(5_000);
-  expect(page?.isForgotten).toBe(true);
+  expect(page?.isTimedOut).toBe(true);
   expect(page?.indexAfter(logStart)).toBe(0);
   expect(pages.find(() => true)).toBe(undefined);
 });

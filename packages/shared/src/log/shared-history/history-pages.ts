@@ -23,8 +23,8 @@ export class HistoryPages implements PageOwner {
     return page;
   }
 
-  find(isWanted: (page: HistoryPage) => boolean): HistoryPage | undefined {
-    return [...this.#pages].find(isWanted);
+  find(predicate: (page: HistoryPage) => boolean): HistoryPage | undefined {
+    return [...this.#pages].find(predicate);
   }
 
   /** Where the first page of a key begins that does so after this message. */

@@ -103,17 +103,17 @@ class Reading {
     if (!(await this.#isReady(page))) return;
     const { shift } = this.#deps;
     const first = page.indexAfter(this.#done);
-    let wanted = 0;
+    let matched = 0;
     let index = first;
     for (;;) {
       if (shift.isOver) await shift.next();
-      if (page.isForgotten) this.#next = "the log";
+      if (page.isTimedOut) this.#next = "the log";
       if (page.isDropped || this.#signal.aborted) return;
       page.use();
       const { batch, end } = this.#reader.batchAt(page, index, this.#untilOffset);
       if (end === index) break;
       index = end;
-      wanted += batch.length;
+      matched += batch.length;
       const last = batch.at(-1);
       if (last === undefined) continue;
       yield batch;
@@ -121,7 +121,7 @@ class Reading {
     }
     this.#done = laterOf(this.#done, earlierOf(endOf(page.upTo), this.#untilOffset));
     this.#next = "a page";
-    this.#reader.passed(page, { seen: index - first, wanted });
+    this.#reader.passed(page, { seen: index - first, matched });
   }
 
   /** Whether it has what comes next. Otherwise `#next` says where to look for that. */

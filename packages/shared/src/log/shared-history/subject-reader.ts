@@ -12,18 +12,18 @@ const alignedMessages = 256;
 const eventsPerBatch = 32;
 const bytesPerBatch = 64 * 1024;
 
-/** A reader begins a page by the subjects of others only where it wants at least this share of the events. */
-const minWantedShare = 1 / 4;
+/** A reader begins a page by the subjects of others only where at least this share of the events matches. */
+const minMatchedShare = 1 / 4;
 
-/** One reader's way through the pages, by the subjects that it wants. */
+/** One reader's way through the pages, by its subjects. */
 export class SubjectReader {
   readonly #pages: HistoryPages;
   readonly #subjects: readonly string[];
   readonly #key: string;
   readonly #matches: (tokens: readonly string[]) => boolean;
-  /** By the keys of pages: whether they have all that is wanted. */
+  /** By the keys of pages: whether they have all that matches. */
   readonly #isCovered = new Map<string, boolean>();
-  /** The keys of pages of which it wants little. */
+  /** The keys of pages of which little matches. */
   readonly #sparse = new Set<string>();
 
   constructor(subjects: readonly string[], pages: HistoryPages) {
@@ -68,9 +68,9 @@ export class SubjectReader {
   }
 
   /** It has read a page. */
-  passed(page: HistoryPage, { seen, wanted }: { readonly seen: number; readonly wanted: number }): void {
+  passed(page: HistoryPage, { seen, matched }: { readonly seen: number; readonly matched: number }): void {
     if (page.key === this.#key || seen === 0) return;
-    if (wanted < seen * minWantedShare) this.#sparse.add(page.key);
+    if (matched < seen * minMatchedShare) this.#sparse.add(page.key);
     else this.#sparse.delete(page.key);
   }
 

@@ -14,7 +14,11 @@ import { v2AloneReader } from "./v2-alone.ts";
 const channels: readonly ChannelNormalizer[] = [
   { name: "v1", messageType: "proto.LogEntry", replays: true, timestampOf, reader: () => frameReader(v1) },
   {
-    ...{ name: "v2", messageType: "proto.v2.Event", replays: true, timestampOf, reader: () => frameReader(v2) },
+    name: "v2",
+    messageType: "proto.v2.Event",
+    replays: true,
+    timestampOf,
+    reader: () => frameReader(v2),
     without: { channel: "v1", reader: v2AloneReader },
   },
   // It replays only the current loop (its log is emptied whenever a dev loop starts), so a missing frame proves nothing.

@@ -59,17 +59,17 @@ export function connectionOf(
   resumedOffset: Offset | undefined,
 ): UpstreamConnection {
   return {
-    ...{
-      id,
-      address,
-      standIn: "",
-      session,
-      resumedOffset,
-      rejoined: false,
-      firstFrameAt: undefined,
-      undecidedFrames: 0,
-    },
-    ...{ channels: new Map(), observationPieces: new Map(), pending: [] },
+    id,
+    address,
+    standIn: "",
+    session,
+    resumedOffset,
+    rejoined: false,
+    firstFrameAt: undefined,
+    undecidedFrames: 0,
+    channels: new Map(),
+    observationPieces: new Map(),
+    pending: [],
   };
 }
 

@@ -90,7 +90,7 @@ export const recordedComments: Readonly<Record<string, RelationComment>> = {
   },
   set_aside_events: {
     about:
-      "Events that could not be applied to the tables. They are in the log, and count in no other table. Of each source the first 100 and the last 100, and the first of each session.",
+      "Events that could not be applied to the tables. They are in the log, and count in no other table. Of each source the first 100 and the last 100, and the first of each session, of 1,000 at most.",
     columns: {
       ...shared("source", "workspace", "session"),
       position: "Position of the event in the log. tapedeck.position_text writes it as the API takes it.",
