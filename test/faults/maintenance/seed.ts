@@ -3,6 +3,7 @@ import { type SourceName, sourceName } from "@tapedeck/shared/source";
 import { newEvent } from "@tapedeck/shared/testing/log-messages";
 import { until } from "@tapedeck/shared/testing/until";
 import { connect } from "nats";
+import { ulid } from "ulid";
 import type { Processes } from "../processes.ts";
 
 /** Writes a session of a source of its own that is over, of so many events, and waits until query has it. */
@@ -35,19 +36,33 @@ export async function seedSession(on: Processes, session: string, events: number
   await until(isThere, { message: "query to have the session" });
 }
 
-/** Writes messages of text that expire together. */
+/** Writes a workspace of one source, one event in each message. */
+export async function seedWorkspace(on: Processes, workspace: string, messages: number): Promise<void> {
+  await seedMessages(on, sourceName({ ...shop, workspace, developer: "lee" }), { messages });
+}
+
+/** Writes messages of text that expire together, of several sources beside each other. */
 export async function seedText(on: Processes, messages: number, ttlSeconds: number): Promise<void> {
-  const other: SourceName = sourceName({
-    workspace: "default",
-    developer: "lee",
-    project: "shop",
-    upstream: "skaffold",
-  });
+  const sources = ["lee", "max", "noa", "pat"].map((developer) =>
+    sourceName({ ...shop, workspace: "default", developer }),
+  );
+  const each = { messages: messages / sources.length, ttlSeconds };
+  await Promise.all(sources.map((source) => seedMessages(on, source, each)));
+}
+
+const shop = { project: "shop", upstream: "skaffold" } as const;
+
+async function seedMessages(
+  on: Processes,
+  source: SourceName,
+  { messages, ttlSeconds }: { readonly messages: number; readonly ttlSeconds?: number },
+): Promise<void> {
   await using log = await openedLog(on);
-  let seq = 0;
+  const session = ulid();
+  let seq = (await log.writer.lastOf(source))?.seq ?? 0;
   for (let ordinal = 1; ordinal <= messages; ordinal++) {
-    const text = { ...newEvent(other, ordinal, { kind: "log.written", summary: "x".repeat(500) }), ttlSeconds };
-    const published = await log.writer.publish(other, "w1", [text], seq);
+    const text = newEvent(source, ordinal, { session, kind: "log.written", summary: "x".repeat(500) });
+    const published = await log.writer.publish(source, "w1", [ttlSeconds ? { ...text, ttlSeconds } : text], seq);
     if (published.outcome !== "acknowledged") throw new Error(`a publish was ${published.outcome}`);
     seq = published.seq;
   }
