@@ -20,7 +20,11 @@ export async function buildCliPackage(folder: string): Promise<NpmPackage> {
   const input = { tapedeck: programEntry(join(sources, "main.ts")) };
   const program = await bundle({ folder: to, input, installation: "package", plugins });
   const chrono = await bundle({
-    ...{ folder: to, input: { chrono: "chrono-node/en" }, installation: "package", plugins: [], format: "cjs" },
+    folder: to,
+    input: { chrono: "chrono-node/en" },
+    installation: "package",
+    plugins: [],
+    format: "cjs",
   });
   refuseServers(program);
   return writePackage(folder, {

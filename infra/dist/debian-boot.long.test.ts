@@ -41,7 +41,8 @@ describe.skipIf(why !== undefined)(
       debian.run(`systemctl show --value --property ${property} ${unit}`).then((text) => text.trim());
     const allActive = () =>
       until(async () => !/^(?!active$)/m.test((await debian.run(`systemctl is-active ${units} || true`)).trim()), {
-        ...{ message: "all units to be active", deadlineMs: 120_000 },
+        message: "all units to be active",
+        deadlineMs: 120_000,
       });
 
     it("starts all units once it is installed, and systemd waits for what they report", async () => {
@@ -114,7 +115,8 @@ describe.skipIf(why !== undefined)(
         `systemctl stop tapedeck.target; systemctl disable tapedeck-query; ${again}; systemctl start tapedeck.target`,
       );
       await until(async () => (await debian.run("systemctl is-active tapedeck-gateway || true")).startsWith("active"), {
-        ...{ message: "the gateway to start", deadlineMs: 120_000 },
+        message: "the gateway to start",
+        deadlineMs: 120_000,
       });
       const states = "systemctl is-enabled tapedeck-query tapedeck-ingest; systemctl is-active tapedeck-query";
       expect(await debian.run(`${states} || true`)).toBe("disabled\nenabled\ninactive\n");
@@ -144,7 +146,8 @@ describe.skipIf(why !== undefined)(
       expect(await restarts()).toEqual(["0", "0", "0"]);
       for (const unit of services) await debian.run(`kill -STOP ${await show(unit, "MainPID")}`);
       await until(async () => (await restarts()).every((count) => count !== "0"), {
-        ...{ message: "systemd to start them again", deadlineMs: 120_000 },
+        message: "systemd to start them again",
+        deadlineMs: 120_000,
       });
       await allActive();
       for (const unit of services) {

@@ -66,7 +66,8 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
       isOver = true;
     });
     await until(async () => isOver || running.stdout().includes("HTTP, WebSocket"), {
-      ...{ message: "the servers", deadlineMs: 300_000 },
+      message: "the servers",
+      deadlineMs: 300_000,
     });
     expect(isOver ? running.stderr() + running.stdout() : "").toBe("");
     return running;

@@ -31,7 +31,7 @@ export async function writePackage(folder: string, about: PackageAbout): Promise
   const { name, description, readme, manifest, bundled } = about;
   await mkdir(folder, { recursive: true });
   const { engines, license } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
-  const whole = { ...{ name, version, description, license, engines }, type: "module", ...manifest };
+  const whole = { name, version, description, license, engines, type: "module", ...manifest };
   await writeFile(join(folder, "package.json"), `${JSON.stringify(whole, null, 2)}\n`);
   await writeFile(join(folder, "README.md"), readme);
   await copyFile(join(root, "LICENSE"), join(folder, "LICENSE"));

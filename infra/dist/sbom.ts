@@ -22,7 +22,10 @@ type Dependency = { readonly ref: string; readonly dependsOn?: readonly string[]
 export type Materials = { readonly components: readonly Component[]; readonly dependencies: readonly Dependency[] };
 
 /** CycloneDX, as far as it concerns us. */
-export type Bom = Materials & { readonly metadata: Readonly<Record<string, unknown>> };
+export type Bom = Materials & {
+  readonly serialNumber?: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+};
 
 type Lock = { readonly packages: Readonly<Record<string, LockEntry>> };
 type LockEntry = {
@@ -35,7 +38,8 @@ type LockEntry = {
 /** npm's SBOM of the project in a folder, and of all that is installed there: of the checkout with its tools and tests. */
 export async function npmBom(folder = root): Promise<Bom> {
   const { stdout } = await promisify(execFile)("npm", ["sbom", "--sbom-format", "cyclonedx"], {
-    ...{ cwd: folder, maxBuffer: 64 * 2 ** 20 },
+    cwd: folder,
+    maxBuffer: 64 * 2 ** 20,
   });
   return JSON.parse(stdout);
 }
@@ -100,7 +104,7 @@ export function bomOf({ name, purl }: Subject, { components, dependencies }: Mat
   const self = { "bom-ref": `${name}@${version}`, type: "application", name, version, purl };
   return {
     ...npms,
-    ...{ serialNumber: `urn:uuid:${randomUUID()}` },
+    serialNumber: `urn:uuid:${randomUUID()}`,
     metadata: { ...npms.metadata, component: self },
     components: components.map(withoutLocalFiles),
     dependencies: [{ ref: self["bom-ref"], dependsOn: components.map((one) => one["bom-ref"]) }, ...dependencies],

@@ -100,7 +100,8 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
     await chown(certificate.keyFile, 10_001, 10_001);
     const inside = (file: string) => join("/run/services-tls", basename(file));
     return {
-      ...{ mounted, certificate },
+      mounted,
+      certificate,
       trusting: { TAPEDECK_NATS_CA: inside("ca.crt"), TAPEDECK_SERVICES_TLS_CA: inside("ca.crt") },
       listening: {
         TAPEDECK_SERVICES_TLS_CERT: inside(certificate.certFile),
@@ -137,7 +138,8 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
     };
     const services = ["ingest", "query", "gateway"] as const;
     const envOf = (user: NatsUser) => ({
-      ...{ ...env, ...nats.loginOf(user) },
+      ...env,
+      ...nats.loginOf(user),
       ...(user === "ingest" || user === "query" ? listening : {}),
     });
     const running = await Promise.all(
@@ -148,7 +150,8 @@ describe.skipIf(why !== undefined)(`the image${why === undefined ? "" : ` (${why
       await until(
         async () => (await toEnd(run(["check", "--ready", service], envOf(service), { mounted }))).code === 0,
         {
-          ...{ message: `${service} to be ready`, deadlineMs: 120_000 },
+          message: `${service} to be ready`,
+          deadlineMs: 120_000,
         },
       ).catch((cause) => {
         throw new Error(said(), { cause });

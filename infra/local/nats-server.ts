@@ -66,8 +66,11 @@ export async function startNatsServer(options: StartNatsServer): Promise<NatsSer
   const logFile = options.logFile ?? join(dataDir, "nats-server.log");
   const logStart = await logSize(logFile);
   const server = await spawnServer({
-    ...{ command: binary, args: ["-c", configFile], mark: configFile },
-    ...{ logFile, stopSignal: "SIGTERM" },
+    command: binary,
+    args: ["-c", configFile],
+    mark: configFile,
+    logFile,
+    stopSignal: "SIGTERM",
   });
   await writeFile(join(dataDir, "pid"), String(server.pid));
 

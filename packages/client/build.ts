@@ -16,7 +16,13 @@ execFileSync(process.execPath, [tsc, "-p", join(here, "tsconfig.build.json"), "-
 
 const { name, version, description, license } = JSON.parse(readFileSync(join(here, "package.json"), "utf8"));
 const manifest = {
-  ...{ name, version, description, license, type: "module", sideEffects: false, engines: { node: ">=20" } },
+  name,
+  version,
+  description,
+  license,
+  type: "module",
+  sideEffects: false,
+  engines: { node: ">=20" },
   exports: { ".": { types: "./index.d.ts", default: "./index.js" } },
 };
 writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, undefined, 2)}\n`);

@@ -39,7 +39,10 @@ async function run(options: Options): Promise<void> {
   console.log(`${machine.cores} × ${machine.model}, Node ${machine.node}. ${durability}.\n`);
 
   const report = new Report(resolve(options.out ?? join(results, `${stamp}.json`)), {
-    ...{ machine, durability, options, scale },
+    machine,
+    durability,
+    options,
+    scale,
   });
   const rows: Row[] = [];
   for (const each of options.runs) {

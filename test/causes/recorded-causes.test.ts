@@ -22,7 +22,8 @@ beforeAll(async () => {
     sides.map(async ({ folder }) => cleanup.use(await startFakeSkaffold({ recording: loadRecording(folder) }))),
   );
   const skaffold = sides.map(({ developer, project }, index) => ({
-    ...{ developer, project },
+    developer,
+    project,
     address: fakes[index]?.address ?? "",
   }));
   stack = cleanup.use(await startStack({ skaffold }));

@@ -149,7 +149,10 @@ function missingVolume(): PlantedCause {
   host.exited(pod, { search: 2 });
   return {
     name: "a pod was started again without its volume",
-    ...{ left: of.source, right: of.source, rightAfter, events: of.events },
+    left: of.source,
+    right: of.source,
+    rightAfter,
+    events: of.events,
     cause: { kinds: ["configuration", "resource"], text: /volume|mount|\/var\/lib\/search|\/srv\/search/ },
   };
 }

@@ -72,7 +72,10 @@ export function rktHost(recording: Recording, { version = "1.30.0" } = {}) {
       const listed = images.map((image) =>
         Image.fromPartial({
           base_format: { type: ImageType.IMAGE_TYPE_APPC, version: "0.8.11" },
-          ...{ id: idOf(image), name: image.name, version: image.version, size: 48_000_000n },
+          id: idOf(image),
+          name: image.name,
+          version: image.version,
+          size: 48_000_000n,
           import_timestamp: 1_795_000_000n,
           labels: [
             { Key: "version", value: image.version },
@@ -89,12 +92,15 @@ export function rktHost(recording: Recording, { version = "1.30.0" } = {}) {
       pods += 1;
       const id = uuid(pods);
       const manifest = {
-        ...{ acVersion: "0.8.11", acKind: "PodManifest" },
+        acVersion: "0.8.11",
+        acKind: "PodManifest",
         apps: Object.entries(apps).map(([name, image]) => ({
           name,
           image: { name: image.name, id: idOf(image), labels: [{ name: "version", value: image.version }] },
           app: {
-            ...{ exec: [`/bin/${name}`, ...args], user: "0", group: "0" },
+            exec: [`/bin/${name}`, ...args],
+            user: "0",
+            group: "0",
             environment: Object.entries(environment).map(([variable, value]) => ({ name: variable, value })),
             isolators: memory ? [{ name: "resource/memory", value: { limit: memory } }] : [],
           },
@@ -107,7 +113,10 @@ export function rktHost(recording: Recording, { version = "1.30.0" } = {}) {
         created_at: nanos(),
         manifest: Buffer.from(JSON.stringify(manifest)),
         apps: Object.entries(apps).map(([name, image]) => ({
-          ...{ name, state: AppState.APP_STATE_UNDEFINED, exit_code: 0, annotations: [] },
+          name,
+          state: AppState.APP_STATE_UNDEFINED,
+          exit_code: 0,
+          annotations: [],
           image: Image.fromPartial({ id: idOf(image), name: image.name, version: image.version }),
         })),
       }));
@@ -119,7 +128,9 @@ export function rktHost(recording: Recording, { version = "1.30.0" } = {}) {
       const [name, ipv4] = setup.network ?? ["default", "172.16.28.7"];
       change(id, ({ apps }) => ({
         state: PodState.POD_STATE_RUNNING,
-        ...{ pid: 4_000 + pods, cgroup: `/machine.slice/machine-rkt-${id}.scope`, started_at: nanos() },
+        pid: 4_000 + pods,
+        cgroup: `/machine.slice/machine-rkt-${id}.scope`,
+        started_at: nanos(),
         networks: [{ name, ipv4, ipv6: "" }],
         apps: apps.map((app) => ({ ...app, state: AppState.APP_STATE_RUNNING })),
       }));
@@ -128,7 +139,8 @@ export function rktHost(recording: Recording, { version = "1.30.0" } = {}) {
     /** The pod ended: with these exit codes of its apps, 0 for the others. */
     exited(id: string, codes: Readonly<Record<string, number>> = {}) {
       change(id, ({ apps }) => ({
-        ...{ state: PodState.POD_STATE_EXITED, cgroup: "" },
+        state: PodState.POD_STATE_EXITED,
+        cgroup: "",
         apps: apps.map((app) => ({ ...app, state: AppState.APP_STATE_EXITED, exit_code: codes[app.name] ?? 0 })),
       }));
     },
@@ -142,7 +154,9 @@ export function rktHost(recording: Recording, { version = "1.30.0" } = {}) {
       const { seconds } = recording.now();
       const time = new Date(Number(seconds) * 1_000).toISOString().replace("T", " ").replace("Z", " +0000 UTC");
       const value = {
-        ...{ pod, app, reopened: false },
+        pod,
+        app,
+        reopened: false,
         bytes: Buffer.from(GetLogsResponse.encode({ lines: lines.map((line) => `${time} MESSAGE=${line}`) }).finish()),
       };
       session.observe("logs", { $case: "text", value });

@@ -86,7 +86,9 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
           build: {
             type,
             artifacts: artifacts.map(({ name, type: of = "DOCKER", dockerfile }) => ({
-              ...{ name, type: BuilderType[of], context: name },
+              name,
+              type: BuilderType[of],
+              context: name,
               dockerfile: dockerfile ?? (of === "DOCKER" ? "Dockerfile" : ""),
             })),
           },

@@ -153,7 +153,9 @@ function databaseOff(): PlantedCause {
   good.succeeded();
   const command = side(alices, {
     labels: { ...alice, ...later, dirty: "true" },
-    ...{ command: "provision", args, machines: { web: "CREATED", db: "DESTROYED" } },
+    command: "provision",
+    args,
+    machines: { web: "CREATED", db: "DESTROYED" },
   });
   command.print(["==> web: Running provisioner: shell..."], "info-bold");
   command.print(
@@ -282,7 +284,9 @@ function partOfProvisioning(): PlantedCause {
   good.succeeded();
   const command = side(alices, {
     labels: { ...alice, ...later },
-    ...{ command: "provision", flags: { "provision-with": "app" }, machines: on },
+    command: "provision",
+    flags: { "provision-with": "app" },
+    machines: on,
   });
   command.print(["==> web: Running provisioner: app (shell)..."], "info-bold");
   command.print(["    web: /tmp/vagrant-shell: line 3: npm: command not found"], "error");

@@ -49,7 +49,9 @@ export function vagrantCommand(recording: Recording, setup: VagrantSetup) {
     recording.pass(300);
     const entry = (id: string, bytes: Uint8Array) => ({ id, bytes: Buffer.from(bytes) });
     const kind = (name: string, entries: readonly ReturnType<typeof entry>[]) => ({
-      ...{ kind: name, same: false, missing: [] },
+      kind: name,
+      same: false,
+      missing: [],
       entries: [...entries],
     });
     const machines = [...targets].map(([name, { id, state }]) => {
@@ -62,7 +64,8 @@ export function vagrantCommand(recording: Recording, setup: VagrantSetup) {
       return entry(box.resource_id, Box.encode(Box.fromPartial(box)).finish());
     });
     const components = (["COMMAND", "PROVIDER", "PROVISIONER"] as const).map((name) => ({
-      ...{ name, type: Component_Type[name] },
+      name,
+      type: Component_Type[name],
     }));
     const value = {
       kinds: [

@@ -141,22 +141,29 @@ describe.skipIf(browser === undefined)("a page in a browser", () => {
   it("whose origin matches an allowed pattern can read", async () => {
     const report = await reportOf("allowed", "localhost", { url: guarded.url, token });
     expect(report).toEqual({
-      ...{ state: "acme/alice/shop/skaffold", events: "session.started" },
-      ...{ fetch: [401, "unauthenticated"], post: 401 },
+      state: "acme/alice/shop/skaffold",
+      events: "session.started",
+      fetch: [401, "unauthenticated"],
+      post: 401,
     });
   });
 
   it("behind Vite's proxy can read without holding a token", async () => {
     const report = await reportOf("proxied", "127.0.0.1", {});
     expect(report).toMatchObject({
-      ...{ state: "acme/alice/shop/skaffold", events: "session.started", fetch: [200, null] },
+      state: "acme/alice/shop/skaffold",
+      events: "session.started",
+      fetch: [200, null],
     });
   });
 
   it("over its limit of event streams gets the next one once there is room; a wrong request ends for good", async () => {
     const report = await reportOf("streams", "127.0.0.1", { url: limited.url, streams: "3" });
     expect(report).toMatchObject({
-      ...{ third: "limit_exceeded", isClosed: false, isOnLater: true, isWrongClosed: true },
+      third: "limit_exceeded",
+      isClosed: false,
+      isOnLater: true,
+      isWrongClosed: true,
     });
   });
 });

@@ -22,7 +22,9 @@ function sourceOf(developer: string) {
   const forwarded = (local_port: number, at?: number) =>
     own.add(
       {
-        ...{ kind: "port.forwarded", session: session.session, channel: "v1" },
+        kind: "port.forwarded",
+        session: session.session,
+        channel: "v1",
         detail: { $case: "port", value: { local_port, resource_name: "web" } },
       },
       at,

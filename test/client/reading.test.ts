@@ -319,36 +319,71 @@ describe("lists and states", () => {
     await harness.seeded.stack.caughtUp();
     const ria = { developers: ["ria"] };
     const source: Record<keyof Source, true> = {
-      ...{ source: true, workspace: true, developer: true, project: true, upstream: true, status: true },
-      ...{ currentSession: true, lastEventAt: true, lastPosition: true, firstPosition: true },
-      ...{ developerName: true, projectName: true, address: true, gaps: true, notHeardSince: true },
+      source: true,
+      workspace: true,
+      developer: true,
+      project: true,
+      upstream: true,
+      status: true,
+      currentSession: true,
+      lastEventAt: true,
+      lastPosition: true,
+      firstPosition: true,
+      developerName: true,
+      projectName: true,
+      address: true,
+      gaps: true,
+      notHeardSince: true,
       lagMs: true,
       clockOffsetMs: true,
       heardAt: true,
     };
     const session: Record<keyof Session, true> = {
-      ...{ session: true, source: true, labels: true, startedAt: true, endedAt: true, endReason: true },
-      ...{ startPosition: true, endPosition: true, upstreamVersion: true, gaps: true },
-      ...{ exitCode: true, commandLine: true },
+      session: true,
+      source: true,
+      labels: true,
+      startedAt: true,
+      endedAt: true,
+      endReason: true,
+      startPosition: true,
+      endPosition: true,
+      upstreamVersion: true,
+      gaps: true,
+      exitCode: true,
+      commandLine: true,
     };
     // Loops have labels, too.
     const operation: Record<Exclude<keyof Operation, "labels">, true> = {
-      ...{ id: true, kind: true, subject: true, instance: true, source: true, session: true, runner: true, loop: true },
-      ...{ startedAt: true, endedAt: true, durationMs: true, outcome: true, errorCode: true, error: true },
-      ...{ exitCode: true, cacheHit: true, platform: true, startPosition: true, endPosition: true },
+      id: true,
+      kind: true,
+      subject: true,
+      instance: true,
+      source: true,
+      session: true,
+      runner: true,
+      loop: true,
+      startedAt: true,
+      endedAt: true,
+      durationMs: true,
+      outcome: true,
+      errorCode: true,
+      error: true,
+      exitCode: true,
+      cacheHit: true,
+      platform: true,
+      startPosition: true,
+      endPosition: true,
     };
     const state: Record<keyof State, true> = {
-      ...{
-        source: true,
-        session: true,
-        sessionEnded: true,
-        notHeardSince: true,
-        heardAt: true,
-        position: true,
-        at: true,
-        upstream: true,
-        state: true,
-      },
+      source: true,
+      session: true,
+      sessionEnded: true,
+      notHeardSince: true,
+      heardAt: true,
+      position: true,
+      at: true,
+      upstream: true,
+      state: true,
     };
     const fields = (thing: object | undefined) => Object.keys(thing ?? {}).sort();
     const [one, two, three] = await Promise.all([
@@ -378,8 +413,14 @@ describe("lists and states", () => {
       stats.commands(sue),
     ]);
     const loop: Record<keyof LoopFigures, unknown> = {
-      ...{ loops: "1", failed: "1", overtaken: "0", overtakenShare: 0, waitedMs: expect.any(String) },
-      ...{ readyP50Ms: null, readyP90Ms: null, readyP99Ms: null },
+      loops: "1",
+      failed: "1",
+      overtaken: "0",
+      overtakenShare: 0,
+      waitedMs: expect.any(String),
+      readyP50Ms: null,
+      readyP90Ms: null,
+      readyP99Ms: null,
       phases: Object.fromEntries(
         ["sync", "build", "test", "render", "deploy", "check", "other"].map((phase) => [
           phase,
@@ -391,16 +432,31 @@ describe("lists and states", () => {
     const failure: Record<keyof FailureFigures, unknown> = { failures: "1", developers: "1" };
     expect(failures.items).toEqual([{ phase: "build", ...failure }]);
     const red: Record<keyof GreenFigures, unknown> = {
-      ...{ red: "1", stillRed: "1", redP50Ms: null, redP90Ms: null, loopsBetween: "0" },
+      red: "1",
+      stillRed: "1",
+      redP50Ms: null,
+      redP90Ms: null,
+      loopsBetween: "0",
     };
     expect(green.items).toEqual([red]);
     const build: Record<keyof BuildFigures, unknown> = {
-      ...{ count: "2", failed: "1", failureRate: 0.5, cached: "0", canceled: "0", unknown: "0" },
-      ...{ p50Ms: expect.any(Number), p90Ms: expect.any(Number), p99Ms: expect.any(Number) },
+      count: "2",
+      failed: "1",
+      failureRate: 0.5,
+      cached: "0",
+      canceled: "0",
+      unknown: "0",
+      p50Ms: expect.any(Number),
+      p90Ms: expect.any(Number),
+      p99Ms: expect.any(Number),
     };
     expect(builds.items).toEqual([{ artifact: "web", ...build }]);
     const flake: Record<keyof FlakeFigures, unknown> = {
-      ...{ builds: "2", failed: "1", flakes: "0", flakeRate: 0, developers: "0" },
+      builds: "2",
+      failed: "1",
+      flakes: "0",
+      flakeRate: 0,
+      developers: "0",
     };
     expect(flakes.items).toEqual([flake]);
     const command: Record<keyof CommandFigures, unknown> = { runs: "0", failed: "0", p50Ms: null, p90Ms: null };

@@ -19,8 +19,17 @@ type Span = { readonly phase: LoopSpan["phase"]; readonly subject: string; reado
 
 function stepOf({ phase, subject, from, to }: Span): Step {
   return {
-    ...{ kind: phase, subject, instance: "", startedAt: began + from, endedAt: began + Math.max(from, to) },
-    ...{ outcome: "succeeded", error: "", errorCode: "", isCached: false, position: "", endPosition: "" },
+    kind: phase,
+    subject,
+    instance: "",
+    startedAt: began + from,
+    endedAt: began + Math.max(from, to),
+    outcome: "succeeded",
+    error: "",
+    errorCode: "",
+    isCached: false,
+    position: "",
+    endPosition: "",
   };
 }
 

@@ -35,8 +35,12 @@ export async function startBalancer(
     }
   }
   const server: ServerProcess = await spawnServer({
-    ...{ command: "haproxy", args: ["-db", "-f", config], mark: config, env },
-    ...{ logFile, stopSignal: "SIGTERM" },
+    command: "haproxy",
+    args: ["-db", "-f", config],
+    mark: config,
+    env,
+    logFile,
+    stopSignal: "SIGTERM",
   }).catch((cause: unknown) => {
     throw new Error("the cluster's test needs haproxy (Debian: apt-get install haproxy)", { cause });
   });

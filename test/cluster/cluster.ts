@@ -163,8 +163,11 @@ const schemeOf = (by: Secured | undefined) => (by === undefined ? "http" : "http
 
 async function openLog(settings: NatsSettings): Promise<ConnectedLog> {
   const log = await connectLog({
-    ...{ service: "test", settings: { ...settings, syncAlways: true }, logger: silentLogger },
-    ...{ signal: new AbortController().signal, awayMessage: "the log is away" },
+    service: "test",
+    settings: { ...settings, syncAlways: true },
+    logger: silentLogger,
+    signal: new AbortController().signal,
+    awayMessage: "the log is away",
     prepare: async (opened) => opened,
   });
   if (log === undefined) throw new Error("the log was not opened");

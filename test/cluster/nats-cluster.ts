@@ -173,8 +173,12 @@ export class NatsCluster implements AsyncDisposable {
     await writeFile(file, this.#configOf(node));
     if (this.#secured !== undefined) await writeFile(join(node.folder, usersFile), this.#secured.natsUsers);
     const server = await spawnServer({
-      ...{ command: inject("natsServer"), args: ["-c", file], mark: file, env: this.#secured?.natsEnv ?? {} },
-      ...{ logFile: this.#logs?.fileOf(node.name) ?? join(node.folder, "nats-server.log"), stopSignal: "SIGTERM" },
+      command: inject("natsServer"),
+      args: ["-c", file],
+      mark: file,
+      env: this.#secured?.natsEnv ?? {},
+      logFile: this.#logs?.fileOf(node.name) ?? join(node.folder, "nats-server.log"),
+      stopSignal: "SIGTERM",
     });
     this.#running.set(node.name, server);
     await until(async () => (await this.#connect(node)).close().then(() => true), {

@@ -2,7 +2,13 @@ import { expect, it } from "vitest";
 import { judged, type Observed } from "./observed.ts";
 
 const row = (name: string, times: Partial<Observed> = {}): Observed => ({
-  ...{ name, from: 0, to: 1, load: 4, recording: 9_000, live: 9_000, reads: { state: 1_900, events: 1_900 } },
+  name,
+  from: 0,
+  to: 1,
+  load: 4,
+  recording: 9_000,
+  live: 9_000,
+  reads: { state: 1_900, events: 1_900 },
   ...times,
 });
 

@@ -24,7 +24,10 @@ export async function secured(folder: string): Promise<Secured> {
   const testLogin = { user: "test", password: "test-password", ca: authority.certFile };
   const ofTest = `users: [ { user: ${testLogin.user}, password: ${testLogin.password} },`;
   return {
-    ...{ caFile: authority.certFile, certificate, testLogin, natsEnv: passwordsEnv },
+    caFile: authority.certFile,
+    certificate,
+    testLogin,
+    natsEnv: passwordsEnv,
     natsUsers: (await readUsers()).replace("users: [", ofTest),
   };
 }

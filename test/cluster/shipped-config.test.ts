@@ -38,8 +38,12 @@ it("a log is kept by three servers with the configuration for a cluster", { time
     const file = join(own, "cluster.conf");
     await writeFile(file, adapted);
     const server = await spawnServer({
-      ...{ command: inject("natsServer"), args: ["-c", file], mark: file, env: passwordsEnv },
-      ...{ logFile: join(own, "nats-server.log"), stopSignal: "SIGTERM" },
+      command: inject("natsServer"),
+      args: ["-c", file],
+      mark: file,
+      env: passwordsEnv,
+      logFile: join(own, "nats-server.log"),
+      stopSignal: "SIGTERM",
     });
     cleanup.defer(() => server.stop());
   }

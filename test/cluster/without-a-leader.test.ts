@@ -42,7 +42,10 @@ async function startLog() {
   const ofOther = await open(nats.urlOf(left));
   const owned = stack.move();
   return {
-    ...{ nats, left, ofLeader, ofOther },
+    nats,
+    left,
+    ofLeader,
+    ofOther,
     /** The third has no leader then, and nobody becomes one. */
     async loseTwo() {
       await nats.kill(leader);
@@ -175,8 +178,12 @@ test("a log whose servers elect a leader is no log that can't be used", async ()
   const logger = pino({}, { write: (line: string) => void said.push(JSON.parse(line).msg) });
   const settings = { url: nats.urlOf(follower), replicas: 3, syncAlways: true };
   const opening = connectLog({
-    ...{ service: "test", settings, logger, signal: new AbortController().signal },
-    ...{ awayMessage: "away", prepare: async (opened) => opened },
+    service: "test",
+    settings,
+    logger,
+    signal: new AbortController().signal,
+    awayMessage: "away",
+    prepare: async (opened) => opened,
   });
   await until(() => said.includes("away"), { message: "the first attempt to fail" });
   await nats.restart(leader);

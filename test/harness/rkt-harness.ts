@@ -136,8 +136,13 @@ export async function rktHarness(): Promise<RktHarness> {
     log: log.reader,
     async ingest(hosts, settings = () => ({})) {
       const sources = hosts.map((host) => ({
-        ...{ upstream: "rkt", developer: host.name, address: host.fake.address, redact: "off" },
-        ...{ interval: `${intervalMs}ms`, load: 100, ...settings(host) },
+        upstream: "rkt",
+        developer: host.name,
+        address: host.fake.address,
+        redact: "off",
+        interval: `${intervalMs}ms`,
+        load: 100,
+        ...settings(host),
       }));
       return owned.use(
         await startServiceProcess("ingest", {

@@ -60,8 +60,11 @@ export async function vagrantHarness(
     }),
   );
   const sources = hosts.map(({ name, fake }) => ({
-    ...{ upstream: "vagrant", developer: name, project: "shop" },
-    ...{ address: fake.address, redact: "off" },
+    upstream: "vagrant",
+    developer: name,
+    project: "shop",
+    address: fake.address,
+    redact: "off",
   }));
   const env = {
     TAPEDECK_NATS_URL: nats.url,
@@ -84,7 +87,13 @@ export async function vagrantHarness(
   await Promise.all(hosts.map(described));
   const owned = cleanup.move();
   return {
-    ...{ nats, log: log.reader, ingest, query, gateway, hosts, client },
+    nats,
+    log: log.reader,
+    ingest,
+    query,
+    gateway,
+    hosts,
+    client,
     async recorded() {
       const isEmpty = async () =>
         tapsBeside ? taps.every(isPushed) : (await metric(ingest, "tapedeck_ingest_spill_items")) === 0;

@@ -54,8 +54,11 @@ it("the command line of a team's containers reaches their gateway with TLS and a
   const token = makeToken({ name: "admin", workspace: "acme", roles: ["admin"], lifetimeMs: 3_600_000 });
   const team = await readTeam({
     ...Object.fromEntries(secrets.map((name) => [`TAPEDECK_${name}`, "x"])),
-    ...{ TAPEDECK_HOST: "localhost", TAPEDECK_TLS: folder, TAPEDECK_TLS_CA: basename(authority.certFile) },
-    ...{ TAPEDECK_TOKEN: token.text, TAPEDECK_WORKSPACE: "acme" },
+    TAPEDECK_HOST: "localhost",
+    TAPEDECK_TLS: folder,
+    TAPEDECK_TLS_CA: basename(authority.certFile),
+    TAPEDECK_TOKEN: token.text,
+    TAPEDECK_WORKSPACE: "acme",
   });
   expect(team.aliases).toEqual(["localhost"]);
   const [gateway, cli] = [team.environment("gateway"), team.environment("cli")];
@@ -64,7 +67,8 @@ it("the command line of a team's containers reaches their gateway with TLS and a
     envOf: {
       gateway: {
         ...Object.fromEntries(settings.map((name) => [name, gateway[name] ?? ""])),
-        ...{ TAPEDECK_TLS_CERT: certFile, TAPEDECK_TLS_KEY: keyFile },
+        TAPEDECK_TLS_CERT: certFile,
+        TAPEDECK_TLS_KEY: keyFile,
       },
     },
   });

@@ -37,7 +37,10 @@ export async function startEncryptedServers(): Promise<EncryptedServers> {
   await certify(postgres, dataDir, await authority.issue(folder, "postgres"));
   const owned = cleanup.move();
   return {
-    ...{ folder, authority, nats, services },
+    folder,
+    authority,
+    nats,
+    services,
     database(ca = authority.certFile) {
       const url = new URL(postgres.url("tapedeck"));
       url.hostname = "localhost";

@@ -30,7 +30,8 @@ it("the command line makes tokens, backs up, restores and begins a new epoch as 
     code: 0,
   });
   expect(await tapedeck("token", "list", ...here)).toMatchObject({
-    ...{ code: 0, said: expect.stringContaining("operator") },
+    code: 0,
+    said: expect.stringContaining("operator"),
   });
   expect(await violations(nats)).toEqual([]);
 });

@@ -55,7 +55,9 @@ export async function startRunningServices(nats: string, database: string): Prom
   await goesOn();
   const owned = cleanup.move();
   return {
-    ...{ services, gatewayEnv, goesOn },
+    services,
+    gatewayEnv,
+    goesOn,
     async restart(name, more) {
       await services[name].kill("SIGTERM");
       await services[name].start(more && { folder: root, env: more });
@@ -76,8 +78,11 @@ export async function startRunningServices(nats: string, database: string): Prom
 
 async function openLog(url: string): Promise<ConnectedLog> {
   const log = await connectLog({
-    ...{ service: "test", settings: { url, syncAlways: true }, logger: silentLogger },
-    ...{ signal: new AbortController().signal, awayMessage: "the log is away" },
+    service: "test",
+    settings: { url, syncAlways: true },
+    logger: silentLogger,
+    signal: new AbortController().signal,
+    awayMessage: "the log is away",
     prepare: async (opened) => opened,
   });
   if (log === undefined) throw new Error("the log was not opened");

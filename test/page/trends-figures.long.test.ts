@@ -90,7 +90,10 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     );
     expect(await numbersOf(panel(page, "green"), ["p50", "p90", "still_red"])).toEqual(
       (await by("green")).map((row) => ({
-        ...{ bin: binOf(row), p50: whole(row.p50_ms), p90: whole(row.p90_ms), still_red: Number(row.still_red) },
+        bin: binOf(row),
+        p50: whole(row.p50_ms),
+        p90: whole(row.p90_ms),
+        still_red: Number(row.still_red),
       })),
     );
     expect(await numbersOf(panel(page, "overtaken"), ["share", "loops"])).toEqual(

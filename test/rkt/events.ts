@@ -102,7 +102,10 @@ function comparable(event: RktEvent): object {
   const data = dataOf(event);
   const kept = comparedKeys.flatMap((key) => (data[key] === undefined ? [] : [[key, data[key]]]));
   return {
-    ...{ type: eventTypeToJSON(event.type), id: event.id, from: event.from, time_source: data.time_source },
+    type: eventTypeToJSON(event.type),
+    id: event.id,
+    from: event.from,
+    time_source: data.time_source,
     ...(data.time_source !== "observed" && { time: String(event.time) }),
     ...Object.fromEntries(kept),
   };

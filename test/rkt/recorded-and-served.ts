@@ -131,7 +131,11 @@ function testsOf(name: string, scenario: Scenario): void {
     );
     expect(rows).toEqual(
       labelledRuns[name]?.map(({ outcome = null, gone = false, failedApps = 0, started = true, ...run }) => ({
-        ...{ ...run, outcome, gone, failedApps, started },
+        ...run,
+        outcome,
+        gone,
+        failedApps,
+        started,
       })),
     );
   });

@@ -81,8 +81,11 @@ describe("signing in on the page", () => {
     const to = new URL(asked.headers.get("location") ?? "");
     expect([asked.status, to.origin]).toEqual([303, stack.provider.issuer]);
     expect(Object.fromEntries(to.searchParams)).toMatchObject({
-      ...{ response_type: "code", code_challenge_method: "S256", redirect_uri: callback },
-      ...{ state: expect.stringMatching(/.{20}/), nonce: expect.stringMatching(/.{20}/) },
+      response_type: "code",
+      code_challenge_method: "S256",
+      redirect_uri: callback,
+      state: expect.stringMatching(/.{20}/),
+      nonce: expect.stringMatching(/.{20}/),
     });
     expect(asked.headers.get("set-cookie")).toMatch(/HttpOnly; SameSite=Lax/);
     const { answer } = await loggedIn("alice", browser);

@@ -44,9 +44,14 @@ export async function startProviderStack(): Promise<ProviderStack> {
   const ofOther = readConfig({
     env: {
       ...env,
-      ...{ TAPEDECK_AUTH: "tokens", TAPEDECK_SERVICES_KEY: "test-key", TAPEDECK_WORKSPACE: "acme" },
-      ...{ TAPEDECK_GATEWAY_GRPC_PORT: "0", TAPEDECK_GATEWAY_HTTP_PORT: "0", TAPEDECK_NATS_URL: nats.url },
-      ...{ TAPEDECK_QUERY_ADDRESS: query.addresses.grpc, TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "" },
+      TAPEDECK_AUTH: "tokens",
+      TAPEDECK_SERVICES_KEY: "test-key",
+      TAPEDECK_WORKSPACE: "acme",
+      TAPEDECK_GATEWAY_GRPC_PORT: "0",
+      TAPEDECK_GATEWAY_HTTP_PORT: "0",
+      TAPEDECK_NATS_URL: nats.url,
+      TAPEDECK_QUERY_ADDRESS: query.addresses.grpc,
+      TAPEDECK_INGEST_ADDRESS: ingest.addresses.grpc ?? "",
     },
   });
   const other = cleanup.use(await startGateway(ofOther, silentLogger)).addresses.http ?? "";

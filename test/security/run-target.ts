@@ -155,13 +155,14 @@ export class Target {
     const cwd = mkdtempSync(join(this.#folder, "laptop-"));
     const spill = join(cwd, "spill");
     const env = {
-      ...{ ...inherited, PATH: this.#path, XDG_CONFIG_HOME: cwd, STAND_IN_RECORDING: build },
-      ...{
-        TAPEDECK_SPILL: spill,
-        TAPEDECK_PROJECT: "shop",
-        TAPEDECK_URL: urlOf(this.to),
-        TAPEDECK_CA: this.#now.ours.certFile,
-      },
+      ...inherited,
+      PATH: this.#path,
+      XDG_CONFIG_HOME: cwd,
+      STAND_IN_RECORDING: build,
+      TAPEDECK_SPILL: spill,
+      TAPEDECK_PROJECT: "shop",
+      TAPEDECK_URL: urlOf(this.to),
+      TAPEDECK_CA: this.#now.ours.certFile,
       ...more,
     };
     const start = (program: string, ...args: string[]): RunningCli =>

@@ -95,7 +95,8 @@ describe("the cookie", () => {
       expect([401, 403]).toContain(status);
       const { status: navigated } = await call("GET", read, {
         cookie,
-        ...{ "sec-fetch-site": site, "sec-fetch-mode": "navigate" },
+        "sec-fetch-site": site,
+        "sec-fetch-mode": "navigate",
       });
       expect(navigated).toBe(401);
     },

@@ -130,7 +130,8 @@ describe("with TLS", () => {
 
   it.each(cases)("Host and Origin of a WebSocket: %s", async (_, headers, status) => {
     const socket = new WebSocket(`wss://${places.http}/api/v1/ws`, "tapedeck.v1.json", {
-      ...{ ca, headers: { ...bearing(token), ...headers() } },
+      ca,
+      headers: { ...bearing(token), ...headers() },
     });
     const opened = await new Promise<number>((resolve) => {
       socket.once("open", () => resolve(200));

@@ -231,7 +231,8 @@ it("no stream reveals another workspace, neither its history nor its new events"
   ) => {
     const what = method === undefined ? "" : pathOf(method);
     const call = grpc.open(what, {
-      ...{ ...head, ...bearing(hers) },
+      ...head,
+      ...bearing(hers),
       // The stream of a job begins with the job.
       ...(method?.name !== "GetJobStream" && { "tapedeck-after": "start" }),
       ...metadata,

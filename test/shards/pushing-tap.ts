@@ -38,7 +38,10 @@ export class PushingTap implements AsyncDisposable {
     this.#spill = spill;
     const { signal } = this.#stop;
     this.#push = pushItems({
-      ...{ link, spill, signal, log: { info: () => {}, warn: () => {} } },
+      link,
+      spill,
+      signal,
+      log: { info: () => {}, warn: () => {} },
       control: async ({ call }) => ({ call, code: 14, message: "no upstream", response: Buffer.alloc(0) }),
       away: (error) => {
         if (error !== undefined) this.refusals.push(error instanceof Error ? error.message : String(error));

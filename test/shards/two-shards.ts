@@ -74,7 +74,8 @@ export async function startTwoShards(
   const owned = cleanup.move();
   const envOf = (shards: readonly (ShardSetting & { readonly name: string })[]) => ({
     ...gatewayEnv(home.parts),
-    ...{ TAPEDECK_WORKSPACE: "default", ...settings(shards) },
+    TAPEDECK_WORKSPACE: "default",
+    ...settings(shards),
   });
   const start = async (shards: readonly (ShardSetting & { readonly name: string })[]) => {
     const env = envOf(shards);
@@ -82,7 +83,8 @@ export async function startTwoShards(
     return { grpc: addresses.grpc ?? "", http: addresses.http ?? "" };
   };
   return {
-    ...{ home, two },
+    home,
+    two,
     token: (workspace, ...roles) => create({ workspace, roles: [...roles] }),
     adminOfAll: () => create({ workspace: "team-a", roles: ["admin"], everywhere: true }),
     async seed(shard, events) {

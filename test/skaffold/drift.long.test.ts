@@ -100,7 +100,8 @@ async function theatre(cast: readonly Cast[]) {
     warn: (fields: unknown, message: string) => message.startsWith("fold_drift") && drifts.push(fields),
   });
   const skaffold = shows.map(({ wire }, index) => ({
-    ...{ address: `127.0.0.1:${wire.port}`, developer: `dev-${index}` },
+    address: `127.0.0.1:${wire.port}`,
+    developer: `dev-${index}`,
   }));
   const stack: Stack = cleanup.use(await startStack({ skaffold, logger }));
   const owned = cleanup.move();
@@ -111,7 +112,10 @@ async function theatre(cast: readonly Cast[]) {
     return Number(metrics.split("\n").find(isIt)?.split(" ").at(-1) ?? 0);
   };
   return {
-    ...{ shows, drifts, stack, count },
+    shows,
+    drifts,
+    stack,
+    count,
     /** Plays to the point where the tap calls GetState, and waits until both answers are compared. */
     async compareAt(rest: Rest, { recording, source, fake, wire }: Show): Promise<void> {
       const before = await count("checks", source);

@@ -38,9 +38,13 @@ function loopRow({ outcome, waited, cause = ["", "", ""], overtaken }: LabelledL
   const sum = Object.values(times).reduce((all, ms) => all + ms, 0);
   const [phase, subject, code] = cause;
   return {
-    ...{ outcome, durationMs: waited === undefined ? null : sum },
+    outcome,
+    durationMs: waited === undefined ? null : sum,
     ...Object.fromEntries(phases.map((name) => [name, waited === undefined ? null : (times[name] ?? 0)])),
-    ...{ phase, subject, code, overtaken: overtaken ?? false },
+    phase,
+    subject,
+    code,
+    overtaken: overtaken ?? false,
   };
 }
 
@@ -82,7 +86,9 @@ const slowest = `select artifact, builds::int, built_ms::int as "builtMs", p50_m
 
 function slowestRows(artifacts: Artifacts) {
   return sorted(artifacts).map(([artifact, { builtMs, percentiles }]) => ({
-    ...{ artifact, builds: builtMs.length, builtMs: builtMs.reduce((all, ms) => all + ms, 0) },
+    artifact,
+    builds: builtMs.length,
+    builtMs: builtMs.reduce((all, ms) => all + ms, 0),
     p50: percentiles?.p50 ?? expect.closeTo(percentile(0.5, builtMs), 6),
     p90: percentiles?.p90 ?? expect.closeTo(percentile(0.9, builtMs), 6),
   }));

@@ -38,7 +38,9 @@ const failed = (
   cause: NonNullable<LabelledLoop["cause"]>,
   waited: NonNullable<LabelledLoop["waited"]>,
 ): LabelledLoop => ({
-  ...{ outcome: "failed", cause, waited },
+  outcome: "failed",
+  cause,
+  waited,
 });
 const noDevLoop: LabelledRecording = { loops: [], red: [] };
 
@@ -169,7 +171,11 @@ export const labelledLoops: Readonly<Record<string, LabelledRecording>> = {
   "10b-first-status-check-times-out": {
     loops: [
       failed(["check", "", "STATUSCHECK_DEADLINE_EXCEEDED"], {
-        ...{ build: 169, render: 2, deploy: 71, check: 21_007, other: 3 },
+        build: 169,
+        render: 2,
+        deploy: 71,
+        check: 21_007,
+        other: 3,
       }),
     ],
     red: [{ failed: 1 }],

@@ -102,7 +102,9 @@ describe("a source alone", () => {
     const said = 'error: unable to recognize "STDIN": no matches for kind "Deploymint" in version "apps/v1"';
     const { left, differences } = await compare(`left=${failed && nameOf(failed)}`);
     expect(left.failure).toMatchObject({
-      ...{ phase: "deploy", error: "kubectl apply: exit status 1", reason: "the cluster refuses the manifest" },
+      phase: "deploy",
+      error: "kubectl apply: exit status 1",
+      reason: "the cluster refuses the manifest",
       log: expect.arrayContaining([{ text: said, position: expect.any(String) }]),
     });
     expect(differences[0]?.text).toBe(`deploy failed: kubectl apply: exit status 1 (${said}); it succeeded in loop 1`);

@@ -62,13 +62,13 @@ it("a loop has the branch that it began on, wherever its labels are shown", asyn
   const loops = join(cwd, "loops");
   mkdirSync(loops);
   const env = {
-    ...{ PATH: path, TAPEDECK_SPILL: join(folder, "spill"), TAPEDECK_DEVELOPER: "alice" },
+    PATH: path,
+    TAPEDECK_SPILL: join(folder, "spill"),
+    TAPEDECK_DEVELOPER: "alice",
     ...at(stack),
-    ...{
-      STAND_IN_RECORDING: recordingFolder("04-deploy-failure-then-recovery"),
-      STAND_IN_NOW: "1",
-      STAND_IN_LOOPS: loops,
-    },
+    STAND_IN_RECORDING: recordingFolder("04-deploy-failure-then-recovery"),
+    STAND_IN_NOW: "1",
+    STAND_IN_LOOPS: loops,
   };
   const args = ["run", "--project", "shop", "--label", "ticket=7", "--", "skaffold", "dev"];
   await using cli = startCli(args, { cwd, env });

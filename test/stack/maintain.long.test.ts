@@ -21,7 +21,8 @@ it("after a login maintenance commands use its address and token; local commands
   const nobody = "tapedeck: stdin is not a terminal, so the erasure can't be confirmed: add --yes.\n";
   expect(await on.tapedeck(erase, env)).toMatchObject({ code: 1, err: `${on.at("erase", there)}${nobody}` });
   expect(await on.tapedeck([...erase, "--yes"], env)).toMatchObject({
-    ...{ code: 1, err: expect.stringContaining("is still running: end it first") },
+    code: 1,
+    err: expect.stringContaining("is still running: end it first"),
   });
 
   for (const args of [["rebuild"], ["backup", "never"], erase]) {

@@ -50,7 +50,8 @@ it("after a login maintenance commands use its address and token; local commands
   expect(await on.tapedeck(login, { ...env, TAPEDECK_TOKEN: on.everywhere })).toMatchObject({ code: 0 });
   const erase = ["erase", "--session", acme.session];
   expect(await on.tapedeck([...erase, "--yes"], env)).toMatchObject({
-    ...{ code: 1, err: expect.stringContaining("is still running: end it first") },
+    code: 1,
+    err: expect.stringContaining("is still running: end it first"),
   });
   const local = await on.tapedeck([...erase, "--data", "nowhere"], env);
   expect(local).toMatchObject({ code: 1, err: expect.stringContaining("no Tapedeck server runs on nowhere") });

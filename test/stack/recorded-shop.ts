@@ -30,7 +30,9 @@ export function recordedShop() {
     startCli(args, {
       cwd: folder,
       env: {
-        ...{ TAPEDECK_URL: url, TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1), TAPEDECK_DATA: join(folder, "data") },
+        TAPEDECK_URL: url,
+        TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1),
+        TAPEDECK_DATA: join(folder, "data"),
         XDG_STATE_HOME: folder,
       },
     });

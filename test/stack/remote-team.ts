@@ -68,13 +68,11 @@ export class Team {
     const cwd = mkdtempSync(join(this.#folder, "laptop-"));
     const spill = join(cwd, "spill");
     const env = {
-      ...{
-        PATH: this.#path,
-        TAPEDECK_SPILL: spill,
-        TAPEDECK_URL: urlOf(this.to),
-        TAPEDECK_CA: this.#now.caFile,
-        TAPEDECK_TOKEN: bearer,
-      },
+      PATH: this.#path,
+      TAPEDECK_SPILL: spill,
+      TAPEDECK_URL: urlOf(this.to),
+      TAPEDECK_CA: this.#now.caFile,
+      TAPEDECK_TOKEN: bearer,
       STAND_IN_RECORDING: build,
     };
     const cli = (args: readonly string[], more = {}) => startCli(args, { cwd, env: { ...env, ...more } });
@@ -84,7 +82,11 @@ export class Team {
     const runUnasked = () =>
       cli(["run", "--project", "shop", "--", "skaffold", "build"], { TAPEDECK_ANSWER_WITHIN: "0s" });
     return {
-      ...{ spill, cli, run, runUnasked, record },
+      spill,
+      cli,
+      run,
+      runUnasked,
+      record,
     };
   }
 

@@ -62,8 +62,11 @@ it.each([
   mkdirSync(cwd);
   writeFileSync(join(cwd, "Vagrantfile"), "");
   const env = {
-    ...{ PATH: path, TAPEDECK_SPILL: join(cwd, "spill"), TAPEDECK_DEVELOPER: "alice" },
-    ...{ TAPEDECK_URL: `http://${stack.http}`, TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1) ?? "" },
+    PATH: path,
+    TAPEDECK_SPILL: join(cwd, "spill"),
+    TAPEDECK_DEVELOPER: "alice",
+    TAPEDECK_URL: `http://${stack.http}`,
+    TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1) ?? "",
     ...own,
   };
   const cli = startCli(["run", "--project", project, "--", ...command], { cwd, env });
@@ -101,8 +104,12 @@ it("a command of whose upstream nothing was seen is recorded with its command li
   mkdirSync(cwd);
   writeFileSync(join(cwd, "Vagrantfile"), "");
   const env = {
-    ...{ PATH: path, TAPEDECK_SPILL: join(cwd, "spill"), TAPEDECK_DEVELOPER: "alice", STAND_IN_RUN: "fleeting" },
-    ...{ TAPEDECK_URL: `http://${stack.http}`, TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1) ?? "" },
+    PATH: path,
+    TAPEDECK_SPILL: join(cwd, "spill"),
+    TAPEDECK_DEVELOPER: "alice",
+    STAND_IN_RUN: "fleeting",
+    TAPEDECK_URL: `http://${stack.http}`,
+    TAPEDECK_GRPC_PORT: stack.grpc.split(":").at(-1) ?? "",
   };
   const cli = startCli(["run", "--project", "unseen", "--", "vagrant", "up", "web"], { cwd, env });
   expect(await cli.ended).toBe(5);

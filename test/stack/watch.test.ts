@@ -61,8 +61,12 @@ describe.skipIf(!hasScript)("`tapedeck watch` in a terminal", () => {
     // Nothing else of where the tests run: NO_COLOR, CI and others say there whether and how colours are drawn.
     const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
     const env = {
-      ...{ PATH, HOME, NODE_COMPILE_CACHE, XDG_CONFIG_HOME: join(cwd, "config") },
-      ...{ TAPEDECK_URL: url, TERM: "xterm-256color" },
+      PATH,
+      HOME,
+      NODE_COMPILE_CACHE,
+      XDG_CONFIG_HOME: join(cwd, "config"),
+      TAPEDECK_URL: url,
+      TERM: "xterm-256color",
     };
     const terminal = collect(spawn("script", ["-qec", shell, "/dev/null"], { cwd, env, stdio: "pipe" }));
     return {

@@ -118,7 +118,15 @@ function row(
 ) {
   const { name = null, provider = null, box = null, version = null } = machine ?? {};
   return {
-    ...{ command, machine: name, provider, box, box_version: version, duration_ms, outcome, exit_code },
-    ...{ error_code: exit_code === 0 ? "" : String(exit_code), vagrant_version: "2.3.7" },
+    command,
+    machine: name,
+    provider,
+    box,
+    box_version: version,
+    duration_ms,
+    outcome,
+    exit_code,
+    error_code: exit_code === 0 ? "" : String(exit_code),
+    vagrant_version: "2.3.7",
   };
 }

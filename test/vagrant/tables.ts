@@ -14,8 +14,14 @@ export async function expectTables(database: string, recording: RecordedUpstream
   const failed = { outcome: "failed", duration_ms: lasted(up.ack_time, up.complete_time), error_code: "2", error };
   expect(await operations(database)).toEqual([
     {
-      ...{ kind: "job", subject: init.id, instance: "", exit_code: null, error_code: "", error: "" },
-      ...{ outcome: "succeeded", duration_ms: lasted(init.ack_time, init.complete_time) },
+      kind: "job",
+      subject: init.id,
+      instance: "",
+      exit_code: null,
+      error_code: "",
+      error: "",
+      outcome: "succeeded",
+      duration_ms: lasted(init.ack_time, init.complete_time),
     },
     { kind: "job", subject: up.id, instance: "", exit_code: null, ...failed },
     // The answered exit code is 0, which means nothing for a failed command.
@@ -24,12 +30,24 @@ export async function expectTables(database: string, recording: RecordedUpstream
   const columns = "job, operation, command, scope_name, state, outcome, exit_code, error_code";
   expect(await ask(database, `select ${columns} from tapedeck.vagrant_jobs order by job`)).toEqual([
     {
-      ...{ job: init.id, operation: "init", command: "", scope_name: "shop", state: "SUCCESS", outcome: "succeeded" },
-      ...{ exit_code: null, error_code: "" },
+      job: init.id,
+      operation: "init",
+      command: "",
+      scope_name: "shop",
+      state: "SUCCESS",
+      outcome: "succeeded",
+      exit_code: null,
+      error_code: "",
     },
     {
-      ...{ job: up.id, operation: "command", command: "up", scope_name: "shop", state: "SUCCESS", outcome: "failed" },
-      ...{ exit_code: null, error_code: "2" },
+      job: up.id,
+      operation: "command",
+      command: "up",
+      scope_name: "shop",
+      state: "SUCCESS",
+      outcome: "failed",
+      exit_code: null,
+      error_code: "2",
     },
   ]);
   const targets = await ask(
@@ -69,8 +87,16 @@ export function failures(database: string): Promise<readonly object[]> {
 /** A command about both machines names none; the second one's provisioner failed. */
 function failedUp(ms: string) {
   return {
-    ...{ command: "up", machine: null, provider: null, box: null, box_version: null, vagrant_version: "2.3.7" },
-    ...{ duration_ms: ms, outcome: "failed", exit_code: null, error_code: "2" },
+    command: "up",
+    machine: null,
+    provider: null,
+    box: null,
+    box_version: null,
+    vagrant_version: "2.3.7",
+    duration_ms: ms,
+    outcome: "failed",
+    exit_code: null,
+    error_code: "2",
   };
 }
 

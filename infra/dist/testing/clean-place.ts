@@ -38,10 +38,15 @@ export async function cleanPlace(programs: readonly string[]): Promise<CleanPlac
   } as Readonly<Record<string, string>>;
   const children: ChildProcess[] = [];
   return {
-    ...{ home, work, prefix, env },
+    home,
+    work,
+    prefix,
+    env,
     start: (command, args, more = {}) => {
       const child = spawn(command, args, {
-        ...{ cwd: work, env: { ...env, ...more }, detached: true },
+        cwd: work,
+        env: { ...env, ...more },
+        detached: true,
         stdio: ["ignore", "pipe", "pipe"],
       });
       children.push(child);

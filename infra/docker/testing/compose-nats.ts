@@ -44,7 +44,11 @@ export async function startComposeNats(certificate: {
   const configFile = join(folder, "nats-tls.conf");
   const logFile = join(folder, "nats.log");
   const server = await spawnServer({
-    ...{ command: inject("natsServer"), args: ["-c", configFile], mark: configFile, logFile, stopSignal: "SIGTERM" },
+    command: inject("natsServer"),
+    args: ["-c", configFile],
+    mark: configFile,
+    logFile,
+    stopSignal: "SIGTERM",
     env: Object.fromEntries(
       natsUsers.map((user) => [`TAPEDECK_NATS_${user.toUpperCase()}_PASSWORD`, passwordOf(user)]),
     ),

@@ -57,7 +57,9 @@ export async function startContainer({
       ...config.process,
       args: [...(entrypoint ?? [first]), ...words],
       env: [...config.process.env, ...added],
-      ...{ terminal: false, noNewPrivileges: true, capabilities: {} },
+      terminal: false,
+      noNewPrivileges: true,
+      capabilities: {},
     },
     mounts: [
       ...config.mounts.filter(({ type }) => type !== "cgroup"),

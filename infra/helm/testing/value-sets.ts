@@ -122,8 +122,13 @@ export const sets: Readonly<Record<string, readonly [values: Values, more?: Read
 
 /** The objects that are always there, by kind. */
 export const always = {
-  ...{ ServiceAccount: 1, ConfigMap: 1, StatefulSet: 1, Deployment: 3, Service: 3 },
-  ...{ PodDisruptionBudget: 3, NetworkPolicy: 4 },
+  ServiceAccount: 1,
+  ConfigMap: 1,
+  StatefulSet: 1,
+  Deployment: 3,
+  Service: 3,
+  PodDisruptionBudget: 3,
+  NetworkPolicy: 4,
 };
 
 /** A shard in another namespace of the cluster, but for this. */

@@ -3,8 +3,10 @@ import { asBytes } from "@tapedeck/shared/rpc/as-bytes";
 type MethodShape = { readonly requestStream: boolean; readonly responseStream: boolean };
 
 const bytes = {
-  ...{ requestSerialize: asBytes, requestDeserialize: asBytes },
-  ...{ responseSerialize: asBytes, responseDeserialize: asBytes },
+  requestSerialize: asBytes,
+  requestDeserialize: asBytes,
+  responseSerialize: asBytes,
+  responseDeserialize: asBytes,
 };
 
 /** A service whose methods take and give bytes, or only those for which `isRaw` says so. */

@@ -123,8 +123,12 @@ describe("shards", () => {
   it("name a NATS, a query and an ingest each", () => {
     expect(yaml(one(", workspaces: [team-b]"))().shards).toEqual([
       {
-        ...{ name: "two", nats: { url: "nats://10.0.0.2" }, query: "q:7053", ingest: "i:7054" },
-        ...{ workspaces: ["team-b"], newWorkspaces: false },
+        name: "two",
+        nats: { url: "nats://10.0.0.2" },
+        query: "q:7053",
+        ingest: "i:7054",
+        workspaces: ["team-b"],
+        newWorkspaces: false,
       },
     ]);
     expect(yaml("")().shards).toEqual([]);

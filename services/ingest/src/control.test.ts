@@ -187,7 +187,9 @@ test("a call whose turn comes too late for its caller is recorded as rejected, a
     listeners: new Set(),
   };
   const control = new ControlCalls({
-    ...{ recorder, normalizer, signal: new AbortController().signal },
+    recorder,
+    normalizer,
+    signal: new AbortController().signal,
     ask: async ({ call, method }) => {
       asked.push(method);
       if (method.endsWith("Handle")) await stalled.promise;

@@ -67,7 +67,12 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
   const certificate = config.tls && stack.use(openCertificate(config.tls, { say, registry }));
   const server = stack.use(
     await startPushServer({
-      ...{ ...config.grpc, certificate, connectionLimits, key, workspace, recorder },
+      ...config.grpc,
+      certificate,
+      connectionLimits,
+      key,
+      workspace,
+      recorder,
       store: () => log.store,
       waiting: () => [...locals.values()].map(waitingOf),
       onInternal: (err) => logger.error({ err }, "a push failed"),
@@ -127,7 +132,12 @@ function startLocals(
     const { developer, project, upstream } = source;
     const parts = { developer: namePart(developer), project: namePart(project), upstream };
     const local = await startLocalSource({
-      ...{ source: sourceName({ workspace, ...parts }), config: source, workspace, spill, recorder, logger },
+      source: sourceName({ workspace, ...parts }),
+      config: source,
+      workspace,
+      spill,
+      recorder,
+      logger,
       upstream,
       store: (signal) => untilAborted(log.opening, signal),
     });

@@ -32,7 +32,10 @@ export function openStore(
   signal: AbortSignal,
 ): Promise<OpenStore | undefined> {
   return connectLog({
-    ...{ service: "ingest", settings, logger, signal },
+    service: "ingest",
+    settings,
+    logger,
+    signal,
     awayMessage: "the log is away: what taps send waits in their spills",
     leaveOutErased: false,
     prepare: (log) => storeOn(log, ingest, signal),
@@ -58,14 +61,12 @@ async function storeOn(log: ConnectedLog, ingest: string, signal: AbortSignal): 
   const { reader, stored, epoch } = log;
   const writer = timed(log.writer);
   return {
-    ...{
-      nats,
-      log: { reader, writer, stored, epoch, ends, moves: new MoveMarks(nats) },
-      assertWhole,
-      leases,
-      frameBytes,
-      identityKey,
-    },
+    nats,
+    log: { reader, writer, stored, epoch, ends, moves: new MoveMarks(nats) },
+    assertWhole,
+    leases,
+    frameBytes,
+    identityKey,
     async [Symbol.asyncDispose]() {
       await owned.disposeAsync();
       await log[Symbol.asyncDispose]();

@@ -153,8 +153,13 @@ function detailsOf(setAside: readonly SetAsideSource[]): Readonly<Record<string,
   const warning = `${what} not in the tables, because they can't be applied; the last one is of ${last.source}: ${last.error}`;
   return {
     setAside: setAside.map(({ source, events, first_position, last_position, last_at, error_code, error }) => ({
-      ...{ source, events, firstOffset: first_position, lastOffset: last_position, lastAt: last_at },
-      ...{ errorCode: error_code, error },
+      source,
+      events,
+      firstOffset: first_position,
+      lastOffset: last_position,
+      lastAt: last_at,
+      errorCode: error_code,
+      error,
     })),
     warnings: [warning],
   };

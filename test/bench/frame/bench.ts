@@ -155,10 +155,18 @@ function rowOf(
   };
   const failed = error ?? (runs.some(Number.isFinite) ? undefined : "no run gave a number");
   return {
-    ...{ part, size: options.size, figure: figure.name, unit: figure.unit, calibration: figure.calibration },
+    part,
+    size: options.size,
+    figure: figure.name,
+    unit: figure.unit,
+    calibration: figure.calibration,
     targets: figure.targets,
     verdict: failed === undefined ? verdictOf(figure.targets, spread(runs).median, spread(ratios).median) : "failed",
-    ...{ runs, calibrationRuns, ratios, cores, calibrationCores },
+    runs,
+    calibrationRuns,
+    ratios,
+    cores,
+    calibrationCores,
     counts: measured.map(({ count }) => count),
     cpuPerEvent: medians(measured, perEvent),
     calibrationCpuPerEvent: medians(calibrated, perEvent),

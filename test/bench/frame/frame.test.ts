@@ -143,7 +143,10 @@ test("a report is on disk after each part, as JSON and as Markdown", async () =>
   const { folder } = temporary;
   const machine = { cores: 2, model: "a processor", kernel: "6", node: "v24" };
   const report = new Report(join(folder, "bench.json"), {
-    ...{ machine, durability: "fsync", options: {}, scale: { runs: 3 } },
+    machine,
+    durability: "fsync",
+    options: {},
+    scale: { runs: 3 },
   });
   report.write([{ ...emptyRow, size: 1_000, runs: [10] }]);
   expect(JSON.parse(readFileSync(report.json, "utf8"))).toMatchObject({ machine, rows: [{ runs: [10] }] });
@@ -178,7 +181,8 @@ test("options", () => {
   expect(Object.keys(all)).toContain("peers");
   expect(sizesOf("--quick", "--only", "replay,state")).toEqual({ replay: [10_000], state: [10_000] });
   expect(sizesOf("--size", "10k,1m", "--only", "state,replay,live")).toEqual({
-    ...{ state: [10_000, 1_000_000], replay: [10_000, 1_000_000] },
+    state: [10_000, 1_000_000],
+    replay: [10_000, 1_000_000],
     live: [10_000],
   });
   for (const args of [["--only", "nothing"], ["--size", "big"], ["--fast"]]) {
@@ -193,16 +197,20 @@ test("a worker's failure is the caller's", async () => {
 });
 
 const emptyRow = {
-  ...{ part: "part", figure: "reads", unit: "ms", calibration: "", targets: [], verdict: "no target" as const },
-  ...{
-    calibrationRuns: [1],
-    ratios: [1],
-    counts: [1],
-    wallMs: [1],
-    cpuPerEvent: {},
-    calibrationCpuPerEvent: {},
-    cores: {},
-    calibrationCores: {},
-  },
-  ...{ clients: [], notes: [] },
+  part: "part",
+  figure: "reads",
+  unit: "ms",
+  calibration: "",
+  targets: [],
+  verdict: "no target" as const,
+  calibrationRuns: [1],
+  ratios: [1],
+  counts: [1],
+  wallMs: [1],
+  cpuPerEvent: {},
+  calibrationCpuPerEvent: {},
+  cores: {},
+  calibrationCores: {},
+  clients: [],
+  notes: [],
 };

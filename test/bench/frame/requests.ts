@@ -61,8 +61,8 @@ export class RequestTimes implements AsyncDisposable {
     await this.#bench.compare({
       ...warm,
       figures: [
-        { ...{ name: `${name}, p50`, unit: "ms", calibration }, of: value("p50"), targets: [] },
-        { ...{ name: `${name}, p99`, unit: "ms", calibration }, of: value("p99"), targets: [{ of: "value", atMost }] },
+        { name: `${name}, p50`, unit: "ms", calibration, of: value("p50"), targets: [] },
+        { name: `${name}, p99`, unit: "ms", calibration, of: value("p99"), targets: [{ of: "value", atMost }] },
       ],
       clients: Object.keys(this.#clients),
       run: async () => {

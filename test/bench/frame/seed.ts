@@ -96,7 +96,8 @@ export class Seeder {
       ...this.#identity(channel, ordinal),
       session: this.#session,
       frame_ordinal: BigInt(this.#frames[channel] ?? 0),
-      ...{ occurred_at: at, observed_at: at },
+      occurred_at: at,
+      observed_at: at,
       // Each pass begins with a new configuration, so its operations are new ones.
       operation: operation && { ...operation, runner: operation.runner + pass * this.#runners },
     };

@@ -68,7 +68,11 @@ export async function startStack(bench: Bench, options: StackOptions): Promise<S
   const idle = cleanup.use(await startWorker<typeof idleProcess>(new URL("../workers/idle.ts", import.meta.url)));
   const owned = cleanup.move();
   return {
-    ...{ nats: { url: nats.url, connection, login }, log, database, services, idlePid: idle.pid },
+    nats: { url: nats.url, connection, login },
+    log,
+    database,
+    services,
+    idlePid: idle.pid,
     grpc: services.gateway?.addresses.grpc ?? "",
     http: services.gateway?.addresses.http ?? "",
     processes: {

@@ -37,7 +37,9 @@ export async function startWorker<Module extends Functions>(module: URL, cores?:
   const name = module.pathname.split("/").at(-1) ?? "";
   const execArgv = ["--disable-warning=ExperimentalWarning", ...profiling(name)];
   const child = fork(entry, [module.href], {
-    ...{ serialization: "advanced", stdio: ["ignore", "ignore", "inherit", "ipc"], execArgv },
+    serialization: "advanced",
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+    execArgv,
     ...(cores !== undefined && pinnedTo(cores, execArgv)),
   });
   const isProfiled = profiles !== undefined;

@@ -16,7 +16,19 @@ import { views } from "./views.ts";
 
 /** The parts by their names on the command line. */
 export const parts = {
-  ...{ ingest, replay, fanout, state, projection, history, stats, live, idle, harm, peers, views, shards },
+  ingest,
+  replay,
+  fanout,
+  state,
+  projection,
+  history,
+  stats,
+  live,
+  idle,
+  harm,
+  peers,
+  views,
+  shards,
   "real-skaffold": realSkaffold,
 } satisfies Record<string, (bench: Bench) => Promise<void>>;
 
@@ -39,8 +51,19 @@ type SizeMatters =
   | "no";
 
 const sizeMatters: Readonly<Record<PartName, SizeMatters>> = {
-  ...{ state: "yes", history: "yes", stats: "yes", views: "yes", replay: "duration", projection: "duration" },
-  ...{ ingest: "no", fanout: "no", live: "no", idle: "no", harm: "no", peers: "no", shards: "no" },
+  state: "yes",
+  history: "yes",
+  stats: "yes",
+  views: "yes",
+  replay: "duration",
+  projection: "duration",
+  ingest: "no",
+  fanout: "no",
+  live: "no",
+  idle: "no",
+  harm: "no",
+  peers: "no",
+  shards: "no",
   "real-skaffold": "no",
 };
 

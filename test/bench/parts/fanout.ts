@@ -32,7 +32,9 @@ export async function fanout(bench: Bench): Promise<void> {
   await bench.compare({
     figures: [
       {
-        ...{ name: `fan-out of all events to ${subscribers} WebSockets`, unit: "deliveries/s", of: perSecond },
+        name: `fan-out of all events to ${subscribers} WebSockets`,
+        unit: "deliveries/s",
+        of: perSecond,
         calibration: "bare ws broadcast of the same messages",
         targets: [{ of: "ratio", atLeast: 0.8 }],
       },

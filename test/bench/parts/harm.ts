@@ -92,7 +92,10 @@ async function measure(
     figures: [
       { name: title, unit: "ms", calibration, of: ({ wallMs }) => wallMs, targets: slower },
       {
-        ...{ name: `${title}: waiting for readers`, unit: "% of the loop", calibration, of: value("waited") },
+        name: `${title}: waiting for readers`,
+        unit: "% of the loop",
+        calibration,
+        of: value("waited"),
         targets: [{ of: "value", atMost: 5 }],
       },
     ],

@@ -27,7 +27,9 @@ export async function idle(bench: Bench): Promise<void> {
   for (const name of services) {
     bench.add(
       {
-        ...{ name: `memory of ${name}, idle`, unit: "MiB", calibration: "a bare Node process" },
+        name: `memory of ${name}, idle`,
+        unit: "MiB",
+        calibration: "a bare Node process",
         targets: [{ of: "value", atMost: mostMiB[name] }],
       },
       [residentMiB(stack.processes[name] ?? 0)],
@@ -48,7 +50,8 @@ async function oneSource(bench: Bench, stack: Stack): Promise<void> {
   await bench.compare({
     figures: [
       {
-        ...{ name: "processor time with one idle source, all processes", unit: "% of a core" },
+        name: "processor time with one idle source, all processes",
+        unit: "% of a core",
         calibration: "a bare Node process with a timer of 5 ms",
         of: (sample) => 100 * cores(Object.keys(sample.cpuMs))(sample),
         targets: [{ of: "value", atMost: 1 }],
@@ -76,8 +79,11 @@ async function subscribers(bench: Bench, stack: Stack): Promise<void> {
   await bench.compare({
     figures: [
       {
-        ...{ name: `memory of an idle WebSocket subscriber, of ${count}`, unit: "KiB", calibration: "bare ws" },
-        ...{ of: value("KiB"), targets: [{ of: "ratio", atMost: 1.5 }] },
+        name: `memory of an idle WebSocket subscriber, of ${count}`,
+        unit: "KiB",
+        calibration: "bare ws",
+        of: value("KiB"),
+        targets: [{ of: "ratio", atMost: 1.5 }],
       },
     ],
     async run() {

@@ -45,7 +45,8 @@ async function catchUp(bench: Bench): Promise<void> {
   await bench.compare({
     figures: [
       {
-        ...{ name: "ingest, catch-up of one source", unit: "events/s" },
+        name: "ingest, catch-up of one source",
+        unit: "events/s",
         calibration: "raw publishes of the same events in record batches",
         of: perSecond,
         targets: [
@@ -109,15 +110,23 @@ async function paced(bench: Bench, { sources, perSecond: rate, subscribers }: Pa
   await bench.compare({
     figures: [
       {
-        ...{ name: `${title}: upstream to log, p50`, unit: "ms", calibration, of: value("p50") },
+        name: `${title}: upstream to log, p50`,
+        unit: "ms",
+        calibration,
+        of: value("p50"),
         targets: isOne ? [{ of: "value", atMost: 2 }] : [],
       },
       {
-        ...{ name: `${title}: upstream to log, p99`, unit: "ms", calibration, of: value("p99") },
+        name: `${title}: upstream to log, p99`,
+        unit: "ms",
+        calibration,
+        of: value("p99"),
         targets: [{ of: "value", atMost: isOne ? 10 : 25 }],
       },
       {
-        ...{ name: `${title}: all processes`, unit: "cores", calibration: "the same: publisher and log's server" },
+        name: `${title}: all processes`,
+        unit: "cores",
+        calibration: "the same: publisher and log's server",
         of: cores(mine),
         against: cores(["nats", "publisher"]),
         targets: [{ of: "value", atMost: isOne ? 0.6 : 1 }],

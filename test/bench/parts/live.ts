@@ -158,12 +158,19 @@ function figuresOf(subscribers: number, sources: number, targets: Group["targets
   const title = `${subscribers} subscribers of ${share} at ${rate}/s`;
   const calibration = "raw record batches, one consumer, bare ws, the same deliveries";
   const took = (part: "p50" | "p99"): Figure => ({
-    ...{ name: `${title}: upstream to subscriber, ${part}`, unit: "ms", calibration },
-    ...{ of: value(part), targets: targets[part] },
+    name: `${title}: upstream to subscriber, ${part}`,
+    unit: "ms",
+    calibration,
+    of: value(part),
+    targets: targets[part],
   });
   const cost: Figure = {
-    ...{ name: `${title}: gateway's time per event`, unit: "µs", calibration },
-    ...{ of: cpuPerEvent(["gateway"]), against: cpuPerEvent(["server"]), targets: [] },
+    name: `${title}: gateway's time per event`,
+    unit: "µs",
+    calibration,
+    of: cpuPerEvent(["gateway"]),
+    against: cpuPerEvent(["server"]),
+    targets: [],
   };
   return [took("p50"), took("p99"), cost];
 }

@@ -46,7 +46,9 @@ async function intoTables(
   await bench.compare({
     figures: [
       {
-        ...{ name: "projection, all tables", unit: "events/s", of: perSecond },
+        name: "projection, all tables",
+        unit: "events/s",
+        of: perSecond,
         calibration: "unnest of the same rows into the same tables, in as many transactions",
         targets: [
           { of: "ratio", atLeast: 0.5 },
@@ -99,11 +101,9 @@ async function anew(bench: Bench, stack: Stack, projector: Projector, { events, 
   await bench.compare({
     figures: [
       {
-        ...{
-          name: "rebuild of all tables",
-          unit: "s per million",
-          of: ({ count, wallMs }) => (wallMs / count) * 1_000,
-        },
+        name: "rebuild of all tables",
+        unit: "s per million",
+        of: ({ count, wallMs }) => (wallMs / count) * 1_000,
         calibration: "reading the log and doing nothing",
         targets: [
           { of: "ratio", atMost: 2 },

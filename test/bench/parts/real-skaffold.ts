@@ -88,7 +88,9 @@ async function withStalledReader(bench: Bench, beside: SkaffoldDev, skaffold: Sk
       name: `a dev loop of a real Skaffold without Tapedeck, one stalled reader of its own API${
         isStopped ? `: the loop ${loops.length} of them had not ended after this time` : ""
       }`,
-      ...{ unit: "ms", calibration: "the same loop of a Skaffold that Tapedeck reads", targets: [] },
+      unit: "ms",
+      calibration: "the same loop of a Skaffold that Tapedeck reads",
+      targets: [],
     },
     isStopped ? loops.slice(-1) : loops,
     isStopped ? calibrations.slice(-1) : calibrations,

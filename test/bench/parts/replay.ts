@@ -27,7 +27,9 @@ export async function replay(bench: Bench): Promise<void> {
   holds.report(bench, "replay");
   bench.add(
     {
-      ...{ name: "memory of the gateway after the replays", unit: "MiB", calibration: "a bare Node process" },
+      name: "memory of the gateway after the replays",
+      unit: "MiB",
+      calibration: "a bare Node process",
       targets: [{ of: "value", atMost: 200 }],
     },
     [residentMiB(stack.processes.gateway ?? 0)],
@@ -60,7 +62,9 @@ async function overGrpc({ bench, stack, holds, seeded: { source, frames } }: Sce
     await bench.compare({
       figures: [
         {
-          ...{ name: `replay, gRPC ${channel}, one client`, unit: "messages/s", of: perSecond },
+          name: `replay, gRPC ${channel}, one client`,
+          unit: "messages/s",
+          of: perSecond,
           calibration: "bare grpc-js server, same bytes, same client",
           targets: [{ of: "ratio", atLeast: 0.8 }],
         },
@@ -93,7 +97,10 @@ async function overWebSocket({ bench, stack, holds, seeded: { source, events } }
   await bench.compare({
     figures: [
       {
-        ...{ name: "replay, WebSocket, full JSON", unit: "messages/s", of: perSecond, targets: jsonTargets },
+        name: "replay, WebSocket, full JSON",
+        unit: "messages/s",
+        of: perSecond,
+        targets: jsonTargets,
         calibration: "JSON.stringify of ready objects, bare ws, uncorked",
       },
     ],
@@ -135,7 +142,10 @@ async function overHttp({ bench, stack, holds, seeded: { source, events } }: Sce
     await bench.compare({
       figures: [
         {
-          ...{ name: `replay, ${name}, full JSON`, unit: "messages/s", of: perSecond, targets: jsonTargets },
+          name: `replay, ${name}, full JSON`,
+          unit: "messages/s",
+          of: perSecond,
+          targets: jsonTargets,
           calibration: "JSON.stringify of ready objects, bare socket write, uncorked",
         },
       ],

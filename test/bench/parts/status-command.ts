@@ -29,7 +29,9 @@ export async function statusCommand(bench: Bench, stack: Stack): Promise<void> {
   await bench.compare({
     figures: [
       {
-        ...{ name: "`tapedeck status`", unit: "ms", calibration: "a Node process that prints a word" },
+        name: "`tapedeck status`",
+        unit: "ms",
+        calibration: "a Node process that prints a word",
         of: ({ wallMs }) => wallMs,
         targets: [{ of: "value", atMost: 150 }],
       },

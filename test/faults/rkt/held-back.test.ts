@@ -18,7 +18,9 @@ const undisturbed = [
   prepared,
   givenUp,
   fact("pod.collected", "was removed and never ran", {
-    ...{ state: "ABORTED_PREPARE", last_state: "ABORTED_PREPARE", phase: "never-ran" },
+    state: "ABORTED_PREPARE",
+    last_state: "ABORTED_PREPARE",
+    phase: "never-ran",
   }),
 ];
 const onlyRemoved = [
@@ -31,7 +33,12 @@ function fact(kind: string, what: string, detail: Partial<PodDetail>, inferred =
   const value = PodDetail.fromPartial({ pod: id, ...detail });
   const summary = `pod ${id} ${what}`;
   const event = Event.fromPartial({
-    ...{ channel: "pods", subject: id, kind, summary, inferred, detail: { $case: "pod", value } },
+    channel: "pods",
+    subject: id,
+    kind,
+    summary,
+    inferred,
+    detail: { $case: "pod", value },
   });
   const events = [{ seq: 1, event }] as unknown as Parameters<typeof recordedFacts>[0]["events"];
   const [one] = recordedFacts({ events, host: { rowAt: () => 0 } }, "pods");

@@ -219,8 +219,11 @@ async function allRecorded(ingest: ServiceProcess, hosts: readonly Host[]): Prom
 function queryConfig({ nats }: RktHarness, database: string) {
   return readConfig({
     env: {
-      ...{ TAPEDECK_NATS_URL: nats.url, TAPEDECK_POSTGRES_URL: database, TAPEDECK_SERVICES_KEY: "test-key" },
-      ...{ TAPEDECK_QUERY_GRPC_PORT: "0", TAPEDECK_QUERY_HEALTH_PORT: "0" },
+      TAPEDECK_NATS_URL: nats.url,
+      TAPEDECK_POSTGRES_URL: database,
+      TAPEDECK_SERVICES_KEY: "test-key",
+      TAPEDECK_QUERY_GRPC_PORT: "0",
+      TAPEDECK_QUERY_HEALTH_PORT: "0",
     },
   });
 }

@@ -46,7 +46,17 @@ function lastingOf(event: Event) {
     time_source === TimeSource.TIME_SOURCE_OBSERVED ||
     (occurred_at?.seconds === observed_at?.seconds && occurred_at?.nanos === observed_at?.nanos);
   return {
-    ...{ kind, subject, part, outcome, error, summary, time_source, inferred, detail, operation, redacted },
+    kind,
+    subject,
+    part,
+    outcome,
+    error,
+    summary,
+    time_source,
+    inferred,
+    detail,
+    operation,
+    redacted,
     occurred_at: isObserved ? "observed" : occurred_at,
     original: original && { type: original.type, bytes: original.bytes.toString("base64") },
   };

@@ -66,7 +66,10 @@ export function expectRecord(events: readonly RecordedEvent[], deeds: Deeds): Fi
       const isLiving = isLast && (process === last || !isOver);
       const isOfIt = sessions.length === 1 || process === index;
       const job: JobInSession = {
-        ...{ id, deed, steps: stepsOf(deeds.rows.get(id)), recorderKills: deeds.recorderKills },
+        id,
+        deed,
+        steps: stepsOf(deeds.rows.get(id)),
+        recorderKills: deeds.recorderKills,
         fate: isLiving ? (process === last ? "living" : "inherited") : isOfIt ? "dying" : "foreign",
       };
       expectSteps(sessionEvents, job);

@@ -124,8 +124,11 @@ async function startHarness(count: number, tapsBeside: boolean) {
     }),
   );
   const sources = hosts.map(({ name, fake }) => ({
-    ...{ upstream: "vagrant", developer: name, project: "shop" },
-    ...{ address: fake.address, redact: "off" },
+    upstream: "vagrant",
+    developer: name,
+    project: "shop",
+    address: fake.address,
+    redact: "off",
   }));
   const ingest = cleanup.use(
     await startServiceProcess("ingest", {

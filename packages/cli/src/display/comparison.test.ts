@@ -4,24 +4,39 @@ import { expect, it } from "vitest";
 import { comparisonText } from "./comparison.ts";
 
 const left: ComparedSide = {
-  ...{ name: "loop 14", source: "acme/bob/shop/skaffold", upstream: "skaffold", session: "01B", unit: "loop" },
-  ...{ runner: 1, loop: 14, subject: "", outcome: "failed", startedAt: new Date().toISOString(), endedAt: null },
-  ...{ durationMs: "2300", startPosition: "383600-t3k9x2", position: "383700-t3k9x2" },
+  name: "loop 14",
+  source: "acme/bob/shop/skaffold",
+  upstream: "skaffold",
+  session: "01B",
+  unit: "loop",
+  runner: 1,
+  loop: 14,
+  subject: "",
+  outcome: "failed",
+  startedAt: new Date().toISOString(),
+  endedAt: null,
+  durationMs: "2300",
+  startPosition: "383600-t3k9x2",
+  position: "383700-t3k9x2",
   failure: {
-    ...{
-      phase: "deploy",
-      subject: "",
-      errorCode: "DEPLOY_KUBECTL_USER_ERR",
-      error: "kubectl apply: exit status 1",
-      reason: "",
-    },
-    ...{ suggestions: ["Check the manifest"], position: "383650-t3k9x2", tries: 1 },
+    phase: "deploy",
+    subject: "",
+    errorCode: "DEPLOY_KUBECTL_USER_ERR",
+    error: "kubectl apply: exit status 1",
+    reason: "",
+    suggestions: ["Check the manifest"],
+    position: "383650-t3k9x2",
+    tries: 1,
     log: [{ text: "\u001b[31merror: no matches\u001b[0m for kind\r", position: "383640-t3k9x2" }],
   },
 };
 const right: ComparedSide = { ...left, name: "loop 11", loop: 11, outcome: "succeeded", failure: null };
 const difference = (index: number): Comparison["differences"][number] => ({
-  ...{ kind: "label", subject: `l${index}`, text: `l${index}: a; b in loop 11`, left: "a", right: "b" },
+  kind: "label",
+  subject: `l${index}`,
+  text: `l${index}: a; b in loop 11`,
+  left: "a",
+  right: "b",
   evidence: [
     { side: "left", session: "01B", position: "383600-t3k9x2", text: "a" },
     { side: "right", session: "01B", position: "383500-t3k9x2", text: "b" },

@@ -13,7 +13,11 @@ test.each([true, false])("ends although what it has begun does not (in a hurry: 
   const hello = { developer: "a", project: "b", upstream: "skaffold", redact: "on", tap: "T", labels: {} } as const;
   await using spill = await openSpill({ dir: join(root, "T"), hello });
   const push = pushSource({
-    ...{ target: grpcTarget("127.0.0.1:9", {}), home: root, spill, developer: undefined, say: () => {} },
+    target: grpcTarget("127.0.0.1:9", {}),
+    home: root,
+    spill,
+    developer: undefined,
+    say: () => {},
     control: () => expect.unreachable(),
     identity: new Promise(() => {}),
   });

@@ -108,7 +108,11 @@ class OrderedPush implements SourcePush {
     let taken: string | undefined;
     let isFirst = true;
     return pushTo({
-      ...{ target, spill, control, stream, signal: this.#stopped.signal },
+      target,
+      spill,
+      control,
+      stream,
+      signal: this.#stopped.signal,
       ...(onSession && { onSession }),
       sourceTaken: () => {
         const { project } = spill.hello();
@@ -153,7 +157,11 @@ class OrderedPush implements SourcePush {
       isAway = false;
       let hasAnswered = false;
       await pushWaiting({
-        ...{ home, target, isMeant: this.#isOurs, patienceMs: earlierPatienceMs, signal },
+        home,
+        target,
+        isMeant: this.#isOurs,
+        patienceMs: earlierPatienceMs,
+        signal,
         onConnection: (is) => {
           this.#isConnected = is;
           hasAnswered ||= is;

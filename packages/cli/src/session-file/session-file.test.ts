@@ -51,7 +51,9 @@ describe("a line of an event", () => {
 
   it("reads as the API gives it, and holds the very event", () => {
     expect(JSON.parse(line)).toMatchObject({
-      ...{ position: "abc-1", recordedAt: "1970-01-01T00:00:00.005Z", kind: "session.started" },
+      position: "abc-1",
+      recordedAt: "1970-01-01T00:00:00.005Z",
+      kind: "session.started",
       original: { type: "proto.LogEntry", size: "3", bytes: "/wAK" },
     });
     expect(encoded(readEventLine(line).event)).toBe(encoded(event));

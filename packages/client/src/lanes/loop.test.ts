@@ -9,8 +9,17 @@ const step = (
   endedAt: number,
   outcome: Step["outcome"] = "succeeded",
 ): Step => ({
-  ...{ kind, subject, instance: "", startedAt, endedAt, outcome, error: "", errorCode: "", isCached: false },
-  ...{ position: `${startedAt}`, endPosition: `${endedAt}` },
+  kind,
+  subject,
+  instance: "",
+  startedAt,
+  endedAt,
+  outcome,
+  error: "",
+  errorCode: "",
+  isCached: false,
+  position: `${startedAt}`,
+  endPosition: `${endedAt}`,
 });
 
 it("the first failure is the one that ended first", () => {

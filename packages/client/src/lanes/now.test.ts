@@ -177,7 +177,10 @@ describe("steps outside of loops", () => {
     const row = folded([...build, outside(4, "build.failed", { subject: "api", ...failed("no go.mod") }), ended]);
     expect(groupOf(row, at(100))).toBe("failing");
     expect(headlineOf(row, at(64))).toEqual({
-      ...{ sign: "failed", step: "build api", text: "no go.mod", note: "for 1 min · ended" },
+      sign: "failed",
+      step: "build api",
+      text: "no go.mod",
+      note: "for 1 min · ended",
     });
   });
 
@@ -222,10 +225,25 @@ describe("steps outside of loops", () => {
 });
 
 const operationOf = (kind: string, subject: string, loop: number, from: number, to: number): Operation => ({
-  ...{ id: "", kind, subject, instance: "", source, session, runner: 1, loop, outcome: "succeeded" },
-  ...{ startedAt: new Date(at(from)).toISOString(), endedAt: new Date(at(to)).toISOString(), durationMs: null },
-  ...{ errorCode: "", error: "", exitCode: null, cacheHit: false, platform: "" },
-  ...{ startPosition: `00000${from}000-log`, endPosition: `00000${to}000-log` },
+  id: "",
+  kind,
+  subject,
+  instance: "",
+  source,
+  session,
+  runner: 1,
+  loop,
+  outcome: "succeeded",
+  startedAt: new Date(at(from)).toISOString(),
+  endedAt: new Date(at(to)).toISOString(),
+  durationMs: null,
+  errorCode: "",
+  error: "",
+  exitCode: null,
+  cacheHit: false,
+  platform: "",
+  startPosition: `00000${from}000-log`,
+  endPosition: `00000${to}000-log`,
 });
 
 it("the same follows from lists at a position and the events after it as from all events", () => {
@@ -233,18 +251,24 @@ it("the same follows from lists at a position and the events after it as from al
   const early = [outside(0.2, "build.started"), outside(0.4, "build.succeeded", { outcome: "succeeded" })];
   const [before, after] = [[started, ...early, ...good(1, 1), port], bad(10, 2)];
   const listed: Source = {
-    ...{ source, workspace: "acme", developer: "bob", project: "shop", upstream: "skaffold", status: "recording" },
-    ...{ currentSession: session, lastEventAt: new Date(at(4)).toISOString(), lastPosition: "", firstPosition: "" },
-    ...{
-      developerName: "bob",
-      projectName: "shop",
-      address: "",
-      gaps: 0,
-      notHeardSince: null,
-      heardAt: {},
-      clockOffsetMs: null,
-      lagMs: null,
-    },
+    source,
+    workspace: "acme",
+    developer: "bob",
+    project: "shop",
+    upstream: "skaffold",
+    status: "recording",
+    currentSession: session,
+    lastEventAt: new Date(at(4)).toISOString(),
+    lastPosition: "",
+    firstPosition: "",
+    developerName: "bob",
+    projectName: "shop",
+    address: "",
+    gaps: 0,
+    notHeardSince: null,
+    heardAt: {},
+    clockOffsetMs: null,
+    lagMs: null,
   };
   const head = { session, source, labels: { branch: "main" }, startedAt: null, endedAt: null, endReason: null };
   const sessions = [

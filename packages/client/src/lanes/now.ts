@@ -104,9 +104,18 @@ function newestLabels(operations: readonly Operation[], session: string | null):
 function emptyRow(source: string): Row {
   const [, developer = "", project = "", upstream = ""] = source.split("/");
   return {
-    ...{ source, name: `${developer}/${project}`, upstream, status: "waiting", labels: {}, gaps: 0 },
-    ...{ lostSince: undefined, session: undefined, lastEventAt: undefined },
-    ...{ loops: [], apps: new Map(), ports: [] },
+    source,
+    name: `${developer}/${project}`,
+    upstream,
+    status: "waiting",
+    labels: {},
+    gaps: 0,
+    lostSince: undefined,
+    session: undefined,
+    lastEventAt: undefined,
+    loops: [],
+    apps: new Map(),
+    ports: [],
   };
 }
 
@@ -155,13 +164,11 @@ function foldRow(row: Row, event: TapedeckEvent): Row {
       return {
         ...row,
         ...(event.session !== undefined && { session: event.session }),
-        ...{
-          status: "recording",
-          lostSince: undefined,
-          labels: event.detail?.labels ?? {},
-          apps: new Map(),
-          ports: [],
-        },
+        status: "recording",
+        lostSince: undefined,
+        labels: event.detail?.labels ?? {},
+        apps: new Map(),
+        ports: [],
       };
     case "session.labelled":
       return event.session === row.session ? { ...row, labels: withLabels(row.labels, event.detail?.labels) } : row;

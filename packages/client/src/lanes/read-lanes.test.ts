@@ -12,8 +12,15 @@ let ports = 0;
 let isOld = false;
 const asked: URL[] = [];
 const source = (n: number) => ({
-  ...{ source: `acme/dev${n}/shop/skaffold`, developer: `dev${n}`, project: "shop", status: "recording" },
-  ...{ currentSession: `s${n}`, lastPosition: "15-e", lastEventAt: null, notHeardSince: null, gaps: 0 },
+  source: `acme/dev${n}/shop/skaffold`,
+  developer: `dev${n}`,
+  project: "shop",
+  status: "recording",
+  currentSession: `s${n}`,
+  lastPosition: "15-e",
+  lastEventAt: null,
+  notHeardSince: null,
+  gaps: 0,
 });
 const session = { endedAt: null, endReason: null, labels: {} };
 

@@ -64,8 +64,14 @@ export function roundOf(steps: readonly Step[], { session, runner }: Run): Loop 
   const ends = steps.flatMap(({ endedAt = 0, endPosition = "" }) => [{ endedAt, endPosition }]);
   const failure = firstFailure(steps);
   return {
-    ...{ kind: "round", subject: [...new Set(steps.map(({ kind }) => kind))].join(", "), instance: "" },
-    ...{ session, runner, loop: 0, steps, isCached: false },
+    kind: "round",
+    subject: [...new Set(steps.map(({ kind }) => kind))].join(", "),
+    instance: "",
+    session,
+    runner,
+    loop: 0,
+    steps,
+    isCached: false,
     startedAt: Math.min(...steps.map(({ startedAt }) => startedAt)),
     endedAt: isOpen ? undefined : Math.max(...ends.map(({ endedAt }) => endedAt)),
     outcome: isOpen ? undefined : outcomeOf(steps),

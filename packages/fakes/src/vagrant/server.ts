@@ -132,7 +132,10 @@ export async function startFakeVagrant(options: FakeVagrantOptions = {}): Promis
   return {
     address: `127.0.0.1:${endpoint.port}`,
     port: endpoint.port,
-    ...{ database, jobs: hooks, call, peers },
+    database,
+    jobs: hooks,
+    call,
+    peers,
     calls: calls.of,
     newestCalls: calls.newest,
     hold: callGates.hold,

@@ -98,8 +98,12 @@ async function ensureStream(jsm: JetStreamManager, bounds: AuditBounds | undefin
   const limits = { max_age: maxAgeMs * 1_000_000, max_bytes: maxBytes };
   try {
     await jsm.streams.add({
-      ...{ name: auditStream, subjects: [`${subjectPrefix}>`], storage: "file", discard: "old" },
-      ...{ deny_delete: true, deny_purge: true },
+      name: auditStream,
+      subjects: [`${subjectPrefix}>`],
+      storage: "file",
+      discard: "old",
+      deny_delete: true,
+      deny_purge: true,
       ...limits,
       num_replicas: await replicasOfLog(jsm),
     });

@@ -19,7 +19,10 @@ const sample = Buffer.from(
 test("an inventory that was recorded under the former kind is read in the current form", () => {
   const event = decodeEvent(sample);
   expect(event).toMatchObject({
-    ...{ id: "S.things.1", source: "acme/alice/shop/vagrant", channel: "things", ordinal: 1n },
+    id: "S.things.1",
+    source: "acme/alice/shop/vagrant",
+    channel: "things",
+    ordinal: 1n,
     kind: "inventory.described",
     summary: "the server has 1 target",
     detail: { $case: "host", value: { part: 0, parts: 1, entries: 1 } },

@@ -60,7 +60,10 @@ test.each<[string, Original | undefined, string | undefined]>([
   const event = testEvent(alice, 300, { ...more, ...(original && { original }) });
   const frame = frameOf(encodeEvent(event));
   expect({ ...frame, bytes: frame?.bytes && Buffer.from(frame.bytes).toString() }).toEqual({
-    ...{ session: "s-ü", kind: "build.failed", part: 3, bytes: said },
+    session: "s-ü",
+    kind: "build.failed",
+    part: 3,
+    bytes: said,
   });
 });
 

@@ -25,7 +25,9 @@ export function reportLoopDelay(register: Registry): void {
     const fullName = `nodejs_eventloop_lag_${name}_seconds`;
     register.removeSingleMetric(fullName);
     new Gauge({
-      ...{ name: fullName, help, registers: [register] },
+      name: fullName,
+      help,
+      registers: [register],
       collect() {
         // The smallest and the mean value of an empty set are no numbers.
         this.set(delays.recorded.count === 0 ? 0 : of(delays.recorded) / 1e9);

@@ -30,7 +30,8 @@ async function startReady(folder: string, env: Readonly<Record<string, string>>)
 test("systemd is notified that the service is ready, that it lives, and that it stops", async () => {
   await using temporary = await temporaryFolder();
   const { child, ended, said } = await startReady(temporary.folder, {
-    ...{ NOTIFY_SOCKET: "/run/nobody", WATCHDOG_USEC: "100000" },
+    NOTIFY_SOCKET: "/run/nobody",
+    WATCHDOG_USEC: "100000",
   });
   await until(async () => (await said()).filter((line) => line === "WATCHDOG=1").length > 2, {
     message: "signs of life",

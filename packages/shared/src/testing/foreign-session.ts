@@ -26,7 +26,13 @@ export function foreignSession({ session = ulid(1_700_000_000_000), source = "gl
     ordinals.set(channel, next);
     const event: Event = {
       ...Event.create(),
-      ...{ session, source, channel, part, ordinal: next.ordinal, frame_ordinal: next.frame, observed_at },
+      session,
+      source,
+      channel,
+      part,
+      ordinal: next.ordinal,
+      frame_ordinal: next.frame,
+      observed_at,
       id: `${channel === "tapedeck" ? source : session}.${channel}.${next.ordinal}`,
       ...fields,
     };
@@ -56,7 +62,10 @@ export function frameOf(channel: string, bytes: string, ...kinds: readonly strin
   const original = { type: "test.Frame", bytes: Buffer.from(bytes), size: BigInt(bytes.length) };
   const empty = { sha256: Buffer.alloc(0), head: Buffer.alloc(0) };
   return kinds.map((kind, part) => ({
-    ...{ kind, channel, part, summary: `${bytes}, ${part}` },
+    kind,
+    channel,
+    part,
+    summary: `${bytes}, ${part}`,
     ...(part === 0 && { original: { ...original, ...empty } }),
   }));
 }

@@ -57,7 +57,8 @@ export async function dial(server: PolledServer, { address, timeoutMs, signal }:
   const client = new Client(address, credentials.createInsecure(), { ...commonOptions, ...server.clientOptions });
   const { proof, metadata } = server;
   const answer = await callUnary(client, proof.path, proof.request, {
-    ...{ timeoutMs, signal },
+    timeoutMs,
+    signal,
     ...(metadata && { metadata: metadata.clone() }),
   });
   const identity = answer.code === status.OK ? identityIn(server, answer.response) : undefined;

@@ -74,7 +74,7 @@ function recorder() {
       (error: Error & { code: number }) => call.emit("error", { code: error.code, details: error.message }),
     );
   };
-  return { ...{ got, hellos, answers, state, handle }, say: (response: PushResponse) => say(response) };
+  return { got, hellos, answers, state, handle, say: (response: PushResponse) => say(response) };
 }
 
 type TestRecorder = ReturnType<typeof recorder>;

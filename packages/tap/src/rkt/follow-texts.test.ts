@@ -38,14 +38,19 @@ async function following(fake: FakeRkt, { memory = new HeardTexts(), pace = {} a
   const { connection } = dialled;
   const seen: PollResult[] = [];
   const texts = new TextFollower({
-    ...{ connection, memory, emit: (one) => void seen.push(one) },
+    connection,
+    memory,
+    emit: (one) => void seen.push(one),
     pace: { quiet: never, firstRetry: never, podDelay: 0, forgetGone: never, ...pace },
   });
   const all = () => seen.flatMap((one): Observation_Text[] => (one.$case === "text" ? [one.value] : []));
   return {
     update: (pods: readonly Pod[]) => texts.update(pods),
     close: () => texts.close(),
-    ...{ connection, memory, seen, all },
+    connection,
+    memory,
+    seen,
+    all,
     of: (app: string) =>
       all()
         .filter((text) => text.app === app)

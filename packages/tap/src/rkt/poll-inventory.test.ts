@@ -44,15 +44,13 @@ async function polled(
     },
   };
   const done = new InventoryPoll({
-    ...{
-      methods,
-      connection,
-      doubts: new PodDoubts(),
-      intervalMs: 1_000,
-      load: 0.02,
-      roundTripMs: 0,
-      timeoutMs: 10_000,
-    },
+    methods,
+    connection,
+    doubts: new PodDoubts(),
+    intervalMs: 1_000,
+    load: 0.02,
+    roundTripMs: 0,
+    timeoutMs: 10_000,
     emit: ({ $case }) => void seen.push($case),
   }).run();
   await vi.advanceTimersByTimeAsync(forMs);

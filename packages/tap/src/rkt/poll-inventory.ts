@@ -115,7 +115,10 @@ export class InventoryPoll {
     this.#unchangedPolls = hasChanged ? 0 : this.#unchangedPolls + 1;
     this.#tookMs = [...this.#tookMs, answeredAt - requestedAt].slice(-recentPolls);
     return delayMs({
-      ...{ tookMs: this.#tookMs, askedMs, roundTripMs, intervalMs },
+      tookMs: this.#tookMs,
+      askedMs,
+      roundTripMs,
+      intervalMs,
       share: load * methods.share,
       isChanging: this.#unchangedPolls < quietPolls,
     });

@@ -53,7 +53,11 @@ function listen(address: string, options: Listening = {}) {
   const observations = (channel: string) =>
     all("frame").flatMap((frame) => (frame.channel === channel ? (Observation.decode(frame.bytes).result ?? []) : []));
   return {
-    ...{ items, all, observations, control: running.control, done: running.done },
+    items,
+    all,
+    observations,
+    control: running.control,
+    done: running.done,
     ones: (channel: string) => observations(channel).flatMap((seen) => (seen.$case === "one" ? [seen.value] : [])),
     lists: (channel: string) => observations(channel).flatMap((seen) => (seen.$case === "all" ? [seen.value] : [])),
     failures: (channel: string) =>

@@ -31,7 +31,13 @@ function run(options: TapOptions): RunningTap {
   const wanted = wantedChannels(options);
   const rkt = new RktHost(wanted, settings);
   const loop = new DialLoop({
-    ...{ address, emit, signal, channels: wanted, timeoutMs: rkt.timeoutMs, now: wallClock(), delays: dialDelays },
+    address,
+    emit,
+    signal,
+    channels: wanted,
+    timeoutMs: rkt.timeoutMs,
+    now: wallClock(),
+    delays: dialDelays,
     server: rktServer(address),
     infoChannel: "info",
     record: (server, emitContent) => rkt.record(server, emitContent),

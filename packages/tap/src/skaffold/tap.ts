@@ -88,7 +88,10 @@ class SkaffoldProcesses {
       items.emit(what);
     };
     const connectionOptions = {
-      ...{ address: this.#address, channels: this.#channels, broken: this.#remembered?.broken, emit: rememberAndEmit },
+      address: this.#address,
+      channels: this.#channels,
+      broken: this.#remembered?.broken,
+      emit: rememberAndEmit,
       onBroken: (broken: BrokenChannels | undefined) => this.#rememberBroken(broken),
     };
     const connection = await openConnection(connectionOptions, signal);

@@ -20,7 +20,11 @@ import { openSpill, type Spill, type SpillOptions, type SpillState } from "./spi
 import { claimOrphan, orphanedSpills, readSpillFolder, segmentPath, writeTapFile } from "./spill-folder.ts";
 
 const hello = {
-  ...{ developer: "alice", project: "shop", upstream: "skaffold", tap: "01TAP", redact: "on" },
+  developer: "alice",
+  project: "shop",
+  upstream: "skaffold",
+  tap: "01TAP",
+  redact: "on",
   labels: { branch: "main" },
 };
 const at = { seconds: 1n, nanos: 2 };

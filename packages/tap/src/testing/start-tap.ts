@@ -9,7 +9,9 @@ export function startTap(tap: UpstreamTap, options: Omit<TapOptions, "emit" | "s
   const stop = new AbortController();
   const running = tap.run({ ...options, signal: stop.signal, emit: (item) => void items.push(item) });
   return {
-    ...{ items, control: running.control, done: running.done },
+    items,
+    control: running.control,
+    done: running.done,
     all: <C extends ItemContent["$case"]>(name: C) =>
       items.flatMap(({ what }): ItemValue<C>[] => (what?.$case === name ? [what.value as ItemValue<C>] : [])),
     leave: () => stop.abort(),

@@ -50,7 +50,12 @@ export class ConnectionPolls {
     this.#connection = connection;
     this.#follower = new JobFollower({ connection, known, emit: emitJobs, onComplete: this.#jobTimer.wake });
     this.#jobs = new JobPoll({
-      ...{ connection, known, timeoutMs, emit: emitJobs, timer: this.#jobTimer, queued: this.#queued },
+      connection,
+      known,
+      timeoutMs,
+      emit: emitJobs,
+      timer: this.#jobTimer,
+      queued: this.#queued,
       onChange: () => this.#follower.followKnown(),
     });
     this.#observer = new JobObserver({

@@ -47,8 +47,13 @@ async function polled(answer: Answer, forMs: number, during: (wake: () => void) 
   const timer = new WakeableTimer();
   server.connection.signal.addEventListener("abort", timer.wake);
   const done = new JobPoll({
-    ...{ connection: server.connection, known: new TappedJobs(() => {}), timer, queued: new Set<string>() },
-    ...{ timeoutMs: 10_000, emit: () => {}, onChange: () => {} },
+    connection: server.connection,
+    known: new TappedJobs(() => {}),
+    timer,
+    queued: new Set<string>(),
+    timeoutMs: 10_000,
+    emit: () => {},
+    onChange: () => {},
   }).run();
   await during(timer.wake);
   await vi.advanceTimersByTimeAsync(forMs);
@@ -161,7 +166,13 @@ describe("jobs are observed for readers", () => {
     const known = new TappedJobs(() => {});
     const queued = new Set<string>();
     const jobs = new JobPoll({
-      ...{ connection: server.connection, known, timer, queued, timeoutMs: 10_000, emit: () => {}, onChange: () => {} },
+      connection: server.connection,
+      known,
+      timer,
+      queued,
+      timeoutMs: 10_000,
+      emit: () => {},
+      onChange: () => {},
     });
     const done = jobs.run();
     const follower = { done: async () => {} };
@@ -197,8 +208,10 @@ describe("jobs are observed for readers", () => {
 
 describe("resources are polled", () => {
   const paths = {
-    ...{ target: service.listTargets.path, project: service.listProjects.path },
-    ...{ basis: service.listBasis.path, box: service.listBoxes.path },
+    target: service.listTargets.path,
+    project: service.listProjects.path,
+    basis: service.listBasis.path,
+    box: service.listBoxes.path,
   };
 
   function polling(answer: Answer = () => ok()) {
@@ -206,12 +219,10 @@ describe("resources are polled", () => {
     const results: PollResult[] = [];
     const known = new TappedJobs((change) => polls.jobChanged(change));
     const polls = new ResourcePoll({
-      ...{
-        connection: server.connection,
-        known,
-        emit: (result: PollResult) => void results.push(result),
-        timeoutMs: 10_000,
-      },
+      connection: server.connection,
+      known,
+      emit: (result: PollResult) => void results.push(result),
+      timeoutMs: 10_000,
       jobs: { firstPoll: Promise.resolve(), failure: undefined },
     });
     const done = polls.run();

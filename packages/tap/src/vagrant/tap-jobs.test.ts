@@ -28,7 +28,11 @@ async function tappedShop(
   await when("a look", () => tapped.lists().length > 0);
   const texts = (id: string) => tapped.terminals(id).flatMap(({ events }) => events.map(textOf));
   return {
-    ...{ fake, shop, tapped, texts, jobs: fake.jobs },
+    fake,
+    shop,
+    tapped,
+    texts,
+    jobs: fake.jobs,
     listed: () => tapped.lists().map((list) => ListJobsResponse.decode(list).jobs),
     [Symbol.asyncDispose]: async () => {
       await tapped[Symbol.asyncDispose]();

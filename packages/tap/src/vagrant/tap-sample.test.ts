@@ -99,8 +99,13 @@ async function replay(): Promise<string> {
   const server = new Server();
   const calls = ["GetVersionInfo", "_ListJobs", "ListTargets", "GetTarget", "ListProjects", "GetProject"];
   const method = (rpc: string, responseStream: boolean) => ({
-    ...{ path: `/hashicorp.vagrant.Vagrant/${rpc}`, requestStream: false, responseStream },
-    ...{ requestSerialize: same, requestDeserialize: same, responseSerialize: same, responseDeserialize: same },
+    path: `/hashicorp.vagrant.Vagrant/${rpc}`,
+    requestStream: false,
+    responseStream,
+    requestSerialize: same,
+    requestDeserialize: same,
+    responseSerialize: same,
+    responseDeserialize: same,
   });
   const unary = [...calls, "ListBasis", "ListBoxes", "GetBox", "GetRunner"];
   const methods = unary.map((rpc) => [rpc, method(rpc, false)] as const);

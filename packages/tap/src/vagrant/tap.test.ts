@@ -296,7 +296,10 @@ describe("a control call", () => {
     await using tapped = listen(fake.address);
     const call = { call: "C", method: VagrantService.listBoxes.path, request: none };
     expect(await tapped.control(call)).toEqual({
-      ...{ call: "C", code: 14, message: "no connection to Vagrant", response: none },
+      call: "C",
+      code: 14,
+      message: "no connection to Vagrant",
+      response: none,
     });
     await fake.mend();
     await when("a look", () => tapped.resources().length > 0);

@@ -31,7 +31,12 @@ function run({ address, emit, signal, settings = {} }: TapOptions): RunningTap {
   const timeoutMs = milliseconds(settings.timeout, 10_000);
   const server = new VagrantConnections(timeoutMs);
   const loop = new DialLoop({
-    ...{ address, emit, signal, channels: ["jobs", "things"], timeoutMs, delays: dialDelays },
+    address,
+    emit,
+    signal,
+    channels: ["jobs", "things"],
+    timeoutMs,
+    delays: dialDelays,
     now: monotonicTimes(wallClock()),
     server: vagrantServer(settings.server || address),
     infoChannel: "version",

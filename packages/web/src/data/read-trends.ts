@@ -78,7 +78,14 @@ export async function readTrends(choice: Choice, signal: AbortSignal): Promise<T
     bins,
     developers: names("developer"),
     projects: names("project"),
-    ...{ labels, sides, loops, green, causes, slow, flaky, commands },
+    labels,
+    sides,
+    loops,
+    green,
+    causes,
+    slow,
+    flaky,
+    commands,
   };
 }
 
@@ -130,8 +137,13 @@ function rangeOf({ zone, developers, projects, labels }: Choice, bins: readonly 
     return [label.slice(0, at), label.slice(at + 1)];
   });
   return {
-    ...{ zone, developers, projects, labels: Object.fromEntries(named), signal },
-    ...{ from: new Date(first?.from ?? 0), to: new Date(last?.to ?? 0) },
+    zone,
+    developers,
+    projects,
+    labels: Object.fromEntries(named),
+    signal,
+    from: new Date(first?.from ?? 0),
+    to: new Date(last?.to ?? 0),
   };
 }
 

@@ -6,7 +6,10 @@ import { fileReader } from "./file-reader.ts";
 const kinds = ["session.started", "build.started", "log.written", "build.failed", "log.written", "build.started"];
 const events = kinds.map((kind, index) => ({ kind, position: `p${index}` })) as unknown as TapedeckEvent[];
 const data: SessionData = {
-  ...{ version: dataVersion, exportedAt: "2026-11-23T10:00:00Z", exportedBy: "tapedeck", position: "p9" },
+  version: dataVersion,
+  exportedAt: "2026-11-23T10:00:00Z",
+  exportedBy: "tapedeck",
+  position: "p9",
   session: { session: "01A", source: "acme/alice/shop/skaffold", endReason: null } as Session,
   events,
   olderEvents: 0,

@@ -74,7 +74,9 @@ function stateAt({ session, events, moments, states }: SessionData, at: string):
     (event) => event.position > moment.position && event.position <= at && maySetState(event),
   );
   return {
-    ...{ source: session.source, session: session.session, sessionEnded: session.endReason !== null },
+    source: session.source,
+    session: session.session,
+    sessionEnded: session.endReason !== null,
     notHeardSince: null,
     heardAt: {},
     position: moment.position,

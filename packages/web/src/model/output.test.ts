@@ -3,7 +3,13 @@ import { expect, it } from "vitest";
 import { outputOf } from "./output.ts";
 
 const detail = (text: string, more: object = {}) => ({
-  ...{ text, level: "", task: "Build-1", subtask: "web", pod: "", container: "", noise: false },
+  text,
+  level: "",
+  task: "Build-1",
+  subtask: "web",
+  pod: "",
+  container: "",
+  noise: false,
   ...more,
 });
 const printed = (loop: number, text: string, more: object = {}) =>

@@ -16,8 +16,11 @@ export type SessionRecord = {
 };
 
 export const emptySession: SessionRecord = {
-  ...{ events: [], rows: [], loops: [] },
-  ...{ since: Number.POSITIVE_INFINITY, ended: undefined },
+  events: [],
+  rows: [],
+  loops: [],
+  since: Number.POSITIVE_INFINITY,
+  ended: undefined,
 };
 
 /** Why a session is over; undefined: more may come. An end that was not seen has a reason and no time. */

@@ -354,7 +354,11 @@ async function readHealth(signal: AbortSignal): Promise<Health> {
       : undefined,
   ]);
   return {
-    ...{ readiness, answeredInMs, status, subscribers, tokens: tokens?.items },
+    readiness,
+    answeredInMs,
+    status,
+    subscribers,
+    tokens: tokens?.items,
     sources: sources.toSorted((a, b) => a.source.localeCompare(b.source)),
   };
 }

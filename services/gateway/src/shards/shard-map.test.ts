@@ -16,7 +16,9 @@ beforeAll(async () => {
 afterAll(() => cleanup.disposeAsync());
 
 const shard = (name: string, workspaces: readonly string[] = [], newWorkspaces = false) => ({
-  ...{ name, workspaces, newWorkspaces },
+  name,
+  workspaces,
+  newWorkspaces,
 });
 
 /** A gateway's map, and what it warned of. `events`: the shards whose logs have events, by workspace. */
@@ -27,7 +29,10 @@ function mapOf(
 ) {
   const warned: string[] = [];
   const map = new ShardMap({
-    ...{ shards, homeWorkspace: "default", nats: () => ({ connection }), warn: (message) => warned.push(message) },
+    shards,
+    homeWorkspace: "default",
+    nats: () => ({ connection }),
+    warn: (message) => warned.push(message),
     holds: async (name, workspace) => events[workspace]?.includes(name) ?? false,
     ...more,
   });
@@ -137,7 +142,8 @@ it("moves an entry, once, and ends the calls of its workspace on every gateway",
 it("asks for the shard of a workspace that nobody has called without an entry for it", async () => {
   const { map } = mapOf([shard("two")], { recorded: ["two"] });
   await expect(map.read("mistyped")).rejects.toMatchObject({
-    ...{ code: "invalid_argument", message: 'there is nothing of the workspace "mistyped"' },
+    code: "invalid_argument",
+    message: 'there is nothing of the workspace "mistyped"',
   });
   expect(await map.read("recorded")).toBe("two");
   const entries = (await map.all()).map(([workspace]) => workspace);

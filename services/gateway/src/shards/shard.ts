@@ -38,7 +38,11 @@ export function openShard({ shard, servicesKey, link: given, ...parts }: OpenSha
   const conditions = new ReportedConditions();
   link.opened.then(() => conditions.listen(link.nats().connection)).catch(() => {}); // the next gateway tries again
   return {
-    ...{ name, link, query, services, apis },
+    name,
+    link,
+    query,
+    services,
+    apis,
     readiness: readinessOfShard(link, query, conditions),
     warnings: () => conditions.now.warnings,
   };

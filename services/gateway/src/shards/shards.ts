@@ -60,7 +60,9 @@ export function serveShards(shards: Shards, { config, logger, auditLog, signal, 
     return shard;
   };
   const map = new ShardMap({
-    ...{ shards: config.shards, homeWorkspace: config.workspace, nats: home.link.nats },
+    shards: config.shards,
+    homeWorkspace: config.workspace,
+    nats: home.link.nats,
     warn: (message) => logger.warn(message),
     async holds(name, workspace) {
       const { link } = named(name);
@@ -71,7 +73,10 @@ export function serveShards(shards: Shards, { config, logger, auditLog, signal, 
   void map.watch(signal);
   const turns = stack.use(new MoveTurns(new MovesEntry(home.link.nats)));
   const moving = {
-    ...{ shards, map, turns, closing: signal },
+    shards,
+    map,
+    turns,
+    closing: signal,
     failedAlone(workspace: string, err: unknown) {
       const text = `the move of the workspace "${workspace}" broke off, and is tried again: maybe nothing is recorded in it until then`;
       logger.error({ err, workspace }, text);

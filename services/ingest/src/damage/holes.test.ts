@@ -259,7 +259,9 @@ it("ordinals that nobody was given are not missing", () => {
 it("recorded damage is not recorded again, and what went since is", () => {
   const script = twoSessions();
   const lost = {
-    ...{ after: "e-2", before: "e-4", events: 1n },
+    after: "e-2",
+    before: "e-4",
+    events: 1n,
     ordinals: [{ channel: "v2", first: 2n, last: 2n }],
   };
   script.own("A", lostFromLog(lost));

@@ -27,13 +27,24 @@ type Given = Pick<LocalSourceOptions, "recorder"> & { readonly store: Store; rea
 
 async function startSource(address: string, folder: string, { standby, store, recorder }: Given) {
   const config: LocalSourceOptions["config"] = {
-    ...{ developer: "alice", project: "shop", upstream: "skaffold", address, standby },
-    ...{ labels: {}, redact: "on", logs: "on" },
+    developer: "alice",
+    project: "shop",
+    upstream: "skaffold",
+    address,
+    standby,
+    labels: {},
+    redact: "on",
+    logs: "on",
   };
   return startLocalSource({
-    ...{ source: skaffoldSource("alice"), config, workspace: "default", upstream: "skaffold", logger: testLogger },
+    source: skaffoldSource("alice"),
+    config,
+    workspace: "default",
+    upstream: "skaffold",
+    logger: testLogger,
     spill: { dir: folder, memoryBytes: 1_000_000, diskBytes: 1_000_000 },
-    ...{ store: async () => store, recorder },
+    store: async () => store,
+    recorder,
   });
 }
 

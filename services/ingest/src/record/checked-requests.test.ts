@@ -3,7 +3,9 @@ import { expect, it } from "vitest";
 import { checkedRequests } from "./checked-requests.ts";
 
 const frame = (index: bigint, bytes: Buffer = Buffer.from("x"), more = false): Item => ({
-  ...{ index, connection: "C", at: undefined },
+  index,
+  connection: "C",
+  at: undefined,
   what: { $case: "frame", value: { channel: "v1", bytes, more } },
 });
 
@@ -28,7 +30,9 @@ it("takes labels up to 256 KiB, with a time that is one", async () => {
     ({
       $case: "item",
       value: {
-        ...{ index: 1n, connection: "C", at: undefined },
+        index: 1n,
+        connection: "C",
+        at: undefined,
         what: { $case: "labelled", value: { labels, since } },
       },
     }) as const;

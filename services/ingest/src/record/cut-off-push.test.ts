@@ -39,20 +39,16 @@ function pushTo(port: number, workspace: string) {
 test("a push over a network that swallows everything is found to be over, while one that is only quiet lives", async () => {
   const recorder = patientRecorder();
   await using server = await startPushServer({
-    ...{
-      host: "127.0.0.1",
-      port: 0,
-      connectionLimits: { connections: 10, arrivalMs: 60_000 },
-      key: "",
-      workspace: "default",
-    },
-    ...{
-      recorder: { ...recorder, release: async () => {}, surveyLostSources: async () => {} },
-      store: () => undefined,
-      waiting: () => [],
-      onInternal: () => {},
-      liveness: { quietMs: 50, silentMs: 3_000 },
-    },
+    host: "127.0.0.1",
+    port: 0,
+    connectionLimits: { connections: 10, arrivalMs: 60_000 },
+    key: "",
+    workspace: "default",
+    recorder: { ...recorder, release: async () => {}, surveyLostSources: async () => {} },
+    store: () => undefined,
+    waiting: () => [],
+    onInternal: () => {},
+    liveness: { quietMs: 50, silentMs: 3_000 },
   });
   const port = Number(server.address.split(":")[1]);
   await using proxy = await lossyProxy(port);

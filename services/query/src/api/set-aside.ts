@@ -16,7 +16,10 @@ export async function setAside({ database }: ApiDeps, { workspace }: SetAsideReq
     const sources = await readSetAside(tx, { ...(workspace !== "" && { workspace }), limit: maxSources });
     return {
       sources: sources.map(({ source, events, first_position, last_position, last_at, error_code, error }) => ({
-        ...{ source, error_code, error, events: BigInt(events) },
+        source,
+        error_code,
+        error,
+        events: BigInt(events),
         first_position: written(first_position),
         last_position: written(last_position),
         last_at: timestampOf(last_at, 0),

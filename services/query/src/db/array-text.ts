@@ -17,7 +17,10 @@ const bytes: ElementText = (value) => quote(`\\x${Buffer.from(value as Uint8Arra
 
 /** Values that never need quotes; all others get them. */
 const elementTexts: Readonly<Record<string, ElementText>> = {
-  ...{ float4: plain, float8: plain, timestamptz: plain, bool: flag },
+  float4: plain,
+  float8: plain,
+  timestamptz: plain,
+  bool: flag,
   int2: whole(-(2 ** 15), 2 ** 15 - 1),
   int4: whole(-(2 ** 31), 2 ** 31 - 1),
   // What is read is a number, too.

@@ -107,24 +107,40 @@ const skaffoldCases = {
     resourceName: hostileText,
   },
   debuggingContainerEvent: {
-    ...{ status, podName: hostileText, containerName: hostileText, namespace: hostileText, artifact: hostileText },
+    status,
+    podName: hostileText,
+    containerName: hostileText,
+    namespace: hostileText,
+    artifact: hostileText,
     debugPorts: fc.dictionary(hostileText, fc.constantFrom(0, 2 ** 32 - 1), { maxKeys: 2 }),
   },
 };
 const app = fc.record({
-  ...{ name: hostileText, state: int32, exit_code: int32 },
+  name: hostileText,
+  state: int32,
+  exit_code: int32,
   image: fc.record({ id: hostileText, name: hostileText, version: hostileText }),
 });
 const podFields = {
-  ...{ id: hostileText, pid: int32, state: int32, cgroup: hostileText, apps: someOf(app) },
-  ...{ created_at: int64, started_at: int64, gc_marked_at: int64 },
+  id: hostileText,
+  pid: int32,
+  state: int32,
+  cgroup: hostileText,
+  apps: someOf(app),
+  created_at: int64,
+  started_at: int64,
+  gc_marked_at: int64,
   networks: someOf(fc.record({ name: hostileText, ipv4: hostileText, ipv6: hostileText })),
   annotations: someOf(
     fc.record({ Key: fc.oneof(fc.constant("rkt.kubernetes.io/name"), hostileText), value: hostileText }),
   ),
 };
 const imageFields = {
-  ...{ id: hostileText, name: hostileText, version: hostileText, import_timestamp: int64, size: int64 },
+  id: hostileText,
+  name: hostileText,
+  version: hostileText,
+  import_timestamp: int64,
+  size: int64,
   labels: someOf(fc.record({ Key: hostileText, value: hostileText })),
 };
 const ref = fc.record({ resource_id: hostileText, name: hostileText });
@@ -139,7 +155,8 @@ const resourceFields = {
 /** By channel of an upstream. */
 const originals: Readonly<Record<string, fc.Arbitrary<{ type: string; bytes: Buffer }>>> = {
   v1: original("proto.LogEntry", LogEntry, {
-    ...{ timestamp: anyTime, entry: hostileText },
+    timestamp: anyTime,
+    entry: hostileText,
     event: oneOf(skaffoldCases).map((event_type) => ({ event_type })),
   }),
   v2: original("proto.v2.Event", V2Event, {
@@ -162,8 +179,14 @@ const originals: Readonly<Record<string, fc.Arbitrary<{ type: string; bytes: Buf
     original("v1alpha.ListImagesResponse", ListImagesResponse, { images: someOf(fc.record(imageFields)) }),
   ),
   jobs: original("hashicorp.vagrant.Job", Job, {
-    ...{ id: hostileText, state: int32, queue_time: anyTime, assign_time: anyTime, ack_time: anyTime },
-    ...{ cancel_time: anyTime, complete_time: anyTime, expire_time: anyTime },
+    id: hostileText,
+    state: int32,
+    queue_time: anyTime,
+    assign_time: anyTime,
+    ack_time: anyTime,
+    cancel_time: anyTime,
+    complete_time: anyTime,
+    expire_time: anyTime,
   }),
   things: fc.oneof(
     original("hashicorp.vagrant.Target", Target, { ...resourceFields, state: int32, project: ref }),
@@ -209,15 +232,26 @@ const hostileKinds = fc.oneof(
 function hostileEvents(upstream: keyof typeof channels): fc.Arbitrary<readonly Partial<Event>[]> {
   const one = fc.constantFrom(...channels[upstream], "tapedeck").chain((channel) =>
     fc.record({
-      ...{ channel: fc.constant(channel), kind: hostileKinds, subject: hostileText, summary: hostileText },
-      ...{ outcome: fc.integer({ min: 0, max: 4 }), time_source: fc.integer({ min: 0, max: 3 }) },
-      ...{ occurred_at: time, not_before: time, observed_at: time, redacted: counted, injected: fc.boolean() },
+      channel: fc.constant(channel),
+      kind: hostileKinds,
+      subject: hostileText,
+      summary: hostileText,
+      outcome: fc.integer({ min: 0, max: 4 }),
+      time_source: fc.integer({ min: 0, max: 3 }),
+      occurred_at: time,
+      not_before: time,
+      observed_at: time,
+      redacted: counted,
+      injected: fc.boolean(),
       error: fc.option(fc.record({ code: hostileText, message: hostileText, suggestions: fc.constant([]) }), {
         nil: undefined,
       }),
       operation: fc.option(
         fc.record({
-          ...{ kind: fc.constantFrom(...operationKinds), subject: hostileText, runner: counted, loop: counted },
+          kind: fc.constantFrom(...operationKinds),
+          subject: hostileText,
+          runner: counted,
+          loop: counted,
           instance: fc.option(hostileText, { nil: undefined }),
         }),
         { nil: undefined },
@@ -229,7 +263,8 @@ function hostileEvents(upstream: keyof typeof channels): fc.Arbitrary<readonly P
           .map(([message, size]) => ({
             ...message,
             size: size > 1n ? BigInt(message.bytes.length) : size + BigInt(message.bytes.length),
-            ...{ sha256: Buffer.alloc(0), head: Buffer.alloc(0) },
+            sha256: Buffer.alloc(0),
+            head: Buffer.alloc(0),
           })),
         { nil: undefined },
       ),
@@ -252,7 +287,7 @@ function letIn(source: SourceName, session: string, fields: readonly Partial<Eve
     const id = `${channel === "tapedeck" ? source : session}.${channel}.${ordinal}`;
     const event = Event.decode(
       Event.encode(
-        Event.fromPartial({ ...one, ...{ id, source, session, ordinal, frame_ordinal: ordinal } } as never),
+        Event.fromPartial({ ...one, id, source, session, ordinal, frame_ordinal: ordinal } as never),
       ).finish(),
     );
     if (check.next(event) === undefined) {

@@ -122,7 +122,10 @@ async function projectOnce(
     using _beside = beside(log);
     using _telling = reportTablesEnd(log.nats, () => ({ epoch, seq: sequenceOf(progress.position) }));
     yield* project({
-      ...{ connection, log: reader, views, signal: AbortSignal.any([signal, lost]) },
+      connection,
+      log: reader,
+      views,
+      signal: AbortSignal.any([signal, lost]),
       limits: { ...limits, company: { ms: companyMs, readers: progress } },
     });
   });

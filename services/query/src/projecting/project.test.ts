@@ -29,7 +29,9 @@ it("applies nothing of a batch that fails at its end, nor of the batches begun b
   const end = sequenceOf(offsets.at(-1) ?? logStart);
   let spoiled = 42;
   const marks: View = {
-    ...{ name: "marks", version: 1, sessionTables: [] },
+    name: "marks",
+    version: 1,
+    sessionTables: [],
     async apply(tx, batch) {
       const given = batch.map(({ offset }) => offset);
       const again = given.filter((offset) => offset === offsetOf(spoiled));
@@ -58,7 +60,9 @@ it("rolls a batch back only when all of its views have ended, so that none write
   const end = (await on.write(randomEvents(seeded(9), 10))).at(-1) ?? 0;
   let hasEnded = false;
   const slow: View = {
-    ...{ name: "slow", version: 1, sessionTables: [] },
+    name: "slow",
+    version: 1,
+    sessionTables: [],
     async apply(tx) {
       for (let n = 0; n < 20; n++) await sql`select 1`.execute(tx);
       await sql`insert into marks values (1)`.execute(tx);
@@ -66,7 +70,9 @@ it("rolls a batch back only when all of its views have ended, so that none write
     },
   };
   const wrong: View = {
-    ...{ name: "wrong", version: 1, sessionTables: [] },
+    name: "wrong",
+    version: 1,
+    sessionTables: [],
     apply: () => Promise.reject(new Error("this view is wrong")),
   };
   await projectUntil(on.databaseUrl, on.log.reader, end, { views: [slow, wrong] });

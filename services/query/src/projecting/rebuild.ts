@@ -64,7 +64,10 @@ export async function rebuild(options: Rebuild): Promise<boolean> {
     await prepare(shadow, options);
     await letReadersIn(shadow);
     yield* project({
-      ...{ connection, log: readAnew(log, goal), views, signal: AbortSignal.any([signal, held]) },
+      connection,
+      log: readAnew(log, goal),
+      views,
+      signal: AbortSignal.any([signal, held]),
       ...(options.limits && { limits: options.limits }),
     });
   });

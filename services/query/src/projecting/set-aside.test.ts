@@ -21,7 +21,9 @@ const all = views({ textRows: false });
 function refusing(isRefused: (recorded: RecordedEvent) => "by Postgres" | "by the view" | undefined) {
   const tried = { batches: 0 };
   const view: View = {
-    ...{ name: "refusing", version: 1, sessionTables: [] },
+    name: "refusing",
+    version: 1,
+    sessionTables: [],
     async apply(tx, batch) {
       tried.batches += 1;
       const how = batch.map(isRefused).find((one) => one !== undefined);
@@ -302,7 +304,9 @@ it("sets nothing aside while the connection, the disk or the tables fail", async
   await using on = await stage();
   const end = await written(on, randomEvents(seeded(9), 20));
   const failing = (statement: string): View => ({
-    ...{ name: "failing", version: 1, sessionTables: [] },
+    name: "failing",
+    version: 1,
+    sessionTables: [],
     apply: async (tx) => void (await sql.raw(statement).execute(tx)),
   });
   const raise = (state: string) => `do $$ begin raise exception 'as it is' using errcode = '${state}'; end $$`;
@@ -357,7 +361,9 @@ it("says what was set aside to its workspace and to operators, stays ready, and 
     (
       await ask.findEvents({
         filter: { kinds, limit: 2 },
-        ...{ newest, after: on.endAt(0), until: on.endAt(seqs.at(-1) ?? 0) },
+        newest,
+        after: on.endAt(0),
+        until: on.endAt(seqs.at(-1) ?? 0),
       })
     ).positions;
   const [first, last] = [seqs[refused] ?? 0, seqs[refused + 1] ?? 0].map(on.at);

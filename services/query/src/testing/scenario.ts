@@ -79,7 +79,9 @@ function skaffoldSession(session: string, add: Add) {
     labelled: (labels: Record<string, string>, loop: Event, at?: number) =>
       add(
         {
-          ...{ session, kind: "session.labelled", time_source: TimeSource.TIME_SOURCE_UPSTREAM },
+          session,
+          kind: "session.labelled",
+          time_source: TimeSource.TIME_SOURCE_UPSTREAM,
           ...(loop.occurred_at && { occurred_at: loop.occurred_at }),
           detail: { $case: "session_detail", value: { labels } },
         },
@@ -90,7 +92,9 @@ function skaffoldSession(session: string, add: Add) {
     lost: (reason: string, at?: number) =>
       add(
         {
-          ...{ session, kind: "session.lost", time_source: TimeSource.TIME_SOURCE_INTERVAL },
+          session,
+          kind: "session.lost",
+          time_source: TimeSource.TIME_SOURCE_INTERVAL,
           detail: { $case: "session_detail", value: { reason } },
         },
         at,

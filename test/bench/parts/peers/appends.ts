@@ -79,17 +79,22 @@ export async function appends(bench: Bench, { redis, emmett }: Peers): Promise<v
 
 const each = "Redis Streams, XADD of each event by itself, to its answer";
 const took = (part: "p50" | "p99"): Figure => ({
-  ...{ name: `beside Redis Streams: append at ${rate}/s, to the disk, ${part}`, unit: "ms", calibration: each },
-  ...{ of: value(part), targets: [] },
+  name: `beside Redis Streams: append at ${rate}/s, to the disk, ${part}`,
+  unit: "ms",
+  calibration: each,
+  of: value(part),
+  targets: [],
 });
 const appended = { unit: "events/s", of: perSecond, targets: [] } as const;
 const figures = {
   redis: {
-    ...{ name: "beside Redis Streams: append, catch-up of one source", ...appended },
+    name: "beside Redis Streams: append, catch-up of one source",
+    ...appended,
     calibration: "Redis Streams with appendfsync always, XADD of the same bytes in pipelines of 64 KiB",
   },
   emmett: {
-    ...{ name: "beside Emmett on Postgres: append, catch-up of one source", ...appended },
+    name: "beside Emmett on Postgres: append, catch-up of one source",
+    ...appended,
     calibration: "Emmett's event store, the same events as JSON, a thousand in a transaction",
   },
   paced: [took("p50"), took("p99")],

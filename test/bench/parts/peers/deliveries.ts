@@ -28,7 +28,10 @@ export async function deliveries(bench: Bench, { redis, nchan }: Peers): Promise
   const redisFigures = latencyFigures(beside.redis, "Redis Streams, XADD to XREAD BLOCK of each reader");
   const nchanFigures = latencyFigures(`${beside.nchan} ${few} readers at ${rate}/s`, "nchan, POST to WebSocket");
   const fanout = {
-    ...{ name: `${beside.nchan} fan-out to ${many} WebSockets`, unit: "deliveries/s", of: perSecond, targets: [] },
+    name: `${beside.nchan} fan-out to ${many} WebSockets`,
+    unit: "deliveries/s",
+    of: perSecond,
+    targets: [],
     calibration: "nchan, POST of the same messages; kept in memory only",
   };
   if (redis instanceof Missing) for (const figure of redisFigures) bench.skip(figure, redis.why);
@@ -39,7 +42,11 @@ export async function deliveries(bench: Bench, { redis, nchan }: Peers): Promise
 
 function latencyFigures(title: string, calibration: string): readonly Figure[] {
   return (["p50", "p99"] as const).map((part) => ({
-    ...{ name: `${title}, ${part}`, unit: "ms", calibration, of: value(part), targets: [] },
+    name: `${title}, ${part}`,
+    unit: "ms",
+    calibration,
+    of: value(part),
+    targets: [],
   }));
 }
 

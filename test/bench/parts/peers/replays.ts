@@ -14,15 +14,18 @@ import { Missing, nchanKeeps } from "./servers.ts";
 const messages = { unit: "messages/s", of: perSecond, targets: [] } as const;
 const figures = {
   redis: {
-    ...{ name: "beside Redis Streams: replay, one client", ...messages },
+    name: "beside Redis Streams: replay, one client",
+    ...messages,
     calibration: "Redis Streams, XRANGE of the same JSON in pages of 1,000",
   },
   emmett: {
-    ...{ name: "beside Emmett on Postgres: replay, one client", ...messages },
+    name: "beside Emmett on Postgres: replay, one client",
+    ...messages,
     calibration: "Emmett's event store, readStream of the same JSON in pages of 1,000",
   },
   nchan: {
-    ...{ name: "beside nginx with nchan: replay, one client", ...messages },
+    name: "beside nginx with nchan: replay, one client",
+    ...messages,
     calibration: "nchan, a WebSocket that resumes from the oldest message; kept in memory only",
   },
 } as const;

@@ -65,7 +65,9 @@ function upstreamOf(source: string): UpstreamName {
 
 function aboutSession({ session, labels, upstream_version, started_at, ended_at, end_reason, ended }: Session) {
   return {
-    ...{ session, labels, upstreamVersion: upstream_version },
+    session,
+    labels,
+    upstreamVersion: upstream_version,
     ...(started_at && { startedAt: timeToJson(started_at) }),
     ...(ended
       ? { ...(ended_at && { endedAt: timeToJson(ended_at) }), endReason: end_reason }

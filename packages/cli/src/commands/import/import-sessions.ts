@@ -56,7 +56,9 @@ function place({ header }: Verified, { developer, project, label = {} }: ImportO
   if (source === undefined) throw new CommandError(`${header.source} is not a source.`);
   const parts = sourceParts(source);
   const hello = {
-    ...{ developer: developer ?? parts.developer, project: project ?? parts.project, upstream: header.upstream },
+    developer: developer ?? parts.developer,
+    project: project ?? parts.project,
+    upstream: header.upstream,
     labels: { ...label },
   };
   return { header, hello };

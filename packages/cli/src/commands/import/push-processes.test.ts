@@ -33,7 +33,11 @@ it("all processes come through one push, in order, in far fewer messages than th
   await using recorder = await startRecorder();
   const reported: number[] = [];
   const source = await pushProcesses(processes(40, 250), {
-    ...{ developer: "alice", project: "shop", file: "events.log", labels: { ticket: "1" }, redact: "on" },
+    developer: "alice",
+    project: "shop",
+    file: "events.log",
+    labels: { ticket: "1" },
+    redact: "on",
     target: grpcTarget(recorder.url, {}),
     onRecorded: (messages) => reported.push(messages),
   });

@@ -117,7 +117,8 @@ function importedOf(
   { session, origin, missing, recordedAt }: FiledSession,
 ): Imported {
   return Imported.fromPartial({
-    ...{ session, source },
+    session,
+    source,
     ...(origin !== session && { origin_session: origin }),
     recorded_at: timestampOfMs(recordedAt.getTime()),
     exported_at: timestampOfMs(Date.parse(exportedAt)),

@@ -43,8 +43,12 @@ async function importEventLogs(files: readonly string[], options: ImportOptions,
   const found = logs.processes.map((imported) => ({ imported, session: known.find(imported) }));
   const fresh = found.flatMap(({ imported, session }) => (session === undefined ? [imported] : []));
   const about = {
-    ...{ developer, project, file: files.join(", "), target: grpcTarget(options.url) },
-    ...{ labels: options.label ?? {}, redact: options.redact },
+    developer,
+    project,
+    file: files.join(", "),
+    target: grpcTarget(options.url),
+    labels: options.label ?? {},
+    redact: options.redact,
   };
   const recordedAs = await recordAll(fresh, about, progressTo);
   const source = recordedAs === undefined ? asked : recordedAs.split("/").slice(1, 3).join("/");

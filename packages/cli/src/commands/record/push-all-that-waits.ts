@@ -26,7 +26,11 @@ export async function pushAllThatWaits({ home, target, from, signal, say }: Push
   const before = (await orphanedSpills(home)).filter(isMeant);
   if (before.length === 0) say(`nothing is waiting for ${name}`);
   await pushWaiting({
-    ...{ home, target, isMeant, patienceMs, signal },
+    home,
+    target,
+    isMeant,
+    patienceMs,
+    signal,
     onTaken: ({ hello }) => say(`delivered the waiting recording of ${hello.developer}/${hello.project}`),
     onLeft: ({ hello, dir }, trouble) =>
       say(

@@ -6,10 +6,17 @@ const rkt = { upstream: "rkt", address: "127.0.0.1:15441", to: "127.0.0.1:7051",
 
 test("is what tapedeck.yaml would say", () => {
   expect(recordedSource({ ...rkt, set: { interval: "5s", logs: "on" }, label: { rack: "7" } }, {})).toMatchObject({
-    ...{ upstream: "rkt", developer: hostname(), project: "host", interval: 5_000, logs: "on", labels: { rack: "7" } },
+    upstream: "rkt",
+    developer: hostname(),
+    project: "host",
+    interval: 5_000,
+    logs: "on",
+    labels: { rack: "7" },
   });
   expect(recordedSource({ ...rkt, upstream: "vagrant", developer: "dana", project: "" }, {})).toMatchObject({
-    ...{ upstream: "vagrant", developer: "dana", timeout: 10_000 },
+    upstream: "vagrant",
+    developer: "dana",
+    timeout: 10_000,
   });
 });
 

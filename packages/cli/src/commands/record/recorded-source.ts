@@ -34,7 +34,10 @@ export function recordedSource(options: RecordOptions, env: NodeJS.ProcessEnv): 
     ...folderNames[upstream]?.(env),
     ...(developer && { developer }),
     ...(project && { project }),
-    ...{ upstream, address, redact, labels: label ?? {} },
+    upstream,
+    address,
+    redact,
+    labels: label ?? {},
   };
   try {
     const { sources } = readConfig({ env: { TAPEDECK_SOURCES: JSON.stringify([source]) } });

@@ -85,7 +85,12 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
   const { labels } = source;
   const ofFolder = isOfFolder(upstream) ? sessionLabels(process.cwd(), env) : Promise.resolve({});
   const push = pushSource({
-    ...{ target, home, spill, control: running.control, developer: options.developer || undefined, say },
+    target,
+    home,
+    spill,
+    control: running.control,
+    developer: options.developer || undefined,
+    say,
     identity: ofFolder.then((found) => ({ ...given, ...name, labels: { ...found, ...labels } })),
     onWelcome: lines.welcomed,
     onAway: lines.away,

@@ -4,8 +4,11 @@ import { stateLines } from "./state-lines.ts";
 test("prints each reason why nothing is recorded once, and every one that somebody has to mend", () => {
   const lines: string[] = [];
   const state = stateLines({
-    ...{ upstream: "skaffold", address: "127.0.0.1:50051", target: { name: "here" } },
-    ...{ signal: new AbortController().signal, say: (line) => void lines.push(line) },
+    upstream: "skaffold",
+    address: "127.0.0.1:50051",
+    target: { name: "here" },
+    signal: new AbortController().signal,
+    say: (line) => void lines.push(line),
   });
   const away = { why: "nothing listens", mends: true };
   const refused = { why: "no such role", mends: false };

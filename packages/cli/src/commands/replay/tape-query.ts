@@ -96,7 +96,11 @@ class TapeQuery implements QueryClient {
     const { source, session, played } = this.#tape;
     const { workspace, developer, project, upstream } = sourceParts(source);
     return {
-      ...{ source, workspace, developer, project, upstream },
+      source,
+      workspace,
+      developer,
+      project,
+      upstream,
       status: "waiting",
       current_session: session,
       last_event_at: undefined,

@@ -9,7 +9,10 @@ import { tapeQuery } from "./tape-query.ts";
 function eventsAt(...times: readonly (number | undefined)[]): readonly Event[] {
   return times.map((ms, index) =>
     Event.fromPartial({
-      ...{ source: "default/alice/shop/skaffold", session: "S", channel: "v1", kind: "log.written" },
+      source: "default/alice/shop/skaffold",
+      session: "S",
+      channel: "v1",
+      kind: "log.written",
       ordinal: BigInt(index + 1),
       ...(ms !== undefined && {
         occurred_at: timestampOfMs(ms),

@@ -22,7 +22,9 @@ function watched(names: readonly GitName[] = gitNames) {
   const items: TapItem[] = [];
   const questions: ((state: GitState) => void)[] = [];
   const loops = new LoopLabelReader({
-    ...{ labels: Promise.resolve(own), names, append: (item: TapItem) => items.push(item) },
+    labels: Promise.resolve(own),
+    names,
+    append: (item: TapItem) => items.push(item),
     readGit: () => new Promise((resolve) => void questions.push(resolve)),
   });
   /** A loop begins, and git answers. */

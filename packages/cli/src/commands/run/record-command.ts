@@ -95,7 +95,12 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
 
   const warned = new Set<string>();
   const push = pushSource({
-    ...{ target, home, spill, control: running?.control ?? unreachable, developer: options.asked, say: warn },
+    target,
+    home,
+    spill,
+    control: running?.control ?? unreachable,
+    developer: options.asked,
+    say: warn,
     ...(running?.stream && { stream: running.stream }),
     identity: options.labels.then((labels) => {
       const labelled = { ...identity, labels };

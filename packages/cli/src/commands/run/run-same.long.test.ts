@@ -5,7 +5,10 @@ const cases: readonly Case[] = [
   { title: "a loop that SIGTERM ends", command: ["skaffold", "dev"], signal: "SIGTERM", recorded: 1 },
   ...Array.from({ length: 3 }, (_, nth) => ({
     title: `a loop that ends before Ctrl-C comes, ${nth + 1}`,
-    ...{ command: ["skaffold", "dev"], signal: "SIGINT" as const, isLate: true, recorded: 1 },
+    command: ["skaffold", "dev"],
+    signal: "SIGINT" as const,
+    isLate: true,
+    recorded: 1,
   })),
   {
     title: "an event log file by flag",

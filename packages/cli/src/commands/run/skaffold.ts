@@ -35,7 +35,8 @@ export const skaffold: RecordableCommand = {
       ...(mayHaveApi(asked) && {
         eventLog: {
           variable: "SKAFFOLD_EVENT_LOG_FILE",
-          ...{ file: asked.eventLogFile && resolve(folder, asked.eventLogFile), address: `127.0.0.1:${port}` },
+          file: asked.eventLogFile && resolve(folder, asked.eventLogFile),
+          address: `127.0.0.1:${port}`,
         },
       }),
     };

@@ -31,8 +31,14 @@ function stateAt(n: number): VagrantStateJson {
 const up = "01M7WSXR6NFM73VJ0F879K4ZNP";
 const began = Date.parse("2026-11-20T15:41:41.590Z");
 const command: RecordedVagrantCommand = {
-  ...{ subject: "up", instance: up, startedAt: new Date(began).toISOString(), endedAt: null, durationMs: null },
-  ...{ outcome: null, error: "", exitCode: null },
+  subject: "up",
+  instance: up,
+  startedAt: new Date(began).toISOString(),
+  endedAt: null,
+  durationMs: null,
+  outcome: null,
+  error: "",
+  exitCode: null,
 };
 const shown = (state: VagrantStateJson, commands: readonly RecordedVagrantCommand[], now: number) =>
   stripVTControlCharacters(vagrantText(state, commands, now));

@@ -25,7 +25,11 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
   const parts = source?.split("/") ?? [];
   const [ofDeveloper, ofProject] = parts.length === 4 ? parts.slice(1) : parts;
   const parameters = {
-    ...{ group: group.join(","), from, to, artifact, zone },
+    group: group.join(","),
+    from,
+    to,
+    artifact,
+    zone,
     developer: developer ?? ofDeveloper,
     project: project ?? ofProject,
   };

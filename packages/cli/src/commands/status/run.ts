@@ -120,7 +120,13 @@ function neverSeen(running: RunningUp | undefined, known: readonly Source[]): re
   const names = new Set(known.map(({ source }) => source));
   const missing = running?.sources.filter(({ source }) => !names.has(source)) ?? [];
   return missing.map(({ source, address }) => ({
-    ...{ source, address, status: "waiting", currentSession: "", lastEventAt: null, gaps: 0, notHeardSince: null },
+    source,
+    address,
+    status: "waiting",
+    currentSession: "",
+    lastEventAt: null,
+    gaps: 0,
+    notHeardSince: null,
     clockOffsetMs: null,
   }));
 }

@@ -61,7 +61,8 @@ type One = { readonly name: string; readonly options: CreateTokenOptions };
 async function createOne(tokens: Tokens, { name, options }: One): Promise<void> {
   const { developer, allWorkspaces = false, json, quiet } = options;
   const made = await tokens.create({
-    ...{ ...wishesOf(options), name },
+    ...wishesOf(options),
+    name,
     ...(developer !== undefined && { developer }),
     ...(allWorkspaces && { everywhere: true as const }),
   });
@@ -82,7 +83,8 @@ async function createOne(tokens: Tokens, { name, options }: One): Promise<void> 
 
 function wishesOf({ role, expires, workspace, machine, renewable }: CreateTokenOptions): Omit<NewToken, "name"> {
   return {
-    ...{ roles: role, expires },
+    roles: role,
+    expires,
     ...(workspace !== undefined && { workspace }),
     ...(machine && { machine }),
     ...(renewable && { renewable }),

@@ -43,7 +43,8 @@ export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Prom
         makeToken({
           ...wishes,
           roles: [...wishes.roles],
-          ...{ workspace: namePart(workspace), lifetimeMs },
+          workspace: namePart(workspace),
+          lifetimeMs,
           ...(developer !== undefined && { developer: namePart(developer) }),
         }),
       );

@@ -42,7 +42,9 @@ it("says no more than that it stops when Ctrl-C comes before all runs", async ()
   const cell = "const cell = new Int32Array(new SharedArrayBuffer(4));";
   writeFileSync(hook, `${cell}\nif (process.argv[1]?.includes("gateway")) ${wait}\n`);
   const env = {
-    ...{ TAPEDECK_NATS_PORT: "0", TAPEDECK_POSTGRES_PORT: "0", ...anyServicePorts },
+    TAPEDECK_NATS_PORT: "0",
+    TAPEDECK_POSTGRES_PORT: "0",
+    ...anyServicePorts,
     NODE_OPTIONS: `--require ${hook}`,
   };
   await using cli = startCli(["up", "--no-demo"], { cwd, env });

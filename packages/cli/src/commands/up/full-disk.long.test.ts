@@ -37,7 +37,11 @@ it.each([
   const said: string[] = [];
   let restarted = 0;
   const mending = mendFullDisk({
-    ...{ ingest: ingest.address, folder: tmpdir(), pollMs: 5, settleMs: 0, roomBytes },
+    ingest: ingest.address,
+    folder: tmpdir(),
+    pollMs: 5,
+    settleMs: 0,
+    roomBytes,
     nats: {
       async restart() {
         restarted++;
@@ -69,7 +73,11 @@ it("a NATS that takes nothing though it was started again is not started once mo
   const stop = new AbortController();
   let restarted = 0;
   const mending = mendFullDisk({
-    ...{ ingest: ingest.address, folder: tmpdir(), pollMs: 5, settleMs: 0, roomBytes: 1 },
+    ingest: ingest.address,
+    folder: tmpdir(),
+    pollMs: 5,
+    settleMs: 0,
+    roomBytes: 1,
     nats: { restart: async () => void restarted++ },
     say: () => {},
     signal: stop.signal,

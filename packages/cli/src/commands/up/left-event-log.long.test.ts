@@ -29,12 +29,12 @@ async function list<Item>({ env }: TestUp, what: string): Promise<readonly Item[
 /** A `tapedeck run` for a Tapedeck that is not there, killed while its command runs; the command writes its file later. */
 async function leaveEventLog(gateway: string): Promise<{ readonly note: string; readonly file: string }> {
   const env = {
-    ...{ PATH: path, TAPEDECK_SPILL: home, TAPEDECK_URL: urlOf(gateway) },
-    ...{
-      STAND_IN_RECORDING: recordingFolder("01-dev-success-3-artifacts-5-iterations"),
-      STAND_IN_NOW: "1",
-      STAND_IN_SAID: said,
-    },
+    PATH: path,
+    TAPEDECK_SPILL: home,
+    TAPEDECK_URL: urlOf(gateway),
+    STAND_IN_RECORDING: recordingFolder("01-dev-success-3-artifacts-5-iterations"),
+    STAND_IN_NOW: "1",
+    STAND_IN_SAID: said,
     STAND_IN_STDERR: "building\n",
   };
   const names = ["--developer", "alice", "--project", "shop", "--redact", "off"];

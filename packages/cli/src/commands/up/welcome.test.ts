@@ -12,7 +12,9 @@ const options: Welcome = {
   mode: "record",
   access: { tls: false, auth: "none" },
   addresses: {
-    ...{ http: "127.0.0.1:7052", grpc: "127.0.0.1:7051", postgres: "127.0.0.1:7043" },
+    http: "127.0.0.1:7052",
+    grpc: "127.0.0.1:7051",
+    postgres: "127.0.0.1:7043",
     "dana/shop/vagrant grpc": "127.0.0.1:50061",
   },
   storeDir: join(process.cwd(), ".tapedeck"),

@@ -36,7 +36,10 @@ export async function watch(options: WatchOptions): Promise<void> {
     const read = await readLanes(client, filter, stop.signal);
     view.show(read.now);
     const messages = client.subscribe({
-      ...{ ...filter, kinds: nowKinds, after: read.after, signal: stop.signal },
+      ...filter,
+      kinds: nowKinds,
+      after: read.after,
+      signal: stop.signal,
       // Dropped events are older than what is shown.
       onGap: () => {},
     });

@@ -7,26 +7,51 @@ import { changesOf, screenOf } from "./screen.ts";
 const at = Date.parse("2026-01-31T12:00:00Z");
 
 const step = (of: Partial<Step>): Step => ({
-  ...{ kind: "build", subject: "", instance: "", startedAt: at - 4_000, endedAt: undefined, outcome: undefined },
-  ...{ error: "", errorCode: "", isCached: false, position: "", endPosition: undefined },
+  kind: "build",
+  subject: "",
+  instance: "",
+  startedAt: at - 4_000,
+  endedAt: undefined,
+  outcome: undefined,
+  error: "",
+  errorCode: "",
+  isCached: false,
+  position: "",
+  endPosition: undefined,
   ...of,
 });
 const loop = (of: Partial<Loop>): Loop => ({
   ...step({ kind: "loop" }),
-  ...{ session: "S", runner: 1, loop: 1, steps: [] },
+  session: "S",
+  runner: 1,
+  loop: 1,
+  steps: [],
   ...of,
 });
 const good = loop({ startedAt: at - 60_000, endedAt: at - 58_000, outcome: "succeeded" });
 const row = (source: string, loops: readonly Loop[], of: Partial<Row> = {}): [string, Row] => [
   source,
   {
-    ...{ source, name: source.split("/").slice(1, 3).join("/"), upstream: "skaffold", status: "recording", gaps: 0 },
-    ...{ lostSince: undefined, session: "S", labels: {}, lastEventAt: at, loops, apps: new Map(), ports: [] },
+    source,
+    name: source.split("/").slice(1, 3).join("/"),
+    upstream: "skaffold",
+    status: "recording",
+    gaps: 0,
+    lostSince: undefined,
+    session: "S",
+    labels: {},
+    lastEventAt: at,
+    loops,
+    apps: new Map(),
+    ports: [],
     ...of,
   },
 ];
 const failed = loop({
-  ...{ startedAt: at - 10_000, endedAt: at - 8_000, outcome: "failed", error: "deploy failed" },
+  startedAt: at - 10_000,
+  endedAt: at - 8_000,
+  outcome: "failed",
+  error: "deploy failed",
   steps: [
     step({ kind: "deploy", endedAt: at - 8_000, outcome: "failed", error: "kubectl apply: exit status 1\nmore" }),
   ],

@@ -80,8 +80,11 @@ async function startBareNats() {
   const folder = await mkdtemp(join(inject("serversFolder"), "bare-nats-"));
   const port = await ownPort();
   const server = await spawnServer({
-    ...{ command: inject("natsServer"), args: ["-a", "127.0.0.1", "-p", String(port), "-P", join(folder, "pid")] },
-    ...{ mark: folder, logFile: join(folder, "nats-server.log"), stopSignal: "SIGTERM" as const },
+    command: inject("natsServer"),
+    args: ["-a", "127.0.0.1", "-p", String(port), "-P", join(folder, "pid")],
+    mark: folder,
+    logFile: join(folder, "nats-server.log"),
+    stopSignal: "SIGTERM" as const,
   });
   const url = `127.0.0.1:${port}`;
   await until(async () => (await connectNats("start", { url }, silentLogger)).close().then(() => true), {

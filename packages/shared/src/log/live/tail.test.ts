@@ -71,7 +71,10 @@ test("an erasure decodes nothing but itself", async () => {
   const readHeld = messageReader(warn);
   const read: ReadMessage = (message) =>
     readHeld(message).map((held) => ({
-      ...{ offset: held.offset, subject: held.subject, bytes: held.bytes, isShared: held.isShared },
+      offset: held.offset,
+      subject: held.subject,
+      bytes: held.bytes,
+      isShared: held.isShared,
       decode: () => {
         decoded++;
         return held.decode();

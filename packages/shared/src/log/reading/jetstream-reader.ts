@@ -63,8 +63,13 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const losses = lossesOf(leader, epoch);
   const assertKept = keptBy(losses);
   const historyDeps = {
-    ...{ ...deps, warn, checkSame, losses, shift },
-    ...{ semaphore: historySemaphore, lastMatch: (subjects: readonly string[]) => leader.lastMessage(subjects) },
+    ...deps,
+    warn,
+    checkSame,
+    losses,
+    shift,
+    semaphore: historySemaphore,
+    lastMatch: (subjects: readonly string[]) => leader.lastMessage(subjects),
   };
 
   const usualHistory = eventHistory(historyDeps, readMessage);
@@ -88,7 +93,14 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const inTurn = readInTurn(historySemaphore, readOne, checkSame);
 
   const election = new ElectionReader({
-    ...{ leader, replicas: new Replicas(deps), usualHistory, usualStoredAt, readMessage, wantedBy, warn, shift },
+    leader,
+    replicas: new Replicas(deps),
+    usualHistory,
+    usualStoredAt,
+    readMessage,
+    wantedBy,
+    warn,
+    shift,
     semaphore: historySemaphore,
     lastSeen: () => Math.max(leader.lastSeen, lastFound, lastOf(tail)),
   });
@@ -212,8 +224,15 @@ async function* oneByOne(batches: HeldBatches, signal: AbortSignal): AsyncGenera
 function storedOf({ headers, expiresAtMs, seq, recordedAtMs, subject, data }: Delivered): StoredMessage {
   const moved = movedFrom(data);
   return {
-    ...{ seq, recordedAtMs: moved?.recordedAtMs ?? recordedAtMs, subject, data, moved },
-    ...{ writer: writerIn(headers), cursor: cursorIn(headers), expires: expiresAtMs !== undefined, expiresAtMs },
+    seq,
+    recordedAtMs: moved?.recordedAtMs ?? recordedAtMs,
+    subject,
+    data,
+    moved,
+    writer: writerIn(headers),
+    cursor: cursorIn(headers),
+    expires: expiresAtMs !== undefined,
+    expiresAtMs,
   };
 }
 

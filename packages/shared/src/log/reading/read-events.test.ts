@@ -11,7 +11,10 @@ function messagesOf(events: number) {
   const asked: Sequence[] = [];
   const decoded: Offset[] = [];
   const eventAt = (offset: Offset): HeldEvent => ({
-    ...{ offset, subject: "", bytes: undefined, isShared: false },
+    offset,
+    subject: "",
+    bytes: undefined,
+    isShared: false,
     decode: () => {
       decoded.push(offset);
       return { offset, recordedAt: new Date(0), subject: "", event: Event.fromPartial({ id: `event ${offset}` }) };

@@ -22,7 +22,12 @@ const living = process.ppid;
 
 function leftNote(home: string): { readonly path: string; readonly change: (fields: object) => void } {
   const left = new OwnEventLog({
-    ...{ home, hello, file: undefined, to: "", isOneProcess: true, address: "127.0.0.1:1" },
+    home,
+    hello,
+    file: undefined,
+    to: "",
+    isOneProcess: true,
+    address: "127.0.0.1:1",
   });
   left.runs(living);
   left.leave(endOf(left.path));

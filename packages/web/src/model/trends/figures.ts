@@ -69,7 +69,10 @@ export function causesOf(
       rest.length === 0
         ? undefined
         : {
-            ...{ key: restKey, phase: "", code: "", count: sum(rest.map(({ count }) => count)) },
+            key: restKey,
+            phase: "",
+            code: "",
+            count: sum(rest.map(({ count }) => count)),
             counts: bins.map((_, at) => sum(rest.map(({ counts }) => counts[at] ?? 0))),
           },
     count: sum(all.map(({ count }) => count)),

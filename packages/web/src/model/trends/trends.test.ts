@@ -82,7 +82,11 @@ it("the bins between two names are picked, and none where a name is of another r
 it("causes are counted by bins: the most frequent by name, the others together", () => {
   const bins = binsOf(choice("range=7d"), now);
   const row = (day: string, errorCode: string, failures: string) => ({
-    ...{ day, phase: "build", errorCode, failures, developers: "1" },
+    day,
+    phase: "build",
+    errorCode,
+    failures,
+    developers: "1",
   });
   const rows = [
     row("2026-11-20", "BUILD_A", "3"),

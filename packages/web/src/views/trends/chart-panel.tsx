@@ -66,7 +66,15 @@ export function ChartPanel(props: ChartPanelProps) {
           </dl>
           <p class="when">{at === undefined ? "" : texts[at]}</p>
           <Chart
-            {...{ label: title, shape, unit, series, ticks, describe, format, at, pick }}
+            label={title}
+            shape={shape}
+            unit={unit}
+            series={series}
+            ticks={ticks}
+            describe={describe}
+            format={format}
+            at={at}
+            pick={pick}
             point={setAt}
             picked={pickedBins(choice, name, bins)}
           />

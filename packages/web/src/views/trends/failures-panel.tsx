@@ -49,7 +49,14 @@ export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPan
         <>
           <Chart
             label="Failures by cause"
-            {...{ shape: "bars", unit: "count", format: String, series, ticks, describe, at, point: setAt }}
+            shape="bars"
+            unit="count"
+            format={String}
+            series={series}
+            ticks={ticks}
+            describe={describe}
+            at={at}
+            point={setAt}
             picked={pickedBins(choice, "failures", bins)}
             pick={(first, last) => pick([first, last], undefined)}
           />
@@ -72,7 +79,9 @@ export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPan
           <p class="when">{at === undefined ? "" : texts[at]}</p>
           <BinTable
             caption="Failures by cause"
-            {...{ figures, bins, texts }}
+            figures={figures}
+            bins={bins}
+            texts={texts}
             said={(_, value) => (value === null || value === undefined ? "0" : String(value))}
           />
         </>

@@ -178,7 +178,12 @@ function LoopPanels({ trends, choice, sql, pickBins, go }: LoopPanelsProps) {
   return (
     <>
       <ChartPanel
-        {...{ ...common, name: "wait", title: "Wait per loop", sql: sql("wait"), shape: "lines", unit: "duration" }}
+        {...common}
+        name="wait"
+        title="Wait per loop"
+        sql={sql("wait")}
+        shape="lines"
+        unit="duration"
         definition="From Skaffold's noticing a change until it is ready: deployed and, where it is on, checked. Of loops that succeeded."
         nothing="No loop became ready in this time."
         format={durationText}
@@ -193,7 +198,12 @@ function LoopPanels({ trends, choice, sql, pickBins, go }: LoopPanelsProps) {
         pick={(of) => go({ chart: "waits", of })}
       />
       <ChartPanel
-        {...{ ...common, name: "green", title: "Time to green", sql: sql("green"), shape: "lines", unit: "duration" }}
+        {...common}
+        name="green"
+        title="Time to green"
+        sql={sql("green")}
+        shape="lines"
+        unit="duration"
         definition="From a source's first failed loop to its next good one, by when it failed."
         nothing="No source failed and became good again in this time."
         format={durationText}
@@ -202,14 +212,12 @@ function LoopPanels({ trends, choice, sql, pickBins, go }: LoopPanelsProps) {
         pick={pickBins("green")}
       />
       <ChartPanel
-        {...{
-          ...common,
-          name: "overtaken",
-          title: "Overtaken loops",
-          sql: sql("overtaken"),
-          shape: "bars",
-          unit: "share",
-        }}
+        {...common}
+        name="overtaken"
+        title="Overtaken loops"
+        sql={sql("overtaken")}
+        shape="bars"
+        unit="share"
         definition="Share of loops whose next change came before they were ready: nobody saw what they made."
         nothing="No loop ended in this time."
         format={shareText}
@@ -234,7 +242,9 @@ function waitsOf({ all, bins }: OverTime<LoopFigures>): readonly Figure[] {
     ["p99", "readyP99Ms"],
   ] as const;
   return percentiles.map(([name, figure], index) => ({
-    ...{ name, all: all?.[figure] ?? null, values: seriesOf(bins, (row) => row[figure]) },
+    name,
+    all: all?.[figure] ?? null,
+    values: seriesOf(bins, (row) => row[figure]),
     ...lines[index],
   }));
 }
@@ -244,7 +254,8 @@ function redsOf({ all, bins }: OverTime<GreenFigures>): readonly Figure[] {
     { name: "p50", all: all?.redP50Ms ?? null, values: seriesOf(bins, (row) => row.redP50Ms), ...lines[0] },
     { name: "p90", all: all?.redP90Ms ?? null, values: seriesOf(bins, (row) => row.redP90Ms), ...lines[1] },
     {
-      ...{ name: "still red", format: String },
+      name: "still red",
+      format: String,
       all: Number(all?.stillRed ?? 0),
       values: seriesOf(bins, ({ stillRed }) => Number(stillRed)),
     },
@@ -255,7 +266,8 @@ function sharesOf({ all, bins }: OverTime<LoopFigures>): readonly Figure[] {
   const count = Number(all?.loops ?? 0);
   return [
     {
-      ...{ name: "overtaken", colour: "warning-bar" },
+      name: "overtaken",
+      colour: "warning-bar",
       all: count === 0 ? null : (all?.overtakenShare ?? null),
       values: seriesOf(bins, ({ overtakenShare }) => overtakenShare),
     },

@@ -97,7 +97,9 @@ function tap(address: string, extra: Readonly<Record<string, string>> = {}) {
         body: {
           $case: "item",
           value: {
-            ...{ index, connection: "C", at: undefined },
+            index,
+            connection: "C",
+            at: undefined,
             what: { $case: "frame", value: { channel: "v1", bytes: Buffer.alloc(bytes), more: false } },
           },
         },

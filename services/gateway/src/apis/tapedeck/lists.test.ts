@@ -6,7 +6,9 @@ it("percentiles are whole milliseconds, or null where nothing was built", async 
   const stats = { group: {}, count: 2n, failed: 0n, failure_rate: 0, cached: 0n, canceled: 0n, unknown: 0n };
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
   const lists = listsApi({
-    ...{ listSources: nothing, listSessions: nothing, listOperations: nothing },
+    listSources: nothing,
+    listSessions: nothing,
+    listOperations: nothing,
     stats: nothing,
     buildStats: async () => ({ items: [{ ...stats, p50_ms: 1_234.5678, p90_ms: 0.4 }], position: "e-1" }),
   });
@@ -18,7 +20,10 @@ it("an operation has the code that its app ended with: 0 is one, and null where 
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
   const items = [42, 0, undefined].map((exit_code) => Operation.fromPartial({ kind: "app", exit_code }));
   const lists = listsApi({
-    ...{ listSources: nothing, listSessions: nothing, buildStats: nothing, stats: nothing },
+    listSources: nothing,
+    listSessions: nothing,
+    buildStats: nothing,
+    stats: nothing,
     listOperations: async () => ({ items, next_page: "", position: "e-1" }),
   });
   const page = await lists.operations({ workspace: "acme" }, { kind: ["app"] });
@@ -29,7 +34,10 @@ it("operations of one subject that run at the same time are distinguished by the
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
   const items = ["J1", "J2"].map((instance) => Operation.fromPartial({ kind: "command", subject: "up", instance }));
   const lists = listsApi({
-    ...{ listSources: nothing, listSessions: nothing, buildStats: nothing, stats: nothing },
+    listSources: nothing,
+    listSessions: nothing,
+    buildStats: nothing,
+    stats: nothing,
     listOperations: async () => ({ items, next_page: "", position: "e-1" }),
   });
   const page = await lists.operations({ workspace: "acme" }, { kind: ["command"] });
@@ -40,7 +48,10 @@ it("operations of a loop are asked of its runner in one session", async () => {
   const asked: unknown[] = [];
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
   const lists = listsApi({
-    ...{ listSources: nothing, listSessions: nothing, buildStats: nothing, stats: nothing },
+    listSources: nothing,
+    listSessions: nothing,
+    buildStats: nothing,
+    stats: nothing,
     listOperations: async ({ sessions, runner, loop }) => {
       asked.push({ sessions, runner, loop });
       return nothing();

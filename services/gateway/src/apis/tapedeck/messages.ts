@@ -64,7 +64,11 @@ export function stateProto({
 }: LoadedState): GetStateResponse {
   const { source, position, upstream } = read;
   return {
-    ...{ source, session, position, at, upstream },
+    source,
+    session,
+    position,
+    at,
+    upstream,
     session_ended: sessionEnded,
     not_heard_since: notHeardSince,
     heard_at: { ...heardAt },

@@ -33,9 +33,15 @@ it("is of one moment and one session: all collections are asked for at once", as
   const read = await stateReader({ query, largeAnswers: oneAtOnce() })({ ...context(), at: "e-9" });
   expect(asked).toEqual(["skaffold.v1,skaffold.v2 e-9 "]);
   expect(stateAnswer(read)).toEqual({
-    ...{ source: "acme/alice/shop/skaffold", session: "01A", sessionEnded: false, notHeardSince: null, heardAt: {} },
-    ...{ position: "e-3", at: "e-9" },
-    ...{ upstream: "skaffold", state: { v1: expect.anything(), v2: expect.anything() } },
+    source: "acme/alice/shop/skaffold",
+    session: "01A",
+    sessionEnded: false,
+    notHeardSince: null,
+    heardAt: {},
+    position: "e-3",
+    at: "e-9",
+    upstream: "skaffold",
+    state: { v1: expect.anything(), v2: expect.anything() },
   });
 });
 

@@ -45,7 +45,10 @@ it("a token of one workspace learns what waits there, and nothing of the log's s
   expect(await sources(everybody)).toEqual(all);
   expect(await sources({ workspace: "acme", roles, everywhere: true })).toEqual(all);
   expect((await statusOf(deps, everybody)).waiting?.[0]).toEqual({
-    ...{ source: all[0], items: "3", bytes: "20", dropped: "0" },
+    source: all[0],
+    items: "3",
+    bytes: "20",
+    dropped: "0",
   });
 });
 
@@ -84,8 +87,13 @@ it("asks for the events that were set aside in the caller's workspace, or in all
   expect(asked).toEqual(["acme", "", ""]);
   expect(setAside).toEqual([
     {
-      ...{ source: refused.source, events: "2", firstPosition: position, lastPosition: position },
-      ...{ lastAt: "1970-01-01T00:00:01Z", errorCode: "22003", error: "integer out of range" },
+      source: refused.source,
+      events: "2",
+      firstPosition: position,
+      lastPosition: position,
+      lastAt: "1970-01-01T00:00:01Z",
+      errorCode: "22003",
+      error: "integer out of range",
     },
   ]);
 });

@@ -10,8 +10,10 @@ const grants: readonly Grant[] = [
   { claim: "email", value: "eve@acme.example", roles: ["viewer"], workspace: "acme" },
 ];
 const settings = {
-  ...{ issuer: "https://sso.example/realms/acme", grants },
-  ...{ nameClaim: "preferred_username", developerClaim: "preferred_username" },
+  issuer: "https://sso.example/realms/acme",
+  grants,
+  nameClaim: "preferred_username",
+  developerClaim: "preferred_username",
 };
 const caller = (claims: Claims) => callerFrom(personOf({ sub: "u-1", ...claims }, settings), settings);
 const alice = { preferred_username: "Alice.B", groups: ["developers", "others"] };

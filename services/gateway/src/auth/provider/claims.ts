@@ -30,7 +30,8 @@ export function personOf(claims: Claims, settings: Mapping): Person {
   if (has.length === 0) throw forbidden(`${name} may do nothing here: ${lackOf(claims, grants)}`);
   const developer = developerClaim === undefined ? undefined : textsAt(claims, developerClaim)[0];
   return {
-    ...{ subject, name },
+    subject,
+    name,
     has: has.map(({ claim, value }) => [claim, value] as const),
     ...(developer !== undefined && { developer: namePart(developer) }),
   };
@@ -55,7 +56,8 @@ export function callerFrom({ subject, name, developer, has }: Person, settings: 
     );
   }
   return {
-    ...{ workspace, roles },
+    workspace,
+    roles,
     who: `${name} (${new URL(settings.issuer).host})`,
     kind: "person",
     token: `${settings.issuer} ${subject}`,

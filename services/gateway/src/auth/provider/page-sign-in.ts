@@ -76,7 +76,9 @@ export function pageSignIn(deps: PageSignInDeps): PageSignIn {
       const verifier = openid.randomPKCECodeVerifier();
       const [state, nonce] = [openid.randomState(), openid.randomNonce()];
       const location = openid.buildAuthorizationUrl(configuration, {
-        ...{ state, nonce, scope: page.scopes.join(" ") },
+        state,
+        nonce,
+        scope: page.scopes.join(" "),
         redirect_uri: page.origin + callbackPath,
         code_challenge: await openid.calculatePKCECodeChallenge(verifier),
         code_challenge_method: "S256",

@@ -18,7 +18,11 @@ beforeAll(async () => {
 });
 
 const settingsFor = (issuer: string): ProviderSettings => ({
-  ...{ issuer, audience, clockSkewMs: 30_000, nameClaim: "preferred_username", developerClaim: undefined },
+  issuer,
+  audience,
+  clockSkewMs: 30_000,
+  nameClaim: "preferred_username",
+  developerClaim: undefined,
   grants: [{ claim: "groups", value: "developers", roles: ["viewer"], workspace: "acme" }],
   page: undefined,
 });
@@ -29,7 +33,9 @@ function opened(of: ProviderServer, { retryMs = 0, refreshMs = 3_600_000 } = {})
   const settings = settingsFor(of.issuer);
   const provider = cleanup.use(new IdentityProvider(settings, { warn: (one) => said.push(one), retryMs, refreshMs }));
   const authenticate = providerAuthenticator({
-    ...{ settings, provider, sessions: pageSessions("key", settings.issuer) },
+    settings,
+    provider,
+    sessions: pageSessions("key", settings.issuer),
     deadlines: cleanup.use(new Deadlines()),
     audit: { accepted: () => {}, refused: () => {} },
     tokens: async () => Promise.reject(unauthenticated("asked as a token")),

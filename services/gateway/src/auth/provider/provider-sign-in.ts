@@ -38,7 +38,11 @@ export function providerSignIn(options: ProviderSignInOptions): ProviderSignIn {
     pageSignIn:
       page &&
       pageSignIn({
-        ...{ settings, page, provider, sessions, audit },
+        settings,
+        page,
+        provider,
+        sessions,
+        audit,
         begunSignIns: begunSignIns(servicesKey, settings.issuer),
       }),
     [Symbol.asyncDispose]: () => stack.disposeAsync(),

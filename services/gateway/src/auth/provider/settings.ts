@@ -105,7 +105,11 @@ export function providerSettings(read: SettingsReader, context: ProviderContext)
     return undefined;
   }
   const settings: ProviderSettings = {
-    ...{ issuer, clockSkewMs, nameClaim, developerClaim, page },
+    issuer,
+    clockSkewMs,
+    nameClaim,
+    developerClaim,
+    page,
     audience: audience ?? "",
     grants: written.map((grant) => ({ ...grant, workspace: grant.workspace ?? context.workspace })),
   };

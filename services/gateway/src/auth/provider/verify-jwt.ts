@@ -36,7 +36,9 @@ export async function verifyJwt(
   const { issuer } = (await provider.configuration()).serverMetadata();
   try {
     const { payload, protectedHeader } = await jwtVerify(jwt, provider.keyOf, {
-      ...{ issuer, audience, algorithms },
+      issuer,
+      audience,
+      algorithms,
       clockTolerance: clockSkewMs / 1_000,
       requiredClaims: ["exp", "sub"],
     });

@@ -15,9 +15,14 @@ const now = 1_800_000_000_000;
 function message(seq: number, more: Partial<StoredMessage> = {}, event: Parameters<typeof testEvent>[2] = {}) {
   const { channel = "v1", kind = "build.started" } = event;
   return {
-    ...{ seq, recordedAtMs: now - 1_000_000 + seq, subject: messageSubject(source, channel, kind, "facts") },
-    ...{ writer: "w1", cursor: { session: "s", ordinals: { v1: seq }, frames: { v1: seq } } },
-    ...{ expires: false, expiresAtMs: undefined, moved: undefined },
+    seq,
+    recordedAtMs: now - 1_000_000 + seq,
+    subject: messageSubject(source, channel, kind, "facts"),
+    writer: "w1",
+    cursor: { session: "s", ordinals: { v1: seq }, frames: { v1: seq } },
+    expires: false,
+    expiresAtMs: undefined,
+    moved: undefined,
     data: encodeBatch([encodeEvent(testEvent(source, seq, event))]),
     ...more,
   } satisfies StoredMessage;

@@ -54,8 +54,12 @@ function movedMessage({ seq, recordedAtMs, subject, writer, cursor, expiresAtMs,
     throw new TapedeckError("internal", `message ${seq} of the log is another program's, and can't be moved`);
   }
   return {
-    ...{ sequence: BigInt(seq), recorded_at_ms: BigInt(recordedAtMs), subject, writer },
-    ...{ cursor: JSON.stringify(cursor), body: Buffer.from(data) },
+    sequence: BigInt(seq),
+    recorded_at_ms: BigInt(recordedAtMs),
+    subject,
+    writer,
+    cursor: JSON.stringify(cursor),
+    body: Buffer.from(data),
     ttl_seconds: expiresAtMs === undefined ? 0n : BigInt(Math.max(1, Math.ceil((expiresAtMs - Date.now()) / 1_000))),
   };
 }

@@ -36,7 +36,12 @@ export function moveInTurn(
   if (from === to) return restOf({ workspace, to, context, onFinished }, shards);
   const { who, kind, token } = caller;
   return moveWorkspace({
-    ...{ workspace, from, to, map, context, onFinished },
+    workspace,
+    from,
+    to,
+    map,
+    context,
+    onFinished,
     alone: {
       closing: AbortSignal.any([closing, turn.over]),
       failedAlone: (error: unknown) => failedAlone(workspace, error),

@@ -91,7 +91,10 @@ it("is not in the map of the shards", async () => {
   await using turn = await taken(turnsOf());
   await turn.add(move("acme"));
   const map = new ShardMap({
-    ...{ shards: [], homeWorkspace: "default", nats: () => ({ connection }), warn: () => {} },
+    shards: [],
+    homeWorkspace: "default",
+    nats: () => ({ connection }),
+    warn: () => {},
     holds: async () => false,
   });
   expect(await map.all()).toEqual([]);

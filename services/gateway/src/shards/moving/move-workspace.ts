@@ -49,7 +49,8 @@ export async function* moveWorkspace(move: Move): AsyncGenerator<MoveProgress, v
   if (comparison !== undefined) yield* mover.copyMost(comparison, departure, arrival);
   if (mover.isOver) return;
   yield* toItsEnd({
-    ...{ ...alone, caller: context.signal },
+    ...alone,
+    caller: context.signal,
     begin: (signal) => switchOver({ ...move, context: { ...context, signal } }, comparison),
   });
   yield* finishMove(move);

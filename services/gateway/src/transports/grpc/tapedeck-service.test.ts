@@ -293,7 +293,12 @@ describe("GetState", () => {
       return { collection, key: `${collection} 1`, message, position: at(3) };
     };
     expect(response).toMatchObject({
-      ...{ source: alice, session: "01A", session_ended: true, upstream: "rkt", position: at(3), at: at(3) },
+      source: alice,
+      session: "01A",
+      session_ended: true,
+      upstream: "rkt",
+      position: at(3),
+      at: at(3),
       rows: [row("rkt.pods", "v1alpha.Pod"), row("rkt.images", "v1alpha.Image")],
     });
     const heads = ["tapedeck-position", "tapedeck-session", "tapedeck-session-ended"].map((name) => head.get(name)[0]);
@@ -358,11 +363,16 @@ describe("lists", () => {
   it("go by metadata where the fields say nothing", async () => {
     const place = { "tapedeck-source": "bob/shop", "tapedeck-session": "01B", "tapedeck-at": at(1) };
     expect(await lastAsked(ask(client.listSessions, ListSessionsRequest.create(), place))).toMatchObject({
-      ...{ sources: ["bob/shop"], sessions: ["01B"], at: at(1) },
+      sources: ["bob/shop"],
+      sessions: ["01B"],
+      at: at(1),
     });
     const request = ListSourcesRequest.fromPartial({ filter: { developers: ["alice"] }, at: at(2) });
     expect(await lastAsked(ask(client.listSources, request, place))).toMatchObject({
-      ...{ developers: ["alice"], sources: [], sessions: [], at: at(2) },
+      developers: ["alice"],
+      sources: [],
+      sessions: [],
+      at: at(2),
     });
   });
 

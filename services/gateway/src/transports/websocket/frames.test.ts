@@ -7,7 +7,9 @@ import type { SubscriptionMessage } from "../../apis/tapedeck/messages.ts";
 import { framesOf, textFrames } from "./frames.ts";
 
 const messageOf = (length: number): SubscriptionMessage => ({
-  ...{ type: "event", position: "p", protoUpTo: () => new Uint8Array() },
+  type: "event",
+  position: "p",
+  protoUpTo: () => new Uint8Array(),
   json: `{"type":"event","x":"${"x".repeat(length)}"}`,
 });
 

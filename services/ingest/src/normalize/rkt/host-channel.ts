@@ -187,7 +187,9 @@ export class HostChannel<Memory> {
     const summary = `the host has ${entries.length} ${rules.noun}${entries.length === 1 ? "" : "s"}`;
     const parts = describedInParts<Accepted>(
       {
-        ...{ entries, summary, bytesOf: ({ bytes }) => bytes.length },
+        entries,
+        summary,
+        bytesOf: ({ bytes }) => bytes.length,
         originalOf: (held) => ({
           type: rules.listType,
           bytes: listOf(held.map(({ bytes }) => bytes)),

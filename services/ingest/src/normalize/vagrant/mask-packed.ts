@@ -41,12 +41,17 @@ export function packedType(typeUrl: string): DescMessage | undefined {
 
 /** A Ruby array. Messages of the service hold it only in an Any, and a Vagrantfile has many. */
 const list = {
-  ...{ name: "list", number: 1, label: FieldDescriptorProto_Label.REPEATED },
-  ...{ type: FieldDescriptorProto_Type.MESSAGE, typeName: `.${AnySchema.typeName}` },
+  name: "list",
+  number: 1,
+  label: FieldDescriptorProto_Label.REPEATED,
+  type: FieldDescriptorProto_Type.MESSAGE,
+  typeName: `.${AnySchema.typeName}`,
 };
 const lists = createFileRegistry(
   create(FileDescriptorProtoSchema, {
-    ...{ name: "lists.proto", package: "hashicorp.vagrant.sdk", syntax: "proto3" },
+    name: "lists.proto",
+    package: "hashicorp.vagrant.sdk",
+    syntax: "proto3",
     dependency: [AnySchema.file.proto.name],
     messageType: [{ name: "Args", nestedType: [{ name: "Array", field: [list] }] }],
   }),

@@ -28,15 +28,19 @@ function testTap(log: FakeLog) {
   const items: Item[] = [];
   const open = (first_index: bigint) =>
     openSessionRecorder({
-      ...{
-        log: { writer: log, reader: log.reader },
-        source,
-        normalizer: normalizer,
-        signal: new AbortController().signal,
-      },
+      log: { writer: log, reader: log.reader },
+      source,
+      normalizer: normalizer,
+      signal: new AbortController().signal,
       hello: {
-        ...{ developer: "Alice", project: "Shop", upstream: "skaffold", tap: "T", labels: {}, redact: "on" },
-        ...{ first_index, settings: {} },
+        developer: "Alice",
+        project: "Shop",
+        upstream: "skaffold",
+        tap: "T",
+        labels: {},
+        redact: "on",
+        first_index,
+        settings: {},
       },
     });
   let recording: Promise<SessionRecorder> = open(1n);

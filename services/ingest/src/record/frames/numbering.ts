@@ -215,7 +215,10 @@ export class Numbering {
 
   #cursor(): Cursor {
     return {
-      ...{ session: this.#session, ordinals: this.#ordinals, frames: this.#frames, kept: this.#kept },
+      session: this.#session,
+      ordinals: this.#ordinals,
+      frames: this.#frames,
+      kept: this.#kept,
       ...(this.#settled.length > 0 && { settled: this.#settled }),
       ...(Object.keys(this.#items).length > 0 && { items: this.#items }),
       ...(this.#life && { textTtl: this.#life.textTtl, texts: this.#texts }),

@@ -53,15 +53,13 @@ async function importInto(log: FakeLog, { session, source, origin, events }: For
     first_index: 1n,
   });
   await using importing = await openImport({
-    ...{
-      log: { writer: log, reader: log.reader },
-      source: to,
-      normalizer,
-      hello,
-      imported,
-      signal: over.signal,
-      textTtl,
-    },
+    log: { writer: log, reader: log.reader },
+    source: to,
+    normalizer,
+    hello,
+    imported,
+    signal: over.signal,
+    textTtl,
   });
   let index = 0n;
   const push = (what: Item["what"], isRest = false) => {
@@ -169,7 +167,10 @@ test("a session without an end gets one, at its last event", async () => {
   await importInto(log, foreign);
   const at = foreign.events[0]?.observed_at;
   expect(ofSession(log, idOf(foreign.session)).at(-1)).toMatchObject({
-    ...{ kind: "session.ended", inferred: true, occurred_at: at, observed_at: at },
+    kind: "session.ended",
+    inferred: true,
+    occurred_at: at,
+    observed_at: at,
     detail: { value: { reason: "it was still running when it was exported (2030-03-17T17:46:40Z)" } },
   });
   expect(await importInto(log, foreign)).toBe(0);
@@ -196,7 +197,10 @@ test("a session that this log has lost something of is the same when its export 
   const over = new AbortController();
   const options = { log: { writer: log, reader: log.reader }, source: target, signal: over.signal };
   await using journal = await openSourceJournal({
-    ...{ ...options, hello: Hello.create({}), onAcknowledged: () => {}, onTrouble: () => {} },
+    ...options,
+    hello: Hello.create({}),
+    onAcknowledged: () => {},
+    onTrouble: () => {},
   });
   journal.numbers.begin(session);
   const start = sessionStarted({ labels: {}, redact: "on" });
@@ -521,11 +525,17 @@ describe("text that goes in time", () => {
 describe("the source goes on", () => {
   const open = (log: FakeLog, first_index: bigint) =>
     openSessionRecorder({
-      ...{ log: { writer: log, reader: log.reader }, source: target, normalizer, signal: new AbortController().signal },
+      log: { writer: log, reader: log.reader },
+      source: target,
+      normalizer,
+      signal: new AbortController().signal,
       hello: Hello.fromPartial({ developer: "Bob", project: "Shop", upstream: "skaffold", tap: "T", first_index }),
     });
   const item = (index: bigint, connection: string, ms: number, what: Item["what"]): Item => ({
-    ...{ index, connection, at: timestampOfMs(ms), what },
+    index,
+    connection,
+    at: timestampOfMs(ms),
+    what,
   });
   const dialled: Item["what"] = { $case: "dialled", value: { address: "here:1", channels: ["v1"] } };
   const frame = (text: string): Item["what"] => ({

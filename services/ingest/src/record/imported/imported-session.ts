@@ -50,7 +50,13 @@ export async function openImport(options: ImportedSessionOptions): Promise<Impor
   await using stack = new AsyncDisposableStack();
   const journal = stack.use(
     await openSourceJournal({
-      ...{ log, source, hello, signal, allSessions: true, together: true, memory: memory?.histories },
+      log,
+      source,
+      hello,
+      signal,
+      allSessions: true,
+      together: true,
+      memory: memory?.histories,
       life: textTtl === undefined ? undefined : { textTtl, channels },
       onAcknowledged(events) {
         listener.published?.(events);

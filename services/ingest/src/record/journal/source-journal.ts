@@ -98,7 +98,11 @@ export class SourceJournal implements AsyncDisposable {
     this.#lastIsOwn = lastStays;
     this.#lastAt = lastAt;
     this.writer = new SourceWriter({
-      ...{ log: log.writer, source, writer: this.#writerId, afterSeq: lastSeq, together },
+      log: log.writer,
+      source,
+      writer: this.#writerId,
+      afterSeq: lastSeq,
+      together,
       onAcknowledged: (_, events, last) => {
         this.#lastAt = Date.now();
         log.ends?.reached(source, last.seq, last.cursor);
@@ -150,8 +154,11 @@ export class SourceJournal implements AsyncDisposable {
     const lastWriter = this.writer.appended > 0 ? this.#writerId : this.#loaded.lastWriter;
     const { history, writer } = this;
     memory.keep(source, {
-      ...{ history, lastSeq: writer.lastSeq, lastWriter },
-      ...{ lastStays: this.#lastIsOwn, at: this.#lastAt },
+      history,
+      lastSeq: writer.lastSeq,
+      lastWriter,
+      lastStays: this.#lastIsOwn,
+      at: this.#lastAt,
     });
   }
 

@@ -23,7 +23,10 @@ beforeEach(async () => {
 });
 
 const message = (sequence: number): MovedMessage => ({
-  ...{ sequence: BigInt(sequence), recorded_at_ms: 1_800_000_000_000n, writer: "w1", ttl_seconds: 0n },
+  sequence: BigInt(sequence),
+  recorded_at_ms: 1_800_000_000_000n,
+  writer: "w1",
+  ttl_seconds: 0n,
   subject: `${workspaceFilter("acme").slice(0, -1)}alice.shop.skaffold.v1.log`,
   cursor: JSON.stringify({ session: "s", ordinals: { v1: sequence } }),
   body: Buffer.from(encodeBatch([encodeEvent(testEvent(alice, sequence))])),

@@ -42,8 +42,14 @@ export function controlAnswered(
     detail: {
       $case: "control",
       value: {
-        ...{ method: asked.method, call, who: asked.who, request: asked.request },
-        ...{ forwarded_method: method, forwarded_request: bufferOf(request), code, message },
+        method: asked.method,
+        call,
+        who: asked.who,
+        request: asked.request,
+        forwarded_method: method,
+        forwarded_request: bufferOf(request),
+        code,
+        message,
       },
     },
   };

@@ -87,8 +87,14 @@ function sessionFact(kind: Fact["kind"], summary: string, fields: Partial<Sessio
     detail: {
       $case: "session_detail",
       value: {
-        ...{ labels: {}, redact: "", upstream_version: "", reason: "", states: {} },
-        ...{ fingerprint_channel: "", fingerprint_sha256: Buffer.alloc(0), ...fields },
+        labels: {},
+        redact: "",
+        upstream_version: "",
+        reason: "",
+        states: {},
+        fingerprint_channel: "",
+        fingerprint_sha256: Buffer.alloc(0),
+        ...fields,
       },
     },
   };

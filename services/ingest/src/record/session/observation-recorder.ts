@@ -172,7 +172,10 @@ export class ObservationRecorder {
         ? (type, bytes) => (this.#maskedInThread ?? observing.mask)(type, bytes)
         : (_, bytes) => ({ bytes, redacted: 0 });
     const watcher = observing.watch({
-      ...{ mask, settings, frameBytes, textTtl },
+      mask,
+      settings,
+      frameBytes,
+      textTtl,
       identityOf: identityKey && ((bytes) => keyedHash(identityKey, bytes)),
       ...(redact === "on" && observing.maskAfter && { maskAfter: observing.maskAfter }),
     });

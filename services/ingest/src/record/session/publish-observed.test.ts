@@ -39,7 +39,9 @@ async function stage(gate: () => Promise<void> = async () => {}) {
   const reported: { readonly observed: Observed; readonly inLog: number }[] = [];
   const recording = await openSessionRecorder({
     log: { writer: log, reader: log.reader },
-    ...{ source, hello: { ...hello, first_index: 1n }, signal: new AbortController().signal },
+    source,
+    hello: { ...hello, first_index: 1n },
+    signal: new AbortController().signal,
     normalizer: plainNormalizer({ name: "a", replays: true }, { name: "b", replays: true }),
     listener: { observed: (observed) => reported.push({ observed, inLog: log.stored.length }) },
   });

@@ -55,12 +55,24 @@ export function sessionParts(
     observing &&
     new ObservationRecorder({
       ...common,
-      ...{ watermark, observing, settings, onAnotherSession, identityKey, onObserved: listener.observation },
+      watermark,
+      observing,
+      settings,
+      onAnotherSession,
+      identityKey,
+      onObserved: listener.observation,
     });
   const onUnknownChannel = listener.unknownChannel;
   const frames = new FrameRecorder({
-    ...{ journal, normalizer, watermark, sessions, channels, replay, identityKey },
-    ...{ onUnknownChannel, onSession },
+    journal,
+    normalizer,
+    watermark,
+    sessions,
+    channels,
+    replay,
+    identityKey,
+    onUnknownChannel,
+    onSession,
   });
   const gaps = new ChannelGaps(journal, normalizer);
   const connections = new Connections({ journal, hello, sessions, frames, gaps });

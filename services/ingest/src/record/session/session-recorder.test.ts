@@ -498,8 +498,14 @@ test("a Handle call's event is marked when it comes back, also after a crash in 
     detail: {
       $case: "control",
       value: {
-        ...{ method: "handle", call: "X", who: "", request: Buffer.from("custom"), code: 0, message: "" },
-        ...{ forwarded_method: "handle", forwarded_request: Buffer.from("custom") },
+        method: "handle",
+        call: "X",
+        who: "",
+        request: Buffer.from("custom"),
+        code: 0,
+        message: "",
+        forwarded_method: "handle",
+        forwarded_request: Buffer.from("custom"),
       },
     },
   });
@@ -530,8 +536,11 @@ describe("labels that change", () => {
     const observed = TimeSource.TIME_SOURCE_OBSERVED;
     expect(labels(log)).toMatchObject([
       {
-        ...{ session, summary: "labels: no branch, commit b2", time_source: upstream },
-        ...{ occurred_at: timestampOfMs(480), observed_at: timestampOfMs(500) },
+        session,
+        summary: "labels: no branch, commit b2",
+        time_source: upstream,
+        occurred_at: timestampOfMs(480),
+        observed_at: timestampOfMs(500),
         detail: { value: { labels: { branch: "", commit: "b2" } } },
       },
       { session, summary: "labels: branch fix", time_source: observed, occurred_at: timestampOfMs(600) },

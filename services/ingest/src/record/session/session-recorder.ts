@@ -24,7 +24,11 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
   const signal = AbortSignal.any([options.signal, closing.signal]);
   let recorder: SessionRecorder | undefined;
   const journal = await openSourceJournal({
-    ...{ log, source, hello, signal, allSessions: normalizer.observing !== undefined },
+    log,
+    source,
+    hello,
+    signal,
+    allSessions: normalizer.observing !== undefined,
     life: textTtl === undefined ? undefined : { textTtl, channels: channelNames(normalizer) },
     onAcknowledged(events) {
       listener.published?.(events);

@@ -22,10 +22,20 @@ export function pollingTap(log: FakeLog, { source, normalizer, textTtl }: Pollin
   const controller = new AbortController();
   const open = (from: number) =>
     openSessionRecorder({
-      ...{ log: { writer: log, reader: log.reader }, source, normalizer, signal: controller.signal, textTtl },
+      log: { writer: log, reader: log.reader },
+      source,
+      normalizer,
+      signal: controller.signal,
+      textTtl,
       hello: {
-        ...{ developer: "h1", project: "host", upstream: "rkt", tap: "T", labels: {}, redact: "on" },
-        ...{ first_index: BigInt(from), settings: {} },
+        developer: "h1",
+        project: "host",
+        upstream: "rkt",
+        tap: "T",
+        labels: {},
+        redact: "on",
+        first_index: BigInt(from),
+        settings: {},
       },
     });
   let recording: Promise<SessionRecorder> = open(1);

@@ -89,7 +89,10 @@ it("the tables are swapped after an answer that reads them, not within it", asyn
   await headOf(answer);
   let isSwapped = false;
   const rebuilding = rebuild({
-    ...{ databaseUrl: on.databaseUrl, log: on.log.reader, views: views({ textRows: false }), signal },
+    databaseUrl: on.databaseUrl,
+    log: on.log.reader,
+    views: views({ textRows: false }),
+    signal,
   }).then(() => {
     isSwapped = true;
   });

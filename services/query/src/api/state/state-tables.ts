@@ -85,9 +85,16 @@ export async function readStateTables(db: Kysely<Schema>, question: StateQuestio
   if (row === undefined) throw notProjected();
   const { tables_version: version, epoch, checkpoint, newest_source, has_ended, is_current, silent_since } = row;
   return {
-    ...{ version, epoch, checkpoint, hasEnded: has_ended ?? false, silentSince: silent_since },
+    version,
+    epoch,
+    checkpoint,
+    hasEnded: has_ended ?? false,
+    silentSince: silent_since,
     isCurrent: is_current ?? false,
-    ...{ newestSource: newest_source, source: sourceIn(row), session: sessionIn(row), stored: storedIn(row) },
+    newestSource: newest_source,
+    source: sourceIn(row),
+    session: sessionIn(row),
+    stored: storedIn(row),
   };
 }
 

@@ -30,7 +30,17 @@ export function finishedLoop(
   const next = nextStart && nanosOf(nextStart.started_at, nextStart.started_ns);
   const { source, workspace, developer, project, upstream, id, session, runner, iteration, outcome } = loop;
   return {
-    ...{ source, workspace, developer, project, upstream, id, session, runner, loop: loop.loop, iteration, outcome },
+    source,
+    workspace,
+    developer,
+    project,
+    upstream,
+    id,
+    session,
+    runner,
+    loop: loop.loop,
+    iteration,
+    outcome,
     started_at: loop.started_at,
     ended_at: loop.ended_at,
     duration_ms: loop.duration_ms,

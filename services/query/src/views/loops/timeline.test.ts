@@ -4,7 +4,8 @@ import { type LoopSpan, phases, waitsOf } from "./timeline.ts";
 
 const ms = 1_000_000;
 const span = (phase: LoopSpan["phase"], subject: string, from: number, to: number): LoopSpan => ({
-  ...{ phase, subject },
+  phase,
+  subject,
   from: from * ms,
   to: to * ms,
 });

@@ -6,7 +6,9 @@ import { stepOf } from "./pairing.ts";
 it("has nothing that Postgres refuses: a NUL would stop the projection of all sources", () => {
   const odd = `a\0${"x".repeat(5_000)}`;
   const event = Event.fromPartial({
-    ...{ session: "01A", kind: "job.started", subject: odd },
+    session: "01A",
+    kind: "job.started",
+    subject: odd,
     operation: { kind: odd, subject: odd, instance: odd },
   });
   const {

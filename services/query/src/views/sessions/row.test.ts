@@ -18,10 +18,14 @@ function after(given: (script: Scenario) => void): SessionRow | undefined {
 
 it("ends at an observed time, and has no end time when the end was not observed", () => {
   expect(after((script) => script.session("A").ended("process ended", 5_000))).toMatchObject({
-    ...{ ended_at: "2026-11-20T09:00:05.000000Z", end_reason: "process ended", end_position: offsetOf(2) },
+    ended_at: "2026-11-20T09:00:05.000000Z",
+    end_reason: "process ended",
+    end_position: offsetOf(2),
   });
   expect(after((script) => script.session("A").lost("replaced"))).toMatchObject({
-    ...{ ended_at: null, end_reason: "replaced", end_position: offsetOf(2) },
+    ended_at: null,
+    end_reason: "replaced",
+    end_position: offsetOf(2),
   });
   const unseen = { kind: "session.ended", session: "A", time_source: TimeSource.TIME_SOURCE_INTERVAL };
   expect(after((script) => void script.add(unseen))).toMatchObject({ ended_at: null, end_position: offsetOf(2) });
@@ -46,7 +50,8 @@ it("has the exit code of its command, but not that of one which only started its
   const ended = (wrapper: boolean) => (script: Scenario) => {
     const command_run = { command_line: "make dev", exit_code: 3, ...(wrapper && { wrapper }) };
     script.add({
-      ...{ kind: "session.ended", session: "A" },
+      kind: "session.ended",
+      session: "A",
       detail: { $case: "session_detail" as const, value: { reason: "process ended", command_run } },
     });
   };

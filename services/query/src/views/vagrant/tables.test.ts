@@ -147,9 +147,20 @@ describe("a command's life, in one batch and event by event", () => {
     ]);
     expect(found.command_times).toMatchObject([
       {
-        ...{ workspace: "acme", developer: "alice", project: "shop", session: "S", vagrant_version: "2.3.7" },
-        ...{ command: "up", job: ulid(1), args: ["--provision", "web1"], scope: "project", scope_name: "shop" },
-        ...{ duration_ms: 5_000, outcome: "failed", exit_code: 127, error_code: "127" },
+        workspace: "acme",
+        developer: "alice",
+        project: "shop",
+        session: "S",
+        vagrant_version: "2.3.7",
+        command: "up",
+        job: ulid(1),
+        args: ["--provision", "web1"],
+        scope: "project",
+        scope_name: "shop",
+        duration_ms: 5_000,
+        outcome: "failed",
+        exit_code: 127,
+        error_code: "127",
       },
     ]);
   });
@@ -159,7 +170,10 @@ describe("the subject of a command, in one batch and event by event", () => {
   const life = (server: VagrantSession) => {
     server.began();
     server.reported("target", "T", {
-      ...{ name: "web1", project: { resource_id: "P1", name: "shop" }, provider: "virtualbox", record: machineRecord },
+      name: "web1",
+      project: { resource_id: "P1", name: "shop" },
+      provider: "virtualbox",
+      record: machineRecord,
     });
     const abouts = [{ id: "T", name: "web1" }, { id: "unknown", name: "web9" }, undefined];
     for (const [index, about] of abouts.entries()) {
@@ -174,8 +188,14 @@ describe("the subject of a command, in one batch and event by event", () => {
     const nothing = { provider: null, box: null, box_version: null };
     expect(found.vagrant_command_times).toMatchObject([
       {
-        ...{ machine: "web1", provider: "virtualbox", box: "hashicorp/bionic64", box_version: "1.0.282" },
-        ...{ command: "up", duration_ms: 1_900, outcome: "succeeded", started_at: "2026-11-20T09:00:00.100000Z" },
+        machine: "web1",
+        provider: "virtualbox",
+        box: "hashicorp/bionic64",
+        box_version: "1.0.282",
+        command: "up",
+        duration_ms: 1_900,
+        outcome: "succeeded",
+        started_at: "2026-11-20T09:00:00.100000Z",
       },
       { machine: "web9", ...nothing, duration_ms: 1_901 },
       { machine: null, ...nothing, duration_ms: 1_902 },

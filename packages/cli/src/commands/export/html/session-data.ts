@@ -51,8 +51,13 @@ export async function readSessionData(
   }
   const operations = await newestOperations(client, { session, position }, bounds.operations);
   return {
-    ...{ version: dataVersion, ...aboutFile(), session: head, position },
-    ...{ events: events.kept, olderEvents: events.count - events.kept.length, operations },
+    version: dataVersion,
+    ...aboutFile(),
+    session: head,
+    position,
+    events: events.kept,
+    olderEvents: events.count - events.kept.length,
+    operations,
     ...(await statesAt(client, head, events.kept, bounds)),
     comparisons: await comparisonsOf(client, operations, bounds.comparisons),
   };

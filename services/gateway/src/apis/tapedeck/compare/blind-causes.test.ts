@@ -14,24 +14,53 @@ const withValues = (values: SideSummary["settings"], more: Readonly<Record<strin
 
 /** A shop of four artifacts in three languages, deployed with Helm. It works on his machine. */
 const dave: SideSummary = {
-  ...{ name: "dave/shop", session: "S-dave", runner: 1, loop: 22, outcome: "succeeded", position: "412200-q1w2e3" },
-  ...{ version: at("v2.13.2"), command: at("dev -n shop-dev --port-forward"), gaps: 0, failure: undefined },
+  name: "dave/shop",
+  session: "S-dave",
+  runner: 1,
+  loop: 22,
+  outcome: "succeeded",
+  position: "412200-q1w2e3",
+  version: at("v2.13.2"),
+  command: at("dev -n shop-dev --port-forward"),
+  gaps: 0,
+  failure: undefined,
   labels: named({
-    ...{ branch: "main", commit: "8c41d02b", dirty: "false", host: "dave-mbp", user: "dave", editor: "goland" },
-    ...{ team: "search", arch: "arm64", jdk: "21.0.2" },
+    branch: "main",
+    commit: "8c41d02b",
+    dirty: "false",
+    host: "dave-mbp",
+    user: "dave",
+    editor: "goland",
+    team: "search",
+    arch: "arm64",
+    jdk: "21.0.2",
   }),
   settings: named({
-    ...{ "build.type": "LOCAL", "build.automatic": "true", "deploy.automatic": "true", "sync.automatic": "true" },
-    ...{ "build.gateway.type": "JIB", "build.gateway.context": "gateway" },
-    ...{ "build.catalog.type": "DOCKER", "build.catalog.context": "catalog", "build.catalog.dockerfile": "Dockerfile" },
-    ...{ "build.recommender.type": "BUILDPACKS", "build.recommender.context": "recommender" },
-    ...{ "build.frontend.type": "DOCKER", "build.frontend.context": "frontend" },
-    ...{ "build.frontend.dockerfile": "Dockerfile", "deploy.helm": "3", "deploy.cluster": "OTHER", "test.custom": "2" },
+    "build.type": "LOCAL",
+    "build.automatic": "true",
+    "deploy.automatic": "true",
+    "sync.automatic": "true",
+    "build.gateway.type": "JIB",
+    "build.gateway.context": "gateway",
+    "build.catalog.type": "DOCKER",
+    "build.catalog.context": "catalog",
+    "build.catalog.dockerfile": "Dockerfile",
+    "build.recommender.type": "BUILDPACKS",
+    "build.recommender.context": "recommender",
+    "build.frontend.type": "DOCKER",
+    "build.frontend.context": "frontend",
+    "build.frontend.dockerfile": "Dockerfile",
+    "deploy.helm": "3",
+    "deploy.cluster": "OTHER",
+    "test.custom": "2",
   }),
   artifacts: named({ gateway: "configured", catalog: "configured", recommender: "configured", frontend: "configured" }),
   resources: named({
-    ...{ "deployment/gateway": "ready", "deployment/catalog": "ready", "deployment/recommender": "ready" },
-    ...{ "deployment/frontend": "ready", "statefulset/postgres": "ready" },
+    "deployment/gateway": "ready",
+    "deployment/catalog": "ready",
+    "deployment/recommender": "ready",
+    "deployment/frontend": "ready",
+    "statefulset/postgres": "ready",
   }),
   ports: named({ "service/gateway:80": "localhost:8080", "service/postgres:5432": "localhost:5432" }),
   debuggers: new Map(),
@@ -55,23 +84,28 @@ const varied = (steps: readonly SummaryStep[], cached = ""): readonly SummarySte
 /** A colleague: another user, host, branch, commit and editor, and what she built before. None of that matters. */
 const carol: SideSummary = {
   ...dave,
-  ...{
-    name: "carol/shop",
-    session: "S-carol",
-    loop: 5,
-    position: "412900-q1w2e3",
-    steps: varied(dave.steps, "gateway"),
-  },
+  name: "carol/shop",
+  session: "S-carol",
+  loop: 5,
+  position: "412900-q1w2e3",
+  steps: varied(dave.steps, "gateway"),
   labels: withValues(dave.labels, {
-    ...{ branch: "feature/facets", commit: "f00dbabe", dirty: "true", host: "carol-xps", user: "carol" },
-    ...{ editor: "vscode" },
+    branch: "feature/facets",
+    commit: "f00dbabe",
+    dirty: "true",
+    host: "carol-xps",
+    user: "carol",
+    editor: "vscode",
   }),
 };
 
 /** The same developer, an hour and two commits later. */
 const daveLater: SideSummary = {
   ...dave,
-  ...{ name: "loop 31", loop: 31, position: "413900-q1w2e3", steps: varied(dave.steps, "recommender") },
+  name: "loop 31",
+  loop: 31,
+  position: "413900-q1w2e3",
+  steps: varied(dave.steps, "recommender"),
   labels: withValues(dave.labels, { commit: "1d0c77e5", dirty: "true" }),
 };
 
@@ -79,13 +113,24 @@ const daveLater: SideSummary = {
 const stillRolling = "in progress: waiting for rollout to finish: 0 of 1 updated replicas are available...";
 
 const hana: SideSummary = {
-  ...{ name: "hana/cluster", session: "S-hana", runner: 0, loop: 0, outcome: "succeeded", position: "412200-q1w2e3" },
-  ...{ version: at("2.4.1"), command: at("up"), gaps: 0, failure: undefined },
-  ...{ artifacts: undefined, ports: new Map(), debuggers: new Map() },
+  name: "hana/cluster",
+  session: "S-hana",
+  runner: 0,
+  loop: 0,
+  outcome: "succeeded",
+  position: "412200-q1w2e3",
+  version: at("2.4.1"),
+  command: at("up"),
+  gaps: 0,
+  failure: undefined,
+  artifacts: undefined,
+  ports: new Map(),
+  debuggers: new Map(),
   labels: named({ branch: "main", commit: "51ab90c2", host: "hana-nuc", user: "hana", harness: "3" }),
   settings: named({
-    ...{ "box.ubuntu/jammy64.virtualbox": "20241002.0.0", "box.debian/bookworm64.virtualbox": "12.20240905.1" },
-    ...{ "box.generic/alpine318.libvirt": "4.3.12" },
+    "box.ubuntu/jammy64.virtualbox": "20241002.0.0",
+    "box.debian/bookworm64.virtualbox": "12.20240905.1",
+    "box.generic/alpine318.libvirt": "4.3.12",
   }),
   resources: named({ master: "running", node1: "running", node2: "running" }),
   steps: [step("command", "up", { durationMs: 143_000, usualMs: 139_000 })],
@@ -93,7 +138,10 @@ const hana: SideSummary = {
 /** Another user, host, machine, branch and commit; a box that nobody uses here is newer. */
 const ivan: SideSummary = {
   ...hana,
-  ...{ name: "ivan/cluster", session: "S-ivan", position: "412900-q1w2e3", steps: varied(hana.steps) },
+  name: "ivan/cluster",
+  session: "S-ivan",
+  position: "412900-q1w2e3",
+  steps: varied(hana.steps),
   labels: named({ branch: "calico", commit: "e2c8a7f1", host: "ivan-t14", user: "ivan", harness: "11" }),
   settings: withValues(hana.settings, { "box.generic/alpine318.libvirt": "4.3.8" }),
 };
@@ -103,21 +151,27 @@ const apps = (pod: string) =>
 const [pod7, pod9] = ["3b0e8d5a-52f6-4d1f-9c80-0a7b3d1c2e4f", "9d6f4c21-7e0b-4a53-8b1e-66f0a9c3d2b7"];
 
 const rack7: SideSummary = {
-  ...{
-    name: "rack-7/host",
-    session: "S-r7",
-    runner: 0,
-    loop: 0,
-    outcome: "unknown",
-    position: "412200-q1w2e3",
-    gaps: 0,
-  },
-  ...{ version: at("1.29.0"), command: at(""), artifacts: undefined, ports: new Map(), debuggers: new Map() },
+  name: "rack-7/host",
+  session: "S-r7",
+  runner: 0,
+  loop: 0,
+  outcome: "unknown",
+  position: "412200-q1w2e3",
+  gaps: 0,
+  version: at("1.29.0"),
+  command: at(""),
+  artifacts: undefined,
+  ports: new Map(),
+  debuggers: new Map(),
   labels: named({ host: "rack-7", zone: "eu-1a", kernel: "4.14.63", owner: "search", commit: "77d1e0aa" }),
   settings: named({
-    ...{ "host.rkt_version": "1.29.0", "host.appc_version": "0.8.11", "host.api_version": "1.0.0-alpha" },
-    ...{ "image.registry.example.org/indexer": "3.4.1", "image.registry.example.org/janitor": "0.9.0" },
-    ...{ "image.registry.example.org/metrics": "2.1.0", "image.coreos.com/rkt/stage1-coreos": "1.29.0" },
+    "host.rkt_version": "1.29.0",
+    "host.appc_version": "0.8.11",
+    "host.api_version": "1.0.0-alpha",
+    "image.registry.example.org/indexer": "3.4.1",
+    "image.registry.example.org/janitor": "0.9.0",
+    "image.registry.example.org/metrics": "2.1.0",
+    "image.coreos.com/rkt/stage1-coreos": "1.29.0",
   }),
   resources: named({ indexer: "running", janitor: "exited 0", metrics: "running" }),
   steps: apps(pod7),
@@ -126,7 +180,10 @@ const rack7: SideSummary = {
 /** Another host in another zone with another kernel patch and pod; an image that is only there was fetched for something else. */
 const rack9: SideSummary = {
   ...rack7,
-  ...{ name: "rack-9/host", session: "S-r9", position: "412900-q1w2e3", steps: apps(pod9) },
+  name: "rack-9/host",
+  session: "S-r9",
+  position: "412900-q1w2e3",
+  steps: apps(pod9),
   labels: named({ host: "rack-9", zone: "eu-1b", kernel: "4.14.67", owner: "search", commit: "0c93be14" }),
   settings: withValues(rack7.settings, { "image.quay.io/coreos/alpine-sh": "latest" }),
 };
@@ -143,12 +200,12 @@ const loops: readonly Blind[] = [
     cause: "a cluster without memory for one pod, which the others wait for",
     left: broken(carol, failed("check", "1/5 deployment(s) failed", { code: "STATUSCHECK_NODE_UNSCHEDULABLE" }), {
       resources: named({
-        ...{ "deployment/gateway": stillRolling, "deployment/frontend": stillRolling, "deployment/catalog": "ready" },
-        ...{
-          "deployment/recommender":
-            "failed: 0/3 nodes are available: 3 Insufficient memory. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.",
-        },
-        ...{ "statefulset/postgres": "ready" },
+        "deployment/gateway": stillRolling,
+        "deployment/frontend": stillRolling,
+        "deployment/catalog": "ready",
+        "deployment/recommender":
+          "failed: 0/3 nodes are available: 3 Insufficient memory. preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.",
+        "statefulset/postgres": "ready",
       }),
     }),
     right: dave,
@@ -159,10 +216,12 @@ const loops: readonly Blind[] = [
     left: broken(
       {
         ...carol,
-        ...{ labels: withValues(carol.labels, { jdk: "17.0.9" }), steps: varied(dave.steps, "frontend") },
+        labels: withValues(carol.labels, { jdk: "17.0.9" }),
+        steps: varied(dave.steps, "frontend"),
       },
       failed("build", "jib build failed: building maven artifact: exit status 1", {
-        ...{ subject: "gateway", code: "BUILD_USER_ERROR" },
+        subject: "gateway",
+        code: "BUILD_USER_ERROR",
         log: [
           at(
             "[ERROR] Failed to execute goal org.apache.maven.plugins:maven-compiler-plugin:3.11.0:compile (default-compile) on project gateway: Fatal error compiling: error: release version 21 not supported -> [Help 1]",
@@ -210,7 +269,8 @@ const loops: readonly Blind[] = [
         steps: carol.steps.map((one) => (one.kind === "build" ? { ...one, platform: "linux/amd64" } : one)),
       },
       failed("build", "build [recommender] failed: exit status 51", {
-        ...{ subject: "recommender", code: "BUILD_USER_ERROR" },
+        subject: "recommender",
+        code: "BUILD_USER_ERROR",
         log: [
           at("qemu: uncaught target signal 11 (Segmentation fault) - core dumped"),
           at("ERROR: failed to build: exit status 139"),
@@ -248,7 +308,8 @@ const loops: readonly Blind[] = [
     left: broken(
       { ...carol, settings: withValues(carol.settings, { "build.frontend.context": "." }) },
       failed("build", "docker build: exit status 1", {
-        ...{ subject: "frontend", code: "BUILD_USER_ERROR" },
+        subject: "frontend",
+        code: "BUILD_USER_ERROR",
         log: [
           at("#9 [build 3/6] COPY package.json package-lock.json ./"),
           at('#9 ERROR: failed to calculate checksum of ref 0f3kq9w2x::v8y1l: "/package-lock.json": not found'),
@@ -278,7 +339,8 @@ const loops: readonly Blind[] = [
     cause: "a secret that this namespace lacks",
     left: broken(carol, failed("check", "1/5 deployment(s) failed", { code: "STATUSCHECK_UNHEALTHY" }), {
       resources: withValues(dave.resources, {
-        ...{ "deployment/gateway": stillRolling, "deployment/recommender": stillRolling },
+        "deployment/gateway": stillRolling,
+        "deployment/recommender": stillRolling,
         "deployment/catalog":
           'failed: container catalog is waiting to start: secret "catalog-db" not found; pod/catalog-6d5f7c9b8d-x2v4q: CreateContainerConfigError',
       }),
@@ -376,10 +438,12 @@ const pods: readonly Blind[] = [
     cause: "a host whose rkt is years older",
     left: broken(
       {
-        ...{ ...rack9, version: at("1.8.0") },
+        ...rack9,
+        version: at("1.8.0"),
         settings: withValues(rack9.settings, {
-          ...{ "host.rkt_version": "1.8.0", "host.appc_version": "0.8.4" },
-          ...{ "image.coreos.com/rkt/stage1-coreos": "1.8.0" },
+          "host.rkt_version": "1.8.0",
+          "host.appc_version": "0.8.4",
+          "image.coreos.com/rkt/stage1-coreos": "1.8.0",
         }),
       },
       appFailed("indexer"),
@@ -421,7 +485,8 @@ const slowOrOther: readonly Blind[] = [
   {
     cause: "a database on another local port, as the usual one was taken",
     left: {
-      ...{ ...carol, ports: withValues(carol.ports, { "service/postgres:5432": "localhost:5433" }) },
+      ...carol,
+      ports: withValues(carol.ports, { "service/postgres:5432": "localhost:5433" }),
       labels: withValues(carol.labels, { branch: "main", commit: "8c41d02b", dirty: "false" }),
     },
     right: dave,

@@ -107,7 +107,9 @@ function sideOf({ session, unit, position }: Side, { name, outcome, failure }: S
     loop: isLoop ? unit.loop : 0,
     subject: isLoop ? "" : (unit?.subject ?? ""),
     outcome: outcome ?? "",
-    ...{ started_at, ended_at, duration_ms: unit?.duration_ms },
+    started_at,
+    ended_at,
+    duration_ms: unit?.duration_ms,
     start_position: unit?.start_position ?? session.start_position,
     position,
     failure: failure && failureOf(failure),
@@ -117,7 +119,12 @@ function sideOf({ session, unit, position }: Side, { name, outcome, failure }: S
 function failureOf(failure: NonNullable<SideSummary["failure"]>): ComparedSide_Failure {
   const { phase, subject, code, text, suggestions, position, tries, log } = failure;
   return {
-    ...{ phase, subject, error_code: code, error: text, position, tries },
+    phase,
+    subject,
+    error_code: code,
+    error: text,
+    position,
+    tries,
     reason: tellingLine(failure).reason?.name ?? "",
     suggestions: [...suggestions],
     log: log.map(({ value, position }) => ({ text: value, position })),
@@ -136,7 +143,11 @@ function differenceOf(
     ...more,
   ];
   return {
-    ...{ kind, subject, text, left: left?.value, right: right?.value },
+    kind,
+    subject,
+    text,
+    left: left?.value,
+    right: right?.value,
     evidence: found.map(({ side, value, position }) => ({ side, session: sessions[side], position, text: value })),
   };
 }

@@ -20,7 +20,8 @@ export function comparisonJson({
       return { ...difference, kind, left, right, evidence };
     }),
     same: same.map((fact) => ({ ...fact, kind: fact.kind as AnswerOf<"Difference">["kind"] })),
-    ...{ equal, position },
+    equal,
+    position,
   };
 }
 
@@ -36,7 +37,8 @@ function sideJson({
   const { unit, upstream } = side as unknown as Pick<AnswerOf<"ComparedSide">, "unit" | "upstream">;
   return {
     ...side,
-    ...{ unit, upstream },
+    unit,
+    upstream,
     outcome: textJson(outcome) as AnswerOf<"ComparedSide">["outcome"],
     startedAt: timeJson(started_at),
     endedAt: timeJson(ended_at),

@@ -7,14 +7,25 @@ import { at, broken, failed, named, step } from "./testing/planted-sides.ts";
 // A failure with a known cause, planted among differences that have nothing to do with it: the cause comes first.
 
 const good: SideSummary = {
-  ...{ name: "bob/shop", session: "B", runner: 1, loop: 3, outcome: "succeeded", position: "383600-t3k9x2", gaps: 0 },
+  name: "bob/shop",
+  session: "B",
+  runner: 1,
+  loop: 3,
+  outcome: "succeeded",
+  position: "383600-t3k9x2",
+  gaps: 0,
   version: at("v2.14.2"),
   labels: named({ branch: "main", commit: "4f2c1e0a", host: "bobs-laptop", user: "bob", team: "checkout" }),
   command: at("dev --port-forward"),
   settings: named({
-    ...{ "build.type": "LOCAL", "build.web.type": "DOCKER", "build.web.dockerfile": "Dockerfile" },
-    ...{ "build.api.type": "DOCKER", "build.api.dockerfile": "Dockerfile", "build.automatic": "true" },
-    ...{ "deploy.kubectl": "1", "deploy.cluster": "MINIKUBE" },
+    "build.type": "LOCAL",
+    "build.web.type": "DOCKER",
+    "build.web.dockerfile": "Dockerfile",
+    "build.api.type": "DOCKER",
+    "build.api.dockerfile": "Dockerfile",
+    "build.automatic": "true",
+    "deploy.kubectl": "1",
+    "deploy.cluster": "MINIKUBE",
   }),
   artifacts: named({ web: "web", api: "api" }),
   resources: named({ "deployment/web": "ready", "deployment/api": "ready" }),
@@ -27,7 +38,8 @@ const good: SideSummary = {
 /** The same on another machine: what always differs between two people. */
 const other: SideSummary = {
   ...good,
-  ...{ name: "alice/shop", session: "A" },
+  name: "alice/shop",
+  session: "A",
   labels: named({
     branch: "fix/cart",
     commit: "0be86f77",

@@ -60,7 +60,11 @@ export async function lastGood(deps: SideDeps, context: Context, side: Side): Pr
   if (unit === undefined) return lastGoodStep(deps, context, side);
   const good = await newest(deps, {
     ...base(context),
-    ...{ sources: [session.source], kinds: [unit.kind], outcomes: ["succeeded"], at: unit.start_position, limit: 1 },
+    sources: [session.source],
+    kinds: [unit.kind],
+    outcomes: ["succeeded"],
+    at: unit.start_position,
+    limit: 1,
     ...(unit.kind === "command" && { subjects: [unit.subject] }),
   });
   return good && ofUnit(deps, context, good, session);

@@ -30,14 +30,16 @@ it("Skaffold's state shows configuration, artifacts, resources, ports and debugg
   };
   const summary = stateSummary("skaffold", { v1, v2 }, here, configuredAt);
   expect(values(summary.settings)).toEqual({
-    ...{
-      "build.type": "LOCAL",
-      "build.web.type": "DOCKER",
-      "build.web.context": "web",
-      "build.web.dockerfile": "Dockerfile",
-    },
-    ...{ "build.api.type": "CUSTOM", "build.api.context": "api", "deploy.cluster": "MINIKUBE", "deploy.helm": "2" },
-    ...{ "build.automatic": "true", "deploy.automatic": "false" },
+    "build.type": "LOCAL",
+    "build.web.type": "DOCKER",
+    "build.web.context": "web",
+    "build.web.dockerfile": "Dockerfile",
+    "build.api.type": "CUSTOM",
+    "build.api.context": "api",
+    "deploy.cluster": "MINIKUBE",
+    "deploy.helm": "2",
+    "build.automatic": "true",
+    "deploy.automatic": "false",
   });
   expect(summary.settings.get("build.type")?.position).toBe(configuredAt);
   expect(Object.keys(values(summary.artifacts))).toEqual(["web", "api"]);
@@ -99,7 +101,9 @@ it("rkt's shows of the newest pod of an app which image, network and manifest it
       apps: [{ name: "api", image: api("2.0", "sha512-bbbb") }],
     },
     {
-      ...{ id: "a", created_at: "10", networks: [{ name: "default", ipv4: "172.16.28.2" }] },
+      id: "a",
+      created_at: "10",
+      networks: [{ name: "default", ipv4: "172.16.28.2" }],
       apps: [
         { name: "api", state: "APP_STATE_EXITED", exit_code: 1, image: api("1.0", "sha512-aaaa") },
         { name: "proxy", state: "APP_STATE_RUNNING" },
@@ -128,9 +132,14 @@ it("rkt's shows of the newest pod of an app which image, network and manifest it
   expect([values(summary.resources), values(summary.settings)]).toEqual([
     { api: "prepared", proxy: "running" },
     {
-      ...{ "image.acme/api": "2.0", "content.acme/api": "sha512-bbbb", "arch.acme/api": "arm64" },
-      ...{ "network.proxy": "default", "exec.api": "/bin/api --verbose", "env.api.REGION": "eu" },
-      ...{ "mount.api./data": "/srv/data", "limit.api.resource/memory": '{"limit":"1G"}' },
+      "image.acme/api": "2.0",
+      "content.acme/api": "sha512-bbbb",
+      "arch.acme/api": "arm64",
+      "network.proxy": "default",
+      "exec.api": "/bin/api --verbose",
+      "env.api.REGION": "eu",
+      "mount.api./data": "/srv/data",
+      "limit.api.resource/memory": '{"limit":"1G"}',
     },
   ]);
 });

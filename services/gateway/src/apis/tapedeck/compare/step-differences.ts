@@ -30,7 +30,10 @@ export function platformDifferences(left: SideSummary, right: SideSummary, story
       const isNamed = isMentioned(story, [one.value, other.value]);
       return [
         {
-          ...{ kind: "platform", subject, left: one, right: other },
+          kind: "platform",
+          subject,
+          left: one,
+          right: other,
           text: `${subject} is built for ${one.value}; for ${other.value} in ${right.name}`,
           // A build for another platform may be emulated, which explains how long it takes.
           points: 63 + (story.explains.has("platform") ? 40 : 0) + (isNamed ? 35 : 0),
@@ -50,7 +53,9 @@ export function changedDifferences(left: SideSummary, right: SideSummary, story:
   return {
     same: unchanged.map(({ subject }) => ({ kind: "artifact", subject, value: "built in both" })),
     differences: changed.map((step) => ({
-      ...{ kind: "artifact", subject: step.subject, right: undefined },
+      kind: "artifact",
+      subject: step.subject,
+      right: undefined,
       left: { value: step.isCached ? "from the cache" : "built", position: step.position },
       text: `${step.subject} was changed and built; not in ${right.name}`,
       points: step.subject === story.subject ? 50 : 30,
@@ -83,7 +88,8 @@ function slow({ step, other }: SlowStep, right: SideSummary | undefined, story: 
   const usually = usualMs === undefined ? [] : [`usually ${secondsText(usualMs)}`];
   const there = other?.durationMs === undefined ? [] : [`${secondsText(other.durationMs)} in ${right?.name}`];
   return {
-    ...{ kind: "duration", subject: stepName(step) },
+    kind: "duration",
+    subject: stepName(step),
     left: found(step),
     right: other?.durationMs === undefined ? undefined : found(other),
     text: `${stepName(step)} took ${secondsText(durationMs)}; ${[...there, ...usually].join(", ")}`,
@@ -107,7 +113,10 @@ export function cacheDifferences(left: SideSummary, right: SideSummary, story: S
   return {
     same: [],
     differences: pairs.map(([one, other]) => ({
-      ...{ kind: "artifact", subject: one.subject, left: value(one), right: value(other) },
+      kind: "artifact",
+      subject: one.subject,
+      left: value(one),
+      right: value(other),
       text: `${one.subject}: ${value(one).value}; ${value(other).value} in ${right.name}`,
       points: story.isFailure ? 12 : 48,
     })),

@@ -12,29 +12,50 @@ const build = (artifact: string, durationMs: number) => step("build", artifact, 
 
 /** A project of four artifacts, with a database of its own. */
 const bob: SideSummary = {
-  ...{ name: "bob/store", session: "B", runner: 1, loop: 12, outcome: "succeeded", position: "383600-t3k9x2", gaps: 0 },
+  name: "bob/store",
+  session: "B",
+  runner: 1,
+  loop: 12,
+  outcome: "succeeded",
+  position: "383600-t3k9x2",
+  gaps: 0,
   version: at("v2.14.2"),
   command: at("dev -p local --port-forward"),
   labels: named({
-    ...{ branch: "main", commit: "4f2c1e0a", host: "bobs-laptop", user: "bob", os: "linux" },
-    ...{ team: "checkout", vpn: "on" },
+    branch: "main",
+    commit: "4f2c1e0a",
+    host: "bobs-laptop",
+    user: "bob",
+    os: "linux",
+    team: "checkout",
+    vpn: "on",
   }),
   settings: named({
-    ...{ "build.type": "LOCAL", "build.automatic": "true", "deploy.automatic": "true", "sync.automatic": "true" },
-    ...{ "build.web.type": "DOCKER", "build.web.context": "web", "build.web.dockerfile": "Dockerfile" },
-    ...{ "build.api.type": "DOCKER", "build.api.context": "api", "build.api.dockerfile": "Dockerfile" },
-    ...{ "build.worker.type": "BUILDPACKS", "build.worker.context": "worker" },
-    ...{
-      "build.migrations.type": "DOCKER",
-      "build.migrations.context": "db",
-      "build.migrations.dockerfile": "Dockerfile",
-    },
-    ...{ "deploy.kubectl": "1", "deploy.cluster": "MINIKUBE" },
+    "build.type": "LOCAL",
+    "build.automatic": "true",
+    "deploy.automatic": "true",
+    "sync.automatic": "true",
+    "build.web.type": "DOCKER",
+    "build.web.context": "web",
+    "build.web.dockerfile": "Dockerfile",
+    "build.api.type": "DOCKER",
+    "build.api.context": "api",
+    "build.api.dockerfile": "Dockerfile",
+    "build.worker.type": "BUILDPACKS",
+    "build.worker.context": "worker",
+    "build.migrations.type": "DOCKER",
+    "build.migrations.context": "db",
+    "build.migrations.dockerfile": "Dockerfile",
+    "deploy.kubectl": "1",
+    "deploy.cluster": "MINIKUBE",
   }),
   artifacts: named({ web: "web", api: "api", worker: "worker", migrations: "migrations" }),
   resources: named({
-    ...{ "deployment/web": "ready", "deployment/api": "ready", "deployment/worker": "ready" },
-    ...{ "statefulset/db": "ready", "job/migrate": "ready" },
+    "deployment/web": "ready",
+    "deployment/api": "ready",
+    "deployment/worker": "ready",
+    "statefulset/db": "ready",
+    "job/migrate": "ready",
   }),
   ports: named({
     "service/web:80": "localhost:8080",
@@ -62,10 +83,18 @@ const varied = (steps: readonly SummaryStep[]): readonly SummaryStep[] =>
 /** A colleague, whose machine and branch have nothing to do with it. */
 const alice: SideSummary = {
   ...bob,
-  ...{ name: "alice/store", session: "A", loop: 3 },
+  name: "alice/store",
+  session: "A",
+  loop: 3,
   labels: named({
-    ...{ branch: "fix/cart", commit: "0be86f77", dirty: "true", host: "alices-box", user: "alice", os: "linux" },
-    ...{ team: "checkout", vpn: "on" },
+    branch: "fix/cart",
+    commit: "0be86f77",
+    dirty: "true",
+    host: "alices-box",
+    user: "alice",
+    os: "linux",
+    team: "checkout",
+    vpn: "on",
   }),
   steps: varied(bob.steps),
 };
@@ -76,7 +105,9 @@ const later: SideSummary = { ...bob, name: "loop 13", loop: 13, steps: varied(bo
 /** The same developer on the next day. */
 const nextDay = (labels: Readonly<Record<string, string>>): SideSummary => ({
   ...later,
-  ...{ session: "C", loop: 1, labels: new Map([...bob.labels, ...named(labels)]) },
+  session: "C",
+  loop: 1,
+  labels: new Map([...bob.labels, ...named(labels)]),
 });
 
 const without = (values: SideSummary["settings"], ...names: readonly string[]) =>
@@ -89,32 +120,53 @@ const onPlatform =
     one.kind === "build" ? { ...one, platform } : one;
 
 const dana: SideSummary = {
-  ...{ name: "dana/store", session: "D", runner: 0, loop: 0, outcome: "succeeded", position: "383600-t3k9x2", gaps: 0 },
-  ...{ version: at("2.3.7"), command: at("up") },
+  name: "dana/store",
+  session: "D",
+  runner: 0,
+  loop: 0,
+  outcome: "succeeded",
+  position: "383600-t3k9x2",
+  gaps: 0,
+  version: at("2.3.7"),
+  command: at("up"),
   labels: named({ branch: "main", commit: "4f2c1e0a", host: "danas-laptop", user: "dana" }),
   settings: named({ "box.debian/12.libvirt": "12.20240905.1", "box.ubuntu/jammy64.libvirt": "20241002.0.0" }),
-  ...{ artifacts: undefined, ports: new Map(), debuggers: new Map() },
+  artifacts: undefined,
+  ports: new Map(),
+  debuggers: new Map(),
   resources: named({ web1: "created", web2: "created", db: "created" }),
   steps: [step("command", "up", { durationMs: 81_000, usualMs: 78_000 })],
   failure: undefined,
 };
 const erin: SideSummary = {
   ...dana,
-  ...{ name: "erin/store", session: "E", steps: varied(dana.steps) },
+  name: "erin/store",
+  session: "E",
+  steps: varied(dana.steps),
   labels: named({ branch: "spike/tls", commit: "77aa01cd", host: "erins-tower", user: "erin" }),
 };
 
 const node1: SideSummary = {
-  ...{ name: "node-1/host", session: "N1", runner: 0, loop: 0, outcome: "unknown", position: "383600-t3k9x2", gaps: 0 },
-  ...{ version: at("1.30.0"), command: at(""), artifacts: undefined, ports: new Map(), debuggers: new Map() },
+  name: "node-1/host",
+  session: "N1",
+  runner: 0,
+  loop: 0,
+  outcome: "unknown",
+  position: "383600-t3k9x2",
+  gaps: 0,
+  version: at("1.30.0"),
+  command: at(""),
+  artifacts: undefined,
+  ports: new Map(),
+  debuggers: new Map(),
   labels: named({ host: "node-1", rack: "a" }),
   settings: named({
-    ...{ "host.rkt_version": "1.30.0", "host.appc_version": "0.8.11", "host.api_version": "1.0.0-alpha" },
-    ...{
-      "image.example.com/worker": "1.2.0",
-      "image.example.com/batch": "0.0.7",
-      "image.coreos.com/rkt/stage1-coreos": "1.30.0",
-    },
+    "host.rkt_version": "1.30.0",
+    "host.appc_version": "0.8.11",
+    "host.api_version": "1.0.0-alpha",
+    "image.example.com/worker": "1.2.0",
+    "image.example.com/batch": "0.0.7",
+    "image.coreos.com/rkt/stage1-coreos": "1.30.0",
   }),
   resources: named({ worker: "running", batch: "exited 0", sidecar: "running" }),
   steps: ["worker", "batch", "sidecar"].map((app) => step("app", `1c2e5f0e-7b1d-4c36-9d0a-5e8f5a4f6b11/${app}`)),
@@ -124,7 +176,9 @@ const node1: SideSummary = {
 const otherPod = "f54a97f4-3a61-4d09-b553-4e3f676eee89";
 const node2: SideSummary = {
   ...node1,
-  ...{ name: "node-2/host", session: "N2", labels: named({ host: "node-2", rack: "b" }) },
+  name: "node-2/host",
+  session: "N2",
+  labels: named({ host: "node-2", rack: "b" }),
   steps: ["worker", "batch", "sidecar"].map((app) => step("app", `${otherPod}/${app}`)),
 };
 
@@ -312,7 +366,8 @@ const planted: readonly Planted[] = [
     left: broken(
       erin,
       failed("command", "There are errors in the configuration: Unknown configuration section 'hostmanager'.", {
-        ...{ subject: "up", code: "1" },
+        subject: "up",
+        code: "1",
       }),
     ),
     right: dana,
@@ -541,7 +596,8 @@ const plantedLast: readonly Planted[] = [
     left: broken(
       erin,
       failed("command", "Vagrant cannot forward the specified ports on this VM: port 8080 is already in use.", {
-        ...{ subject: "up", code: "1" },
+        subject: "up",
+        code: "1",
       }),
     ),
     right: dana,

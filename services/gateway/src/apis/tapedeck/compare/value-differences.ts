@@ -69,8 +69,15 @@ export function commandDifference(left: SideSummary, right: SideSummary, story: 
 
 /** Values that differ in nearly every run, and so explain little. */
 const ordinary: Readonly<Record<string, number>> = {
-  ...{ branch: 42, commit: 36, dirty: 30, host: 15, user: 14 },
-  ...{ ci: 25, ci_run: 4, ci_job: 6, ci_attempt: 4 },
+  branch: 42,
+  commit: 36,
+  dirty: 30,
+  host: 15,
+  user: 14,
+  ci: 25,
+  ci_run: 4,
+  ci_job: 6,
+  ci_attempt: 4,
 };
 
 export function labelDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {

@@ -113,8 +113,11 @@ function configuration(key: JWK, redirectUri: string): Configuration {
     clients: [
       { client_id: pageClient.id, client_secret: pageClient.secret, redirect_uris: [redirectUri] },
       {
-        ...{ client_id: machineClient.id, client_secret: machineClient.secret },
-        ...{ redirect_uris: [], response_types: [], grant_types: ["client_credentials"] },
+        client_id: machineClient.id,
+        client_secret: machineClient.secret,
+        redirect_uris: [],
+        response_types: [],
+        grant_types: ["client_credentials"],
       },
     ],
     pkce: { required: () => true },
@@ -132,7 +135,10 @@ function configuration(key: JWK, redirectUri: string): Configuration {
         enabled: true,
         defaultResource: () => audience,
         getResourceServerInfo: () => ({
-          ...{ scope: "", audience, accessTokenFormat: "jwt", accessTokenTTL: 300 },
+          scope: "",
+          audience,
+          accessTokenFormat: "jwt",
+          accessTokenTTL: 300,
           jwt: { sign: { alg: "RS256" } },
         }),
       },

@@ -22,7 +22,9 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
     const state = await api.state(context);
     const { position, session, sessionEnded, notHeardSince, heardAt } = state;
     const head = {
-      ...{ position, sessionEnded, heardAt },
+      position,
+      sessionEnded,
+      heardAt,
       ...(session !== null && { session }),
       ...(notHeardSince !== null && { notHeardSince }),
     };

@@ -31,7 +31,9 @@ it("describes every path of ours, and no other", async () => {
   const watch = { seen: () => {}, sent: () => {}, failed: (error: unknown) => Promise.reject(error) as never };
   apiRoutes(app, {} as TapedeckApi, callerOf, { watch, limits: callerLimits(defaultLimits) });
   maintainRoutes(app, {} as MaintainApi, callerOf, {
-    ...{ watch, limits: callerLimits(defaultLimits), shards: noShards() },
+    watch,
+    limits: callerLimits(defaultLimits),
+    shards: noShards(),
   });
   tokenRoutes(app, {} as TokenApi, callerOf, { authenticate: everyone("default"), watch });
   auditRoutes(app, {} as AuditApi, callerOf, { watch, limits: callerLimits(defaultLimits) });

@@ -44,7 +44,8 @@ export function providerSignInRoutes(app: FastifyInstance, { signIn, page, watch
     try {
       const begun = cookieOf(request.headers.cookie ?? "", begunName);
       const { session, to } = await signIn.finish({
-        ...{ url: request.url, peer: request.ip },
+        url: request.url,
+        peer: request.ip,
         begun: begun === "" ? undefined : begun,
       });
       const cookie = signInCookie(session, { isSecure, ageSeconds: Math.floor(page.sessionMs / 1_000) });

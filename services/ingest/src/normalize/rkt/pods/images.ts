@@ -69,7 +69,9 @@ function imageFact(
 ): Fact {
   const version = image.version === "" ? "" : `:${image.version}`;
   return {
-    ...{ kind, subject: name(image.id), summary: summary(`image ${image.name || image.id}${version} ${what}`) },
+    kind,
+    subject: name(image.id),
+    summary: summary(`image ${image.name || image.id}${version} ${what}`),
     ...more,
     detail: {
       $case: "image",

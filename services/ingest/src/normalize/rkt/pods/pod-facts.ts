@@ -158,7 +158,9 @@ function appFact(
 ): Fact {
   const subject = name(`${now.id}/${app.name}`);
   return {
-    ...{ kind, subject, summary: summary(`app ${app.name} of ${shownName(now)} ${what}`) },
+    kind,
+    subject,
+    summary: summary(`app ${app.name} of ${shownName(now)} ${what}`),
     ...details,
     ...operation("app", subject),
     detail: {

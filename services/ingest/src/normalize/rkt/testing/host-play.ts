@@ -210,15 +210,13 @@ export function eventsOf(record: Play["record"]): Event[] {
       return Event.decode(
         Event.encode(
           Event.fromPartial({
-            ...{
-              channel,
-              ordinal: ordinals[channel],
-              kind,
-              subject,
-              part,
-              observed_at: seen.observedAt,
-              redacted: original?.redacted ?? 0,
-            },
+            channel,
+            ordinal: ordinals[channel],
+            kind,
+            subject,
+            part,
+            observed_at: seen.observedAt,
+            redacted: original?.redacted ?? 0,
             ...(seen.isSingleItem && { single_item: true }),
             ...(original && { original: { type: original.type, bytes: Buffer.from(original.bytes) } }),
             ...(detail && { detail: detail as NonNullable<Event["detail"]> }),

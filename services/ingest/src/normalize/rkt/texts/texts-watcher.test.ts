@@ -33,8 +33,13 @@ function eventsOf(seen: readonly ObservationOutcome[]): Event[] {
       ? []
       : one.facts.map((fact) =>
           Event.fromPartial({
-            ...{ channel: "logs", kind: fact.kind, subject: fact.subject ?? "", summary: fact.summary },
-            ...{ occurred_at: fact.occurredAt ?? one.observedAt, observed_at: one.observedAt, detail: fact.detail },
+            channel: "logs",
+            kind: fact.kind,
+            subject: fact.subject ?? "",
+            summary: fact.summary,
+            occurred_at: fact.occurredAt ?? one.observedAt,
+            observed_at: one.observedAt,
+            detail: fact.detail,
             time_source: fact.occurredAt ? TimeSource.TIME_SOURCE_UPSTREAM : TimeSource.TIME_SOURCE_OBSERVED,
           }),
         ),

@@ -31,8 +31,18 @@ export function jobDetail(job: Job, id: string): JobDetail {
 /** The detail of a job that no answer has described yet. */
 export function unknownJob(id: string, state: number): JobDetail {
   return {
-    ...{ job: name(id), operation: "", command: "", args: [], scope: "", scope_id: "", scope_name: "", runner: "" },
-    ...{ state: nameOfState(state), attempt: 0, reason: "", stale: false },
+    job: name(id),
+    operation: "",
+    command: "",
+    args: [],
+    scope: "",
+    scope_id: "",
+    scope_name: "",
+    runner: "",
+    state: nameOfState(state),
+    attempt: 0,
+    reason: "",
+    stale: false,
   };
 }
 

@@ -346,7 +346,11 @@ describe("a job", () => {
     const args = ["web1", "--provider=virtualbox", "--provision", "--color=false", "--bare"];
     const detail = { job: id, operation: "command", command: "up", args, scope: "project", scope_id: "p1" };
     expect(first?.detail?.value).toMatchObject({
-      ...{ ...detail, scope_name: "shop", runner: "r1", state: "RUNNING", stale: false },
+      ...detail,
+      scope_name: "shop",
+      runner: "r1",
+      state: "RUNNING",
+      stale: false,
       expire_time: { seconds: 7n, nanos: 0 },
     });
     expect(last?.detail?.value).toMatchObject({ job: id, command: "up", args, scope_name: "shop" });

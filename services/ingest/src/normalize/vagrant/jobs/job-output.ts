@@ -210,7 +210,9 @@ export class JobOutput {
     const line = summary(`the output of job ${this.#job} is complete`);
     const detail = { $case: "mirror", value } as const;
     return {
-      ...{ what: "frame", original, observedAt },
+      what: "frame",
+      original,
+      observedAt,
       facts: [{ kind: "mirror.received", subject: this.#job, summary: line, detail }],
     };
   }

@@ -23,7 +23,11 @@ export type KnownJob = {
 const describedType = "tapedeck.v1.KnownJobs";
 const none = Buffer.alloc(0);
 const final: OutputMemory = {
-  ...{ written: 0n, digests: none, digests_from: 0n, stream: "", offset: 0n },
+  written: 0n,
+  digests: none,
+  digests_from: 0n,
+  stream: "",
+  offset: 0n,
   output_final: true,
 };
 

@@ -55,8 +55,10 @@ describe("another server", () => {
     expect(harness.observation(1_900, { ...failed, value: { code: 5, message: "of the other one" } })).toEqual([]);
     harness.list(2_000);
     expect(harness.record.filter(({ what }) => what === "gap")[0]).toEqual({
-      ...{ what: "gap", reason: "the jobs could not be listed: record not found" },
-      ...{ after: timestampOfMs(1_000), until: timestampOfMs(2_000) },
+      what: "gap",
+      reason: "the jobs could not be listed: record not found",
+      after: timestampOfMs(1_000),
+      until: timestampOfMs(2_000),
     });
     const listed = before();
     listed.observation(1_500, failed);
@@ -74,7 +76,8 @@ describe("another server", () => {
     expect(harness.observation(1_900, { $case: "same", value: true })).toEqual([]);
     harness.list(2_000);
     expect(harness.record.filter(({ what }) => what === "gap")[0]).toMatchObject({
-      ...{ reason: "the jobs could not be listed: record not found", after: timestampOfMs(1_000) },
+      reason: "the jobs could not be listed: record not found",
+      after: timestampOfMs(1_000),
     });
   });
 

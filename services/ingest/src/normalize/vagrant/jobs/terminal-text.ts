@@ -21,8 +21,14 @@ export function writtenFact(
     detail: {
       $case: "text",
       value: {
-        ...{ text: printed, level: name(level), task: "", subtask: "", pod: "", container: "" },
-        ...{ noise: printed === "", output },
+        text: printed,
+        level: name(level),
+        task: "",
+        subtask: "",
+        pod: "",
+        container: "",
+        noise: printed === "",
+        output,
       },
     },
   };

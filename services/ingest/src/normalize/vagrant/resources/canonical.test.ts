@@ -74,8 +74,10 @@ describe("changedFields", () => {
 
 describe("identified", () => {
   it("keeps of a reference what identifies it, and all of one that has no id", () => {
-    expect(identified({ resource_id: "1", ...{ name: "shop" } })).toEqual({ resource_id: "1" });
-    expect(identified({ resource_id: "", ...{ name: "shop" } })).toEqual({ resource_id: "", name: "shop" });
+    const reference = { resource_id: "1", name: "shop" };
+    const withoutId = { resource_id: "", name: "shop" };
+    expect(identified(reference)).toEqual({ resource_id: "1" });
+    expect(identified(withoutId)).toEqual(withoutId);
     expect(identified(undefined)).toBeUndefined();
   });
 });

@@ -144,13 +144,21 @@ describe("a later observation", () => {
       detailsOf(harness.record).find((detail) => "kind" in detail && detail.kind === kind),
     );
     expect(t).toEqual({
-      ...{ kind: "target", id: "w1", name: "web1", parent_id: "p1", parent_name: "shop" },
-      ...{ state: "NOT_CREATED" },
+      kind: "target",
+      id: "w1",
+      name: "web1",
+      parent_id: "p1",
+      parent_name: "shop",
+      state: "NOT_CREATED",
     });
     expect(p).toEqual({ kind: "project", id: "p1", name: "shop", parent_id: "b1", parent_name: "default" });
     expect(b).toEqual({ kind: "basis", id: "b1", name: "default" });
     expect(x).toEqual({
-      ...{ kind: "box", id: "x1", name: "hashicorp/bionic64", version: "1.0.282", provider: "virtualbox" },
+      kind: "box",
+      id: "x1",
+      name: "hashicorp/bionic64",
+      version: "1.0.282",
+      provider: "virtualbox",
       directory: "/boxes/bionic64",
     });
     expect(r).toEqual({ kind: "runner", id: "r1" });
@@ -211,7 +219,12 @@ describe("a target", () => {
     expect(framesOf(harness.record)[1]?.facts[0].summary).toBe("w1 was removed");
     const [detail] = detailsOf(harness.record);
     expect(detail).toEqual({
-      ...{ kind: "target", id: "w1", name: "w1", parent_id: "p1", parent_name: "shop", state },
+      kind: "target",
+      id: "w1",
+      name: "w1",
+      parent_id: "p1",
+      parent_name: "shop",
+      state,
       ...(scrubbed && { scrubbed }),
     });
   });

@@ -52,16 +52,19 @@ export function job(id: string, observation: JobFields): Job {
       ? ({ $case: "init", value: {} } as const)
       : ({ $case: "command", value: { command, component: { name: command } } } as const);
   return Job.fromPartial({
-    ...{ id, state: Job_State[state], operation, result, error },
+    id,
+    state: Job_State[state],
+    operation,
+    result,
+    error,
     scope: { $case: "project", value: { resource_id: project, name: "shop", path: "/shop" } },
     target_runner: { target: { $case: "id", value: { id: "r1" } } },
     queue_time: time("queued" in observation ? observation.queued : 1_000),
-    ...{
-      assign_time: time(observation.assigned),
-      ack_time: time(observation.acked),
-      complete_time: time(observation.completed),
-    },
-    ...{ cancel_time: time(observation.canceled), expire_time: time(observation.expires) },
+    assign_time: time(observation.assigned),
+    ack_time: time(observation.acked),
+    complete_time: time(observation.completed),
+    cancel_time: time(observation.canceled),
+    expire_time: time(observation.expires),
     ...more,
   });
 }
@@ -238,8 +241,13 @@ export function eventsOf(record: readonly ObservationOutcome[]): Event[] {
       ordinal += 1n;
       const bytes = original && Buffer.from(original.bytes);
       const event = Event.fromPartial({
-        ...{ channel: "jobs", ordinal, kind, subject, part, observed_at: seen.observedAt },
-        ...{ occurred_at: occurredAt ?? seen.observedAt },
+        channel: "jobs",
+        ordinal,
+        kind,
+        subject,
+        part,
+        observed_at: seen.observedAt,
+        occurred_at: occurredAt ?? seen.observedAt,
         ...(original && bytes && { original: { ...original, bytes, size: BigInt(bytes.length) } }),
         ...(detail && { detail: detail as NonNullable<Event["detail"]> }),
       });

@@ -31,7 +31,11 @@ type TargetFields = {
 export function target(id: string, observation: TargetFields = {}): Entry {
   const { name = id, state = "CREATED", parent = { resource_id: id }, project, ...more } = observation;
   const message = Target.fromPartial({
-    ...{ resource_id: id, name, provider: "virtualbox", state: Operation_PhysicalState[state], ...more },
+    resource_id: id,
+    name,
+    provider: "virtualbox",
+    state: Operation_PhysicalState[state],
+    ...more,
     ...("parent" in observation && observation.parent === undefined ? {} : { parent }),
     project: { name: "shop", path: "/home/dev/shop", ...(project ?? { resource_id: "p1" }) },
   });
@@ -40,7 +44,10 @@ export function target(id: string, observation: TargetFields = {}): Entry {
 
 export function project(id: string, more: Partial<Project> = {}): Entry {
   const message = Project.fromPartial({
-    ...{ resource_id: id, name: "shop", path: "/home/dev/shop", basis: { resource_id: "b1", name: "default" } },
+    resource_id: id,
+    name: "shop",
+    path: "/home/dev/shop",
+    basis: { resource_id: "b1", name: "default" },
     ...more,
   });
   return [id, Project.encode(message).finish()];
@@ -53,8 +60,13 @@ export function basis(id: string, more: Partial<Basis> = {}): Entry {
 
 export function box(id: string, more: Partial<Box> = {}): Entry {
   const message = Box.fromPartial({
-    ...{ resource_id: id, name: "hashicorp/bionic64", version: "1.0.282", provider: "virtualbox" },
-    ...{ directory: "/boxes/bionic64", metadata: { provider: "virtualbox" }, last_update: { seconds: 0n, nanos: 0 } },
+    resource_id: id,
+    name: "hashicorp/bionic64",
+    version: "1.0.282",
+    provider: "virtualbox",
+    directory: "/boxes/bionic64",
+    metadata: { provider: "virtualbox" },
+    last_update: { seconds: 0n, nanos: 0 },
     ...more,
   });
   return [id, Box.encode(message).finish()];
@@ -161,8 +173,12 @@ export function eventsOf(record: readonly ObservationOutcome[]): Event[] {
     Event.decode(
       Event.encode(
         Event.fromPartial({
-          ...{ channel: "things", ordinal: BigInt(index + 1), kind: fact.kind, subject: fact.subject ?? "" },
-          ...{ observed_at: observedAt, redacted: original?.redacted ?? 0 },
+          channel: "things",
+          ordinal: BigInt(index + 1),
+          kind: fact.kind,
+          subject: fact.subject ?? "",
+          observed_at: observedAt,
+          redacted: original?.redacted ?? 0,
           ...(fact.notBefore && { not_before: fact.notBefore }),
           ...(original && { original: { type: original.type, bytes: Buffer.from(original.bytes) } }),
           ...(fact.detail && { detail: fact.detail }),

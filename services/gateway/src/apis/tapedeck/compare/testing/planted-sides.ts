@@ -7,15 +7,28 @@ export const named = (values: Readonly<Record<string, string>>): ReadonlyMap<str
   new Map(Object.entries(values).map(([name, value]) => [name, at(value)]));
 
 export const step = (kind: string, subject: string, more: Partial<SummaryStep> = {}): SummaryStep => ({
-  ...{ kind, subject, outcome: "succeeded", durationMs: 1_000, isCached: false, platform: "" },
-  ...{ position: "383600-t3k9x2", usualMs: 1_000 },
+  kind,
+  subject,
+  outcome: "succeeded",
+  durationMs: 1_000,
+  isCached: false,
+  platform: "",
+  position: "383600-t3k9x2",
+  usualMs: 1_000,
   ...(kind === "build" && { platform: "linux/amd64" }),
   ...more,
 });
 
 export const failed = (phase: string, text: string, more: Partial<Failure> = {}): Failure => ({
-  ...{ phase, subject: "", code: "UNKNOWN_ERROR", text, suggestions: [], position: "383600-t3k9x2" },
-  ...{ tries: 1, log: [], ...more },
+  phase,
+  subject: "",
+  code: "UNKNOWN_ERROR",
+  text,
+  suggestions: [],
+  position: "383600-t3k9x2",
+  tries: 1,
+  log: [],
+  ...more,
 });
 
 /** The steps up to the one that failed. */
@@ -26,7 +39,11 @@ export function broken(summary: SideSummary, failure: Failure, more: Partial<Sid
     .map((one, place): SummaryStep => (place === index ? { ...one, outcome: "failed" } : one));
   const isBeforeCheck = ["build", "deploy"].includes(failure.phase);
   return {
-    ...{ ...summary, outcome: "failed", failure, steps, ports: new Map() },
+    ...summary,
+    outcome: "failed",
+    failure,
+    steps,
+    ports: new Map(),
     ...(isBeforeCheck && { resources: new Map() }),
     ...more,
   };
