@@ -52,7 +52,7 @@ export type Postgres = AsyncDisposable & {
 };
 
 const maxConnections = 200;
-const mostTries = 5;
+const maxTries = 5;
 
 /**
  * Starts a Postgres on a data directory, which is created at the first start, and resolves when it accepts connections.
@@ -138,7 +138,7 @@ async function launch(
     const log = await logSince(logFile, logStart);
     // Processes of a killed server may live a moment longer than it; a free port may have been taken in between.
     const passing = log.includes("pre-existing shared memory") || (options.port === 0 && isPortTaken(log));
-    if (!passing || attempt === mostTries) throw whyNot(log, host, port, dataDir);
+    if (!passing || attempt === maxTries) throw whyNot(log, host, port, dataDir);
   }
 }
 

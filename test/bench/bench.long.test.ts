@@ -1,4 +1,4 @@
-import { usualParts } from "./parts/all.ts";
+import { defaultParts } from "./parts/all.ts";
 import { testParts } from "./testing/test-parts.ts";
 
-testParts(usualParts.filter((name) => name !== "peers"));
+testParts(defaultParts.filter((name) => name !== "peers"));

@@ -1,10 +1,10 @@
-import { usualParts } from "./parts/all.ts";
+import { defaultParts } from "./parts/all.ts";
 import { startServiceHere } from "./testing/service-here.ts";
 import { testParts } from "./testing/test-parts.ts";
 
 // With services in processes of their own: bench.long.test.ts. The peers take more than a dozen processes: peers.long.test.ts.
 // The views: views.long.test.ts.
 testParts(
-  usualParts.filter((name) => name !== "peers"),
+  defaultParts.filter((name) => name !== "peers"),
   { startService: startServiceHere },
 );

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import type { SkaffoldProject } from "./frame/skaffold-dev.ts";
-import { type PartName, partNames, type Run, runsOf, usualParts } from "./parts/all.ts";
+import { defaultParts, type PartName, partNames, type Run, runsOf } from "./parts/all.ts";
 
 export type Options = {
   readonly runs: readonly Run[];
@@ -25,7 +25,7 @@ export const usage = `usage: npm run bench -- [--only ${partNames.join(",")}]
 export function readOptions(args: readonly string[]): Options {
   const { values } = parse(args);
   const quick = values.quick ?? false;
-  const parts = values.only?.split(",") ?? usualParts;
+  const parts = values.only?.split(",") ?? defaultParts;
   const unknown = parts.find((name) => !isPart(name));
   if (unknown !== undefined) throw new UsageError(`there is no part "${unknown}": any of ${partNames.join(", ")}.`);
   const runs = runsOf(parts.filter(isPart), values.size?.split(",").map(sizeOf), quick);

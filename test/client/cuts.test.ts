@@ -44,7 +44,7 @@ test("readers get each event once and in order, however often their connections 
         super(url, protocols);
       }
     }
-    return impatientClient({ url: `http://${proxy.address}`, WebSocket: Cut, mostWaiting: 100_000 });
+    return impatientClient({ url: `http://${proxy.address}`, WebSocket: Cut, maxWaiting: 100_000 });
   };
   // The runtime's WebSocket reuses the connection that `fetch` left, which must not be cut: it is not cut during its
   // handshake, so that nothing is fetched.

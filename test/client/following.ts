@@ -20,4 +20,4 @@ export function following<T>(items: AsyncIterable<T>): Following<T> {
 
 /** Like `connect`, but with short delays between retries. */
 export const impatientClient = (options: ConnectOptions) =>
-  patientClient(options, { backoff: { first: 5, most: 100 }, quietMs: 15_000 });
+  patientClient(options, { backoff: { first: 5, max: 100 }, quietMs: 15_000 });

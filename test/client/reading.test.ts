@@ -161,7 +161,7 @@ it("gives the state first and once, then the events after it, across cuts too", 
 
 it("a slow reader buffers little, does not slow down others, and gets every event", async () => {
   const notes = noting();
-  using tapedeck = impatientClient({ url: harness.url, WebSocket: notes.WebSocket, mostWaiting: 20_000 });
+  using tapedeck = impatientClient({ url: harness.url, WebSocket: notes.WebSocket, maxWaiting: 20_000 });
   const writer = harness.writer("ida");
   const built = await writer.builds(400);
   const asked = { developers: ["ida"], kinds: ["build.*"], after: "start" } as const;

@@ -3,7 +3,7 @@ import { delay } from "@tapedeck/shared/sync/delay";
 /** The pause between two requests. */
 const pauseMs = 100;
 /** A client's timeout before it retries. */
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 
 /** Repeats the same request, as a client that retries would, and records when it got answers. */
 export class Prober implements AsyncDisposable {
@@ -37,7 +37,7 @@ export class Prober implements AsyncDisposable {
         const answer = await fetch(url, {
           // Each request may reach another gateway.
           headers: { connection: "close" },
-          signal: AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]),
+          signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
         });
         await answer.arrayBuffer();
         if (answer.ok) this.#answered.push(Date.now());

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { paths } from "./repository.ts";
 
 /** What a person can take in at a glance. */
-const mostFiles = 20;
+const maxFiles = 20;
 
 /** Upstreams that have no stream of events and are polled. */
 const polled: readonly UpstreamName[] = ["rkt", "vagrant"];
@@ -45,7 +45,7 @@ it("no folder has more production files than a person can take in", () => {
     (path) => /\.(css|mjs|proto|tsx?)$/.test(path) && !/\.(test|contract)\.tsx?$|\/testing\//.test(path),
   );
   const folders = Map.groupBy(production, (path) => dirname(path));
-  const crowded = [...folders].filter(([, files]) => files.length > mostFiles);
+  const crowded = [...folders].filter(([, files]) => files.length > maxFiles);
   expect(crowded.map(([folder, files]) => `${folder}: ${files.length}`)).toEqual([]);
   expect(folders.size).toBeGreaterThan(100);
 });

@@ -21,7 +21,7 @@ const slowOfEach = 4;
  * If the gateway buffered what the slow readers don't read, it would hold some 350 MB. It may keep 1 MiB for each; the
  * rest is the ring of the newest events and room for its garbage collector, which uses as much without them.
  */
-const mostGrowthMiB = 450;
+const maxGrowthMiB = 450;
 
 type Reading = { readonly name: string; readonly reader: PausableReader };
 
@@ -48,7 +48,7 @@ test("a reader that stops reading delays no other reader, costs little memory, a
   for (const { reader } of slow) reader.pause();
 
   const before = await residentMiB(stack.services.gateway.pid);
-  let most = before;
+  let max = before;
   // Resolves only if Skaffold never blocked for good.
   await fake.play();
   expect(fake.health.v2.stalled).toBe(false);
@@ -57,7 +57,7 @@ test("a reader that stops reading delays no other reader, costs little memory, a
   const expected = { ids: (await all()).map(({ event: { id } }) => id), frames: sentFrames(recording, "v2") };
   const wanted = (name: string) => (name === "gRPC" ? expected.frames : expected.ids);
   const haveAll = async (some: readonly Reading[]) => {
-    most = Math.max(most, await residentMiB(stack.services.gateway.pid));
+    max = Math.max(max, await residentMiB(stack.services.gateway.pid));
     for (const { name, reader } of some) {
       expect({ name, over: reader.over }).toEqual({ name, over: undefined });
       expect({ name, got: reader.got.length }).toEqual({ name, got: wanted(name).length });
@@ -78,8 +78,8 @@ test("a reader that stops reading delays no other reader, costs little memory, a
   for (const { reader } of slow) reader.resume();
   await until(() => haveAll(slow), { message: "the slow ones to have everything", deadlineMs: 300_000 });
   expect(unlike(slow)).toEqual([]);
-  console.log(`${expected.ids.length} events, ${slow.length} slow readers, gateway ${before} MiB, at most ${most} MiB`);
-  expect(most - before).toBeLessThan(mostGrowthMiB);
+  console.log(`${expected.ids.length} events, ${slow.length} slow readers, gateway ${before} MiB, at most ${max} MiB`);
+  expect(max - before).toBeLessThan(maxGrowthMiB);
 }, 600_000);
 
 /** A recorded beginning, then a build that prints continuously. */

@@ -174,8 +174,8 @@ it("state, then live events, is complete and without repeats at any moment while
   const all = lives(random);
   const readers: Reader[] = [];
   const running: Promise<void>[] = [];
-  const writeSome = async (life: Life, most: number) => {
-    const fresh = life.events.slice(life.seqs.length, life.seqs.length + 1 + random(most));
+  const writeSome = async (life: Life, max: number) => {
+    const fresh = life.events.slice(life.seqs.length, life.seqs.length + 1 + random(max));
     life.seqs.push(...(await on.write(fresh)));
   };
   const begin = async (life: Life, how: keyof typeof ways) => {

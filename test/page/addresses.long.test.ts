@@ -5,7 +5,7 @@ import { startSeededStack } from "../stack/seeded-stack.ts";
 import { browserProgram, launchBrowser, openPage } from "./browser.ts";
 import { failingAndBusy } from "./failing-and-busy.ts";
 
-const patience = { timeout: 60_000 };
+const waitOptions = { timeout: 60_000 };
 
 describe.skipIf(browserProgram === undefined)("an address, copied into another profile, shows the same", () => {
   const on = failingAndBusy();
@@ -27,7 +27,7 @@ describe.skipIf(browserProgram === undefined)("an address, copied into another p
           () => other.problems,
           (error) => [`${url}: ${error}`],
         );
-      }, patience)
+      }, waitOptions)
       .toEqual([]);
     expect(opened.problems).toEqual([]);
   }

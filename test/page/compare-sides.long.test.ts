@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { browserProgram, openPage } from "./browser.ts";
 import { compared } from "./compared.ts";
 
-const patience = { timeout: 20_000 };
+const waitOptions = { timeout: 20_000 };
 
 type Difference = {
   readonly kind: string;
@@ -28,7 +28,7 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
     // The failure itself is shown above: the causes do not repeat it.
     const expected = (all as Difference[]).filter(({ kind }) => kind !== "failure");
     expect(expected.length).toBeLessThan(all.length);
-    await expect.poll(() => differences.locator("li").count(), patience).toBe(Math.min(5, expected.length));
+    await expect.poll(() => differences.locator("li").count(), waitOptions).toBe(Math.min(5, expected.length));
     if (expected.length === 0) await differences.getByText("Nothing else that differs is recorded.").waitFor();
     await differences.getByRole("link", { name: "Compare them" }).click();
     await page.getByLabel("Left side").getByRole("heading", { name: "bob/shop loop 2" }).waitFor();
@@ -67,13 +67,13 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
       );
       return columns[0]?.map((left, at) => [left, columns[1]?.[at]]);
     };
-    await expect.poll(shown, patience).toEqual(wanted);
+    await expect.poll(shown, waitOptions).toEqual(wanted);
     expect(equal).toBeGreaterThan(0);
     expect(await page.locator(".same li").first().isVisible()).toBe(false);
     await page.getByText(`${equal} equal`, { exact: true }).click();
-    await expect.poll(() => page.locator(".same li:visible").count(), patience).toBe(same.length);
+    await expect.poll(() => page.locator(".same li:visible").count(), waitOptions).toBe(same.length);
     await using other = await openPage(on.browser, page.url());
-    await expect.poll(() => other.page.locator(".difference-list li").count(), patience).toBe(differences.length);
+    await expect.poll(() => other.page.locator(".difference-list li").count(), waitOptions).toBe(differences.length);
     await page.getByRole("button", { name: "Swap sides" }).click();
     await page.getByLabel("Right side").getByRole("heading", { name: "bob/shop loop 4" }).waitFor();
     expect(new URL(page.url()).search).toBe("?left=olga/shop&right=bob/shop");

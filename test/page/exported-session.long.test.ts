@@ -5,7 +5,7 @@ import { startFakeSkaffold } from "@tapedeck/fakes/skaffold/server";
 import { scenario } from "@tapedeck/query/testing/scenario";
 import type { Browser, Page } from "playwright-core";
 import { exportPage } from "tapedeck/commands/export/html/run";
-import { usualBounds } from "tapedeck/commands/export/html/session-data";
+import { defaultBounds } from "tapedeck/commands/export/html/session-data";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { startSeededStack } from "../stack/seeded-stack.ts";
 import { type Stack, startStack } from "../stack/stack.ts";
@@ -225,7 +225,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
     vi.stubEnv("TAPEDECK_GRPC_PORT", stack.grpc.split(":").at(-1) ?? "");
     onTestFinished(() => void vi.unstubAllEnvs());
-    const bounds = { ...usualBounds, events: 60, moments: 5 };
+    const bounds = { ...defaultBounds, events: 60, moments: 5 };
     await exportPage([], { url: `http://${stack.http}`, source: "bob/shop", output }, {}, bounds);
     expect(said.mock.lastCall?.[0]).toMatch(/, the newest 60 events \(\d+ older ones left out\), /);
     said.mockRestore();

@@ -79,7 +79,7 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
       await using http = await cuttingProxy(() => gateways.now().http);
       await using grpc = await cuttingProxy(() => gateways.now().grpc);
       let after = "start";
-      const read = async (most: number, cutAfter: number | undefined, isDone?: (message: Message) => boolean) => {
+      const read = async (max: number, cutAfter: number | undefined, isDone?: (message: Message) => boolean) => {
         const transport = transports[random.below(transports.length)] ?? transports[0];
         if (transport === undefined) throw new Error("no transport");
         const proxy: CuttingProxy = transport.name === "gRPC" ? grpc : http;
@@ -93,7 +93,7 @@ export async function randomCuts(cuts: number): Promise<CutsResult> {
             received.push(message);
             after = message.position;
             if (isDone?.(message)) return true;
-            if (++count >= most) break;
+            if (++count >= max) break;
           }
         } catch (error) {
           // The gateway may answer that the log is not ready yet: try again.

@@ -19,8 +19,8 @@ const events = 4_000;
 /** More than the newest events that the gateway keeps for all readers. */
 const before = 4_500;
 const batch = 100;
-const mostBehind = 1_000;
-const mostBytesOfEach = 2 << 20;
+const maxBehind = 1_000;
+const maxBytesOfEach = 2 << 20;
 
 const builds: AskedFilter = { kinds: ["build.*"] };
 
@@ -104,8 +104,8 @@ test("a reader that stops reading costs little, slows down nobody, and gets ever
   }
   // They did stall: kernels and gateway buffered far less for them than was sent.
   expect(Math.max(...heldBack)).toBeLessThan(0.75);
-  expect(behind).toBeLessThanOrEqual(mostBehind);
-  expect(grown / stalled.length).toBeLessThanOrEqual(mostBytesOfEach);
+  expect(behind).toBeLessThanOrEqual(maxBehind);
+  expect(grown / stalled.length).toBeLessThanOrEqual(maxBytesOfEach);
 }, 600_000);
 
 /** Begins now, so that its first message has the position. */

@@ -12,13 +12,13 @@ import { type Endpoint, type Message, Refused, type Transport } from "./transpor
 // The right to subscribe is the same on every transport.
 
 const cleanup = new AsyncDisposableStack();
-const mostConnections = 3;
+const maxConnections = 3;
 let on: SeededStack;
 let tokens: TokenStore;
 let endpoint: Endpoint;
 
 beforeAll(async () => {
-  const env = { TAPEDECK_AUTH: "tokens", TAPEDECK_LIMITS_CONNECTIONS: String(mostConnections) };
+  const env = { TAPEDECK_AUTH: "tokens", TAPEDECK_LIMITS_CONNECTIONS: String(maxConnections) };
   on = cleanup.use(await startSeededStack(env));
   endpoint = { grpc: on.stack.grpc, http: on.stack.http };
   const connection = cleanup.adopt(await connect({ servers: on.stack.parts.nats.url }), (nc) => nc.close());
@@ -83,7 +83,7 @@ describe.each(transports)("over $name", (transport) => {
 
   it("a token has a limit of connections, and one that ends makes room", async () => {
     const { token } = await tokenFor(["viewer"]);
-    const over = Array.from({ length: mostConnections }, () => new AbortController());
+    const over = Array.from({ length: maxConnections }, () => new AbortController());
     const open = async (signal: AbortSignal) => {
       const messages = transport.read({ ...endpoint, token }, { after: "start" }, signal);
       await messages.next();

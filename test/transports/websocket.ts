@@ -5,7 +5,7 @@ import { ConnectionLost, type Message, refused, type Transport } from "./transpo
 type ServerMessage = Message & { readonly error?: unknown };
 
 /** The number of messages that may wait here before the socket is paused. */
-const mostWaiting = 16;
+const maxWaiting = 16;
 
 export const websocket: Transport = {
   name: "WebSocket",
@@ -23,7 +23,7 @@ export const websocket: Transport = {
     socket.on("open", () => socket.send(JSON.stringify({ type: "subscribe", id: "a", ...asked })));
     socket.on("message", (data) => {
       come.push(JSON.parse(String(data)) as ServerMessage);
-      if (come.length >= mostWaiting) socket.pause();
+      if (come.length >= maxWaiting) socket.pause();
       wake();
     });
     socket.on("unexpected-response", (_request, response) => {

@@ -107,10 +107,10 @@ describe("the output of a job", () => {
     const few = on.client.projectLog(project, 7);
     await until(() => linesOf(few.messages).length >= 7, { message: "its newest lines" });
     expect(linesOf(few.messages)).toEqual(printed.slice(-7));
-    const usual = on.client.projectLog(project);
-    await until(() => linesOf(usual.messages).length >= 50, { message: "as many as there are by default" });
-    expect(linesOf(usual.messages)).toEqual(printed.slice(-50));
-    for (const one of [log, again, few, usual]) {
+    const byDefault = on.client.projectLog(project);
+    await until(() => linesOf(byDefault.messages).length >= 50, { message: "as many as there are by default" });
+    expect(linesOf(byDefault.messages)).toEqual(printed.slice(-50));
+    for (const one of [log, again, few, byDefault]) {
       expect(one.isOver()).toBe(false);
       one.cancel();
     }

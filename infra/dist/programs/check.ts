@@ -55,7 +55,7 @@ function answerOf({ host, port, tls }: Health, path: string): Promise<Answer> {
     port,
     path,
     headers: { host: "localhost" },
-    timeout: patienceMs,
+    timeout: timeoutMs,
     agent: false,
   };
   return new Promise((resolve) => {
@@ -72,7 +72,7 @@ function answerOf({ host, port, tls }: Health, path: string): Promise<Answer> {
   });
 }
 
-const patienceMs = 5_000;
+const timeoutMs = 5_000;
 
 /** All addresses of a machine are no address to go to. */
 function reachable(host: string): string {

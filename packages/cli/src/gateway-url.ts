@@ -1,7 +1,7 @@
 import { CommandError } from "./command-error.ts";
 
 /** Default HTTP port of a gateway. */
-const usualPort = 7052;
+const defaultPort = 7052;
 
 /** A gateway's address as people write it. */
 export type GatewayUrl = {
@@ -25,12 +25,12 @@ export function gatewayUrlText({ isTls, host, port, path }: GatewayUrl): string 
 export function parseGatewayUrl(text: string): GatewayUrl {
   const [, scheme = "", host = "", port, path = ""] =
     /^(?:(https?):\/\/)?(\[[\da-f:.]+\]|[^\s:/?#@[\]]+)(?::(\d{1,5}))?(\/[^\s?#]*)?$/i.exec(text.trim()) ?? [];
-  const number = port === undefined ? usualPort : Number(port);
+  const number = port === undefined ? defaultPort : Number(port);
   const isWhole = host !== "" && (scheme !== "" || port !== undefined) && number >= 1 && number <= 65_535;
   const folder = path.replace(/\/+$/, "");
   if (!isWhole) {
     throw new CommandError(
-      `${text} is not an address: use https://tapedeck.example, or http://127.0.0.1:${usualPort} for this machine.`,
+      `${text} is not an address: use https://tapedeck.example, or http://127.0.0.1:${defaultPort} for this machine.`,
     );
   }
   return { isTls: scheme.toLowerCase() === "https", host: host.toLowerCase(), port: number, path: folder };

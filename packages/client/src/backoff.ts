@@ -12,15 +12,15 @@ export function delay(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-export type Backoff = { readonly first: number; readonly most: number };
+export type Backoff = { readonly first: number; readonly max: number };
 
 /** Times between attempts in ms: doubling, and each at random by half, so that many who lost the same gateway spread. */
-export function backoff({ first, most }: Backoff): { next(): number; reset(): void } {
+export function backoff({ first, max }: Backoff): { next(): number; reset(): void } {
   let ms = first;
   return {
     next() {
       const wait = ms * (0.5 + Math.random());
-      ms = Math.min(most, ms * 2);
+      ms = Math.min(max, ms * 2);
       return wait;
     },
     reset() {

@@ -33,7 +33,7 @@ export type ConnectOptions = {
   /** Called when the connection for live reading is lost or can't be made, and when it is there. The client connects again by itself. */
   readonly onConnection?: (isOpen: boolean) => void;
   /** How many characters of messages may wait in each iteration for a slow consumer. Default: 1 Mi. */
-  readonly mostWaiting?: number;
+  readonly maxWaiting?: number;
 };
 
 /**
@@ -88,26 +88,26 @@ export type Client = Disposable & {
 export type EventsOptions<Pattern extends string = string> = Omit<SubscriptionOptions<Pattern>, "state">;
 
 /** Times to wait. */
-export type Patience = {
+export type Timeouts = {
   /** Between two attempts. */
   readonly backoff: Backoff;
   /** After this much silence the client pings the gateway; after as much again it takes the connection for lost. */
   readonly quietMs: number;
 };
 
-const usual: Patience = { backoff: { first: 200, most: 10_000 }, quietMs: 15_000 };
+const defaultTimeouts: Timeouts = { backoff: { first: 200, max: 10_000 }, quietMs: 15_000 };
 
 /** The most subscriptions that a gateway accepts on one socket. */
-const mostOnSocket = 64;
+const maxOnSocket = 64;
 
 /** @throws TypeError when the url is invalid */
 export function connect(options: ConnectOptions): Client {
-  return patientClient(options, usual);
+  return patientClient(options, defaultTimeouts);
 }
 
 export function patientClient(
-  { url, token, onConnection = () => {}, mostWaiting = 1 << 20, ...given }: ConnectOptions,
-  patience: Patience,
+  { url, token, onConnection = () => {}, maxWaiting = 1 << 20, ...given }: ConnectOptions,
+  timeouts: Timeouts,
 ): Client {
   const base = new URL(url).href.replace(/\/+$/, "");
   const http = httpAt(base, token);
@@ -124,7 +124,7 @@ export function patientClient(
       protocols: ["tapedeck.v1.json", ...(token === undefined ? [] : [`tapedeck.bearer.${token}`])],
       refusal: http.refusal,
       onConnection,
-      ...patience,
+      ...timeouts,
     });
     links.push(link);
     return link;
@@ -132,11 +132,11 @@ export function patientClient(
 
   const pool: LinkPool = {
     join(subscriber: Subscriber): Seat {
-      const link = links.find(({ size }) => size < mostOnSocket) ?? newLink();
+      const link = links.find(({ size }) => size < maxOnSocket) ?? newLink();
       return link.join(subscriber);
     },
-    mostWaiting,
-    backoff: patience.backoff,
+    maxWaiting,
+    backoff: timeouts.backoff,
   };
 
   /** Aborted with its iteration, the user's signal, or the client. */

@@ -9,7 +9,7 @@ import { type FakeGateway, fakeGateway, type ReceivedMessage, type Script } from
 const caughtUp = ({ id }: ReceivedMessage) => ({ type: "caught_up", id, position: "t-1" });
 
 const clientOf = ({ url }: FakeGateway, quietMs = 15_000, options: Partial<ConnectOptions> = {}) =>
-  patientClient({ url, ...options }, { backoff: { first: 2, most: 20 }, quietMs });
+  patientClient({ url, ...options }, { backoff: { first: 2, max: 20 }, quietMs });
 
 /** Reads in the background. */
 function reading(items: AsyncIterable<unknown>) {
@@ -123,7 +123,7 @@ it("takes nothing for a subscription that was meant for an earlier one", async (
       if (type === "unsubscribe") say({ type: "event", id, position: "t-6", event: {} });
     },
   });
-  using tapedeck = clientOf(gateway, 15_000, { mostWaiting: 1 });
+  using tapedeck = clientOf(gateway, 15_000, { maxWaiting: 1 });
   const messages = tapedeck.subscribe()[Symbol.asyncIterator]();
   expect(await messages.next()).toMatchObject({ value: { position: "t-1" } });
   const second = messages.next();
@@ -144,7 +144,7 @@ it("stops nothing for a consumer that takes what comes, however much that is in 
       report(1);
     },
   });
-  using tapedeck = clientOf(gateway, 15_000, { mostWaiting: 200 });
+  using tapedeck = clientOf(gateway, 15_000, { maxWaiting: 200 });
   let position = 1;
   for await (const message of tapedeck.subscribe()) {
     expect(message).toMatchObject({ position: `t-${position}` });

@@ -39,7 +39,7 @@ export type Gap = { readonly after: string; readonly until: string };
 export type LinkPool = {
   readonly join: (subscriber: Subscriber) => Seat;
   /** Characters of messages that may wait for a consumer; one always fits. */
-  readonly mostWaiting: number;
+  readonly maxWaiting: number;
   readonly backoff: Backoff;
 };
 
@@ -47,7 +47,7 @@ type Waiting = { readonly message: Message; readonly size: number } | { readonly
 
 /**
  * Every message once and in order, over as many connections as it takes. What was received is kept for the consumer and
- * not requested again. Buffers at most `mostWaiting` for a consumer that falls behind; then the gateway is asked to stop,
+ * not requested again. Buffers at most `maxWaiting` for a consumer that falls behind; then the gateway is asked to stop,
  * and to continue from there once the buffer is empty: the log is the buffer.
  */
 export async function* subscription(
@@ -79,7 +79,7 @@ export async function* subscription(
 /** The messages sent by the gateway and not yet taken, and the position to resume from. */
 class Inbox implements Subscriber {
   readonly #asked: SubscriptionOptions;
-  readonly #mostWaiting: number;
+  readonly #maxWaiting: number;
   readonly #wait: ReturnType<typeof backoff>;
   readonly #seat: Seat;
   readonly #waiting: Waiting[] = [];
@@ -93,9 +93,9 @@ class Inbox implements Subscriber {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #resume = () => {};
 
-  constructor(asked: SubscriptionOptions, { join, mostWaiting, backoff: times }: LinkPool) {
+  constructor(asked: SubscriptionOptions, { join, maxWaiting, backoff: times }: LinkPool) {
     this.#asked = asked;
-    this.#mostWaiting = mostWaiting;
+    this.#maxWaiting = maxWaiting;
     this.#wait = backoff(times);
     this.#after = asked.after === undefined ? undefined : momentText(asked.after);
     this.#until = asked.until === undefined ? undefined : momentText(asked.until);
@@ -171,7 +171,7 @@ class Inbox implements Subscriber {
     this.#isCaughtUp ||= message.type === "caught_up";
     this.#waiting.push({ message: isAgain ? { ...message, type: "bookmark" } : message, size });
     this.#held += size;
-    if (this.#held >= this.#mostWaiting && message.type !== "complete") {
+    if (this.#held >= this.#maxWaiting && message.type !== "complete") {
       this.#isFull = true;
       this.#seat.stop();
     }

@@ -2,13 +2,13 @@ export type CallCount = {
   readonly made: number;
   readonly inFlight: number;
   /** The most that were in flight at the same time. */
-  readonly mostInFlight: number;
+  readonly maxInFlight: number;
 };
 
 type MutableCount = { -readonly [K in keyof CallCount]: CallCount[K] };
 
 /** A demo runs for days, so only the newest calls are kept. */
-const mostKept = 1_000;
+const maxKept = 1_000;
 
 /** The calls that a fake has got. */
 export class CallCounts<Call extends { readonly rpc: string }> {
@@ -28,8 +28,8 @@ export class CallCounts<Call extends { readonly rpc: string }> {
     const count = this.#of(call.rpc);
     count.made++;
     count.inFlight++;
-    count.mostInFlight = Math.max(count.mostInFlight, count.inFlight);
-    if (this.#newest.push(call) > mostKept) this.#newest.shift();
+    count.maxInFlight = Math.max(count.maxInFlight, count.inFlight);
+    if (this.#newest.push(call) > maxKept) this.#newest.shift();
     let isOver = false;
     return () => {
       if (!isOver) count.inFlight--;
@@ -38,7 +38,7 @@ export class CallCounts<Call extends { readonly rpc: string }> {
   }
 
   #of(rpc: string): MutableCount {
-    const count = this.#counts.get(rpc) ?? { made: 0, inFlight: 0, mostInFlight: 0 };
+    const count = this.#counts.get(rpc) ?? { made: 0, inFlight: 0, maxInFlight: 0 };
     this.#counts.set(rpc, count);
     return count;
   }

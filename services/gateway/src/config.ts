@@ -1,4 +1,4 @@
-import { type AuditBounds, usualBounds } from "@tapedeck/shared/audit/store";
+import { type AuditBounds, defaultBounds } from "@tapedeck/shared/audit/store";
 import { hostsSetting, servicesKeySetting, workspaceSetting } from "@tapedeck/shared/service/common-settings";
 import { isLoopback } from "@tapedeck/shared/service/loopback";
 import { type NatsSettings, natsSettings } from "@tapedeck/shared/service/nats";
@@ -156,11 +156,11 @@ function callerSettings(read: SettingsReader): Pick<GatewayConfig, "workspace" |
 
 function auditBounds(read: SettingsReader): AuditBounds {
   return {
-    maxAgeMs: read.duration("audit.maxAge", usualBounds.maxAgeMs, {
+    maxAgeMs: read.duration("audit.maxAge", defaultBounds.maxAgeMs, {
       min: 3_600_000,
       description: "How long the audit log keeps an entry ([who did what](team.md#who-did-what)).",
     }),
-    maxBytes: read.integer("audit.maxBytes", usualBounds.maxBytes, {
+    maxBytes: read.integer("audit.maxBytes", defaultBounds.maxBytes, {
       min: 1024 * 1024,
       unit: "bytes",
       description: "How large the audit log may be; the oldest entries go first.",

@@ -1,4 +1,4 @@
-import { usualBounds } from "@tapedeck/shared/audit/store";
+import { defaultBounds } from "@tapedeck/shared/audit/store";
 import { openLog } from "@tapedeck/shared/log/jetstream";
 import { silentLogger } from "@tapedeck/shared/service/logger";
 import { sourceName } from "@tapedeck/shared/source";
@@ -54,7 +54,7 @@ beforeAll(async () => {
         endpoints: [],
         auth: "none",
         oidc: undefined,
-        audit: usualBounds,
+        audit: defaultBounds,
         tls: undefined,
         limits: defaultLimits,
         shards: [],

@@ -50,11 +50,11 @@ export type QueryClient = AsyncDisposable & {
 /** Query itself answers when its patience ends. This much longer is waited for a query that hangs. */
 const graceMs = 5_000;
 
-/** `patienceMs`: how long query may take for an answer. */
+/** `timeoutMs`: how long query may take for an answer. */
 export function queryClient(
   address: string,
   key: string,
-  patienceMs: number,
+  timeoutMs: number,
   channelCredentials?: ChannelCredentials,
 ): QueryClient {
   const client = new Client(address, channelCredentials ?? credentials.createInsecure(), {
@@ -67,7 +67,7 @@ export function queryClient(
     md.set("tapedeck-key", key);
     return md;
   };
-  const options = () => ({ deadline: Date.now() + patienceMs + graceMs });
+  const options = () => ({ deadline: Date.now() + timeoutMs + graceMs });
 
   const unary = <Request, Response>(
     method: { path: string; requestSerialize: (r: Request) => Buffer; responseDeserialize: (b: Buffer) => Response },

@@ -10,7 +10,7 @@ import { controlAnswered, controlRequested } from "./record/own-facts/control-fa
 import type { Injections } from "./record/session/injections.ts";
 import type { SessionRecorder } from "./record/session/session-recorder.ts";
 
-const usualLoopStartMs = 1_000;
+const defaultLoopStartMs = 1_000;
 /** A loop that takes longer delays no step. */
 const loopEndMs = 3_600_000;
 
@@ -145,7 +145,7 @@ export class ControlCalls {
   }
 
   #watchLoop(): LoopWatch {
-    const { recorder, signal, loopStartMs = usualLoopStartMs } = this.#options;
+    const { recorder, signal, loopStartMs = defaultLoopStartMs } = this.#options;
     return watchLoop(recorder.listeners, loopStartMs, signal);
   }
 }

@@ -27,7 +27,7 @@ export type QueryConfig = {
   /** Undefined: gRPC is plaintext. */
   readonly tls: TlsFiles | undefined;
   /** The longest time for an answer, in ms. */
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   /** Whether `events` has rows for log and terminal text too. */
   readonly textRows: boolean;
   /** The largest number of events in one transaction. */
@@ -66,7 +66,7 @@ export function querySettings(read: SettingsReader): QueryConfig {
     readers: readerLimits(read),
     servicesKey: servicesKeySetting(read),
     tls: servicesCertificate(read),
-    patienceMs: queryTimeout(read),
+    timeoutMs: queryTimeout(read),
     textRows: read.boolean("query.textRows", false, {
       description: "Whether log text has rows in the table `events`.",
     }),

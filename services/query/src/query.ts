@@ -45,7 +45,7 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const stop = new AbortController();
   const progress = new ProjectedPosition();
   const writes = stack.use(openDatabase({ url: config.databaseUrl, connections: 2 }));
-  const reads = stack.use(openDatabase({ url: config.databaseUrl, statementTimeoutMs: config.patienceMs }));
+  const reads = stack.use(openDatabase({ url: config.databaseUrl, statementTimeoutMs: config.timeoutMs }));
   const filler = stack.use(new ViewFiller(writes, logger));
   const metrics = queryMetrics({
     position: () => progress.position,
@@ -129,7 +129,7 @@ function apiOptions(
     ...config.grpc,
     connectionLimits: config.connectionLimits,
     key: config.servicesKey,
-    patienceMs: config.patienceMs,
+    timeoutMs: config.timeoutMs,
     rebuild: ({ fresh, signal, onProgress }) =>
       rebuild({
         databaseUrl: config.databaseUrl,

@@ -3,7 +3,7 @@ import type { Sample } from "./sample.ts";
 import type { Stack } from "./stack.ts";
 
 /** The longest that a service may keep others waiting. The measure itself has a resolution of 5 ms. */
-const mostMs = 25;
+const maxMs = 25;
 
 /** Collects how long each service's event loop was held during the runs of a part. */
 export class LoopHolds {
@@ -33,7 +33,7 @@ export class LoopHolds {
           name: `longest hold of ${name}'s event loop: ${during}`,
           unit: "ms",
           calibration: "an idle process at the same time",
-          targets: [{ of: "value", atMost: mostMs }],
+          targets: [{ of: "value", atMost: maxMs }],
         },
         held,
         idle,

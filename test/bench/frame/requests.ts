@@ -68,7 +68,7 @@ export class RequestTimes implements AsyncDisposable {
       run: async () => {
         // A question that takes seconds is not asked a hundred times.
         const [first = 0] = await ask(1);
-        const times = Math.max(1, Math.min(count, Math.floor(mostMs / first)));
+        const times = Math.max(1, Math.min(count, Math.floor(maxMs / first)));
         return this.#holds.during(() =>
           sampled({ ...processes, ...this.#clients }, async () => {
             const took = await ask(times);
@@ -94,4 +94,4 @@ export class RequestTimes implements AsyncDisposable {
 }
 
 /** About how long one run may take. */
-const mostMs = 1_500;
+const maxMs = 1_500;

@@ -39,7 +39,7 @@ const unusual: ReadonlySet<PartName> = new Set(["views", "shards", "real-skaffol
  * The parts of a run that names none. The views are meaningful only at millions of operations, shards only on many
  * cores, and the real Skaffold needs a project.
  */
-export const usualParts = partNames.filter((name) => !unusual.has(name));
+export const defaultParts = partNames.filter((name) => !unusual.has(name));
 
 /** How a part's figures depend on the size of the log (or the tables). */
 type SizeMatters =

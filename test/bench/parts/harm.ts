@@ -113,6 +113,6 @@ async function measure(
       ),
     calibrate: () => sampled({ upstream: alone.pid }, async () => ran(await alone.call("loop", frames, rounds))),
   });
-  const read = stalled ? await readers.call("mostBytesRead") : 0;
+  const read = stalled ? await readers.call("maxBytesRead") : 0;
   if (read > 256 * 1_024) throw new Error(`a subscriber that should stall has read ${read} bytes`);
 }

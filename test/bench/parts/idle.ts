@@ -11,7 +11,7 @@ import type * as sockets from "../workers/sockets.ts";
 import { statusCommand } from "./status-command.ts";
 import { connected, sourcesOf, startUpstreams } from "./upstreams.ts";
 
-const mostMiB = { ingest: 100, query: 95, gateway: 110 } as const;
+const maxMiB = { ingest: 100, query: 95, gateway: 110 } as const;
 
 /** Measures what Tapedeck uses while nothing happens. */
 export async function idle(bench: Bench): Promise<void> {
@@ -30,7 +30,7 @@ export async function idle(bench: Bench): Promise<void> {
         name: `memory of ${name}, idle`,
         unit: "MiB",
         calibration: "a bare Node process",
-        targets: [{ of: "value", atMost: mostMiB[name] }],
+        targets: [{ of: "value", atMost: maxMiB[name] }],
       },
       [residentMiB(stack.processes[name] ?? 0)],
       [residentMiB(stack.idlePid)],

@@ -118,7 +118,7 @@ class Scene implements AsyncDisposable {
         return this.#holds.during(() =>
           sampled({ ...processes, generator: this.#upstreams.pid, readers: readers.pid }, async () => {
             const { emitted, count, wallMs } = await this.#upstreams.call("pace", rate, seconds);
-            const came = await readers.call("framesWithin", expected, patienceMs);
+            const came = await readers.call("framesWithin", expected, timeoutMs);
             const took = latencies(emitted, await readers.call("sightings"));
             if (took.length !== expected) throw new Error(`${came} of ${expected} deliveries came in time`);
             return { count, wallMs, values: percentiles(took) };
@@ -128,7 +128,7 @@ class Scene implements AsyncDisposable {
       calibrate: () =>
         sampled({ server: this.#bare.pid, publisher: this.#raw.pid, readers: bareReaders.pid }, async () => {
           const { due } = await this.#raw.call("pace", rate, seconds);
-          await bareReaders.call("framesWithin", expected, patienceMs);
+          await bareReaders.call("framesWithin", expected, timeoutMs);
           const took = latencies(due, await bareReaders.call("sightings"));
           if (took.length !== expected) throw new Error(`${took.length} of ${expected} bare deliveries came in time`);
           return { count: due.at.length, values: percentiles(took) };
@@ -146,7 +146,7 @@ class Scene implements AsyncDisposable {
 }
 
 /** How long to wait for deliveries after the last event. */
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 const secondsOf = (bench: Bench): number => bench.scaled(2_000, 200) / 1_000;
 
 function atMost(ms: number): readonly Target[] {

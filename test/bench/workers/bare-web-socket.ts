@@ -40,12 +40,12 @@ export function memory(): number {
   return process.memoryUsage().rss / 1024 / 1024;
 }
 
-const mostUnread = 1024 * 1024;
+const maxUnread = 1024 * 1024;
 
 async function stringify(socket: WebSocket, objects: readonly object[], count: number): Promise<void> {
   for (let index = 0; index < count; index++) {
     const text = JSON.stringify(objects[index % objects.length]);
-    if (socket.bufferedAmount < mostUnread) socket.send(text);
+    if (socket.bufferedAmount < maxUnread) socket.send(text);
     else await new Promise((resolve) => socket.send(text, resolve));
   }
 }

@@ -92,7 +92,7 @@ export async function subscribeAndStall(http: string, count: number, message: st
 }
 
 /** The most that any socket has read. */
-export const mostBytesRead = (): number => Math.max(0, ...open.map(({ bytesRead }) => bytesRead));
+export const maxBytesRead = (): number => Math.max(0, ...open.map(({ bytesRead }) => bytesRead));
 
 export function closeAll(): void {
   for (const socket of open) socket.destroy();

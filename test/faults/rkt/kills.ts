@@ -58,7 +58,7 @@ export type Kills = {
 };
 
 /** The recording includes a ListPods call that rkt never answers: this is its timeout. */
-const patience: Readonly<Record<string, string>> = { "10-blocking-start": "5s" };
+const stageTimeouts: Readonly<Record<string, string>> = { "10-blocking-start": "5s" };
 
 /**
  * Plays scenarios twice: undisturbed, and with faults at random rows of them. Compares the second record with the
@@ -81,7 +81,7 @@ export async function rktKillsLeaveNoTrace({ faults, folders = scenarios }: Kill
       ),
     );
   const settings = ({ name }: Host) => {
-    const timeout = patience[name.replace(/^\w+-/, "")];
+    const timeout = stageTimeouts[name.replace(/^\w+-/, "")];
     return timeout === undefined ? {} : { timeout };
   };
 
@@ -112,7 +112,7 @@ export async function rktKillsLeaveNoTrace({ faults, folders = scenarios }: Kill
   for (const [index, history] of before.entries()) {
     const host = wild[index];
     if (host === undefined) continue;
-    expect(gapsIn(history.events).length).toBeLessThanOrEqual(patience[folders[index] ?? ""] ? 1 : 0);
+    expect(gapsIn(history.events).length).toBeLessThanOrEqual(stageTimeouts[folders[index] ?? ""] ? 1 : 0);
     sameHistory(history, { host, events: await harness.events(host) });
   }
   const lastSeq = sequenceOf((await harness.log.bounds()).lastOffset);

@@ -85,10 +85,10 @@ export async function serverKillsLoseNothing(
 }
 
 /** The number of lines in one stream message while more are pending. */
-const mostEvents = 64;
+const maxEvents = 64;
 const linesAtOnce = 500;
 /** Fewer than the server keeps, including those of the sample. */
-const mostLines = 4_500;
+const maxLines = 4_500;
 
 /** Kills ingest when only some lines of a stream message are recorded: the message will come again. */
 async function killWhileWriting({ pid, kill }: ServiceProcess, courses: readonly Course[]): Promise<void> {
@@ -97,8 +97,8 @@ async function killWhileWriting({ pid, kill }: ServiceProcess, courses: readonly
   const isInTheMiddle = async () => {
     process.kill(pid, "SIGSTOP");
     const recorded = await Promise.all(writing.map((course) => course.recordedLines()));
-    const isPartly = (lines: number) => lines < written && (lines % linesAtOnce) % mostEvents > 0;
-    if (recorded.some(isPartly) || written === mostLines) return true;
+    const isPartly = (lines: number) => lines < written && (lines % linesAtOnce) % maxEvents > 0;
+    if (recorded.some(isPartly) || written === maxLines) return true;
     if (recorded.every((lines) => lines === written)) {
       for (const course of writing) course.write(linesAtOnce);
       written += linesAtOnce;

@@ -23,7 +23,7 @@ const about = z.object({
 /** What a gateway reports about itself and the caller's token. */
 export type About = z.infer<typeof about>;
 
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 
 /**
  * `trustAdvice`: what to do about an untrusted certificate.
@@ -31,7 +31,7 @@ const patienceMs = 10_000;
  * @throws CommandError if there is no answer, or not a Tapedeck's, or the token is not valid
  */
 export async function askAbout({ base, headers }: HttpBase, trustAdvice: string): Promise<About> {
-  const response = await fetch(`${base}/about`, { headers, signal: timeoutSignal(patienceMs) }).catch((error) => {
+  const response = await fetch(`${base}/about`, { headers, signal: timeoutSignal(timeoutMs) }).catch((error) => {
     const { message, code } =
       (error as { readonly cause?: NodeJS.ErrnoException }).cause ?? (error as Error & { code?: string });
     if (isCertificateFault(code)) throw new UntrustedCertificate(base, message, trustAdvice);

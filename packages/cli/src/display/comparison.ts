@@ -6,11 +6,11 @@ import { spokenSource } from "./source-name.ts";
 import { statusColour } from "./status-colour.ts";
 
 /** So many differences are shown: what comes after explains little. */
-const most = 10;
+const max = 10;
 
 /** What failed, beside what it is compared, and the differences with where they were recorded. */
 export function comparisonText({ left, right, differences, equal }: Comparison): string {
-  const shown = differences.slice(0, most);
+  const shown = differences.slice(0, max);
   const hidden = differences.length - shown.length;
   const none =
     right === null ? "nothing to compare it with: no loop before it was good" : "nothing that differs is recorded";

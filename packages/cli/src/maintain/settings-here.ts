@@ -4,7 +4,7 @@ import type { RunningUp } from "../up/lock.ts";
 
 /** The settings of the Tapedeck that runs here, else those of this folder. */
 export function settingsHere(running: RunningUp | undefined, env: NodeJS.ProcessEnv): SettingsReader {
-  const usual = existsSync("tapedeck.yaml") ? "tapedeck.yaml" : undefined;
-  const path = env.TAPEDECK_CONFIG || (running === undefined ? usual : running.configFile);
+  const defaultFile = existsSync("tapedeck.yaml") ? "tapedeck.yaml" : undefined;
+  const path = env.TAPEDECK_CONFIG || (running === undefined ? defaultFile : running.configFile);
   return settingsReader({ env, file: path === undefined ? undefined : loadSettingsFile(path) });
 }

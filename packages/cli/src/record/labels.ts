@@ -133,12 +133,12 @@ export async function gitState(folder: string): Promise<GitState> {
   };
 }
 
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 
 function git(folder: string, ...args: string[]): Promise<string | undefined> {
   // Takes no lock of the index, which would block the user's own git. Fetches nothing and prompts for nothing.
   const env = { ...process.env, GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", GIT_TERMINAL_PROMPT: "0" };
-  const options = { cwd: folder, timeout: patienceMs, maxBuffer: 64 << 20, env };
+  const options = { cwd: folder, timeout: timeoutMs, maxBuffer: 64 << 20, env };
   return new Promise((resolve) => {
     execFile("git", args, options, (error, stdout) => resolve(error === null ? stdout.trim() : undefined));
   });

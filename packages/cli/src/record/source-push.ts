@@ -38,12 +38,12 @@ export type SourcePush = {
 
 /** Between searches for what other taps have left, and for each step forward of one of them. */
 const pollMs = 30_000;
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 /** How long stopping may take. */
 const stopMs = 1_000;
 const hurriedStopMs = 100;
 /** The same for one of the same source, which keeps this one waiting. */
-const earlierPatienceMs = 60_000;
+const earlierTimeoutMs = 60_000;
 
 /**
  * Pushes what a tap records, under another name where the source is taken. First comes what an earlier tap of the same
@@ -160,7 +160,7 @@ class OrderedPush implements SourcePush {
         home,
         target,
         isMeant: this.#isOurs,
-        patienceMs: earlierPatienceMs,
+        timeoutMs: earlierTimeoutMs,
         signal,
         onConnection: (is) => {
           this.#isConnected = is;
@@ -179,7 +179,7 @@ class OrderedPush implements SourcePush {
     const { signal } = this.#leaving;
     const isMeant = (orphan: OrphanedSpill) => orphan.to === target.name && !this.#isOurs(orphan);
     while (!signal.aborted) {
-      await pushWaiting({ home, target, isMeant, patienceMs, signal });
+      await pushWaiting({ home, target, isMeant, timeoutMs, signal });
       await delay(pollMs, signal);
     }
   }

@@ -14,7 +14,7 @@ export type PushWaiting = {
   /** Selects the spills: not all are meant for that target. */
   readonly isMeant: (orphan: OrphanedSpill) => boolean;
   /** For each step forward; then the next one has its turn. Without it there is no bound: all wait for the first. */
-  readonly patienceMs?: number;
+  readonly timeoutMs?: number;
   readonly signal: AbortSignal;
   readonly onTaken?: (orphan: OrphanedSpill) => void;
   readonly onLeft?: (orphan: OrphanedSpill, trouble: Trouble | undefined) => void;
@@ -43,7 +43,7 @@ export async function pushWaiting({ home, isMeant, ...options }: PushWaiting): P
 }
 
 async function pushOne(orphan: OrphanedSpill, options: Omit<PushWaiting, "home" | "isMeant">): Promise<void> {
-  const { target, patienceMs = endlessMs, signal } = options;
+  const { target, timeoutMs = endlessMs, signal } = options;
   await using spill = await openSpill({ dir: orphan.dir });
   const refused = new AbortController();
   const push = pushTo({
@@ -64,7 +64,7 @@ async function pushOne(orphan: OrphanedSpill, options: Omit<PushWaiting, "home" 
       if (trouble?.mends === false) refused.abort();
     },
   });
-  if (await push.finishWhileMoving(patienceMs)) {
+  if (await push.finishWhileMoving(timeoutMs)) {
     options.onTaken?.(orphan);
     return;
   }

@@ -35,14 +35,14 @@ export type FiledSession = {
 };
 
 /** The log takes no event that makes a longer line. */
-const mostLineBytes = 64 * 1024 * 1024;
+const maxLineBytes = 64 * 1024 * 1024;
 /** Lines between two words about how far the reading is. */
 const toldEvery = 500;
 
 /** By how the first line begins. */
 export async function isSessionFile(file: string): Promise<boolean> {
   try {
-    for await (const { text } of fileLines(file, mostLineBytes)) return text.startsWith(`{"format":"${sessionFormat}"`);
+    for await (const { text } of fileLines(file, maxLineBytes)) return text.startsWith(`{"format":"${sessionFormat}"`);
   } catch (error) {
     if (!(error instanceof FileLineError)) throw error;
   }
@@ -59,7 +59,7 @@ export async function verifySessionFile(file: string, onRead?: (events: number) 
   let end: SessionFileEnd | undefined;
   let sessions: readonly Checked[] = [];
   let number = 0;
-  for await (const line of fileLines(file, mostLineBytes)) {
+  for await (const line of fileLines(file, maxLineBytes)) {
     number = line.number;
     if (number % toldEvery === 0) onRead?.(number - 1);
     try {
@@ -130,7 +130,7 @@ export class SessionFileReader implements AsyncDisposable {
 
   async #reopen(): Promise<void> {
     await this.#lines?.return();
-    this.#lines = fileLines(this.#file, mostLineBytes);
+    this.#lines = fileLines(this.#file, maxLineBytes);
     this.#number = 0;
     this.#openings++;
   }
@@ -184,7 +184,7 @@ function checkedHeader(line: string): SessionFileHeader {
 
 /** The readable parts are derived from the event beside them, so a changed line can be detected. */
 async function changedLine(file: string, last: number): Promise<FileLineError> {
-  for await (const { number, text } of fileLines(file, mostLineBytes)) {
+  for await (const { number, text } of fileLines(file, maxLineBytes)) {
     if (number === 1 || number === last || eventLine(readEventLine(text)) === text) continue;
     return new FileLineError(file, number, "it is not as it was exported: the file was changed");
   }

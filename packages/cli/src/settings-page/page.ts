@@ -1,4 +1,4 @@
-import { mostValues } from "@tapedeck/shared/filter/filter";
+import { maxValues } from "@tapedeck/shared/filter/filter";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { envName } from "@tapedeck/shared/service/settings";
 import { allCommands } from "../commands/all.ts";
@@ -118,7 +118,7 @@ function keysOf(settings: readonly ReadSetting[]): string {
 const howLimitsHold = `A limit applies per process that reads it. Limits per token also apply per address to callers without a token at an endpoint that
 is \`open: viewer\`. Without authentication they apply only if they are set, and then per address.`;
 
-const fixedLimits = `Fixed: a page has at most ${largestPage.toLocaleString("en-US")} items, a field of a filter at most ${mostValues} values. A reader that disappears without
+const fixedLimits = `Fixed: a page has at most ${largestPage.toLocaleString("en-US")} items, a field of a filter at most ${maxValues} values. A reader that disappears without
 closing its connection is detected within 35 s. The exception is HTTP (server-sent events included) with unacknowledged data: there the
 operating system gives up, Linux after about 15 minutes.`;
 

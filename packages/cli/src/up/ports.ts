@@ -32,11 +32,11 @@ export async function choosePorts(listeners: readonly Listener[]): Promise<reado
 }
 
 /**
- * @throws CommandError that names every port that is taken, or that this user may not have. `patienceMs`: how long they
+ * @throws CommandError that names every port that is taken, or that this user may not have. `timeoutMs`: how long they
  * may be taken by what an earlier start left behind and what is stopping now.
  */
-export async function refuseTakenPorts(listeners: readonly Listener[], patienceMs: number): Promise<void> {
-  const end = performance.now() + patienceMs;
+export async function refuseTakenPorts(listeners: readonly Listener[], timeoutMs: number): Promise<void> {
+  const end = performance.now() + timeoutMs;
   for (;;) {
     const troubles = await Promise.all(listeners.map(troubleWith));
     const forbidden = listeners.find((_, at) => troubles[at] === "EACCES");

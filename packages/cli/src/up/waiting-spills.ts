@@ -18,14 +18,14 @@ export type TakeWaitingSpills = {
 
 const pollMs = 3_000;
 /** One at a time, and none for longer than this without a step forward: the source may just be recorded by another tap. */
-const patienceMs = 20_000;
+const timeoutMs = 20_000;
 
 /** Pushes what taps that are gone could not push to this machine's Tapedeck, in the order in which they began; again and again. */
 export async function takeWaitingSpills({ home, to, target, say, signal }: TakeWaitingSpills): Promise<void> {
   const onTaken = ({ hello }: OrphanedSpill) =>
     say(`delivered the waiting recording of ${hello.developer}/${hello.project}`);
   while (!signal.aborted) {
-    await pushWaiting({ home, target, isMeant: isMeantFor(to), patienceMs, signal, onTaken });
+    await pushWaiting({ home, target, isMeant: isMeantFor(to), timeoutMs, signal, onTaken });
     await delay(pollMs, signal);
   }
 }

@@ -61,9 +61,9 @@ export function errorLine(lines: readonly string[], error: string): number {
 }
 
 /** Times for the ticks of an axis: steps of 1, 2 or 5, of whole milliseconds as they are written. */
-export function ticksOf(lengthMs: number, most: number): readonly number[] {
+export function ticksOf(lengthMs: number, max: number): readonly number[] {
   if (lengthMs <= 0) return [0];
-  const least = Math.max(1, lengthMs / most);
+  const least = Math.max(1, lengthMs / max);
   const power = 10 ** Math.floor(Math.log10(least));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= least) ?? 10 * power;
   return Array.from({ length: Math.floor(lengthMs / step) + 1 }, (_, index) => index * step);

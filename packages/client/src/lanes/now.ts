@@ -122,11 +122,11 @@ function emptyRow(source: string): Row {
 const isLoop = (kind: string): boolean => kind === "loop" || kind === "command";
 
 /** Loops with their steps, oldest first, of operations in any order. */
-export function loopsOf(operations: readonly Operation[], most = keptLoops): readonly Loop[] {
+export function loopsOf(operations: readonly Operation[], max = keptLoops): readonly Loop[] {
   const order = operations.toSorted((a, b) => (a.startPosition < b.startPosition ? -1 : 1));
   const loops = order
     .filter(({ kind }) => isLoop(kind))
-    .slice(-most)
+    .slice(-max)
     .map((operation): Loop => {
       const isOwn = (one: Operation) =>
         !isLoop(one.kind) &&
@@ -136,8 +136,8 @@ export function loopsOf(operations: readonly Operation[], most = keptLoops): rea
         one.loop === operation.loop;
       return { ...loopOfOperation(operation), steps: order.filter(isOwn).map(stepOfOperation) };
     });
-  const rounds = roundsOf(order).slice(-most);
-  return [...loops, ...rounds].toSorted((a, b) => (a.position < b.position ? -1 : 1)).slice(-most);
+  const rounds = roundsOf(order).slice(-max);
+  return [...loops, ...rounds].toSorted((a, b) => (a.position < b.position ? -1 : 1)).slice(-max);
 }
 
 function appsOf(operations: readonly Operation[], session: string | null): ReadonlyMap<string, App> {
@@ -224,11 +224,11 @@ function withApp(row: Row, event: TapedeckEvent<"app.started" | "app.exited">): 
   return { ...row, apps: new Map(row.apps).set(event.subject, app) };
 }
 
-export function foldLoops(loops: readonly Loop[], event: TapedeckEvent, most = keptLoops): readonly Loop[] {
+export function foldLoops(loops: readonly Loop[], event: TapedeckEvent, max = keptLoops): readonly Loop[] {
   const { operation, session = "" } = event;
   if (operation === undefined) return loops;
-  if (isLoop(operation.kind)) return foldLoop(loops, event, most);
-  if (isOutsideLoops(operation)) return foldRounds(loops, event).slice(-most);
+  if (isLoop(operation.kind)) return foldLoop(loops, event, max);
+  if (isOutsideLoops(operation)) return foldRounds(loops, event).slice(-max);
   const at = loops.findLastIndex(
     (one) => one.session === session && one.runner === operation.runner && one.loop === operation.loop,
   );
@@ -238,17 +238,17 @@ export function foldLoops(loops: readonly Loop[], event: TapedeckEvent, most = k
   return steps === loop.steps ? loops : loops.with(at, { ...loop, steps });
 }
 
-function foldLoop(loops: readonly Loop[], event: TapedeckEvent, most: number): readonly Loop[] {
+function foldLoop(loops: readonly Loop[], event: TapedeckEvent, max: number): readonly Loop[] {
   const change = changeOf(event);
   if (change === undefined) return loops;
   const { runner = 0, loop = 0, instance = "" } = event.operation ?? {};
   const begun: Loop = { ...stepOfEvent(event), session: event.session ?? "", runner, loop, steps: [] };
-  if (change === "start") return [...loops, begun].slice(-most);
+  if (change === "start") return [...loops, begun].slice(-max);
   const at = loops.findLastIndex(
     (one) => one.session === begun.session && one.runner === runner && one.loop === loop && one.instance === instance,
   );
   const known = loops[at];
-  return known === undefined ? [...loops, endedBy(begun, event)].slice(-most) : loops.with(at, endedBy(known, event));
+  return known === undefined ? [...loops, endedBy(begun, event)].slice(-max) : loops.with(at, endedBy(known, event));
 }
 
 export const groups = ["failing", "running", "idle", "lost"] as const;

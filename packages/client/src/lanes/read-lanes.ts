@@ -3,16 +3,16 @@ import type { SourceFilter } from "../filter.ts";
 import { isOver, keptLoops, type Now, nowOf } from "./now.ts";
 
 /** About so many of each are read at the beginning. */
-const most = { sources: 1_000, loops: 2_000, steps: 2_000, apps: 1_000, ports: 1_000 } as const;
+const max = { sources: 1_000, loops: 2_000, steps: 2_000, apps: 1_000, ports: 1_000 } as const;
 /** The most and the least of a source. The newest show whether it fails, however many sources there are. */
-const perSource = { loops: { most: keptLoops, least: 4 }, steps: { most: 100, least: 8 } } as const;
+const perSource = { loops: { max: keptLoops, least: 4 }, steps: { max: 100, least: 8 } } as const;
 /** No more of all sources: an older query that does not know `perSource` lists all that it has. */
-const mostOfSources = 10_000;
+const maxOfSources = 10_000;
 const loopKinds = ["loop", "command"] as const;
 const stepKinds = ["build", "test", "render", "deploy", "verify", "exec", "check", "sync"] as const;
 
 /** The most values that a filter takes. */
-const mostValues = 100;
+const maxValues = 100;
 
 /** The sources as of one position, and where to subscribe so that every event after it follows. */
 export async function readLanes(
@@ -20,7 +20,7 @@ export async function readLanes(
   filter: SourceFilter,
   signal: AbortSignal,
 ): Promise<{ readonly now: Now; readonly after: string }> {
-  const known = await firstOf(client.sources({ ...filter, pageSize: 1_000, signal }), most.sources);
+  const known = await firstOf(client.sources({ ...filter, pageSize: 1_000, signal }), max.sources);
   const at =
     known
       .map(({ lastPosition }) => lastPosition)
@@ -30,12 +30,12 @@ export async function readLanes(
   const asked = { ...filter, at, pageSize: 1_000, signal };
   // So many of each source, so that a quiet one is not lost behind the others.
   const share = (what: keyof typeof perSource) =>
-    Math.max(perSource[what].least, Math.min(perSource[what].most, Math.floor(most[what] / known.length)));
+    Math.max(perSource[what].least, Math.min(perSource[what].max, Math.floor(max[what] / known.length)));
   const [sources, loops, steps, apps] = await Promise.all([
-    firstOf(client.sources(asked), most.sources),
-    firstOf(client.operations({ ...asked, kinds: loopKinds, perSource: share("loops") }), mostOfSources),
-    firstOf(client.operations({ ...asked, kinds: stepKinds, perSource: share("steps") }), mostOfSources),
-    firstOf(client.operations({ ...asked, kinds: ["app"] }), most.apps),
+    firstOf(client.sources(asked), max.sources),
+    firstOf(client.operations({ ...asked, kinds: loopKinds, perSource: share("loops") }), maxOfSources),
+    firstOf(client.operations({ ...asked, kinds: stepKinds, perSource: share("steps") }), maxOfSources),
+    firstOf(client.operations({ ...asked, kinds: ["app"] }), max.apps),
   ]);
   const newest = sources.flatMap(({ currentSession }) => currentSession ?? []);
   const sessions = await inParts(newest, (part) =>
@@ -43,7 +43,7 @@ export async function readLanes(
   );
   const running = sessions.flatMap((head) => (isOver(head) ? [] : [head.session]));
   const ports = await portsOf(running, (part) =>
-    client.newest({ sessions: part, kinds: ["port.forwarded"], last: most.ports, signal }),
+    client.newest({ sessions: part, kinds: ["port.forwarded"], last: max.ports, signal }),
   );
   return { now: nowOf({ sources, sessions, operations: [...loops, ...steps, ...apps], ports }), after: at };
 }
@@ -68,20 +68,20 @@ async function portsOf<Port>(
   // The parts that are appended below are asked for, too.
   for (const [asked, part] of parts.entries()) {
     const ports = await ask(part);
-    const isFull = ports.length >= most.ports && part.length > 1;
+    const isFull = ports.length >= max.ports && part.length > 1;
     // A session that forwards again and again may hide the ports of the others.
-    if (isFull && asked < mostHalved) parts.push(...halvesOf(part));
+    if (isFull && asked < maxHalved) parts.push(...halvesOf(part));
     else for (const port of ports) found.push(port);
   }
   return found;
 }
 
 /** So many answers may be full until no more is asked: thousands of ports in each of hundreds of sessions are too much to read. */
-const mostHalved = 50;
+const maxHalved = 50;
 
 function partsOf(values: readonly string[]): (readonly string[])[] {
-  const starts = Array.from({ length: Math.ceil(values.length / mostValues) }, (_, part) => part * mostValues);
-  return starts.map((start) => values.slice(start, start + mostValues));
+  const starts = Array.from({ length: Math.ceil(values.length / maxValues) }, (_, part) => part * maxValues);
+  return starts.map((start) => values.slice(start, start + maxValues));
 }
 
 function halvesOf(values: readonly string[]): readonly (readonly string[])[] {
@@ -90,10 +90,10 @@ function halvesOf(values: readonly string[]): readonly (readonly string[])[] {
 }
 
 /** The first items of a list; the rest is not asked for. */
-async function firstOf<Item>(items: AsyncIterable<Item>, most = Number.POSITIVE_INFINITY): Promise<readonly Item[]> {
+async function firstOf<Item>(items: AsyncIterable<Item>, max = Number.POSITIVE_INFINITY): Promise<readonly Item[]> {
   const found: Item[] = [];
   for await (const item of items) {
-    if (found.push(item) >= most) break;
+    if (found.push(item) >= max) break;
   }
   return found;
 }

@@ -125,7 +125,7 @@ describe("polls", () => {
     release();
     expect((await waiting).bytes).toEqual(bytesOf("pods")[1]);
     await until(() => fake.calls.ListPods.inFlight === 0, { message: "the call to be over" });
-    expect(fake.calls.ListPods).toEqual({ made: 3, inFlight: 0, mostInFlight: 1 });
+    expect(fake.calls.ListPods).toEqual({ made: 3, inFlight: 0, maxInFlight: 1 });
     expect(fake.polls.pods).toBe(2);
   });
 
@@ -137,7 +137,7 @@ describe("polls", () => {
     await until(() => fake.calls.ListPods.inFlight === 2, { message: "both calls" });
     release();
     expect((await Promise.all(calls)).map(({ bytes }) => bytes)).toEqual(bytesOf("pods").slice(0, 2));
-    expect(fake.calls.ListPods.mostInFlight).toBe(2);
+    expect(fake.calls.ListPods.maxInFlight).toBe(2);
     expect(fake.newestCalls).toHaveLength(2);
   });
 

@@ -268,6 +268,6 @@ it("counts calls, holds and lies, as a test wants it", async () => {
   await until(() => fake.calls("_ListJobs").inFlight === 1, { message: "the call" });
   release();
   expect(await waiting).toEqual([]);
-  expect(fake.calls("_ListJobs")).toEqual({ made: 2, inFlight: 0, mostInFlight: 1 });
+  expect(fake.calls("_ListJobs")).toEqual({ made: 2, inFlight: 0, maxInFlight: 1 });
   expect(await client.raw("GetTarget", Buffer.from([0xff]))).toMatchObject({ code: status.INTERNAL });
 });

@@ -19,7 +19,7 @@ const subjectPrefix = "tapedeck-audit.";
 export type AuditBounds = { readonly maxAgeMs: number; readonly maxBytes: number };
 
 /** The bounds of the audit log without settings of an operator: 400 days and 256 MiB. */
-export const usualBounds: AuditBounds = { maxAgeMs: 400 * 86_400_000, maxBytes: 256 * 1024 * 1024 };
+export const defaultBounds: AuditBounds = { maxAgeMs: 400 * 86_400_000, maxBytes: 256 * 1024 * 1024 };
 
 /** Which entries of the audit log are read. */
 export type AuditPeriod = {
@@ -94,7 +94,7 @@ function subjectOf(workspace: string): string {
 
 /** Nothing is deleted from it but by its bounds. */
 async function ensureStream(jsm: JetStreamManager, bounds: AuditBounds | undefined): Promise<void> {
-  const { maxAgeMs, maxBytes } = bounds ?? usualBounds;
+  const { maxAgeMs, maxBytes } = bounds ?? defaultBounds;
   const limits = { max_age: maxAgeMs * 1_000_000, max_bytes: maxBytes };
   try {
     await jsm.streams.add({

@@ -27,12 +27,12 @@ const anyEvent = fc
   );
 
 /** A field that has, among others, one of the words for what an event has; where it has nothing, no field. */
-const around = (own: readonly string[], others: readonly string[], most = 5) =>
+const around = (own: readonly string[], others: readonly string[], max = 5) =>
   own[0] === ""
     ? fc.constant(undefined)
     : fc.option(
         fc
-          .tuple(fc.array(fc.constantFrom(...others), { maxLength: most }), fc.constantFrom(...own))
+          .tuple(fc.array(fc.constantFrom(...others), { maxLength: max }), fc.constantFrom(...own))
           .map((values) => values.flat()),
         { nil: undefined },
       );

@@ -26,7 +26,7 @@ export const filterFields = [
 export type FilterField = (typeof filterFields)[number];
 
 /** More values than this in one field are refused. */
-export const mostValues = 100;
+export const maxValues = 100;
 
 /** A filter from what a client wrote, `{"kinds": ["build.*"], …}`. Errors name the field. */
 export function parseFilter(input: unknown): Filter {
@@ -41,7 +41,7 @@ export function parseFilter(input: unknown): Filter {
     if (!Array.isArray(value) || !value.every((entry) => typeof entry === "string" && entry !== "")) {
       throw invalid(`filter.${field}`, "not an array of non-empty strings");
     }
-    if (value.length > mostValues) throw invalid(`filter.${field}`, `more than ${mostValues} values`);
+    if (value.length > maxValues) throw invalid(`filter.${field}`, `more than ${maxValues} values`);
     if (value.length > 0) filter[field] = value.map((entry: string) => normalized(field, entry));
   }
   return filter;

@@ -7,7 +7,7 @@ import type { Filter } from "./filter.ts";
 import { kindMatches } from "./filter.ts";
 
 /** JetStream takes many filter subjects, but each costs a comparison per message; past this, wider ones are used. */
-const mostSubjects = 64;
+const maxSubjects = 64;
 
 /**
  * Subjects that together cover every event of the workspace that can match the filter (and more: `matches`
@@ -31,7 +31,7 @@ export function toSubjects(filter: Filter, workspace: string): readonly string[]
     { count, make: () => places().map((place) => `${place}.*.*`) },
     { count: nouns.length, make: () => nouns.map((noun) => `*.*.*.*.${noun}`) },
   ];
-  const narrowest = candidates.find((candidate) => candidate.count <= mostSubjects);
+  const narrowest = candidates.find((candidate) => candidate.count <= maxSubjects);
   if (narrowest === undefined) return [workspaceFilter(workspace)];
   return withoutCovered(narrowest.make().map((subject) => `tapedeck.v2.${asciiName(workspace)}.${subject}`));
 }

@@ -12,7 +12,7 @@ export const largestGroup = { events: batchLimits.events, bytes: 4 * 1024 * 1024
  * Where facts and text that stays come in turns, they share messages: a message each would be much slower. With a message,
  * readers of facts read this many bytes of text at most, or so many times what the facts themselves take.
  */
-const mostTextBesideFacts = { bytes: 8 * 1024, timesFacts: 2 } as const;
+const maxTextBesideFacts = { bytes: 8 * 1024, timesFacts: 2 } as const;
 
 /** An array, or something like it. */
 type GroupQueue = { at(index: number): MessageGroup | undefined };
@@ -30,7 +30,7 @@ export function nextBatch(queue: GroupQueue): MessageGroup & { readonly groups: 
     const isFull = events.length + group.events.length > batchLimits.events || total > batchLimits.bytes;
     const facts = total - text;
     const hasTooMuchText =
-      facts > 0 && text > Math.max(mostTextBesideFacts.bytes, facts * mostTextBesideFacts.timesFacts);
+      facts > 0 && text > Math.max(maxTextBesideFacts.bytes, facts * maxTextBesideFacts.timesFacts);
     if (first !== undefined && (isFull || hasTooMuchText || !fitTogether(first, firstOf(group)))) break;
     events.push(...group.events);
     bytes = total;

@@ -112,8 +112,8 @@ function lastOfBatch(events: readonly NewEvent[]): NewEvent {
 }
 
 function checkSize(bytes: number, maxPayload: number): void {
-  const most = Math.min(largestMessageBytes, maxPayload - headerRoom);
-  if (bytes > most) throw new RangeError(`a message of ${bytes} bytes: the log takes ${most}`);
+  const max = Math.min(largestMessageBytes, maxPayload - headerRoom);
+  if (bytes > max) throw new RangeError(`a message of ${bytes} bytes: the log takes ${max}`);
 }
 
 function readMark(header: MsgHdrs, source: SourceName): WriterMark {

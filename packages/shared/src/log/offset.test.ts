@@ -9,10 +9,10 @@ import {
   justBefore,
   largestSequence,
   logStart,
+  maxEventsBetween,
   mayHoldEvents,
   messagesBefore,
   messagesBetween,
-  mostEventsBetween,
   type Offset,
   offsetOf,
   type Sequence,
@@ -60,9 +60,9 @@ test("the rest of a message is still to be read after one of its events", () => 
 });
 
 test("events between two offsets are at most as many as their messages take", () => {
-  expect(mostEventsBetween(offsetOf(7, 2), offsetOf(7, 5))).toBe(3);
-  expect(mostEventsBetween(endOf(7), endOf(9))).toBe(2 * indexesPerMessage);
-  expect(mostEventsBetween(endOf(9), endOf(7))).toBe(0);
+  expect(maxEventsBetween(offsetOf(7, 2), offsetOf(7, 5))).toBe(3);
+  expect(maxEventsBetween(endOf(7), endOf(9))).toBe(2 * indexesPerMessage);
+  expect(maxEventsBetween(endOf(9), endOf(7))).toBe(0);
 });
 
 describe("the compiler", () => {

@@ -64,7 +64,7 @@ export function messagesBetween(after: Offset, upTo: Offset): number {
 }
 
 /** At most this many events stand after one offset and up to the other. */
-export function mostEventsBetween(after: Offset, upTo: Offset): number {
+export function maxEventsBetween(after: Offset, upTo: Offset): number {
   return Math.max(0, upTo - after);
 }
 

@@ -23,8 +23,8 @@ const tls = ({ cert, key }: TestCertificate) =>
 
 /** A server without services: it refuses every call, which is an answer. */
 async function listen(limits: { connections?: number; arrivalMs?: number } = {}, credentials = plaintext()) {
-  const usual = { connections: 100, arrivalMs: 250 };
-  return stack.use(await listenGrpc(new Server(), { host, port: 0, credentials }, { ...usual, ...limits }));
+  const defaults = { connections: 100, arrivalMs: 250 };
+  return stack.use(await listenGrpc(new Server(), { host, port: 0, credentials }, { ...defaults, ...limits }));
 }
 
 function watched<Connection extends Socket | ClientHttp2Session>(connection: Connection) {

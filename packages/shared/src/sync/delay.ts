@@ -13,13 +13,13 @@ export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Times between attempts: doubling from `first` to `most`, and a fifth at random so that many don't come at once. */
-export function backoff(first: number, most: number): { next(): number; reset(): void } {
+/** Times between attempts: doubling from `first` to `max`, and a fifth at random so that many don't come at once. */
+export function backoff(first: number, max: number): { next(): number; reset(): void } {
   let ms = first;
   return {
     next() {
       const wait = ms * (0.8 + Math.random() * 0.4);
-      ms = Math.min(most, ms * 2);
+      ms = Math.min(max, ms * 2);
       return wait;
     },
     reset() {

@@ -14,7 +14,7 @@ export type SingleRecords = {
 export type SingleRecord = { readonly id: string; readonly reply: Reply; readonly tookMs: number };
 
 /** One list may raise this many questions; the rest waits for the next list. */
-const mostRequests = 50;
+const maxRequests = 50;
 
 /** Requests records by their ids, one after the other, and emits each reply. Ends early when the time is up. */
 export async function* requestSingleRecords(
@@ -22,7 +22,7 @@ export async function* requestSingleRecords(
   { connection, path, requestFor, timeoutMs, emit }: SingleRecords,
 ): AsyncGenerator<SingleRecord, void> {
   const end = performance.now() + timeoutMs;
-  for (const id of ids.slice(0, mostRequests)) {
+  for (const id of ids.slice(0, maxRequests)) {
     const requestedAt = performance.now();
     if (end <= requestedAt) return;
     const reply = await connection.call(path, requestFor(id), end - requestedAt);

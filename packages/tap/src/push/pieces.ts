@@ -4,7 +4,7 @@ import type { Item } from "@tapedeck/proto/tapedeck/v1/recorder";
 const pieceBytes = 1024 * 1024;
 
 /** No upstream is known to send more at once. The recorder keeps the pieces in memory until it has the last. */
-export const mostBytes = 64 * 1024 * 1024;
+export const maxBytes = 64 * 1024 * 1024;
 
 /** Splits a frame, a described state or a recorded event into pieces with the same index. An item that is too large becomes a drop. */
 export function* inPieces(item: Item): Generator<Item> {
@@ -14,7 +14,7 @@ export function* inPieces(item: Item): Generator<Item> {
     return;
   }
   const { channel, bytes } = whole;
-  if (bytes.length > mostBytes) {
+  if (bytes.length > maxBytes) {
     const value = { channel, count: 1n, bytes: BigInt(bytes.length), reason: "too_large" };
     yield { ...item, what: { $case: "dropped", value } };
     return;

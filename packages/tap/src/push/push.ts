@@ -54,8 +54,8 @@ export type RunningPush = {
 };
 
 /** Between attempts; longer after a recorder refused the push. */
-const awayMs = { first: 100, most: 2_000 };
-const refusedMs = { first: 1_000, most: 30_000 };
+const awayMs = { first: 100, max: 2_000 };
+const refusedMs = { first: 1_000, max: 30_000 };
 
 /** A connection that lives this long was a good one. */
 const steadyMs = 5_000;
@@ -67,7 +67,7 @@ const refusals: ReadonlySet<unknown> = new Set([
 ]);
 
 /** A gateway takes messages of up to 4 MiB. */
-const mostAnswerBytes = 4_000_000;
+const maxAnswerBytes = 4_000_000;
 
 /** Pushes a spill's items to a recorder, present and future ones, and reconnects from the first uncommitted item. */
 export function pushItems(options: PushOptions): RunningPush {
@@ -76,8 +76,8 @@ export function pushItems(options: PushOptions): RunningPush {
   const stopped = AbortSignal.any([signal, stop.signal]);
 
   async function run(): Promise<void> {
-    const afterAway = backoff(awayMs.first, awayMs.most);
-    const afterRefusal = backoff(refusedMs.first, refusedMs.most);
+    const afterAway = backoff(awayMs.first, awayMs.max);
+    const afterRefusal = backoff(refusedMs.first, refusedMs.max);
     for (let attempt = 1; !stopped.aborted; attempt++) {
       const { committed } = spill.state();
       const since = performance.now();
@@ -164,7 +164,7 @@ async function connect({ link, spill, control, log, ...options }: PushOptions, s
   /** Reading the spill failed (the disk, or too many open files). The tap must not end for that: the next connection tries again. */
   async function unreadable(err: unknown): Promise<void> {
     log.warn({ err, tap: spill.hello().tap }, "the spill can't be read");
-    await delay(awayMs.most, signal);
+    await delay(awayMs.max, signal);
     over.abort();
   }
 
@@ -222,7 +222,7 @@ function messagesOf(read: readonly Item[]): readonly Item[][] {
 
 /** Replaces an answer that is too large, because a message over the limit would end the stream. */
 function fitting(answer: ControlAnswer): ControlAnswer {
-  if (answer.response.length <= mostAnswerBytes) return answer;
+  if (answer.response.length <= maxAnswerBytes) return answer;
   const message = `the upstream's answer of ${answer.response.length} bytes is too large to be passed on`;
   return { call: answer.call, code: status.RESOURCE_EXHAUSTED, message, response: Buffer.alloc(0) };
 }

@@ -4,7 +4,7 @@ import type { HeardText } from "./heard-texts.ts";
 /** A message of a pod's or an app's stream. `isReopened`: the first one of a stream that was opened again. */
 export type PodText = { readonly heard: HeardText; readonly bytes: Buffer; readonly isReopened: boolean };
 
-const mostBytes = 16 * 1024 * 1024;
+const maxBytes = 16 * 1024 * 1024;
 
 /** Delays a pod's messages until those of its apps have come, so that most lines are known as an app's. */
 export class DelayedTexts {
@@ -22,7 +22,7 @@ export class DelayedTexts {
   add(text: PodText): void {
     this.#waiting.push({ ...text, due: performance.now() + this.#delayMs });
     this.#bytes += text.bytes.byteLength;
-    if (this.#bytes > mostBytes) this.#emitDue(mostBytes / 2);
+    if (this.#bytes > maxBytes) this.#emitDue(maxBytes / 2);
     this.#timer ??= startTimer(() => this.#emitDue(), this.#delayMs);
   }
 
@@ -34,11 +34,11 @@ export class DelayedTexts {
     for (const text of this.#waiting.splice(0)) this.#emit(text);
   }
 
-  /** Emits what has waited long enough, and the oldest until no more than `most` bytes wait. */
-  #emitDue(most = mostBytes): void {
+  /** Emits what has waited long enough, and the oldest until no more than `max` bytes wait. */
+  #emitDue(max = maxBytes): void {
     const now = performance.now();
     const firstToStay = this.#waiting.findIndex(({ due, bytes }) => {
-      if (due > now && this.#bytes <= most) return true;
+      if (due > now && this.#bytes <= max) return true;
       this.#bytes -= bytes.byteLength;
       return false;
     });

@@ -38,7 +38,7 @@ export type TextPace = {
   readonly forgetGone: number;
 };
 
-const usualPace: TextPace = { quiet: 5_000, firstRetry: 1_000, podDelay: 2_000, forgetGone: 60_000 };
+const defaultPace: TextPace = { quiet: 5_000, firstRetry: 1_000, podDelay: 2_000, forgetGone: 60_000 };
 const longestRetryMs = 30_000;
 /** A pod that has just started has no journal yet. One without a journal after this many attempts gets none. */
 const journalAttempts = 5;
@@ -56,7 +56,7 @@ export class TextFollower {
 
   constructor(options: TextFollowerOptions) {
     this.#options = options;
-    this.#pace = options.pace ?? usualPace;
+    this.#pace = options.pace ?? defaultPace;
     this.#podTexts = new DelayedTexts(this.#pace.podDelay, (text) => this.#emit(text));
   }
 

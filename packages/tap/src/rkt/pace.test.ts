@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { delayMs, type PollPace } from "./pace.ts";
 
-const usual: PollPace = {
+const pace: PollPace = {
   tookMs: [2, 2],
   askedMs: [],
   roundTripMs: 1,
@@ -32,7 +32,7 @@ describe("the time between two polls", () => {
     ["nor by none", { tookMs: [] }, 1_000],
     ["takes an answer that was quicker than the way for no cost", { tookMs: [1, 1], roundTripMs: 5 }, 1_000],
   ])("%s", (_, more, expected) => {
-    expect(Math.round(delayMs({ ...usual, ...more }))).toBe(expected);
+    expect(Math.round(delayMs({ ...pace, ...more }))).toBe(expected);
   });
 
   it("keeps polls within their share of a processor, whatever they cost", () => {
@@ -40,9 +40,9 @@ describe("the time between two polls", () => {
     fc.assert(
       fc.property(ms, fc.double({ min: 1, max: 60_000, noNaN: true }), fc.boolean(), (list, intervalMs, isChanging) => {
         const askedMs = Array<number>(50).fill(list / 20);
-        const pause = delayMs({ ...usual, tookMs: [list, list], askedMs, roundTripMs: 0, intervalMs, isChanging });
+        const pause = delayMs({ ...pace, tookMs: [list, list], askedMs, roundTripMs: 0, intervalMs, isChanging });
         const cost = list + 50 * (list / 20);
-        expect(cost / (cost + pause)).toBeLessThanOrEqual(usual.share + 1e-9);
+        expect(cost / (cost + pause)).toBeLessThanOrEqual(pace.share + 1e-9);
       }),
     );
   });

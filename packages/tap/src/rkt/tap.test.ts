@@ -185,7 +185,7 @@ describe("observations", () => {
         }
         // The very last answer may have come when the tap was gone.
         expect(expected.played[channel]).toBeGreaterThanOrEqual(fake.played[channel] - 1);
-        expect(fake.calls[channel === "pods" ? "ListPods" : "ListImages"].mostInFlight).toBe(1);
+        expect(fake.calls[channel === "pods" ? "ListPods" : "ListImages"].maxInFlight).toBe(1);
       }
       expect(tapped.observations("pods").some(({ $case }) => $case === "same")).toBe(true);
     },
@@ -273,7 +273,7 @@ describe("a poll that fails", () => {
     expect(tapped.lists("pods")).toEqual([]);
     release();
     await when("the pods", () => tapped.lists("pods").length > 0);
-    expect(fake.calls.ListPods.mostInFlight).toBe(1);
+    expect(fake.calls.ListPods.maxInFlight).toBe(1);
     expect(fake.peers.size).toBe(peers);
   });
 });
@@ -326,7 +326,7 @@ describe("a doubtful entry is asked for at once", () => {
     await using tapped = listen(fake.address);
     await when("some", () => tapped.ones("pods").length === 50 && tapped.observations("pods").at(-1)?.$case === "same");
     expect(asked(fake, "InspectPod")).toHaveLength(50);
-    expect(fake.calls.InspectPod.mostInFlight).toBe(1);
+    expect(fake.calls.InspectPod.maxInFlight).toBe(1);
   });
 
   it("also on the next connection to the same host", async () => {

@@ -38,14 +38,14 @@ export class HeldItems {
   }
 
   /** The item with this index and those that follow it without a hole: as many as fit, and one at least. */
-  run(index: bigint, most: { readonly items: number; readonly bytes: number }): Item[] {
+  run(index: bigint, max: { readonly items: number; readonly bytes: number }): Item[] {
     const run: Item[] = [];
     let bytes = 0;
-    for (let at = this.#placeOf(index); run.length < most.items; at++) {
+    for (let at = this.#placeOf(index); run.length < max.items; at++) {
       const held = this.#items[at];
       if (held === undefined || held.item.index !== index + BigInt(run.length)) break;
       bytes += held.bytes;
-      if (run.length > 0 && bytes > most.bytes) break;
+      if (run.length > 0 && bytes > max.bytes) break;
       run.push(held.item);
     }
     return run;

@@ -58,8 +58,8 @@ export class KeptItems {
   }
 
   /** The item with this index, and those in memory that follow it without a hole. Empty if it is not in memory. */
-  inMemory(index: bigint, most: { readonly items: number; readonly bytes: number }): readonly Item[] {
-    return this.#memory.run(index, most);
+  inMemory(index: bigint, max: { readonly items: number; readonly bytes: number }): readonly Item[] {
+    return this.#memory.run(index, max);
   }
 
   /** The smallest index from this one on. */

@@ -41,7 +41,7 @@ export function writeSegment(path: string, first: bigint): SegmentWriter {
 export type SegmentPosition = { readonly index: bigint; readonly offset: number };
 
 /** The most that is read together. */
-type Most = { readonly items: number; readonly bytes: number };
+type Max = { readonly items: number; readonly bytes: number };
 
 /**
  * Items from a position on, in order and in arrays, up to the given end of the segment; fewer if the file is damaged. An
@@ -50,7 +50,7 @@ type Most = { readonly items: number; readonly bytes: number };
 export async function* readSegment(
   segment: Segment,
   from: SegmentPosition,
-  most: Most,
+  max: Max,
 ): AsyncGenerator<{ readonly items: readonly Item[]; readonly next: SegmentPosition }> {
   await using file = await open(segment.path, "r");
   let { offset } = from;
@@ -74,7 +74,7 @@ export async function* readSegment(
     }
     const item = decodeRecord(rest.subarray(0, needed));
     if (item === undefined) break;
-    if (items.length > 0 && (items.length >= most.items || bytes + needed > most.bytes)) yield taken();
+    if (items.length > 0 && (items.length >= max.items || bytes + needed > max.bytes)) yield taken();
     rest = rest.subarray(needed);
     offset += needed;
     if (item.index < from.index) continue;

@@ -39,7 +39,7 @@ export type SpillState = {
 const MiB = 1024 * 1024;
 
 /** The most that is read together. */
-const most = { items: 1_000, bytes: 256 * 1024 } as const;
+const max = { items: 1_000, bytes: 256 * 1024 } as const;
 
 /** Rejects if the folder can't be read, or if it is missing and no hello is given. */
 export async function openSpill(options: SpillOptions): Promise<Spill> {
@@ -118,7 +118,7 @@ export class Spill implements AsyncDisposable {
       let position: { readonly path: string; readonly next: SegmentPosition } | undefined;
       for (let next = from; !signal.aborted; ) {
         if (next <= this.#disk.committed) next = this.#disk.committed + 1n;
-        const items = this.#kept.inMemory(next, most);
+        const items = this.#kept.inMemory(next, max);
         const segment = items.length === 0 ? this.#disk.segmentOf(next) : undefined;
         if (items.length > 0) {
           next += BigInt(items.length);
@@ -213,7 +213,7 @@ export class Spill implements AsyncDisposable {
 /** A segment is removed when it is committed, possibly while it is read. */
 async function* readUnlessRemoved(segment: Segment, from: SegmentPosition) {
   try {
-    yield* readSegment(segment, from, most);
+    yield* readSegment(segment, from, max);
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== "ENOENT") throw cause;
   }

@@ -20,7 +20,7 @@ const finishedAtOnce = 8;
 /** Between streams of one job that are lost one after the other. */
 const lostMs = { first: 100, longest: 5_000 };
 /** A stream of a finished job that ends early is opened again until it has failed this often. */
-const mostFailures = 2;
+const maxFailures = 2;
 
 /**
  * Follows each job from its first appearance until all of its output is emitted. The server drops live output that it
@@ -77,7 +77,7 @@ export class JobFollower {
       if (isComplete) {
         onComplete();
       } else if (known.get(id)?.isFinished ?? true) {
-        if (++failures === mostFailures) return known.setRecorded(id);
+        if (++failures === maxFailures) return known.setRecorded(id);
       } else if (losses++ > 0) {
         await delay(afterLoss.next(), signal);
       }

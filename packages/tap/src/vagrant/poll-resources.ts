@@ -153,10 +153,10 @@ export class ResourcePoll {
   }
 
   #delayMs(kind: string): number {
-    const usual = kind === "runner" ? runnerMs : kind === "target" ? this.#targetDelayMs() : otherMs;
+    const delayMs = kind === "runner" ? runnerMs : kind === "target" ? this.#targetDelayMs() : otherMs;
     const since = performance.now() - this.#options.known.endedAt;
     const next = afterJobMs.find((ms) => ms > since);
-    return next === undefined ? usual : Math.min(usual, next - since);
+    return next === undefined ? delayMs : Math.min(delayMs, next - since);
   }
 
   #targetDelayMs(): number {

@@ -54,7 +54,7 @@ describe("lists of jobs", () => {
     expect(it.tapped.lists()).toHaveLength(2);
     expect(it.tapped.lists()[1]).toEqual(it.fake.call("_ListJobs", Buffer.alloc(0)));
     expect(it.listed().map((jobs) => jobs.map((job) => job.id))).toEqual([[], [id]]);
-    expect(it.fake.calls("_ListJobs").mostInFlight).toBe(1);
+    expect(it.fake.calls("_ListJobs").maxInFlight).toBe(1);
   });
 
   it("are whole again after a while, even if nothing changes", async () => {
@@ -141,7 +141,7 @@ describe("a list that fails", () => {
     const lists = it.tapped.lists().length;
     await when("a list", () => it.tapped.observations("jobs").at(-1)?.$case === "same");
     expect(it.tapped.lists().length - lists).toBeLessThanOrEqual(1);
-    expect(it.fake.calls("GetJob").mostInFlight).toBe(1);
+    expect(it.fake.calls("GetJob").maxInFlight).toBe(1);
     expect(it.fake.peers.size).toBe(1);
   });
 
@@ -192,7 +192,7 @@ describe("a list that fails", () => {
     );
     release();
     await when("a list", () => tapped.lists().length > 1);
-    expect(fake.calls("_ListJobs").mostInFlight).toBe(1);
+    expect(fake.calls("_ListJobs").maxInFlight).toBe(1);
   });
 });
 
@@ -263,9 +263,9 @@ describe("the stream of a job", () => {
       expect(it.tapped.openings(id)).toEqual([["open 0", "state 0", "terminal 0", "complete 3"]]);
     }
     expect(it.tapped.streamed(running).length).toBeGreaterThan(0);
-    const { made, mostInFlight } = it.fake.calls("GetJobStream");
+    const { made, maxInFlight } = it.fake.calls("GetJobStream");
     expect(made).toBe(41);
-    expect(mostInFlight).toBe(9);
+    expect(maxInFlight).toBe(9);
   });
 
   it("that can't be opened again is tried twice", async () => {

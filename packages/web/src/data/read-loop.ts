@@ -17,15 +17,15 @@ export type LoopRecord = {
   readonly log: readonly LogText[];
 };
 
-const mostSteps = 1_000;
-const mostLogLines = 20_000;
+const maxSteps = 1_000;
+const maxLogLines = 20_000;
 
 /** Everything that the view of a loop shows. Undefined: there is no such loop. */
 export async function readLoop(name: LoopName, signal: AbortSignal): Promise<LoopRecord | undefined> {
   const { session, runner, loop } = name;
   const client = reader();
   const sessions = [session];
-  const found = await firstOf(client.operations({ sessions, runner, loop, signal }), mostSteps);
+  const found = await firstOf(client.operations({ sessions, runner, loop, signal }), maxSteps);
   const own = found.find(({ kind }) => kind === "loop");
   if (own === undefined) return undefined;
   const [before, after] = await Promise.all([loopBefore(own, signal), loopAfter(own, signal)]);
@@ -38,7 +38,7 @@ export async function readLoop(name: LoopName, signal: AbortSignal): Promise<Loo
       until: after?.position ?? "now",
       signal,
     }),
-    mostLogLines,
+    maxLogLines,
   );
   const isOwn = ({ operation }: (typeof written)[number]) => operation?.loop === loop && operation.runner === runner;
   const suggestions = written.filter(isOwn).flatMap(({ error }) => error?.suggestions ?? []);

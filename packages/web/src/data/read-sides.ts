@@ -6,10 +6,10 @@ import { tapedeck } from "./tapedeck.ts";
 /** The choices for a side. */
 export type SideChoices = { readonly sessions: readonly Session[]; readonly loops: readonly Operation[] };
 
-const most = { sources: 500, sessions: 20, loops: 24 } as const;
+const max = { sources: 500, sessions: 20, loops: 24 } as const;
 
 export function readSources(signal: AbortSignal): Promise<readonly Source[]> {
-  return firstOf(tapedeck().sources({ signal }), most.sources);
+  return firstOf(tapedeck().sources({ signal }), max.sources);
 }
 
 /** The newest sessions and finished loops of a source; the loops oldest first. */
@@ -18,8 +18,8 @@ export async function readChoices(source: string, signal: AbortSignal): Promise<
   const asked = { sources: [source], signal };
   const outcomes = ["succeeded", "failed", "canceled", "unknown"] as const;
   const [sessions, loops] = await Promise.all([
-    firstOf(client.sessions(asked), most.sessions),
-    firstOf(client.operations({ ...asked, kinds: ["loop"], outcomes }), most.loops),
+    firstOf(client.sessions(asked), max.sessions),
+    firstOf(client.operations({ ...asked, kinds: ["loop"], outcomes }), max.loops),
   ]);
   return { sessions, loops: loops.toReversed() };
 }

@@ -9,7 +9,7 @@ import {
   commandKey,
   type FlakyArtifact,
   flakiest,
-  mostCauses,
+  maxCauses,
   nameOf,
   phases,
   restKey,
@@ -45,8 +45,8 @@ export type Trends = {
 /** A developer or a project beside others. */
 export type SideFigures = LoopFigures & { readonly name: string; readonly series: Series };
 
-const mostArtifacts = 8;
-const mostSources = 1_000;
+const maxArtifacts = 8;
+const maxSources = 1_000;
 
 type Range = Chosen<StatsOptions, "zone" | "from" | "to" | "developers" | "projects" | "labels" | "signal">;
 type Chosen<Whole, Key extends keyof Whole> = { readonly [Name in Key]?: NonNullable<Whole[Name]> };
@@ -60,7 +60,7 @@ export async function readTrends(choice: Choice, signal: AbortSignal): Promise<T
   const noTime = { all: undefined, bins: [] };
   const [{ value: sources }, { value: labels }, sides, loops, green, causes, slow, flaky, commands] = await Promise.all(
     [
-      own(firstOf(client.sources({ signal }), mostSources), []),
+      own(firstOf(client.sources({ signal }), maxSources), []),
       own(readBranches(client, range), []),
       choice.by && own(readSides(client, choice, choice.by, range, bins), []),
       own(readLoops(client, choice, range, bins), noTime),
@@ -122,7 +122,7 @@ async function readGreen({ stats }: Client, { group }: Choice, range: Range, bin
 
 async function readCauses({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
   const { items } = await stats.failures({ ...range, group: [group, "phase", "errorCode"] });
-  return causesOf(items, bins, group, mostCauses);
+  return causesOf(items, bins, group, maxCauses);
 }
 
 async function readCommands({ stats }: Client, range: Range) {
@@ -150,7 +150,7 @@ function rangeOf({ zone, developers, projects, labels }: Choice, bins: readonly 
 /** The slowest, and only of these how they were by time. */
 async function readSlow({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
   const { items } = await stats.builds({ ...range, group: ["project", "artifact"] });
-  const slow = slowest(items, mostArtifacts);
+  const slow = slowest(items, maxArtifacts);
   if (slow.length === 0) return [];
   const ofBins = await stats.builds({ ...range, group: ["project", "artifact", group], ...named(slow) });
   return slow.map((row): SlowArtifact => {
@@ -163,7 +163,7 @@ async function readSlow({ stats }: Client, { group }: Choice, range: Range, bins
 /** The flakiest, as the slowest. */
 async function readFlaky({ stats }: Client, { group }: Choice, range: Range, bins: readonly Bin[]) {
   const { items } = await stats.flakes({ ...range, group: ["project", "artifact"] });
-  const flaky = flakiest(items, mostArtifacts);
+  const flaky = flakiest(items, maxArtifacts);
   if (flaky.length === 0) return [];
   const ofBins = await stats.flakes({ ...range, group: ["project", "artifact", group], ...named(flaky) });
   return flaky.map((row): FlakyArtifact => {

@@ -90,10 +90,10 @@ export async function inFrames(
 }
 
 /** The first items of a list; the rest is not asked for. */
-export async function firstOf<Item>(items: AsyncIterable<Item>, most: number): Promise<readonly Item[]> {
+export async function firstOf<Item>(items: AsyncIterable<Item>, max: number): Promise<readonly Item[]> {
   const found: Item[] = [];
   for await (const item of items) {
-    if (found.push(item) >= most) break;
+    if (found.push(item) >= max) break;
   }
   return found;
 }

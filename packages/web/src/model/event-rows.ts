@@ -18,8 +18,8 @@ export type EventLine = {
 };
 
 /** Between the pieces of a line comes little: what other steps print meanwhile. */
-const mostBetween = 100;
-const mostText = 2_000;
+const maxBetween = 100;
+const maxText = 2_000;
 
 /** The rows after more events. */
 export function foldRows(rows: readonly EventLine[], events: readonly TapedeckEvent[]): readonly EventLine[] {
@@ -46,14 +46,14 @@ function rowOf(event: TapedeckEvent): EventLine {
 function outputRow(event: Output): EventLine {
   const piece = pieceOf(event);
   const isOpen = writerOf(event) !== undefined && piece !== "" && !piece.includes("\n");
-  const text = isOpen ? piece.slice(0, mostText) : event.summary;
+  const text = isOpen ? piece.slice(0, maxText) : event.summary;
   return { ...rowOf(event), text, isOpen, isBad: isErrorLine(text) || hasErrorLevel(event) };
 }
 
 function longer(row: EventLine, event: Output): EventLine {
   const piece = pieceOf(event);
   const [line = ""] = `${row.text}${piece}`.split("\n");
-  const text = line.slice(0, mostText);
+  const text = line.slice(0, maxText);
   const isBad = row.isBad || isErrorLine(text) || hasErrorLevel(event);
   return { ...row, count: row.count + 1, text, isOpen: !piece.includes("\n"), isBad };
 }
@@ -78,7 +78,7 @@ function writerOf({ kind, detail }: Output): string | undefined {
 function openLine(rows: readonly EventLine[], event: Output): number {
   const writer = writerOf(event);
   if (writer === undefined) return -1;
-  for (let at = rows.length - 1; at >= Math.max(0, rows.length - mostBetween); at--) {
+  for (let at = rows.length - 1; at >= Math.max(0, rows.length - maxBetween); at--) {
     const row = rows[at];
     if (row !== undefined && isOutput(row.event) && writerOf(row.event) === writer) return row.isOpen ? at : -1;
   }

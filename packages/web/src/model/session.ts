@@ -28,8 +28,8 @@ export function endOf({ endedAt, endReason }: Pick<Session, "endedAt" | "endReas
   return endedAt === null && endReason === null ? undefined : (endReason ?? "unknown");
 }
 
-/** The last loops are kept whole; `most` is past what a day of saving files makes. */
-export function foldSession(record: SessionRecord, events: readonly TapedeckEvent[], most = 5_000): SessionRecord {
+/** The last loops are kept whole; `max` is past what a day of saving files makes. */
+export function foldSession(record: SessionRecord, events: readonly TapedeckEvent[], max = 5_000): SessionRecord {
   // Channels repeat the same fact as mirrors, which add nothing.
   const shown = events.filter(({ kind }) => kind !== "mirror.received");
   let { loops, since, ended } = record;
@@ -40,7 +40,7 @@ export function foldSession(record: SessionRecord, events: readonly TapedeckEven
       ended = event.detail?.reason || "unknown";
     } else {
       if (event.kind === "upstream.restored") ended = undefined;
-      loops = foldLoops(loops, event, most);
+      loops = foldLoops(loops, event, max);
     }
   }
   return { events: record.events.concat(shown), rows: foldRows(record.rows, shown), loops, since, ended };

@@ -106,7 +106,7 @@ function vagrant(state: UpstreamState): readonly StateSection[] {
   ];
 }
 
-const mostCommands = 5;
+const maxCommands = 5;
 
 /** The newest first, and of equal command lines the newest: "up web1", not its flags. Jobs come in the order of queueing. */
 function newestCommands(jobs: readonly Json[]): readonly StateRow[] {
@@ -116,7 +116,7 @@ function newestCommands(jobs: readonly Json[]): readonly StateRow[] {
     const name = [command, ...list(at(job, "command", "cli_args", "args")).map(text)].join(" ");
     if (command !== "" && !rows.has(name)) rows.set(name, commandRow(name, text(at(job, "state"))));
   }
-  return [...rows.values()].slice(0, mostCommands);
+  return [...rows.values()].slice(0, maxCommands);
 }
 
 function commandRow(name: string, state: string): StateRow {

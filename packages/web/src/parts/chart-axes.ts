@@ -9,14 +9,14 @@ const durations = [
 
 export type Unit = "duration" | "share" | "count";
 
-/** Where the lines of an axis are, from 0 to past `most`: round numbers, three or four of them. */
-export function linesUpTo(most: number, unit: Unit): readonly number[] {
-  const wanted = Math.max(most, unit === "share" ? 0.1 : unit === "count" ? 1 : 10) / 3;
+/** Where the lines of an axis are, from 0 to past `max`: round numbers, three or four of them. */
+export function linesUpTo(max: number, unit: Unit): readonly number[] {
+  const wanted = Math.max(max, unit === "share" ? 0.1 : unit === "count" ? 1 : 10) / 3;
   const step =
     unit === "duration"
       ? (durations.find((size) => size >= wanted) ?? Math.ceil(wanted / (30 * day)) * 30 * day)
       : roundUp(wanted, unit === "count" ? 1 : 0.01);
-  const count = Math.max(1, Math.ceil(most / step - 1e-9));
+  const count = Math.max(1, Math.ceil(max / step - 1e-9));
   return Array.from({ length: count + 1 }, (_, index) => index * step);
 }
 

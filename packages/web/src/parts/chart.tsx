@@ -109,8 +109,8 @@ type Colour = (name: string) => string;
 
 function optionsOf(latest: { readonly current: ChartProps }, width: number, colour: Colour): uPlot.Options {
   const { series, ticks, unit, shape, format } = latest.current;
-  const most = Math.max(0, ...series.flatMap(({ values }) => values.filter((value) => value !== null)));
-  const lines = linesUpTo(most, unit);
+  const max = Math.max(0, ...series.flatMap(({ values }) => values.filter((value) => value !== null)));
+  const lines = linesUpTo(max, unit);
   const names = lines.map((value) => (value === 0 ? "0" : format(value)));
   const namesWidth = axisWidth(names);
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;

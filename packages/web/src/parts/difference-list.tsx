@@ -71,7 +71,7 @@ function Value({ difference, side, name }: ValueProps) {
           evidence
         </a>
       )}
-      {others.slice(0, mostLines).map(({ session, position, text }) => (
+      {others.slice(0, maxLines).map(({ session, position, text }) => (
         <a key={`${position} ${text}`} class="line" href={to(sessionPath(session, position))}>
           {text}
         </a>
@@ -80,4 +80,4 @@ function Value({ difference, side, name }: ValueProps) {
   );
 }
 
-const mostLines = 5;
+const maxLines = 5;

@@ -21,10 +21,10 @@ export type LogTextProps = {
 /** The value of `step` that names no step. */
 export const allSteps = "all";
 
-const mostLines = 5_000;
+const maxLines = 5_000;
 
 function linesOf(text: string): readonly string[] {
-  return text.replace(/\n$/, "").split("\n").slice(-mostLines);
+  return text.replace(/\n$/, "").split("\n").slice(-maxLines);
 }
 
 /** The output of a step, scrolled to its error. */

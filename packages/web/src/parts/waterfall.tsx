@@ -18,7 +18,7 @@ export type WaterfallProps = {
 const rowHeight = 24;
 const axisHeight = 22;
 /** The most that names take; longer ones are cut. */
-const mostNameWidth = 128;
+const maxNameWidth = 128;
 const tickWidth = 72;
 
 /** Steps on a common axis, drawn on a canvas. The table beside it has the same for screen readers. */
@@ -116,7 +116,7 @@ function draw(canvas: HTMLCanvasElement, drawn: Drawn): void {
   context.font = font(600);
   const longestName = Math.max(...steps.map((step) => context.measureText(nameOf(step)).width));
   context.font = font(400);
-  const nameWidth = Math.min(mostNameWidth, Math.ceil(longestName) + 16);
+  const nameWidth = Math.min(maxNameWidth, Math.ceil(longestName) + 16);
   const room = width - nameWidth - Math.max(64, widest + 8);
   const length = Math.max(1, drawn.to - drawn.from);
   const x = (time: number) => nameWidth + ((time - drawn.from) / length) * room;

@@ -49,7 +49,7 @@ type Health = {
 };
 
 const everyMs = 5_000;
-const mostSources = 1_000;
+const maxSources = 1_000;
 
 /** Is it recording? Read again every few seconds: nothing of this is an event. */
 export function HealthView() {
@@ -342,7 +342,7 @@ const soonMs = 7 * 86_400_000;
 
 async function readHealth(signal: AbortSignal): Promise<Health> {
   const began = performance.now();
-  const sources = await firstOf(tapedeck().sources({ signal }), mostSources);
+  const sources = await firstOf(tapedeck().sources({ signal }), maxSources);
   const answeredInMs = performance.now() - began;
   const { token } = about.value ?? {};
   const [readiness, status, subscribers, tokens] = await Promise.all([

@@ -217,7 +217,7 @@ function Differences({ loop }: { readonly loop: Loop }) {
         )}
       </h2>
       <DifferenceList
-        differences={differences.slice(0, mostDifferences)}
+        differences={differences.slice(0, maxDifferences)}
         names={[left.name, right.name]}
         nothing="Nothing else that differs is recorded."
       />
@@ -225,4 +225,4 @@ function Differences({ loop }: { readonly loop: Loop }) {
   );
 }
 
-const mostDifferences = 5;
+const maxDifferences = 5;

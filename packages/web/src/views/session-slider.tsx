@@ -9,7 +9,7 @@ import { shownOutcome } from "../parts/small.tsx";
 import { choose } from "../router.ts";
 
 const speeds = [1, 5, 10, 50] as const;
-const usualSpeed = 10;
+const defaultSpeed = 10;
 
 type SliderProps = {
   readonly events: readonly TapedeckEvent[];
@@ -24,7 +24,7 @@ type SliderProps = {
 /** From the session's first event to its last; loops and failures are marked. */
 export function Slider({ events, loops, index, go, isLive, speed: wanted }: SliderProps) {
   const [isPlaying, setPlaying] = useState(false);
-  const speed = speeds.find((times) => String(times) === wanted) ?? usualSpeed;
+  const speed = speeds.find((times) => String(times) === wanted) ?? defaultSpeed;
   const last = events.length - 1;
   usePlay({ events, index, go, isPlaying, speed, stop: () => setPlaying(false) });
   useSliderKeys({ index, loops, events, go, toggle: () => setPlaying((before) => !before) });

@@ -11,14 +11,14 @@ export class OutdatedChoiceError extends Error {
 }
 
 /** Few workspaces have so many. */
-const mostKept = 1_000;
+const maxKept = 1_000;
 
 const keptOf = new WeakMap<QueryClient, Map<string, Choice>>();
 
 /** The choices that were made with the answers of a query, by the question. */
 export function keptChoices(query: QueryClient): Map<string, Choice> {
   const kept = keptOf.get(query) ?? new Map<string, Choice>();
-  if (kept.size > mostKept) kept.clear();
+  if (kept.size > maxKept) kept.clear();
   keptOf.set(query, kept);
   return kept;
 }

@@ -7,7 +7,7 @@ import type { QueryClient } from "../query-client.ts";
 import { keptChoices, OutdatedChoiceError, readingChosen } from "./kept-choices.ts";
 
 /** More choices than are useful in an error. */
-const mostChoices = 50;
+const maxChoices = 50;
 
 /**
  * The source of a call: `developer/project` (the API implies the upstream; on our own API, without `upstream`, it
@@ -32,7 +32,7 @@ async function choose(
     ...(upstream !== undefined && { upstreams: [upstream] }),
     ...wanted,
     min_position: minPosition,
-    limit: mostChoices,
+    limit: maxChoices,
   };
   const now = await query.listSources(asked);
   // Query waits for the moment that is asked for, and may have the source by then.

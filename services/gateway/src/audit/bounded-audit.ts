@@ -6,14 +6,14 @@ export type AuditBudget = {
   readonly windowMs: number;
 };
 
-const usual: AuditBudget = { perCaller: 60, windowMs: 60_000 };
+const defaultBudget: AuditBudget = { perCaller: 60, windowMs: 60_000 };
 
 /**
  * The same, with a bound for actions that a caller may repeat at will: the audit log drops its oldest entries when it
  * is full, and no caller may displace those of others. Entries left out in a window are counted in one entry of the
  * next.
  */
-export function boundedAudit(audit: Audit, { perCaller, windowMs }: AuditBudget = usual): Audit {
+export function boundedAudit(audit: Audit, { perCaller, windowMs }: AuditBudget = defaultBudget): Audit {
   const written = new Map<string, number>();
   let end = 0;
   return (entry) => {

@@ -30,9 +30,9 @@ export function auditedExports(api: TapedeckApi, all: Audit): TapedeckApi {
 
 /** Ids are the caller's words: they need not exist. */
 function namedIn(sessions: readonly string[]) {
-  const more = sessions.length - mostNamed;
-  return { sessions: sessions.slice(0, mostNamed).map((id) => id.slice(0, idLength)), ...(more > 0 && { more }) };
+  const more = sessions.length - maxNamed;
+  return { sessions: sessions.slice(0, maxNamed).map((id) => id.slice(0, idLength)), ...(more > 0 && { more }) };
 }
 
-const mostNamed = 20;
+const maxNamed = 20;
 const idLength = 64;

@@ -8,7 +8,7 @@ import { type Audit, auditedCaller } from "./audit-log.ts";
 export type SignInWay = "jwt" | "page";
 
 /** More than this many JWTs at once are recorded more than once each. */
-const mostKnown = 10_000;
+const maxKnown = 10_000;
 
 /**
  * Records who came in by the identity provider, and who was refused. A JWT is recorded when it is first seen, not with each
@@ -29,7 +29,7 @@ export class SignInAudit {
   /** `key`: identifies a JWT among others of the same person. */
   accepted(caller: Caller, way: SignInWay, key?: string): void {
     if (key !== undefined && this.#known.has(key)) return;
-    if (this.#known.size >= mostKnown) this.#known.clear();
+    if (this.#known.size >= maxKnown) this.#known.clear();
     if (key !== undefined) this.#known.add(key);
     const { who, kind, workspace, roles = new Set() } = caller;
     const about = { way, roles: [...roles] };

@@ -36,17 +36,17 @@ export function liveConnections({ connections, tokenConnections }: CallerConnect
     take(counted, over) {
       const key = callerKey(counted, connections);
       if (key === undefined || over.aborted) return;
-      const { most } = connections;
+      const { max } = connections;
       const limits =
         counted.caller.token === undefined
-          ? [{ key, most, whose: "" }]
+          ? [{ key, max, whose: "" }]
           : [
-              { key: `${key} ${addressOf(counted.peer)}`, most, whose: " of this token at one address" },
-              { key, most: tokenConnections, whose: " of this token" },
+              { key: `${key} ${addressOf(counted.peer)}`, max, whose: " of this token at one address" },
+              { key, max: tokenConnections, whose: " of this token" },
             ];
       for (const limit of limits) {
-        if ((open.get(limit.key) ?? 0) < limit.most) continue;
-        const message = `more than ${limit.most} live streams and sockets${limit.whose}: close one of them first`;
+        if ((open.get(limit.key) ?? 0) < limit.max) continue;
+        const message = `more than ${limit.max} live streams and sockets${limit.whose}: close one of them first`;
         throw new TapedeckError("limit_exceeded", message, {}, { retryAfter: retrySeconds });
       }
       for (const limit of limits) open.set(limit.key, (open.get(limit.key) ?? 0) + 1);

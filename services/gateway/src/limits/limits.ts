@@ -12,12 +12,12 @@ export type CallerLimits = Omit<Limits, "pages" | "largeAnswers"> & {
 };
 
 export function callerLimits(limits: Limits): CallerLimits {
-  const { pages, largeAnswers, queryMs: patienceMs } = limits;
+  const { pages, largeAnswers, queryMs: timeoutMs } = limits;
   return {
     ...limits,
     requests: requestBudget(limits.requestsPerSecond),
     live: liveConnections(limits),
-    pages: timedSemaphore({ atOnce: pages, patienceMs, what: "pages of events" }),
-    largeAnswers: timedSemaphore({ atOnce: largeAnswers, patienceMs, what: "large answers" }),
+    pages: timedSemaphore({ atOnce: pages, timeoutMs, what: "pages of events" }),
+    largeAnswers: timedSemaphore({ atOnce: largeAnswers, timeoutMs, what: "large answers" }),
   };
 }

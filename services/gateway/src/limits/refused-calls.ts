@@ -28,7 +28,7 @@ export type RefusedCallsBounds = {
   readonly textLength: number;
 };
 
-const usual: RefusedCallsBounds = { perCaller: 60, all: 600, windowMs: 60_000, textLength: 200 };
+const defaultBounds: RefusedCallsBounds = { perCaller: 60, all: 600, windowMs: 60_000, textLength: 200 };
 
 const kinds = {
   control: { audit: "control refused", action: "control.refused", plural: "control calls" },
@@ -57,7 +57,10 @@ export class RefusedCalls {
   #omitted = 0;
   #window: Timer | undefined;
 
-  constructor(logger: Logger, { kind = "control", bounds = usual, audit = () => {} }: RefusedCallsOptions = {}) {
+  constructor(
+    logger: Logger,
+    { kind = "control", bounds = defaultBounds, audit = () => {} }: RefusedCallsOptions = {},
+  ) {
     this.#logger = logger;
     this.#bounds = bounds;
     this.#kind = kinds[kind];

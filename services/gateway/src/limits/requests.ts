@@ -15,15 +15,15 @@ export type RequestBudget = {
   take(caller: CountedCaller): Promise<void>;
 };
 
-export function requestBudget({ most, ...holds }: PerCaller): RequestBudget {
+export function requestBudget({ max, ...holds }: PerCaller): RequestBudget {
   const { count } = rate(1);
   const keyOf = (caller: CountedCaller) => callerKey(caller, holds);
   const refusal = (now: Pick<Count, "leftMs">) => {
-    const message = `more than ${most} requests in a second: wait before asking again`;
+    const message = `more than ${max} requests in a second: wait before asking again`;
     return new TapedeckError("limit_exceeded", message, {}, { retryAfter: inSeconds(now) });
   };
   return {
-    perSecond: most,
+    perSecond: max,
     keyOf,
     count,
     refusal,
@@ -31,7 +31,7 @@ export function requestBudget({ most, ...holds }: PerCaller): RequestBudget {
       const key = keyOf(caller);
       if (key === undefined) return;
       const now = await count(key);
-      if (now.used > most) throw refusal(now);
+      if (now.used > max) throw refusal(now);
     },
   };
 }

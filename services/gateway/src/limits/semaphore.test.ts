@@ -13,7 +13,7 @@ const refusal = { code: "limit_exceeded", retryAfter: 1 };
 
 describe("a semaphore", () => {
   it("lets the next one in when a turn ends, by itself or with its call", async () => {
-    const semaphore = timedSemaphore({ atOnce: 1, patienceMs: 60_000, what: "answers" });
+    const semaphore = timedSemaphore({ atOnce: 1, timeoutMs: 60_000, what: "answers" });
     const call = new AbortController();
     await semaphore.acquire(call.signal);
     const order: string[] = [];
@@ -31,7 +31,7 @@ describe("a semaphore", () => {
   });
 
   it("refuses a caller that has waited too long, and lets it try again", async () => {
-    const semaphore = timedSemaphore({ atOnce: 1, patienceMs: 20, what: "answers" });
+    const semaphore = timedSemaphore({ atOnce: 1, timeoutMs: 20, what: "answers" });
     const end = await semaphore.acquire(over.signal);
     await expect(semaphore.acquire(over.signal)).rejects.toMatchObject({
       ...refusal,
@@ -45,7 +45,7 @@ describe("a semaphore", () => {
 
 it("all jobs of a Vagrant server are sent to a few at once: until they are taken, the turn is theirs", async () => {
   await using harness = await vagrantHarness();
-  const largeAnswers = timedSemaphore({ atOnce: 1, patienceMs: 20, what: "large answers" });
+  const largeAnswers = timedSemaphore({ atOnce: 1, timeoutMs: 20, what: "large answers" });
   const control = { call: () => Promise.reject(new Error("nothing is called")) };
   const streams = { open: () => Promise.reject(new Error("nothing is opened")) };
   const { unary } = vagrantApi({ ...harness.deps, control, streams, largeAnswers, refused: () => {}, audit: () => {} });

@@ -13,16 +13,16 @@ export type TimedSemaphore = {
 
 export type TimedSemaphoreOptions = {
   readonly atOnce: number;
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   /** Names the work, for people. */
   readonly what: string;
 };
 
-export function timedSemaphore({ atOnce, patienceMs, what }: TimedSemaphoreOptions): TimedSemaphore {
+export function timedSemaphore({ atOnce, timeoutMs, what }: TimedSemaphoreOptions): TimedSemaphore {
   const permits = new Semaphore(atOnce);
   return {
     async acquire(signal) {
-      const release = await permits.acquire(AbortSignal.any([signal, timeoutSignal(patienceMs)]));
+      const release = await permits.acquire(AbortSignal.any([signal, timeoutSignal(timeoutMs)]));
       if (release === undefined) {
         const message = `${atOnce} ${what} are being made already, and it took too long to wait: try again`;
         throw new TapedeckError("limit_exceeded", message, {}, { retryAfter: 1 });

@@ -9,9 +9,9 @@ it("every limit has a default", () => {
     grpc: { messageBytes: 4 * MiB, streams: 100, connections: 10_000 },
     http: { bodyBytes: 4 * MiB, headerBytes: 16_384, connections: 10_000 },
     webSocket: { messageBytes: 262_144, subscriptions: 64 },
-    connections: { most: 50, holdsForAddresses: false },
+    connections: { max: 50, holdsForAddresses: false },
     tokenConnections: 1_000,
-    requestsPerSecond: { most: 100, holdsForAddresses: false },
+    requestsPerSecond: { max: 100, holdsForAddresses: false },
     refusalsPerMinute: 60,
     arrivalMs: 60_000,
     queryMs: 15_000,
@@ -30,8 +30,8 @@ it("is set in the file or the environment, and what is set holds for addresses, 
   });
   expect(limits).toMatchObject({
     webSocket: { messageBytes: 4096, subscriptions: 64 },
-    connections: { most: 50, holdsForAddresses: true },
-    requestsPerSecond: { most: 7, holdsForAddresses: true },
+    connections: { max: 50, holdsForAddresses: true },
+    requestsPerSecond: { max: 7, holdsForAddresses: true },
     queryMs: 60_000,
   });
 });

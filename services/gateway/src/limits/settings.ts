@@ -47,7 +47,7 @@ export type Limits = {
  * Without authentication a caller is an address, but only when the limit is set: everyone then comes from this machine or
  * through the same proxy, and would be one caller.
  */
-export type PerCaller = { readonly most: number; readonly holdsForAddresses: boolean };
+export type PerCaller = { readonly max: number; readonly holdsForAddresses: boolean };
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -121,9 +121,9 @@ function webSocketLimits(read: SettingsReader): Limits["webSocket"] {
 type TokenLimits = Pick<Limits, "connections" | "tokenConnections" | "requestsPerSecond" | "refusalsPerMinute">;
 
 function tokenLimits(read: SettingsReader): TokenLimits {
-  const perCaller = (key: string, most: number, about: SettingAbout): PerCaller => {
-    const set = read.integer(key, undefined, { ...oneOrMore, defaultText: `\`${most}\``, ...about });
-    return { most: set ?? most, holdsForAddresses: set !== undefined };
+  const perCaller = (key: string, max: number, about: SettingAbout): PerCaller => {
+    const set = read.integer(key, undefined, { ...oneOrMore, defaultText: `\`${max}\``, ...about });
+    return { max: set ?? max, holdsForAddresses: set !== undefined };
   };
   const refused = "`limit_exceeded` with `Retry-After`. A WebSocket gets the error and is closed with 4429.";
   return {

@@ -28,7 +28,7 @@ export type ShardMapOptions = {
 export type MapChange = { readonly from: string; readonly to: string };
 
 /** A gateway notices within this time, if home's NATS answers, that another one has moved a workspace. */
-const usualPollMs = 1_000;
+const defaultPollMs = 1_000;
 
 /**
  * Where each workspace is: the NATS KV bucket `TAPEDECK_SHARDS` in home, key workspace, value the shard's name. An entry
@@ -110,7 +110,7 @@ export class ShardMap {
 
   /** Reads again what another gateway has moved, if it is known here, until the signal. */
   async watch(signal: AbortSignal): Promise<void> {
-    const { pollMs = usualPollMs } = this.#options;
+    const { pollMs = defaultPollMs } = this.#options;
     while (!signal.aborted) {
       // While home is away nothing changes there either; what is known stays.
       await this.#readChanges().catch(() => {});

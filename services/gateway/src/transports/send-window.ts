@@ -6,15 +6,15 @@ export const enoughAtOnce = 64 * 1024;
 
 /**
  * The bytes that were written to one connection and that its peer has not taken yet, the runtime's queue included. A slow
- * reader is neither cut off nor buffered: past `most` nothing is written to it, and the log keeps what follows.
+ * reader is neither cut off nor buffered: past `max` nothing is written to it, and the log keeps what follows.
  */
 export class SendWindow {
-  readonly #most: number;
+  readonly #max: number;
   readonly #taken = new Notifier();
   #bytes = 0;
 
-  constructor(most: number) {
-    this.#most = most;
+  constructor(max: number) {
+    this.#max = max;
   }
 
   get bytes(): number {
@@ -23,7 +23,7 @@ export class SendWindow {
 
   /** Whether this many bytes fit now. One message always fits into an empty window. */
   hasRoom(bytes: number): boolean {
-    return this.#bytes === 0 || this.#bytes + bytes <= this.#most;
+    return this.#bytes === 0 || this.#bytes + bytes <= this.#max;
   }
 
   /** Resolves when this many bytes fit, or when the signal aborts. */

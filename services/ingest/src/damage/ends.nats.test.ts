@@ -23,12 +23,12 @@ test("the ends of many sources are written a few at a time", async () => {
   const watching = await connect({ servers: nats.url });
   const nc = await connect({ servers: nats.url });
   const ends = await openEnds(nc, { epoch, everyMs: 100 });
-  let [underWay, most] = [0, 0];
+  let [underWay, max] = [0, 0];
   const written: string[] = [];
   watching.subscribe("tapedeck.ends.source.>", {
     callback: (_err, { subject }) => {
       written.push(subject);
-      most = Math.max(most, ++underWay);
+      max = Math.max(max, ++underWay);
     },
   });
   watching.subscribe("_INBOX.>", {
@@ -46,7 +46,7 @@ test("the ends of many sources are written a few at a time", async () => {
   say(2);
   await until(() => written.length >= 2 * sources.length, { message: "each to be written again" });
   // The watcher may hear of an answer after what was written next.
-  expect(most).toBeLessThan(10);
+  expect(max).toBeLessThan(10);
   await ends[Symbol.asyncDispose]();
   await Promise.all([nc.close(), watching.close()]);
 });

@@ -70,9 +70,9 @@ const keySubject = `${endsRoot}.key`;
 const identityKeyBytes = 32;
 const everySource = `${endsRoot}.source.>`;
 /** The server syncs each to the disk: those of hundreds of sources at once would hold up the log's messages. */
-const mostAtOnce = 4;
+const maxAtOnce = 4;
 /** This process writes no messages any more when it closes them. */
-const mostAtClose = 100;
+const maxAtClose = 100;
 
 /** The connection stays the caller's. Rejects when the stream can't be had. */
 export async function openEnds(nc: NatsConnection, { epoch, everyMs = 1_000 }: LogEndsOptions): Promise<LogEnds> {
@@ -203,16 +203,16 @@ class Ends implements LogEnds {
   /** Spreads the writes of all sources over the time between two writes of one. */
   async #write(): Promise<void> {
     while (this.#unwritten.size > 0 && !this.#closing.signal.aborted) {
-      const share = Math.min(1, mostAtOnce / this.#unwritten.size);
-      await this.#writeSome(mostAtOnce);
+      const share = Math.min(1, maxAtOnce / this.#unwritten.size);
+      await this.#writeSome(maxAtOnce);
       await delay(this.#everyMs * share, this.#closing.signal);
     }
     this.#writing = undefined;
   }
 
   /** Writes those that have waited longest. What can't be written waits again, behind the others; false: that is all of it. */
-  async #writeSome(most: number): Promise<boolean> {
-    const some = [...this.#unwritten].slice(0, most);
+  async #writeSome(max: number): Promise<boolean> {
+    const some = [...this.#unwritten].slice(0, max);
     for (const source of some) this.#unwritten.delete(source);
     const js = jetstream(this.#nc, { timeout: 2_000 });
     const put = (source: SourceName) => js.publish(endSubject(source), JSON.stringify(this.#known.get(source)));
@@ -225,7 +225,7 @@ class Ends implements LogEnds {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closing.abort();
     await this.#writing;
-    while (this.#unwritten.size > 0 && !this.#nc.isClosed()) if (!(await this.#writeSome(mostAtClose))) return;
+    while (this.#unwritten.size > 0 && !this.#nc.isClosed()) if (!(await this.#writeSome(maxAtClose))) return;
   }
 }
 

@@ -41,7 +41,7 @@ type Last = Pick<ScannedMessage, "seq" | "recordedAtMs" | "cursor">;
 type KnownSession = Pick<Cursor, "ordinals" | "textTtl"> & Pick<ScannedMessage, "seq">;
 
 /** Further holes are found by a later check. */
-const mostHoles = 10_000;
+const maxHoles = 10_000;
 
 /** How far the clocks of NATS and of this machine may disagree. */
 const skewMs = 60_000;
@@ -113,7 +113,7 @@ export class SourceHoles {
 
   #compare({ seq, cursor }: Pick<ScannedMessage, "seq" | "cursor">, carried: ScannedMessage | undefined): void {
     const missing = Object.keys(cursor.ordinals).flatMap((channel) => this.#missing(channel, cursor, carried));
-    if (missing.length === 0 || this.#holes.length >= mostHoles) return;
+    if (missing.length === 0 || this.#holes.length >= maxHoles) return;
     const before = carried === undefined ? undefined : seq;
     const others = this.#keptBetween(cursor, carried) - countOf(missing);
     const { source } = this.#options;

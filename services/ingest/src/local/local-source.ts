@@ -52,7 +52,7 @@ function lostAgain(cause: unknown, source: SourceName): unknown {
 /** A log that is not there by then is away, and the upstream is dialled without it. */
 const logMs = 2_000;
 /** A log that answered and then fails so often (each takes up to 2 s) is away too. */
-const mostFailures = 2;
+const maxFailures = 2;
 /** How long a stop waits for the log to take the rest. */
 const finishMs = 3_000;
 
@@ -162,7 +162,7 @@ class TappedSource implements LocalSource {
         logger.warn({ source, err }, "the log is away");
         // No other holder has been reported, and the upstream is best dialled early.
         const isUndecided = this.#state === "waiting for the log" || this.#state === "waiting for the upstream";
-        if (isUndecided && ++failures === mostFailures) return undefined;
+        if (isUndecided && ++failures === maxFailures) return undefined;
         await delay(waits.next(), signal);
       }
     }

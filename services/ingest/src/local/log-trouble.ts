@@ -26,7 +26,7 @@ const roomBytes = 64 * 1024 * 1024;
  * A lost answer is resolved within this time. A publish is abandoned after 2 s, so the second one in a row without an
  * answer is later than this, and people are informed within 5 s.
  */
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 
 /**
  * Reports why nothing gets into the event log: in the service's log once, however often and for how many sources it
@@ -112,7 +112,7 @@ export class LogTrouble implements Disposable {
     if (asked !== this.#since || asked === undefined) return;
     this.#wasFull ||= isWithoutRoom;
     this.#isFull ||= isFull;
-    this.#isStuck ||= performance.now() - asked > patienceMs;
+    this.#isStuck ||= performance.now() - asked > timeoutMs;
     const reason = this.#isFull ? full : err === undefined ? undefined : String(err);
     if (reason !== undefined && reason !== this.#reported) {
       logger.error({ err: err ?? new Error(reason) }, "nothing gets into the log now: what is seen waits in the spill");

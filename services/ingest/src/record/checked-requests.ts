@@ -1,14 +1,14 @@
 import { Hello, type Item, Labelled, type PushRequest } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { validTimestamp } from "@tapedeck/shared/time/timestamp";
-import { mostBytes, payloadOf, withPayload } from "@tapedeck/tap/push/pieces";
+import { maxBytes, payloadOf, withPayload } from "@tapedeck/tap/push/pieces";
 
 /** Labels, and the user's own details: nothing larger is needed. */
 const helloBytes = 256 * 1024;
 /** Labels that changed later. */
 const labelledBytes = helloBytes;
-/** The most pieces of one message. Our taps send at most 64 of 1 MiB; empty ones would never reach `mostBytes`. */
-const mostPieces = 4_096;
+/** The most pieces of one message. Our taps send at most 64 of 1 MiB; empty ones would never reach `maxBytes`. */
+const maxPieces = 4_096;
 /** The longest id. Our taps send ULIDs. */
 const idLength = 64;
 
@@ -80,9 +80,9 @@ class ItemCheck {
     }
     if (piece === undefined) return item;
     const bytes = (open?.bytes ?? 0) + piece.bytes.length;
-    if (bytes > mostBytes) throw wrong("bytes", `item ${item.index} has more than ${mostBytes} bytes`);
+    if (bytes > maxBytes) throw wrong("bytes", `item ${item.index} has more than ${maxBytes} bytes`);
     const count = (open?.count ?? 0) + 1;
-    if (count > mostPieces) throw wrong("more", `item ${item.index} has more than ${mostPieces} pieces`);
+    if (count > maxPieces) throw wrong("more", `item ${item.index} has more than ${maxPieces} pieces`);
     const isDescribed = item.what?.$case === "described";
     const pieces = isDescribed ? [...(open?.pieces ?? []), piece.bytes] : [];
     this.#open = piece.more ? { item, channel: piece.channel, pieces, count, bytes } : undefined;

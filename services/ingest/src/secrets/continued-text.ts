@@ -20,7 +20,7 @@ export function maskPiece(text: string): MaskedText {
   if (text === "" || text.endsWith("\n")) return once;
   let masked = once;
   // A secret may be inside another (a token in place of a password): masking twice changes nothing.
-  for (let again = 0; again < mostTimes; again += 1) {
+  for (let again = 0; again < maxTimes; again += 1) {
     const more = maskUnfinished(masked.text);
     if (more === masked.text) break;
     masked = { text: maskText(more).text, secrets: once.secrets + 1 };
@@ -28,7 +28,7 @@ export function maskPiece(text: string): MaskedText {
   return masked;
 }
 
-const mostTimes = 8;
+const maxTimes = 8;
 
 function maskUnfinished(text: string): string {
   const from = Math.max(text.lastIndexOf("\n") + 1, text.length - longestTail);

@@ -23,12 +23,12 @@ export function maskText(text: string): MaskedText {
   const once = maskOnce(text);
   // The text that one rule has masked may have been where another took a value to end: `PASSWORD://:)@`.
   let masked = once;
-  for (let again = 0; masked.secrets > 0 && again < mostTimes; again += 1) masked = maskOnce(masked.text);
+  for (let again = 0; masked.secrets > 0 && again < maxTimes; again += 1) masked = maskOnce(masked.text);
   return { text: masked.text, secrets: once.secrets };
 }
 
 /** A second pass is rarely needed, and a third has never been. */
-const mostTimes = 8;
+const maxTimes = 8;
 
 function maskOnce(text: string): MaskedText {
   const spans = secretsIn(text);

@@ -4,7 +4,7 @@ import type { MaskedBytes } from "./mask-bytes.ts";
 /** A frame's part of a stream of output, masked. */
 export type Piece = { readonly stream: string; readonly text: string };
 
-const mostRecent = 16;
+const maxRecent = 16;
 
 /** The open ends of streams of output, for their next pieces. Most streams leave nothing open. */
 export class Tails {
@@ -23,7 +23,7 @@ export class Tails {
       this.#open.set(stream, tail);
       // Other tails hardly ever change the text after them.
       if (!/\*|^-----BEGIN/.test(tail)) return;
-      this.#recent = [tail, ...this.#recent.filter((one) => one !== tail)].slice(0, mostRecent);
+      this.#recent = [tail, ...this.#recent.filter((one) => one !== tail)].slice(0, maxRecent);
     }
   }
 

@@ -14,14 +14,14 @@ export function isSecretName(name: string): boolean {
   const known = judged.get(name);
   if (known !== undefined) return known;
   const isSecret = isEnvironmentName(name) ? isSecretEnvironmentName(name) : endsInSecret(wordsOf(name));
-  if (judged.size >= mostJudged) judged.clear();
+  if (judged.size >= maxJudged) judged.clear();
   if (name.length <= longestJudged) judged.set(name, isSecret);
   return isSecret;
 }
 
 /** The same few names recur. */
 const judged = new Map<string, boolean>();
-const [mostJudged, longestJudged] = [1_000, 100];
+const [maxJudged, longestJudged] = [1_000, 100];
 
 export function isEnvironmentName(name: string): boolean {
   return /^[A-Z_][A-Z0-9_]*$/.test(name);

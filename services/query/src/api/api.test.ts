@@ -292,14 +292,14 @@ describe("ListOperations", () => {
   it("returns the newest of each source, over pages as in one", async () => {
     const all = await ask.listOperations({ limit: 1_000 });
     type Asked = { readonly kinds: string[]; readonly sessions?: string[]; readonly subjects?: string[] };
-    const newest = ({ kinds, sessions, subjects }: Asked, most: number) => {
+    const newest = ({ kinds, sessions, subjects }: Asked, max: number) => {
       const own = all.items.filter(
         ({ kind, session, subject }) =>
           kinds.includes(kind) &&
           (sessions ?? [session]).includes(session) &&
           (subjects ?? [subject]).includes(subject),
       );
-      return own.filter((one) => own.filter(({ source }) => source === one.source).indexOf(one) < most);
+      return own.filter((one) => own.filter(({ source }) => source === one.source).indexOf(one) < max);
     };
     expect(new Set(all.items.map((one) => one.source)).size).toBeGreaterThan(1);
     const sessions = [...new Set(all.items.map(({ session }) => session))];
@@ -312,10 +312,10 @@ describe("ListOperations", () => {
       [{ kinds: ["build", "loop", "pod", "app"], sessions }, 3],
       [{ kinds: ["build", "pod", "app"], subjects }, 2],
     ];
-    for (const [filter, most] of requests) {
-      const asked = { ...filter, per_source: most };
+    for (const [filter, max] of requests) {
+      const asked = { ...filter, per_source: max };
       const { items } = await ask.listOperations(asked);
-      expect(items).toEqual(newest(filter, most));
+      expect(items).toEqual(newest(filter, max));
       expect(items.length).toBeGreaterThan(0);
       const paged = [];
       for (let page = ""; ; ) {

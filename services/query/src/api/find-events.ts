@@ -15,7 +15,7 @@ import { pageOf } from "./page.ts";
 import { notProjected } from "./reach.ts";
 
 /** More branches than this are not looked into one by one. */
-const mostBranches = 1_500;
+const maxBranches = 1_500;
 
 export async function findEvents(deps: ApiDeps, request: FindEventsRequest): Promise<FindEventsResponse> {
   const { filter } = request;
@@ -79,7 +79,7 @@ export async function findPositions(
   tx: Tx,
   filter: ListRequest,
   range: SearchRange,
-  branches = mostBranches,
+  branches = maxBranches,
 ): Promise<readonly Offset[]> {
   const inOrder = readInOrder(tx);
   const subjects = [...new Set(filter.subjects.map(key))];

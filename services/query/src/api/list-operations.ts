@@ -109,13 +109,13 @@ function byBranch(
 
 /** The newest `per_source` of each source, as far as they are in the page. */
 function ofEachSource(request: ListRequest, filter: Conditions, isNarrow: boolean, inPage: Offset): SqlCondition {
-  const most = request.per_source;
+  const max = request.per_source;
   const candidates = isNarrow ? plainly(request, filter, isNarrow) : newestOfBranches(request, filter);
   return sql`
     select t.* from (
       select t.*, row_number() over (partition by t.source order by t.start_position desc) as nth
       from (${candidates}) as t) as t
-    where t.nth <= ${most} and t.start_position <= ${inPage}`;
+    where t.nth <= ${max} and t.start_position <= ${inPage}`;
 }
 
 /** The newest `per_source` of each source, kind and outcome. */
@@ -160,11 +160,11 @@ async function startedIn(tx: Tx, request: ListRequest): Promise<{ readonly first
   const limits = between(began, request).filter((limit) => limit !== undefined);
   if (limits.length === 0) return everything;
   // The end of a range determines how many later ones are skipped, and so whether an index is worth reading.
-  const most = request.to === undefined ? sql`limit ${rare}` : sql``;
+  const max = request.to === undefined ? sql`limit ${rare}` : sql``;
   const { rows } = await sql<{ count: number; first: Offset | null; last: Offset | null }>`
     select count(*), min(start_position) as first, max(start_position) as last from (
       select t.start_position from operations t where ${allOf([sql`t.workspace = ${text(request.workspace)}`, ...limits])}
-      ${most}) as t`.execute(tx);
+      ${max}) as t`.execute(tx);
   const { count = 0, first = null, last = null } = rows[0] ?? {};
   if (request.to === undefined && count === rare) return everything;
   return { first: first ?? logStart, last: last ?? logStart };

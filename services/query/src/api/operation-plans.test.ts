@@ -118,11 +118,11 @@ function named<Request>(requests: readonly Request[]): [string, Request][] {
 /** The table has 55,000 operations. */
 const few = 8_000;
 
-async function expectFew(ask: () => Promise<unknown>, most = few): Promise<void> {
+async function expectFew(ask: () => Promise<unknown>, max = few): Promise<void> {
   const before = await rowsRead();
   await ask();
   const { scans, rows } = await rowsRead();
-  expect({ scans: scans - before.scans, isFew: rows - before.rows < most, rows: rows - before.rows }).toMatchObject({
+  expect({ scans: scans - before.scans, isFew: rows - before.rows < max, rows: rows - before.rows }).toMatchObject({
     scans: 0,
     isFew: true,
   });

@@ -13,7 +13,7 @@ import { ulid, vagrantSession, vagrantShop } from "../testing/vagrant-scenario.t
 it("reports in time that a call takes too long, also to callers that wait for a database connection", async () => {
   await using stack = new AsyncDisposableStack();
   const on = stack.use(await stage());
-  const query = stack.use(await on.startQuery({ patienceMs: 1_000 }));
+  const query = stack.use(await on.startQuery({ timeoutMs: 1_000 }));
   const ask = stack.use(queryClient(query.address));
   await until(async () => (await ask.listSources()).position !== "", { message: "the tables" });
   const database = stack.adopt(new Client(on.databaseUrl), (client) => client.end());
@@ -39,7 +39,7 @@ it("a reader of a state that stops reading keeps its snapshot no longer than its
   server.began();
   server.queued(ulid(1));
   const last = (await on.write(script.events)).at(-1) ?? 0;
-  const query = stack.use(await on.startQuery({ patienceMs: 2_000 }));
+  const query = stack.use(await on.startQuery({ timeoutMs: 2_000 }));
   await reaches(query, last);
   const database = stack.adopt(new Client(on.databaseUrl), (client) => client.end());
   await database.connect();

@@ -32,7 +32,7 @@ export type ApiOptions = {
   /** The services' shared key; empty: callers are not authenticated. */
   readonly key: string;
   /** The longest time that a call may take. */
-  readonly patienceMs: number;
+  readonly timeoutMs: number;
   readonly rebuild: RebuildTables;
   /** Receives the cause of an error that callers see only as "internal error". */
   readonly onError: (method: string, cause: unknown) => void;
@@ -86,13 +86,13 @@ class AnsweredCalls {
     method: string,
     handle: Handle<Request, Promise<Response>>,
   ): handleUnaryCall<Request, Response> {
-    const { key, patienceMs } = this.#options;
+    const { key, timeoutMs } = this.#options;
     return (call, callback) => {
       const run = async (scope: CallScope) => {
         assertKey(call.metadata, key);
         return handle(this.#deps, call.request, scope);
       };
-      inTime(call, { patienceMs, late: this.#lateness() }, run).then(
+      inTime(call, { timeoutMs, late: this.#lateness() }, run).then(
         (response) => callback(null, response),
         (cause: unknown) => callback(this.#status(method, cause)),
       );
@@ -103,7 +103,7 @@ class AnsweredCalls {
     method: string,
     handle: Handle<Request, AsyncIterable<Response>>,
   ): handleServerStreamingCall<Request, Response> {
-    const { key, patienceMs } = this.#options;
+    const { key, timeoutMs } = this.#options;
     return (call) => {
       const run = async (scope: CallScope) => {
         assertKey(call.metadata, key);
@@ -113,7 +113,7 @@ class AnsweredCalls {
         }
         call.end();
       };
-      inTime(call, { patienceMs, late: this.#lateness() }, run).catch((cause: unknown) =>
+      inTime(call, { timeoutMs, late: this.#lateness() }, run).catch((cause: unknown) =>
         call.emit("error", this.#status(method, cause)),
       );
     };
@@ -167,15 +167,15 @@ function assertKey(metadata: Metadata, key: string): void {
 /** Timers that are cleared: signals with a timeout of their own would be kept until then, long after most calls. */
 async function inTime<T>(
   call: { once(event: "cancelled", listener: () => void): unknown },
-  { patienceMs, late: lateness }: { readonly patienceMs: number; readonly late: () => TapedeckError },
+  { timeoutMs, late: lateness }: { readonly timeoutMs: number; readonly late: () => TapedeckError },
   answer: (scope: CallScope) => Promise<T>,
 ): Promise<T> {
   const left = new AbortController();
   call.once("cancelled", () => left.abort(callOver));
   const late = Promise.withResolvers<never>();
   const timers = [
-    startTimer(() => left.abort(callOver), patienceMs),
-    startTimer(() => late.reject(lateness()), patienceMs + graceMs),
+    startTimer(() => left.abort(callOver), timeoutMs),
+    startTimer(() => late.reject(lateness()), timeoutMs + graceMs),
   ];
   try {
     return await Promise.race([answer({ signal: left.signal }), late.promise]);

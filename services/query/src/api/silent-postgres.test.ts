@@ -11,7 +11,7 @@ it("a Postgres that takes questions and answers none is away by its name, and th
   const url = new URL(on.databaseUrl);
   const proxy = stack.use(await lossyProxy(Number(url.port)));
   url.port = String(proxy.port);
-  const query = stack.use(await on.startQuery({ databaseUrl: url.href, patienceMs: 1_000 }));
+  const query = stack.use(await on.startQuery({ databaseUrl: url.href, timeoutMs: 1_000 }));
   const ask = stack.use(queryClient(query.address));
   await until(async () => (await ask.listSources()).position !== "", { message: "the tables" });
 

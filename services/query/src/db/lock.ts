@@ -56,7 +56,7 @@ type Held = AsyncDisposable & { readonly lost: AbortSignal };
  * Holds a lock on a connection of its own, in a transaction that does nothing else. Such a transaction has no snapshot, so
  * it does not block vacuum. Undefined: another process holds the lock.
  */
-async function hold(database: Database, name: LockName, patience: "wait" | "nowait"): Promise<Held | undefined> {
+async function hold(database: Database, name: LockName, mode: "wait" | "nowait"): Promise<Held | undefined> {
   await makeLock(database.db, name);
   const client = await database.connect();
   const lost = new AbortController();
@@ -67,7 +67,7 @@ async function hold(database: Database, name: LockName, patience: "wait" | "nowa
     await client.query("select set_config(name, '0', false) from pg_settings where name = any($1)", [patient]);
     await client.query("begin");
     const table = `${privateSchema}.${pg.escapeIdentifier(name)}`;
-    await client.query(`lock table ${table} in exclusive mode${patience === "wait" ? "" : " nowait"}`);
+    await client.query(`lock table ${table} in exclusive mode${mode === "wait" ? "" : " nowait"}`);
   } catch (error) {
     await close();
     if (error instanceof pg.DatabaseError && error.code === lockNotAvailable) return undefined;

@@ -40,7 +40,7 @@ export function timestampOf(at: string | null, ns: number): Timestamp | undefine
 /** No recorded tool is older. A clock that was never set shows 1970. */
 const earliestSecond = 946_684_800n;
 /** Parallel senders, and machines whose clocks agree well, may stamp an end before its start by less. */
-const mostBackwards = 60_000_000_000n;
+const maxBackwards = 60_000_000_000n;
 
 /**
  * Whole milliseconds between two moments. An end that is a little before its start counts as 0. Null where either is
@@ -53,7 +53,7 @@ export function millisecondsBetween(start: StoredMoment, end: StoredMoment, maxM
   if (from === undefined || to === undefined || from.seconds < earliestSecond || to.seconds < earliestSecond)
     return null;
   const nanos = nanosOfTimestamp(to) - nanosOfTimestamp(from);
-  if (nanos < -mostBackwards) return null;
+  if (nanos < -maxBackwards) return null;
   const ms = nanos < 0n ? 0 : Number(nanos / 1_000_000n);
   return ms > maxMs ? null : ms;
 }

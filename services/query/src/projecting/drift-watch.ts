@@ -36,7 +36,7 @@ const silenceMs = { before: 200, after: 1_000 } as const;
  * The time for the tables to reach the log's end, and for the log to answer. An answer that is compared late is compared
  * all the same: what counts is what was recorded up to then.
  */
-const patienceMs = 30_000;
+const timeoutMs = 30_000;
 /** Answers that wait at once; further ones are dropped. */
 const maxWaiting = 1_000;
 /** Reported differences that are remembered. */
@@ -107,7 +107,7 @@ export class DriftWatch implements AsyncDisposable {
     const { database, log, progress } = this.#options;
     const reader = log();
     const { lastOffset } = await reader.bounds();
-    if (!(await abortable(progress.reached(lastOffset, patienceMs), this.#stop.signal))) return undefined;
+    if (!(await abortable(progress.reached(lastOffset, timeoutMs), this.#stop.signal))) return undefined;
     const row = await readConsistently(database(), (tx) =>
       tx
         .selectFrom("fold_states")
@@ -129,7 +129,7 @@ export class DriftWatch implements AsyncDisposable {
     const calls = eventSubject(source, ownChannel, "control.requested");
     const subjects = [...fold.channels.map((channel) => channelFilter(source, channel)), calls];
     const end = await reader.lastMatch(subjects);
-    const signal = AbortSignal.any([this.#stop.signal, timeoutSignal(patienceMs)]);
+    const signal = AbortSignal.any([this.#stop.signal, timeoutSignal(timeoutMs)]);
     // The last message that may hold one need not: it may hold other channels only.
     for (let messages = 1; !signal.aborted; messages *= 8) {
       const from = { afterOffset: messagesBefore(end, messages), subjects };

@@ -36,7 +36,7 @@ export async function stage() {
     servicesKey,
     tls: undefined,
     // Only a broken test, or one about this, waits so long.
-    patienceMs: 100_000,
+    timeoutMs: 100_000,
     textRows: false,
     batchEvents: 1_000,
   };

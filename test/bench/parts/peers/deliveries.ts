@@ -18,7 +18,7 @@ import { Missing, type PeerServer } from "./servers.ts";
 
 const rate = 1_000;
 /** How long to wait for deliveries after the last event. */
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 
 /** Measures live delivery to many readers. */
 export async function deliveries(bench: Bench, { redis, nchan }: Peers): Promise<void> {
@@ -104,7 +104,7 @@ class Scene implements AsyncDisposable {
       calibrate: () =>
         sampled(processes, async () => {
           const { due } = await publisher.call("pace", rate, secondsOf(this.#bench));
-          return this.#arrived(latencies(due, await listener.call("cameWithin", this.#expected, patienceMs)));
+          return this.#arrived(latencies(due, await listener.call("cameWithin", this.#expected, timeoutMs)));
         }),
     });
   }
@@ -125,7 +125,7 @@ class Scene implements AsyncDisposable {
         sampled(processes, async () => {
           const seconds = secondsOf(this.#bench);
           const due = await publisher.call("pace", `http://${http}/publish/events`, texts[0] ?? "", rate, seconds);
-          await this.#peerReaders.call("framesWithin", this.#expected, patienceMs);
+          await this.#peerReaders.call("framesWithin", this.#expected, timeoutMs);
           return this.#arrived(latencies(due, await this.#peerReaders.call("sightings")));
         }),
     });
@@ -169,7 +169,7 @@ class Scene implements AsyncDisposable {
     const processes = { ...this.#stack.processes, generator: this.#upstreams.pid, readers: this.#readers.pid };
     return sampled(processes, async () => {
       const { emitted } = await this.#upstreams.call("pace", rate, secondsOf(this.#bench));
-      await this.#readers.call("framesWithin", this.#expected, patienceMs);
+      await this.#readers.call("framesWithin", this.#expected, timeoutMs);
       return this.#arrived(latencies(emitted, await this.#readers.call("sightings")));
     });
   }

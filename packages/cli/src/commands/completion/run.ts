@@ -9,7 +9,7 @@ import { apiAt, type Page } from "../../api/api.ts";
 export type Shell = "bash" | "zsh" | "fish";
 
 /** Longer would be felt at the keyboard. */
-const patienceMs = 500;
+const timeoutMs = 500;
 
 export function writeCompletion(shell: Shell): void {
   tab.setup("tapedeck", "tapedeck", shell);
@@ -52,7 +52,7 @@ function isSourceAsked(words: readonly string[]): boolean {
 async function sourceNames(): Promise<readonly string[]> {
   try {
     const asked = apiAt().get<Page<{ readonly source: string }>>("/api/v1/sources", { limit: 200 });
-    const page = await abortable(asked, timeoutSignal(patienceMs));
+    const page = await abortable(asked, timeoutSignal(timeoutMs));
     const names = page.items
       .map(({ source }) => source.split("/").slice(1))
       // A server may answer anything, and a shell would run it.

@@ -15,7 +15,7 @@ import { type Finding, fail, ok, warn } from "./finding.ts";
 type SourceClock = Parameters<typeof clockWarnings>[0];
 
 /** Beyond it, times in lists and lifetimes of tokens mislead. */
-const mostSkewMs = 5_000;
+const maxSkewMs = 5_000;
 
 /** The Tapedeck that commands go to. */
 export async function checkChosen(url: string | undefined): Promise<readonly Finding[]> {
@@ -110,7 +110,7 @@ export function tablesFinding(setAside: readonly string[]): readonly Finding[] {
 
 export function clockFinding(skewMs: number): Finding {
   const text = durationText(Math.abs(skewMs));
-  if (Math.abs(skewMs) <= mostSkewMs) return ok("clock", `agrees within ${text}`);
+  if (Math.abs(skewMs) <= maxSkewMs) return ok("clock", `agrees within ${text}`);
   return warn(
     "clock",
     `this machine is ${text} ${skewMs > 0 ? "behind" : "ahead"}`,

@@ -26,7 +26,7 @@ const rounds = 3;
  * when events were not yet sent and written together. A fifth of that is 0.4 to 0.6. On an overloaded machine 0.3 were
  * seen, and 1.1 with one message and one acknowledgement per event in the log alone.
  */
-const mostPublishes = 0.5;
+const maxPublishes = 0.5;
 
 /** A session of so many events of 591 bytes. Each call makes another one: a Tapedeck takes a session only once. */
 function longSession() {
@@ -101,5 +101,5 @@ it("an import takes a fraction of the time of a message and an acknowledgement p
     await tablesFollow(up, `round-${round}`);
   }
   const figures = `published in ${published.map(Math.round)} ms, imported in ${imported.map(Math.round)} ms`;
-  expect(median(imported) / median(published), figures).toBeLessThan(mostPublishes);
+  expect(median(imported) / median(published), figures).toBeLessThan(maxPublishes);
 });

@@ -23,7 +23,7 @@ export type ToImport = {
 };
 
 /** Without progress for so long it is given up. */
-const patienceMs = 60_000;
+const timeoutMs = 60_000;
 /** Another import of the same source that has just ended may not have released it yet. */
 const takenMs = 5_000;
 const progressMs = 100;
@@ -69,7 +69,7 @@ export async function pushProcesses(processes: readonly ImportedProcess[], optio
     },
   });
   const progressTimer = startInterval(() => onRecorded(Number(spill.state().committed)), progressMs);
-  const done = await pushing.finishWhileMoving(patienceMs).finally(() => stopTimer(progressTimer));
+  const done = await pushing.finishWhileMoving(timeoutMs).finally(() => stopTimer(progressTimer));
   onRecorded(Number(spill.state().committed));
   stop.abort();
   if (!done) throw new CommandError(`not imported: ${refusal ?? `no Tapedeck server accepts it at ${target.name}`}`);

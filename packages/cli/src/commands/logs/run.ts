@@ -103,13 +103,13 @@ function shown({ origin, text }: { readonly origin: string; readonly text: strin
 
 /** Holds back lines as long as only the last few of them are wanted. */
 class LastLines {
-  readonly #most: number | undefined;
+  readonly #max: number | undefined;
   #held: string[] = [];
   #taken = 0;
   #isLive = false;
 
-  constructor(most: number | undefined) {
-    this.#most = most;
+  constructor(max: number | undefined) {
+    this.#max = max;
   }
 
   get taken(): number {
@@ -118,18 +118,18 @@ class LastLines {
 
   take(line: string): void {
     this.#taken++;
-    if (this.#isLive || this.#most === undefined) {
+    if (this.#isLive || this.#max === undefined) {
       print(line);
       return;
     }
     this.#held.push(line);
     // Seldom, as each time costs all of it.
-    if (this.#held.length > 2 * this.#most + 1_000) this.#held = this.#held.slice(-this.#most);
+    if (this.#held.length > 2 * this.#max + 1_000) this.#held = this.#held.slice(-this.#max);
   }
 
   /** All that was recorded before is there. */
   release(): void {
-    if (this.#most !== undefined) for (const line of this.#held.slice(-this.#most)) print(line);
+    if (this.#max !== undefined) for (const line of this.#held.slice(-this.#max)) print(line);
     this.#held = [];
     this.#isLive = true;
   }

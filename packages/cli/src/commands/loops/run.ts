@@ -63,7 +63,7 @@ function loopName({ session, runner, loop }: Operation): string {
 /** The step that failed first in a loop. */
 type Cause = { readonly step: Operation; readonly tries: number };
 
-const mostFailures = 1_000;
+const maxFailures = 1_000;
 const marginMs = 1_000;
 
 /** What failed first in each loop: the failed step that ended first. A sync that worked when it was tried again is none. */
@@ -79,7 +79,7 @@ async function causesOf(
   const ends = failed.map(({ endedAt }) => (endedAt === null ? Date.now() : Date.parse(endedAt)));
   // Else later failures would fill the answer.
   const to = new Date(Math.max(...ends) + marginMs).toISOString();
-  const asked = { source, outcome: "failed", from, to, limit: mostFailures };
+  const asked = { source, outcome: "failed", from, to, limit: maxFailures };
   const { items } = await api.get<Page<Operation>>("/api/v1/operations", asked);
   const inLoops = items.filter(({ kind, loop }) => kind !== "loop" && loop > 0);
   const isSync = ({ kind }: Operation) => kind === "sync";

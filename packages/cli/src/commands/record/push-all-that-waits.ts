@@ -13,7 +13,7 @@ export type PushAllThatWaits = {
 };
 
 /** For each step forward of one of them. */
-const patienceMs = 30_000;
+const timeoutMs = 30_000;
 
 /** Pushes what waits for a Tapedeck, and reports each, and what waits for others. True if nothing is left of it. */
 export async function pushAllThatWaits({ home, target, from, signal, say }: PushAllThatWaits): Promise<boolean> {
@@ -29,7 +29,7 @@ export async function pushAllThatWaits({ home, target, from, signal, say }: Push
     home,
     target,
     isMeant,
-    patienceMs,
+    timeoutMs,
     signal,
     onTaken: ({ hello }) => say(`delivered the waiting recording of ${hello.developer}/${hello.project}`),
     onLeft: ({ hello, dir }, trouble) =>

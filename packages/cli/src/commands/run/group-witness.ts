@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { isatty } from "node:tty";
 import { delay } from "@tapedeck/shared/sync/delay";
 
-const patienceMs = 5_000;
+const timeoutMs = 5_000;
 /** A signal that has been sent to us comes when our process gets its turn. */
 const arrivalMs = 2_000;
 
@@ -21,7 +21,7 @@ export class GroupWitness {
     const asked = this.#asked;
     asked.heard.abort();
     if (!(await asked.started)) return isatty(0) && signal !== "SIGTERM";
-    if (await asked.isAlive(patienceMs)) return false;
+    if (await asked.isAlive(timeoutMs)) return false;
     if (this.#asked === asked) this.#asked = new Cat();
     return true;
   }

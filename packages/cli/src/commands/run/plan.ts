@@ -31,9 +31,9 @@ export async function planRun(recordable: Recordable, options: RunOptions, env: 
     import("./ask-target.ts"),
   ]);
   const target = grpcTarget(options.url, env);
-  const patienceMs = await answerPatienceMs(env);
+  const timeoutMs = await answerTimeoutMs(env);
   const late = new AbortController();
-  const asking = patienceMs === 0 ? undefined : askTarget(target, late.signal).catch(sentenceOf);
+  const asking = timeoutMs === 0 ? undefined : askTarget(target, late.signal).catch(sentenceOf);
   const home = spillHome(env, options.spill);
   const identity: TapIdentity = {
     // Variables of a CI that are not set come as empty ones.
@@ -45,7 +45,7 @@ export async function planRun(recordable: Recordable, options: RunOptions, env: 
     labels: {},
   };
   const plan = await withEventLog(recordable, { target, home, identity });
-  const timer = startTimer(() => late.abort(), patienceMs);
+  const timer = startTimer(() => late.abort(), timeoutMs);
   const wrong = await asking;
   stopTimer(timer);
   if (wrong === undefined) return plan;
@@ -57,7 +57,7 @@ export async function planRun(recordable: Recordable, options: RunOptions, env: 
  * How long the command waits for the target's answer when all else is prepared. A target that has not answered by then is
  * taken for good: what it does not take later waits on the disk.
  */
-async function answerPatienceMs({ TAPEDECK_ANSWER_WITHIN: text = "" }: Env): Promise<number> {
+async function answerTimeoutMs({ TAPEDECK_ANSWER_WITHIN: text = "" }: Env): Promise<number> {
   if (text === "") return 250;
   const { durationForm, durationMs } = await import("@tapedeck/shared/service/duration");
   const ms = durationMs(text);

@@ -20,11 +20,11 @@ export type AddressSource = (report: (address: string) => void, signal: AbortSig
 
 const restMs = 15;
 /** A command is not to pay for being watched: no more than this part of a processor's time. */
-const mostShare = 0.05;
+const maxShare = 0.05;
 
 /** The time between two searches, after one that took so long. */
 export function restAfter(tookMs: number): number {
-  return Math.max(restMs, tookMs * (1 / mostShare - 1));
+  return Math.max(restMs, tookMs * (1 / maxShare - 1));
 }
 
 /** Those at which a process, or one that it has started, comes to listen. To be called before there is that process. */

@@ -57,10 +57,10 @@ export async function stats(kind: StatsKind, options: StatsOptions): Promise<voi
 function groupText(row: StatsRow, name: string): string {
   const value = name.startsWith("label.") ? ownValue(row.labels, name.slice("label.".length)) : ownValue(row, name);
   const line = plainLine(String(value ?? "").split("\n")[0] ?? "");
-  return line.length > mostText ? `${line.slice(0, mostText - 1)}…` : line;
+  return line.length > maxText ? `${line.slice(0, maxText - 1)}…` : line;
 }
 
-const mostText = 80;
+const maxText = 80;
 
 /** "errorCode" is ERROR CODE. */
 function titleOf(name: string): string {

@@ -36,7 +36,7 @@ const quiet: readonly Kind[] = [
 ];
 
 /** All other kinds, whole families by their noun. */
-function usualKinds(): readonly string[] {
+function defaultKinds(): readonly string[] {
   const families = new Map<string, Kind[]>();
   for (const kind of kinds) families.set(kindNoun(kind), [...(families.get(kindNoun(kind)) ?? []), kind]);
   return [...families].flatMap(([noun, members]) => {
@@ -47,7 +47,7 @@ function usualKinds(): readonly string[] {
 
 export async function tail(options: TailOptions): Promise<void> {
   const api = apiAt(options.url);
-  const filter = filterOf({ ...options, kind: options.kind ?? (options.all ? undefined : usualKinds()) });
+  const filter = filterOf({ ...options, kind: options.kind ?? (options.all ? undefined : defaultKinds()) });
   const columns = outputColumns();
   let isEmpty = true;
   // Grows with the names that come.

@@ -28,7 +28,7 @@ export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Prom
   await using stack = new AsyncDisposableStack();
   const connection = stack.adopt(await dialNats(nats), (nc) => nc.close());
   const store = await openTokenStore(connection);
-  const usualWorkspace = running?.mode === "demo" ? demoWorkspace : namePart(read.string("workspace", "default"));
+  const defaultWorkspace = running?.mode === "demo" ? demoWorkspace : namePart(read.string("workspace", "default"));
   const isAsked = read.string("auth", "none") === "tokens";
   const audited = (action: "token.created" | "token.revoked", { workspace, ...record }: TokenRecord) => {
     const { id, name, roles, expiresAt } = record;
@@ -36,7 +36,7 @@ export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Prom
   };
   const owned = stack.move();
   return {
-    async create({ expires, developer, workspace = usualWorkspace, ...wishes }) {
+    async create({ expires, developer, workspace = defaultWorkspace, ...wishes }) {
       const lifetimeMs = durationMs(expires);
       if (lifetimeMs === undefined) throw new CommandError(`--expires: "${expires}" is not ${durationForm}.`);
       const made = understood(() =>

@@ -18,14 +18,14 @@ export type MendFullDisk = {
   readonly settleMs?: number;
 };
 
-const usualRoom = 64 * 1024 * 1024;
+const defaultRoom = 64 * 1024 * 1024;
 
 /**
  * After a full disk, a nats-server (2.15) writes nothing more before it is restarted. Ingest reports the full disk;
  * once there is room, the server is restarted, and the waiting events are recorded.
  */
 export async function mendFullDisk(options: MendFullDisk): Promise<void> {
-  const { ingest, nats, folder, say, signal, pollMs = 2_000, roomBytes = usualRoom, settleMs = 10_000 } = options;
+  const { ingest, nats, folder, say, signal, pollMs = 2_000, roomBytes = defaultRoom, settleMs = 10_000 } = options;
   let isReported = false;
   /** Restarts once while there is room: if the server still accepts nothing, the cause is another one. */
   let isRestarted = false;

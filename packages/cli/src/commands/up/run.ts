@@ -195,14 +195,14 @@ function stopSignal(onFirst: () => void): AbortSignal {
   return stop.signal;
 }
 
-async function openPorts(settings: UpSettings, patienceMs: number): Promise<UpSettings["listeners"]> {
+async function openPorts(settings: UpSettings, timeoutMs: number): Promise<UpSettings["listeners"]> {
   const names = Object.keys(settings.listeners) as ListenerName[];
   const chosen = await choosePorts(names.map((name) => settings.listeners[name]));
   const listeners = Object.fromEntries(names.map((name, at) => [name, chosen[at]])) as UpSettings["listeners"];
   // The servers report it themselves, and take over what a killed start left running.
   await refuseTakenPorts(
     names.filter((name) => name !== "nats" && name !== "postgres").map((name) => listeners[name]),
-    patienceMs,
+    timeoutMs,
   );
   return listeners;
 }

@@ -15,7 +15,7 @@ const error = 50;
 const pollMs = 300;
 const largestBytes = 10 * 1024 * 1024;
 /** A service that warns without end must not fill the terminal; all is in its file. */
-const mostLines = 20;
+const maxLines = 20;
 
 /** A log file, and where in it this start begins. */
 export type LogFile = { readonly path: string; readonly from: number };
@@ -54,8 +54,8 @@ async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, say:
     const lines = (rest + text.toString()).split("\n");
     rest = lines.pop() ?? "";
     const shown = lines.flatMap((line) => pretty(basename(path, ".log"), line, verbose) ?? []);
-    for (const line of shown.slice(0, mostLines)) say(line);
-    if (shown.length > mostLines) say(`… and ${shown.length - mostLines} more lines in ${path}`);
+    for (const line of shown.slice(0, maxLines)) say(line);
+    if (shown.length > maxLines) say(`… and ${shown.length - maxLines} more lines in ${path}`);
   }
 }
 

@@ -300,7 +300,7 @@ it("a client that goes is forgotten", async () => {
   stream.cancel();
   await until(() => it.fake.streams() === 0, { message: "the server to notice" });
   it.jobs.write(id, lines(0, 1));
-  expect(it.fake.calls("GetJobStream")).toEqual({ made: 1, inFlight: 0, mostInFlight: 1 });
+  expect(it.fake.calls("GetJobStream")).toEqual({ made: 1, inFlight: 0, maxInFlight: 1 });
 });
 
 it("events that nobody knows come through as they are", async () => {

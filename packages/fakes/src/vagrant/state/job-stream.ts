@@ -24,7 +24,7 @@ export type JobStream = {
   readonly leave: () => void;
 };
 
-const mostEvents = 64;
+const maxEvents = 64;
 
 /**
  * GetJobStream: reads the job's present state whenever something has changed, so states that it could not send in time
@@ -99,7 +99,7 @@ class WatchedJob implements JobStream {
     this.#reader ??= jobs.output(id)?.read();
     const buffered = (this.#reader?.buffered() ?? 0) > 0;
     if (isOver(job) && !buffered) return false;
-    const events = this.#reader?.next(mostEvents) ?? [];
+    const events = this.#reader?.next(maxEvents) ?? [];
     if (events.length === 0) return false;
     this.#say({ $case: "terminal", value: { events, buffered } });
     return true;

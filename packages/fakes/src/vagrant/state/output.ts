@@ -20,7 +20,7 @@ export type OutputReader = {
   /** Events that were there when it began, and that it has not read yet. */
   readonly buffered: () => number;
   /** The next events, from the buffered ones alone as long as there are any. Empty: the reader has read all. */
-  readonly next: (most: number) => TerminalEvent[];
+  readonly next: (max: number) => TerminalEvent[];
 };
 
 export function makeOutput(): Output {
@@ -39,12 +39,12 @@ export function makeOutput(): Output {
       let buffered = reading.length;
       return {
         buffered: () => buffered,
-        next(most) {
+        next(max) {
           if (at === windowSize && reading !== window) {
             reading = window;
             at = 0;
           }
-          const events = reading.slice(at, at + (buffered > 0 ? Math.min(most, buffered) : most));
+          const events = reading.slice(at, at + (buffered > 0 ? Math.min(max, buffered) : max));
           at += events.length;
           buffered = Math.max(0, buffered - events.length);
           return events;

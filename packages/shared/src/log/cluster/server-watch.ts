@@ -22,7 +22,7 @@ type ServerWatchTimes = {
   readonly pingMs: number;
 };
 
-const usualTimes: ServerWatchTimes = { everyMs: 1_000, timeoutMs: 2_000, pingMs: 750 };
+const defaultTimes: ServerWatchTimes = { everyMs: 1_000, timeoutMs: 2_000, pingMs: 750 };
 
 /** One question may be lost in an election. */
 const failuresToLeave = 2;
@@ -52,7 +52,7 @@ export class ServerWatch implements AsyncDisposable {
   constructor(nats: NatsConnection, options: ServerWatchOptions) {
     this.#nats = nats;
     this.#options = options;
-    this.#times = { ...usualTimes, ...options.times };
+    this.#times = { ...defaultTimes, ...options.times };
     this.#running = this.#run();
   }
 
@@ -64,21 +64,21 @@ export class ServerWatch implements AsyncDisposable {
   async #run(): Promise<void> {
     const { everyMs } = this.#times;
     // Where no server can answer, because the log has lost its quorum, all are tried, but less and less often.
-    const patience = backoff(everyMs, 30_000);
+    const retryDelays = backoff(everyMs, 30_000);
     for (let failures = 0; !this.#over.signal.aborted && !this.#nats.isClosed(); ) {
       await delay(everyMs, this.#over.signal);
       if (!this.#hasOthers()) continue;
       const isThere = await this.#answersPings();
       if (isThere && (await this.#isInTouch())) {
         failures = 0;
-        patience.reset();
+        retryDelays.reset();
       } else if ((!isThere || ++failures >= failuresToLeave) && !this.#over.signal.aborted) {
         failures = 0;
         const why = isThere ? "does not reach the log's others" : "does not answer";
         this.#options.logger.warn({ server: this.#nats.getServer() }, `this nats-server ${why}: trying another one`);
         // A connection that was closed meanwhile needs no other server.
         await this.#nats.reconnect().catch(() => {});
-        await delay(patience.next(), this.#over.signal);
+        await delay(retryDelays.next(), this.#over.signal);
       }
     }
   }

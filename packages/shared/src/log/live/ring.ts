@@ -44,11 +44,11 @@ class SlotRing<T extends { readonly offset: Offset }> implements Ring<T> {
   }
 
   push(entry: T, bytes: number): number {
-    const { entries: mostEntries, bytes: mostBytes } = this.#limits;
-    while (this.#end > this.#first && (this.#end - this.#first >= mostEntries || this.#bytes + bytes > mostBytes)) {
+    const { entries: maxEntries, bytes: maxBytes } = this.#limits;
+    while (this.#end > this.#first && (this.#end - this.#first >= maxEntries || this.#bytes + bytes > maxBytes)) {
       this.#dropFirst();
     }
-    this.#slots[this.#end % mostEntries] = { entry, bytes };
+    this.#slots[this.#end % maxEntries] = { entry, bytes };
     this.#bytes += bytes;
     return this.#end++;
   }

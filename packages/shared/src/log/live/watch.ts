@@ -1,5 +1,5 @@
 /** More entries than this do not wait for one follower: it looks for them itself when it has taken these. */
-const mostQueued = 1_024;
+const maxQueued = 1_024;
 
 /**
  * One follower's place at the tail. While it is armed, the tail puts the indexes of the entries that match into its queue;
@@ -41,7 +41,7 @@ export class Watch {
   /** An entry that matches. It may be offered twice, for two of the subjects. */
   offer(index: number): void {
     if (!this.#isArmed || index === this.#newest) return;
-    if (this.#queue.length - this.#first >= mostQueued) this.#isArmed = false;
+    if (this.#queue.length - this.#first >= maxQueued) this.#isArmed = false;
     else this.#queue.push(index);
     this.#newest = index;
     this.wake();
@@ -64,7 +64,7 @@ export class Watch {
     }
     this.#first++;
     // One that is never quite at the end empties its queue never.
-    if (this.#first === mostQueued) {
+    if (this.#first === maxQueued) {
       this.#queue.splice(0, this.#first);
       this.#first = 0;
     }

@@ -17,11 +17,11 @@ export class Breaker {
   }
 
   /** Which way this caller takes. */
-  next(): "usual" | "other" {
+  next(): "primary" | "other" {
     const now = this.#now();
     if (!this.mayAvoid() || this.#failingSince === undefined || now - this.#triedAt >= pauseMs) {
       this.#triedAt = now;
-      return "usual";
+      return "primary";
     }
     return "other";
   }

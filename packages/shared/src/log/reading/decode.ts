@@ -125,7 +125,7 @@ class EventInMessage implements HeldEvent {
 }
 
 /** The subjects of events are kept for so many subjects of messages; beyond, all are forgotten and made again. */
-const mostMessages = 10_000;
+const maxMessages = 10_000;
 
 /** The subjects of events, by those of their messages. */
 class SubjectNames {
@@ -134,7 +134,7 @@ class SubjectNames {
   of(message: string): SubjectsInMessage {
     let known = this.#known.get(message);
     if (known === undefined) {
-      if (this.#known.size >= mostMessages) this.#known.clear();
+      if (this.#known.size >= maxMessages) this.#known.clear();
       known = new SubjectsInMessage(message);
       this.#known.set(message, known);
     }

@@ -29,13 +29,13 @@ const firstBatch = 64;
 export type ElectionReaderDeps = {
   readonly leader: Leader;
   readonly replicas: Replicas;
-  /** From a consumer. With `patienceMs` it rejects when the log is silent for so long, instead of waiting. */
-  readonly usualHistory: (
+  /** From a consumer. With `maxSilenceMs` it rejects when the log is silent for so long, instead of waiting. */
+  readonly consumerHistory: (
     from: ReadFrom,
     untilOffset: Offset,
-    options: { readonly signal: AbortSignal; readonly patienceMs?: number },
+    options: { readonly signal: AbortSignal; readonly maxSilenceMs?: number },
   ) => HeldBatches;
-  readonly usualStoredAt: (seq: Sequence) => Promise<Stored | null>;
+  readonly leaderStoredAt: (seq: Sequence) => Promise<Stored | null>;
   readonly readMessage: ReadMessage;
   readonly wantedBy: (subjects: readonly string[], after: Offset, until: Offset) => Wanted;
   /** The last message that this process has seen. */
@@ -80,8 +80,8 @@ export class ElectionReader {
 
   /** Null: it is gone. */
   async storedAt(seq: Sequence): Promise<Stored | null> {
-    const { leader, replicas, usualStoredAt } = this.#deps;
-    if (!leader.hasReplicas) return usualStoredAt(seq);
+    const { leader, replicas, leaderStoredAt } = this.#deps;
+    if (!leader.hasReplicas) return leaderStoredAt(seq);
     const next =
       (await replicas.nextOfAny(seq)) ??
       (await this.#ask(
@@ -93,13 +93,13 @@ export class ElectionReader {
 
   /** Like LogReader.historyBatches, but rejects where the log can't be read. */
   async *historyBatches(from: ReadFrom, untilOffset: Offset, signal: AbortSignal): HeldBatches {
-    const { leader, usualHistory } = this.#deps;
-    if (!leader.hasReplicas) return yield* usualHistory(from, untilOffset, { signal });
+    const { leader, consumerHistory } = this.#deps;
+    if (!leader.hasReplicas) return yield* consumerHistory(from, untilOffset, { signal });
     let done = from.afterOffset;
-    if (!this.#leader.isFailing && this.#consumers.next() === "usual") {
+    if (!this.#leader.isFailing && this.#consumers.next() === "primary") {
       const mayAvoid = this.#consumers.mayAvoid();
       try {
-        for await (const batch of usualHistory(from, untilOffset, { signal, patienceMs: consumerMs })) {
+        for await (const batch of consumerHistory(from, untilOffset, { signal, maxSilenceMs: consumerMs })) {
           this.#consumers.succeeded();
           yield batch;
           done = batch.at(-1)?.offset ?? done;
@@ -114,12 +114,12 @@ export class ElectionReader {
     yield* this.#fromReplicas({ ...from, afterOffset: done }, untilOffset, signal);
   }
 
-  async #ask<T>(usual: () => Promise<T>, other: () => Promise<T>): Promise<T> {
-    if (!this.#deps.leader.hasReplicas) return orNotReady(usual());
-    if (this.#leader.next() === "usual") {
+  async #ask<T>(primary: () => Promise<T>, other: () => Promise<T>): Promise<T> {
+    if (!this.#deps.leader.hasReplicas) return orNotReady(primary());
+    if (this.#leader.next() === "primary") {
       const mayAvoid = this.#leader.mayAvoid();
       try {
-        const answer = await abortable(usual(), timeoutSignal(leaderMs));
+        const answer = await abortable(primary(), timeoutSignal(leaderMs));
         this.#leader.succeeded();
         return answer;
       } catch (cause) {

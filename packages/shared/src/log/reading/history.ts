@@ -25,7 +25,7 @@ export type HistoryDeps<T> = StreamAccess & {
   /** Shared by all who read history. */
   readonly shift: Shift;
   /** The reading rejects when the log fails or is silent for so long. Undefined: it waits, and tries again. */
-  readonly patienceMs?: number;
+  readonly maxSilenceMs?: number;
 };
 
 /** The most that one turn reads, which bounds what a paused reader holds. A single message always fits. */
@@ -154,7 +154,7 @@ class RangeReader {
 
   /** In its turn, and again until one worked. Undefined: the signal has aborted. */
   async pull(): Promise<CheckedPull | undefined> {
-    const { semaphore, warn, patienceMs } = this.#deps;
+    const { semaphore, warn, maxSilenceMs } = this.#deps;
     const signal = this.#signal;
     while (!signal.aborted) {
       const release = await semaphore.acquire(signal);
@@ -169,7 +169,7 @@ class RangeReader {
         this.forget();
         if (err instanceof LogReplacedError || err instanceof OutOfRangeError) throw err;
         if (err instanceof ForgottenError || signal.aborted) continue;
-        if (patienceMs !== undefined) throw err;
+        if (maxSilenceMs !== undefined) throw err;
         warn("reading history failed; trying again", { next: this.#next, err });
         release();
         await delay(this.#retry.next(), signal);
@@ -233,9 +233,12 @@ class RangeReader {
   }
 
   #answered<A>(asked: Promise<A>): Promise<A> {
-    const { patienceMs } = this.#deps;
+    const { maxSilenceMs } = this.#deps;
     const signal = this.#signal;
-    return abortable(asked, patienceMs === undefined ? signal : AbortSignal.any([signal, timeoutSignal(patienceMs)]));
+    return abortable(
+      asked,
+      maxSilenceMs === undefined ? signal : AbortSignal.any([signal, timeoutSignal(maxSilenceMs)]),
+    );
   }
 }
 

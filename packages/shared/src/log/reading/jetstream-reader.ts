@@ -72,9 +72,9 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     lastMatch: (subjects: readonly string[]) => leader.lastMessage(subjects),
   };
 
-  const usualHistory = eventHistory(historyDeps, readMessage);
+  const consumerHistory = eventHistory(historyDeps, readMessage);
   const historyBatches: LogReader["historyBatches"] = (from, untilOffset, signal) =>
-    usualHistory(from, untilOffset, { signal });
+    consumerHistory(from, untilOffset, { signal });
 
   const history = new SharedHistory({ historyBatches, readPage: pageOfHistory(historyDeps, readMessage), shift });
 
@@ -83,9 +83,9 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     return followLog({ tail, bounds, lastMatch, history, assertKept }, from, options);
   };
 
-  const usualStoredAt = (sequence: Sequence) => storedAt(deps, leader, sequence);
+  const leaderStoredAt = (sequence: Sequence) => storedAt(deps, leader, sequence);
   const readOne: ReadOneMessage = async (sequence, isWanted) => {
-    const message = await usualStoredAt(sequence);
+    const message = await leaderStoredAt(sequence);
     lastFound = Math.max(lastFound, message?.seq ?? 0);
     return message === null ? [] : readMessage(message, { at: isWanted });
   };
@@ -95,8 +95,8 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   const election = new ElectionReader({
     leader,
     replicas: new Replicas(deps),
-    usualHistory,
-    usualStoredAt,
+    consumerHistory,
+    leaderStoredAt,
     readMessage,
     wantedBy,
     warn,
@@ -160,8 +160,8 @@ function readInTurn(semaphore: Semaphore, readOne: ReadOneMessage, checkSame: ()
 function eventHistory(
   deps: Omit<HistoryDeps<never>, "read">,
   readMessage: ReadMessage,
-): ElectionReaderDeps["usualHistory"] {
-  return ({ afterOffset, subjects }, untilOffset, { signal, patienceMs }) => {
+): ElectionReaderDeps["consumerHistory"] {
+  return ({ afterOffset, subjects }, untilOffset, { signal, maxSilenceMs }) => {
     const last = sequenceOf(untilOffset);
     const range = { first: firstMessageAfter(afterOffset), last, subjects: messageFilters(subjects) };
     const wanted = wantedBy(subjects, afterOffset, untilOffset);
@@ -169,8 +169,8 @@ function eventHistory(
       const events = readMessage(message, wanted);
       return events.length === 0 ? undefined : events;
     };
-    const patience = patienceMs === undefined ? {} : { patienceMs, timeoutMs: patienceMs };
-    return readHistory({ ...deps, ...patience, read }, range, signal);
+    const timeouts = maxSilenceMs === undefined ? {} : { maxSilenceMs, timeoutMs: maxSilenceMs };
+    return readHistory({ ...deps, ...timeouts, read }, range, signal);
   };
 }
 

@@ -21,7 +21,7 @@ type FrameInFile = {
 };
 
 /** No message of Skaffold makes a longer line. */
-const mostLineBytes = 256 * 1024 * 1024;
+const maxLineBytes = 256 * 1024 * 1024;
 
 /** The part of the file that is read. */
 export type EventLogRange = {
@@ -113,7 +113,7 @@ export class EventLogTail {
     let start = this.#offsets[channel];
     if (end <= start || signal.aborted) return;
     try {
-      for await (const { text, bytes } of fileLines(fileOf(this.path, channel), mostLineBytes, start, signal)) {
+      for await (const { text, bytes } of fileLines(fileOf(this.path, channel), maxLineBytes, start, signal)) {
         const lineEnd = start + bytes.byteLength;
         if (signal.aborted || lineEnd > end || bytes.at(-1) !== newline) return;
         yield { text, start, end: lineEnd };

@@ -23,7 +23,7 @@ export type FileLine = { readonly number: number; readonly text: string; readonl
  */
 export async function* fileLines(
   file: string,
-  mostBytes: number,
+  maxBytes: number,
   from = 0,
   signal?: AbortSignal,
 ): AsyncGenerator<FileLine, void> {
@@ -53,7 +53,7 @@ export async function* fileLines(
       if (start === chunk.byteLength) continue;
       begun.push(chunk.subarray(start));
       size += chunk.byteLength - start;
-      if (size > mostBytes) throw new FileLineError(file, number + 1, `it is longer than ${mostBytes} bytes`);
+      if (size > maxBytes) throw new FileLineError(file, number + 1, `it is longer than ${maxBytes} bytes`);
     }
   } catch (error) {
     if (!isOfZlib(error)) throw error;

@@ -5,7 +5,7 @@ import { FiledConnection } from "./filed-connection.ts";
 import { splitProcesses } from "./split-processes.ts";
 
 /** Messages wait in memory until it is known where one process ends and the next begins. */
-const mostBytes = 64 * 1024 * 1024;
+const maxBytes = 64 * 1024 * 1024;
 
 /**
  * Processes without a connection, from what they have appended to one file, ordered by time. When the messages exceed the
@@ -14,13 +14,13 @@ const mostBytes = 64 * 1024 * 1024;
  */
 export class FiledProcesses {
   readonly #append: (item: TapItem) => unknown;
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
   #frames: ImportedFrame[] = [];
   #bytes = 0;
 
-  constructor(append: (item: TapItem) => unknown, most: number = mostBytes) {
+  constructor(append: (item: TapItem) => unknown, max: number = maxBytes) {
     this.#append = append;
-    this.#mostBytes = most;
+    this.#maxBytes = max;
   }
 
   add(frame: ImportedFrame): void {
@@ -30,7 +30,7 @@ export class FiledProcesses {
 
   /** True when messages must be emitted before more are added. */
   get isFull(): boolean {
-    return this.#bytes >= this.#mostBytes;
+    return this.#bytes >= this.#maxBytes;
   }
 
   /**

@@ -62,7 +62,7 @@ export function isDay(day: string): boolean {
   // `Date` takes 30 February for 2 March.
   return aDay.test(day) && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day);
 }
-const usualGroup: Readonly<Record<TrendsRange, TrendsGroup>> = {
+const defaultGroup: Readonly<Record<TrendsRange, TrendsGroup>> = {
   "24h": "hour",
   "7d": "day",
   "30d": "day",
@@ -71,13 +71,13 @@ const usualGroup: Readonly<Record<TrendsRange, TrendsGroup>> = {
 };
 
 export function groupFor(range: Choice["range"]): TrendsGroup {
-  if (typeof range === "string") return usualGroup[range];
+  if (typeof range === "string") return defaultGroup[range];
   const days = (Date.parse(range.to) - Date.parse(range.from)) / 86_400_000;
   return days < 2 ? "hour" : days < 62 ? "day" : "week";
 }
 
 /** Most hours that are shown side by side, and asked for. */
-const mostDaysByHour = 14;
+const maxDaysByHour = 14;
 
 /** Reads a URL's query; missing or wrong values get the default. */
 export function choiceOf(search: string): Choice {
@@ -91,7 +91,7 @@ export function choiceOf(search: string): Choice {
   const by = sides.find((name) => name === text("by"));
   return {
     range,
-    group: asked === "hour" && daysOf(range) > mostDaysByHour ? "day" : asked,
+    group: asked === "hour" && daysOf(range) > maxDaysByHour ? "day" : asked,
     zone: text("zone") === "" ? ownZone : zoneNamed(text("zone")),
     developers: unique([...query.getAll("developer"), ...sources.map(([developer = ""]) => developer)]),
     projects: unique([...query.getAll("project"), ...sources.map(([, project = ""]) => project)]),

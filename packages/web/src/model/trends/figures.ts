@@ -33,7 +33,7 @@ export type Cause = {
 export type Causes = { readonly top: readonly Cause[]; readonly rest: Cause | undefined; readonly count: number };
 
 /** So many are named. */
-export const mostCauses = 6;
+export const maxCauses = 6;
 export const restKey = "rest";
 
 export function causeKey({ phase = "", errorCode = "" }: { readonly phase?: string; readonly errorCode?: string }) {
@@ -45,7 +45,7 @@ export function causesOf(
   rows: readonly StatsRow<"failures">[],
   bins: readonly Bin[],
   group: TrendsGroup,
-  most: number,
+  max: number,
 ): Causes {
   const index = new Map(bins.map(({ key }, at) => [key, at]));
   const causes = new Map<string, { phase: string; code: string; counts: number[] }>();
@@ -61,7 +61,7 @@ export function causesOf(
     .map(([key, cause]): Cause => ({ key, ...cause, count: sum(cause.counts) }))
     .toSorted((a, b) => b.count - a.count || (a.key < b.key ? -1 : 1));
   // A rest of one is no rest.
-  const shown = all.length === most + 1 ? all.length : most;
+  const shown = all.length === max + 1 ? all.length : max;
   const rest = all.slice(shown);
   return {
     top: all.slice(0, shown),
@@ -99,19 +99,19 @@ export type SlowArtifact = Artifact & { readonly p50Ms: number | null; readonly 
 export type FlakyArtifact = Artifact & { readonly flakes: number; readonly developers: number };
 
 /** The artifacts whose builds take longest. */
-export function slowest(rows: readonly StatsRow<"builds">[], most: number): readonly StatsRow<"builds">[] {
+export function slowest(rows: readonly StatsRow<"builds">[], max: number): readonly StatsRow<"builds">[] {
   return rows
     .filter(({ p90Ms }) => p90Ms !== null)
     .toSorted((a, b) => Number(b.p90Ms) - Number(a.p90Ms) || nameOf(a).localeCompare(nameOf(b)))
-    .slice(0, most);
+    .slice(0, max);
 }
 
 /** The artifacts with the most flakes. */
-export function flakiest(rows: readonly StatsRow<"flakes">[], most: number): readonly StatsRow<"flakes">[] {
+export function flakiest(rows: readonly StatsRow<"flakes">[], max: number): readonly StatsRow<"flakes">[] {
   return rows
     .filter(({ flakes }) => Number(flakes) > 0)
     .toSorted((a, b) => Number(b.flakes) - Number(a.flakes) || nameOf(a).localeCompare(nameOf(b)))
-    .slice(0, most);
+    .slice(0, max);
 }
 
 export function nameOf({ project = "", artifact = "" }: { readonly project?: string; readonly artifact?: string }) {

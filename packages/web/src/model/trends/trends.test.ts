@@ -131,7 +131,7 @@ it("SQL finds a build's next one where no loops are reported, too", () => {
 });
 
 it("axes have three or four round lines, and names that do not touch", () => {
-  const lines = (most: number, unit: "duration" | "share" | "count") => linesUpTo(most, unit);
+  const lines = (max: number, unit: "duration" | "share" | "count") => linesUpTo(max, unit);
   expect(lines(17_800, "duration")).toEqual([0, 10_000, 20_000]);
   expect(lines(200_000, "duration")).toEqual([0, 120_000, 240_000]);
   expect(lines(0, "count")).toEqual([0, 1]);

@@ -2,7 +2,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Answered } from "../../data/reading.ts";
 import { type Bin, binText, tickText } from "../../model/trends/bins.ts";
 import type { Choice } from "../../model/trends/choice.ts";
-import { type Cause, type Causes, causeText, mostCauses, restKey } from "../../model/trends/figures.ts";
+import { type Cause, type Causes, causeText, maxCauses, restKey } from "../../model/trends/figures.ts";
 import { Chart } from "../../parts/chart.tsx";
 import { between } from "../../parts/chart-axes.ts";
 import { useColours } from "../../parts/colours.ts";
@@ -93,7 +93,7 @@ export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPan
 /** All are failures, so all are red, the most frequent the loudest; the rest is grey. */
 function shadeOf({ key }: Cause, index: number, colour: (name: string) => string): string {
   if (key === restKey) return colour("unknown-bar");
-  return between(colour("failure-first"), colour("failure-last"), index / (mostCauses - 1));
+  return between(colour("failure-first"), colour("failure-last"), index / (maxCauses - 1));
 }
 
 /** Sums from the bottom up; what is drawn first is covered by what is drawn next. */

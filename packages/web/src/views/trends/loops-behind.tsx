@@ -16,7 +16,7 @@ export type LoopsBehindProps = {
   readonly causes: Causes;
 };
 
-const most = 100;
+const max = 100;
 
 const whats: Readonly<Record<Pick["chart"], { readonly title: string; readonly took: string }>> = {
   sides: { title: "Loops of", took: "wait" },
@@ -54,7 +54,7 @@ export function LoopsBehind({ choice, pick, bins, causes }: LoopsBehindProps) {
           {[title, ofText(pick, causes)].filter((part) => part !== "").join(" ")}{" "}
           <span class="quiet-text">
             {timeText(pick, bins, choice)}
-            {found !== undefined && found.length > most && `, ${most} of ${found.length}`}
+            {found !== undefined && found.length > max && `, ${max} of ${found.length}`}
           </span>
         </h2>
         <a class="close" href={trendsPath(unpicked)} aria-label="Close the list">
@@ -95,7 +95,7 @@ function BehindTable({ found, took, chart }: BehindTableProps) {
           </tr>
         </thead>
         <tbody>
-          {found.slice(0, most).map((one) => (
+          {found.slice(0, max).map((one) => (
             <BehindLine key={`${one.loop} ${one.at} ${one.text}`} one={one} hasTook={took !== ""} chart={chart} />
           ))}
         </tbody>

@@ -4,11 +4,11 @@ const [sparkWidth, sparkHeight] = [96, 20];
 
 /** How something went, without an axis; what it went to is in the table's other columns. */
 export function Sparkline({ values }: { readonly values: Series }) {
-  const most = Math.max(1, ...values.map((value) => value ?? 0));
+  const max = Math.max(1, ...values.map((value) => value ?? 0));
   const points = values.flatMap((value, index) => {
     if (value === null) return [];
     const x = values.length === 1 ? sparkWidth / 2 : 2 + (index / (values.length - 1)) * (sparkWidth - 4);
-    return [[x, sparkHeight - 2 - (value / most) * (sparkHeight - 4)] as const];
+    return [[x, sparkHeight - 2 - (value / max) * (sparkHeight - 4)] as const];
   });
   const last = points.at(-1);
   // A single value is neither high nor low.

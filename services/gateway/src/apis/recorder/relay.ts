@@ -22,7 +22,7 @@ export type RecorderRelay = AsyncDisposable & {
 };
 
 /** Bytes of one tap that may be on their way to ingest. grpc-js itself counts messages, whatever their size. */
-const mostWaitingBytes = 2 << 20;
+const maxWaitingBytes = 2 << 20;
 
 /**
  * Relays Recorder/Push to ingest, with the services' key and the caller's permissions: the workspace, and the developer when
@@ -55,9 +55,9 @@ export function recorderRelay(ingestAddress: string, key: string, channel: Chann
         waiting += message.length;
         upstream.write(message, () => {
           waiting -= message.length;
-          if (waiting < mostWaitingBytes && call.isPaused()) call.resume();
+          if (waiting < maxWaitingBytes && call.isPaused()) call.resume();
         });
-        if (waiting >= mostWaitingBytes) call.pause();
+        if (waiting >= maxWaitingBytes) call.pause();
       });
       call.on("end", () => upstream.end());
       upstream.on("data", (message: Buffer) => {

@@ -11,7 +11,7 @@ import { rktEvent } from "./events.ts";
 import { eventMatches } from "./filters.ts";
 
 /** A message grows no further: clients accept 4 MiB by default, and one observation can cover thousands of pods. */
-const mostBytes = 1 << 20;
+const maxBytes = 1 << 20;
 
 /** @throws TapedeckError invalid_argument */
 export function assertEventFilter({ since_time, until_time }: EventFilter): void {
@@ -73,7 +73,7 @@ class ObservationBatch {
   /** Yields the message of the observation before, when this event is of another one or finds no room. */
   *startOrContinue(event: Event): Generator<Uint8Array, void> {
     const observation = observationOf(event);
-    if (observation !== this.#observation || this.#bytes >= mostBytes) yield* this.flush();
+    if (observation !== this.#observation || this.#bytes >= maxBytes) yield* this.flush();
     this.#observation = observation;
   }
 

@@ -25,7 +25,7 @@ export type LogsRequest = {
 };
 
 /** The largest answer. Twice as much is held while its lines are selected. */
-const mostBytes = 32 << 20;
+const maxBytes = 32 << 20;
 
 /** How many messages of the log the search for the last N lines covers at first; it grows until they are found. */
 const firstWindow = 256;
@@ -129,13 +129,13 @@ class PodLogReader {
     }
   }
 
-  /** The last `most` lines by time after an offset. `begun`: when the first event was recorded, in microseconds. */
-  async #linesAfter(afterOffset: Offset, most: number): Promise<{ lines: readonly LogLine[]; begun: number }> {
+  /** The last `max` lines by time after an offset. `begun`: when the first event was recorded, in microseconds. */
+  async #linesAfter(afterOffset: Offset, max: number): Promise<{ lines: readonly LogLine[]; begun: number }> {
     let kept: LogLine[] = [];
     let bytes = 0;
     let begun: number | undefined;
     const trim = () => {
-      kept = kept.toSorted((a, b) => a.at - b.at).slice(Math.max(0, kept.length - most));
+      kept = kept.toSorted((a, b) => a.at - b.at).slice(Math.max(0, kept.length - max));
       bytes = kept.reduce((sum, line) => sum + line.bytes.byteLength, 0);
     };
     for await (const recorded of this.#recordedAfter(afterOffset)) {
@@ -144,8 +144,8 @@ class PodLogReader {
       if (line === undefined) continue;
       kept.push(line);
       bytes += line.bytes.byteLength;
-      if (kept.length >= 2 * most + firstWindow || bytes > 2 * mostBytes) trim();
-      if (bytes > mostBytes && kept.length <= most) throw tooLarge();
+      if (kept.length >= 2 * max + firstWindow || bytes > 2 * maxBytes) trim();
+      if (bytes > maxBytes && kept.length <= max) throw tooLarge();
     }
     trim();
     return { lines: kept, begun: begun ?? 0 };
@@ -181,6 +181,6 @@ class PodLogReader {
 }
 
 function tooLarge(): TapedeckError {
-  const message = `so many lines are larger than ${mostBytes >> 20} MiB: ask for the last ones by \`lines\`, or by \`since_time\``;
+  const message = `so many lines are larger than ${maxBytes >> 20} MiB: ask for the last ones by \`lines\`, or by \`since_time\``;
   return new TapedeckError("limit_exceeded", message, { field: "lines" });
 }

@@ -42,7 +42,7 @@ function texts(
 }
 
 const to = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
-const line = (atOnce = 1) => timedSemaphore({ atOnce, patienceMs: 20, what: "pages of events" });
+const line = (atOnce = 1) => timedSemaphore({ atOnce, timeoutMs: 20, what: "pages of events" });
 const { signal } = new AbortController();
 const asked = { workspace: "default", filter: {}, after: "start", limit: 1_000, signal };
 

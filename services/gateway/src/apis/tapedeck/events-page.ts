@@ -23,7 +23,7 @@ export type EventsPageRequest = {
 };
 
 /** A page ends when its texts and originals are larger than this together, or when reading it took longer. */
-const mostBytes = 16 << 20;
+const maxBytes = 16 << 20;
 const longestMs = 10_000;
 
 export type EventsPageDeps = {
@@ -87,7 +87,7 @@ async function firstOf(
       items.push(json);
       bytes += sizeOf(json, recorded);
     }
-    isFull = items.length >= limit || bytes >= mostBytes || performance.now() - begun >= longestMs;
+    isFull = items.length >= limit || bytes >= maxBytes || performance.now() - begun >= longestMs;
     // Whether the last message holds more is known when it is read to its end.
     if (isFull && messagesBetween(seen, range.untilOffset) > 0) return pageTo(seen);
   }
@@ -101,7 +101,7 @@ async function newestOf(events: FoundEvents, range: HistoryRange, count: number,
     const rendered = run.map((recorded) => {
       const json = render(recorded);
       bytes += sizeOf(json, recorded);
-      if (bytes >= mostBytes) throw tooMuch();
+      if (bytes >= maxBytes) throw tooMuch();
       return json;
     });
     items.unshift(...rendered);
@@ -117,6 +117,6 @@ function sizeOf(json: EventJson | undefined, { event }: RecordedEvent): number {
 }
 
 function tooMuch(): TapedeckError {
-  const message = `so many events are larger than ${mostBytes >> 20} MiB: ask for fewer, or stream them`;
+  const message = `so many events are larger than ${maxBytes >> 20} MiB: ask for fewer, or stream them`;
   return new TapedeckError("limit_exceeded", message, { field: "last" });
 }

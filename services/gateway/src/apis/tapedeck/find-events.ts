@@ -141,11 +141,11 @@ export class FoundEvents {
   }
 }
 
-/** How many of the last offsets are given at once, and `most` at most. Their messages are read once, but for the first one. */
-function newestRun(offsets: readonly Offset[], most: number): number {
+/** How many of the last offsets are given at once, and `max` at most. Their messages are read once, but for the first one. */
+function newestRun(offsets: readonly Offset[], max: number): number {
   const sequences = new Set<Sequence>();
   let events = 0;
-  for (const offset of offsets.slice(-Math.min(most, longestRun.events)).toReversed()) {
+  for (const offset of offsets.slice(-Math.min(max, longestRun.events)).toReversed()) {
     sequences.add(sequenceOf(offset));
     if (sequences.size > longestRun.messages) break;
     events++;

@@ -41,7 +41,7 @@ function pageOf() {
   const reader = () => log.reader;
   return eventsPage(
     { log: reader, positions: positions(reader), query: away },
-    timedSemaphore({ atOnce: 1, patienceMs: 60_000, what: "pages of events" }),
+    timedSemaphore({ atOnce: 1, timeoutMs: 60_000, what: "pages of events" }),
   );
 }
 

@@ -19,14 +19,14 @@ export function many<Schema extends z.ZodType>(schema: Schema, description: stri
 
 export const text = (example: string) => z.string().meta({ examples: [example] });
 
-/** A whole number from `least` to `most`. */
-export function whole(most: number, description: string, least = 1) {
-  const wrong = `is not a whole number from ${least} to ${most}`;
+/** A whole number from `least` to `max`. */
+export function whole(max: number, description: string, least = 1) {
+  const wrong = `is not a whole number from ${least} to ${max}`;
   const parse = (given: unknown) => {
     const value = last(given);
     return typeof value === "string" && /^\d+$/.test(value) ? Number(value) : value;
   };
-  return z.preprocess(parse, z.int(wrong).min(least, wrong).max(most, wrong)).optional().describe(description);
+  return z.preprocess(parse, z.int(wrong).min(least, wrong).max(max, wrong)).optional().describe(description);
 }
 
 export function flag(description: string) {

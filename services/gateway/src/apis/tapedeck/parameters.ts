@@ -102,7 +102,7 @@ function statistics(names: readonly string[]) {
 const artifact = many(text("web"), "Only these artifacts.");
 
 /** Runners and loops are numbered with 32 bits. */
-const mostNumber = 2 ** 32 - 1;
+const maxNumber = 2 ** 32 - 1;
 
 const aSide =
   "What to compare: a loop as `<session>.<runner>.<loop>`, a session's id, or a source as `developer/project`, with " +
@@ -124,8 +124,8 @@ export const parameters = {
     kind: many(z.enum(operationKinds, `is not one of ${operationKinds.join(", ")}`), "Only these kinds."),
     subject,
     outcome,
-    runner: whole(mostNumber, "Only those of this runner, of the one `session`.", 0),
-    loop: whole(mostNumber, "Only this loop of the `runner`, and what ran in it.", 0),
+    runner: whole(maxNumber, "Only those of this runner, of the one `session`.", 0),
+    loop: whole(maxNumber, "Only this loop of the `runner`, and what ran in it.", 0),
     ...between,
     per_source: whole(largestPage, "Only the newest so many of each source, of those that match."),
     ...paging,

@@ -26,7 +26,7 @@ const context = (signal = new AbortController().signal) => ({
   kind: "token" as const,
   signal,
 });
-const oneAtOnce = () => timedSemaphore({ atOnce: 1, patienceMs: 20, what: "large answers" });
+const oneAtOnce = () => timedSemaphore({ atOnce: 1, timeoutMs: 20, what: "large answers" });
 
 it("is of one moment and one session: all collections are asked for at once", async () => {
   const { asked, query } = queryOf("skaffold");

@@ -67,14 +67,14 @@ async function sizeOf(log: LogReader): Promise<NonNullable<AnswerOf<"Status">["l
   };
 }
 
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 
 /** Null where ingest does not answer soon: the rest is known without it. */
 async function waitingFor(
   { waiting }: StatusDeps["services"],
   { workspace, roles, everywhere }: Asking,
 ): Promise<AnswerOf<"Status">["waiting"]> {
-  const signal = timeoutSignal(patienceMs);
+  const signal = timeoutSignal(timeoutMs);
   try {
     const found = await Array.fromAsync(waiting(signal));
     if (signal.aborted) return null;

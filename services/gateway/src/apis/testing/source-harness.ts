@@ -15,7 +15,7 @@ import { positions } from "../../positions.ts";
 import type { QueryClient } from "../../query-client.ts";
 
 /** Practically no limit: the calls of a test never end, so they never give their turns back. */
-export const largeAnswers = timedSemaphore({ atOnce: 1_000, patienceMs: 1_000, what: "answers" });
+export const largeAnswers = timedSemaphore({ atOnce: 1_000, timeoutMs: 1_000, what: "answers" });
 
 export type Fields = DeepPartial<Event> & { readonly kind: string };
 

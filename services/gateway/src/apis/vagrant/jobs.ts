@@ -18,7 +18,7 @@ export type FoundJob = {
 
 /** How old a job is at most that may still be on its way into the record, and how long to wait for it. */
 const youngMs = 10_000;
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 
 /**
  * The newest version of a job, or its version at the moment that the call names. A job's id is unique, so every session of
@@ -38,7 +38,7 @@ export async function findJob(
     throw jobNotFound();
   }
   const isYoung = context.at === undefined && Math.abs(Date.now() - (ulidTime(id) ?? 0)) < youngMs;
-  const end = performance.now() + (isYoung ? patienceMs : 0);
+  const end = performance.now() + (isYoung ? timeoutMs : 0);
   for (;;) {
     const { source, head, rows } = await readCollection(deps, "vagrant", "jobs", context, id);
     const row = rows.find(({ key }) => key === id);

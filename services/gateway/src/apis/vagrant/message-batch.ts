@@ -1,8 +1,8 @@
 /** The real server sends at most this many items in one message. */
-const mostItems = 64;
+const maxItems = 64;
 
 /** A message grows no further: clients accept 4 MiB by default. One item always fits. */
-const mostBytes = 1 << 20;
+const maxBytes = 1 << 20;
 
 /** Collects encoded items into messages. */
 export class MessageBatch {
@@ -16,7 +16,7 @@ export class MessageBatch {
 
   /** Yields the message before when it has no room for this item. */
   *add(item: Uint8Array): Generator<Uint8Array, void> {
-    if (this.#items.length === mostItems || this.#bytes + item.byteLength > mostBytes) yield* this.flush();
+    if (this.#items.length === maxItems || this.#bytes + item.byteLength > maxBytes) yield* this.flush();
     this.#items.push(item);
     this.#bytes += item.byteLength;
   }

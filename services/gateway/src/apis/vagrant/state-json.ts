@@ -18,7 +18,7 @@ const leftOut: ReadonlySet<string> = new Set([
 ]);
 
 /** How many finished jobs the state has: the newest. */
-const mostFinishedJobs = 20;
+const maxFinishedJobs = 20;
 
 /** In hashicorp.vagrant.Job. */
 const stateField = 100;
@@ -46,7 +46,7 @@ export function vagrantStateJson(collections: readonly (readonly Uint8Array[])[]
 /** The unfinished jobs, and the newest finished ones. */
 function shownJobs(jobs: readonly Uint8Array[]): readonly Uint8Array[] {
   const finished = jobs.filter((job) => finishedStates.has(numberIn(job, stateField)));
-  const old = new Set(finished.slice(0, Math.max(0, finished.length - mostFinishedJobs)));
+  const old = new Set(finished.slice(0, Math.max(0, finished.length - maxFinishedJobs)));
   return jobs.filter((job) => !old.has(job));
 }
 

@@ -12,7 +12,7 @@ import type { PageSignInSettings, ProviderSettings } from "./settings.ts";
 export const callbackPath = "/api/v1/sign-in/callback";
 
 /** How long a person may take to sign in at the provider. */
-export const patienceMs = 10 * 60_000;
+export const signInTimeoutMs = 10 * 60_000;
 
 export type SignedIn = {
   readonly caller: Caller;
@@ -84,7 +84,7 @@ export function pageSignIn(deps: PageSignInDeps): PageSignIn {
         code_challenge_method: "S256",
       });
       const value = { state, nonce, verifier, to: ownPath(to, page.origin) };
-      return { location, begun: await begunSignIns.seal(value, patienceMs) };
+      return { location, begun: await begunSignIns.seal(value, signInTimeoutMs) };
     },
 
     async finish(answer) {
@@ -110,13 +110,13 @@ class AnsweredSignIns {
   take(state: string): boolean {
     if (this.#states.has(state)) return false;
     const [oldest] = this.#states;
-    if (this.#states.size >= mostAnswered && oldest !== undefined) this.#states.delete(oldest);
+    if (this.#states.size >= maxAnswered && oldest !== undefined) this.#states.delete(oldest);
     this.#states.add(state);
     return true;
   }
 }
 
-const mostAnswered = 10_000;
+const maxAnswered = 10_000;
 
 /** The claims of the ID token that the provider gives for the code in `answer`. */
 async function claimsFor(configuration: openid.Configuration, answer: URL, expected: BegunSignIn) {

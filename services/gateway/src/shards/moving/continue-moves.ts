@@ -12,7 +12,7 @@ const pollMs = 1_000;
 const lastCallMs = 5_000;
 
 /** The most that a move waits to be tried again. */
-const mostRetryMs = 30_000;
+const maxRetryMs = 30_000;
 
 export type ContinueMoves = MovingDeps & {
   readonly turns: Pick<MoveTurns, "take">;
@@ -25,7 +25,7 @@ export type ContinueMoves = MovingDeps & {
  */
 export async function continueMoves(options: ContinueMoves): Promise<void> {
   const { turns, closing } = options;
-  const waits = backoff(pollMs, mostRetryMs);
+  const waits = backoff(pollMs, maxRetryMs);
   while (!closing.aborted) {
     // While home's NATS is away, nobody can move.
     const turn = await turns.take("if unfinished").catch(() => undefined);

@@ -7,8 +7,8 @@ import { workspaceFilter } from "@tapedeck/shared/log/subjects";
 import type { MaintainClient } from "../../maintain-client.ts";
 
 /** The largest request to the new shard's ingest. A single message may be larger. */
-const mostMessages = 256;
-const mostBytes = 1024 * 1024;
+const maxMessages = 256;
+const maxBytes = 1024 * 1024;
 
 export type Copying = {
   readonly workspace: string;
@@ -36,7 +36,7 @@ export async function* copyMessages(
     done = reached;
   };
   for await (const message of stored(range, signal)) {
-    if (batch.length === mostMessages || bytes + message.data.byteLength > mostBytes) {
+    if (batch.length === maxMessages || bytes + message.data.byteLength > maxBytes) {
       await send();
       yield done;
     }

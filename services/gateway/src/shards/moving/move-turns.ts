@@ -7,7 +7,7 @@ export type TurnTimes = {
   readonly renewMs: number;
 };
 
-const usualTimes: TurnTimes = { heldMs: 5_000, renewMs: 1_000 };
+const defaultTimes: TurnTimes = { heldMs: 5_000, renewMs: 1_000 };
 
 /**
  * Which gateway moves workspaces: one at a time. A turn spares movers each other, and protects nothing: each step of a
@@ -21,7 +21,7 @@ export class MoveTurns implements AsyncDisposable {
   #held: Turn | undefined;
   #isOver = false;
 
-  constructor(entry: MovesEntry, times: TurnTimes = usualTimes) {
+  constructor(entry: MovesEntry, times: TurnTimes = defaultTimes) {
     this.#entry = entry;
     this.#times = times;
   }

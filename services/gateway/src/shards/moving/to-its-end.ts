@@ -2,7 +2,7 @@ import { TapedeckError } from "@tapedeck/shared/errors/errors";
 import { startTimer, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 
 /** How long it may go on without its caller. */
-const usualAloneMs = 10 * 60_000;
+const defaultAloneMs = 10 * 60_000;
 
 export type ToItsEnd<T> = {
   readonly begin: (signal: AbortSignal) => AsyncIterable<T>;
@@ -20,7 +20,7 @@ export type ToItsEnd<T> = {
  * gateway ends, or a while after the caller has left.
  */
 export async function* toItsEnd<T>(options: ToItsEnd<T>): AsyncGenerator<T, void> {
-  const { begin, caller, closing, failedAlone, aloneMs = usualAloneMs } = options;
+  const { begin, caller, closing, failedAlone, aloneMs = defaultAloneMs } = options;
   const alone = new AbortController();
   let timer: Timer | undefined;
   const left = () => {

@@ -58,7 +58,7 @@ export function callLimits({ limits, failed }: CallLimitsOptions): ServerInterce
 }
 
 /** Requests of one reflection call that may wait for the client to read the answers. */
-const mostUnanswered = 16;
+const maxUnanswered = 16;
 
 /** Everyone may call reflection, so a stream of requests whose answers are not read must not fill the memory. */
 function readAsAnswered(call: ServerInterceptingCallInterface): ServerInterceptingCall {
@@ -67,7 +67,7 @@ function readAsAnswered(call: ServerInterceptingCallInterface): ServerIntercepti
   const listener = new ServerListenerBuilder()
     .withOnReceiveMessage((message, next) => {
       unanswered += 1;
-      if (unanswered < mostUnanswered) next(message);
+      if (unanswered < maxUnanswered) next(message);
       else goOn = () => next(message);
     })
     .build();

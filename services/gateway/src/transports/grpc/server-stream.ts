@@ -26,9 +26,9 @@ export async function writeAll(
   { unreadBytes, sent }: WriteOptions,
 ): Promise<void> {
   const window = new SendWindow(unreadBytes);
-  const mostTogether = Math.min(enoughAtOnce, unreadBytes);
+  const maxTogether = Math.min(enoughAtOnce, unreadBytes);
   for await (const some of messages) {
-    for (const together of counted(some instanceof Uint8Array ? [some] : some, mostTogether)) {
+    for (const together of counted(some instanceof Uint8Array ? [some] : some, maxTogether)) {
       const bytes = together.reduce((sum, { byteLength }) => sum + byteLength, 0);
       if (!window.hasRoom(bytes)) await window.room(bytes, signal);
       if (signal.aborted) return;
@@ -42,11 +42,11 @@ export async function writeAll(
 }
 
 /** Cuts messages into those that the client's window counts together: at most so many bytes, or a single message. */
-function* counted(messages: readonly Uint8Array[], most: number): Generator<readonly Uint8Array[], void> {
+function* counted(messages: readonly Uint8Array[], max: number): Generator<readonly Uint8Array[], void> {
   let first = 0;
   let bytes = 0;
   for (const [index, { byteLength }] of messages.entries()) {
-    if (index > first && bytes + byteLength > most) {
+    if (index > first && bytes + byteLength > max) {
       yield messages.slice(first, index);
       first = index;
       bytes = 0;

@@ -74,7 +74,7 @@ it.each([
   [1_000, defaultLimits.unreadBytes],
   [700_000, defaultLimits.unreadBytes],
   [6 << 20, 6 << 20],
-])("of messages of %i bytes a client that does not read costs no more than it may", async (size, most) => {
+])("of messages of %i bytes a client that does not read costs no more than it may", async (size, max) => {
   const { address, reported } = await flood(size);
   const { session, stream } = reader(address);
   await once(stream, "response");
@@ -85,14 +85,14 @@ it.each([
   await until(() => pings >= 8 && performance.now() > longAfter, { message: "8 pings, and longer than that" });
   const windows = 256 * 1024; // what HTTP/2 takes without asking anybody
   expect(reported.bytes).toBeGreaterThan(0);
-  expect(reported.bytes).toBeLessThanOrEqual(most + windows + size);
+  expect(reported.bytes).toBeLessThanOrEqual(max + windows + size);
   expect(reported.over).toBe(false);
 
   let got = 0;
   stream.on("data", (chunk: Buffer) => {
     got += chunk.byteLength;
   });
-  await until(() => got > 3 * most, { message: "it to read on" });
+  await until(() => got > 3 * max, { message: "it to read on" });
 });
 
 it("a peer that is gone is noticed, though its connection is still open", async () => {

@@ -5,7 +5,7 @@ import { UpstreamError } from "../../apis/upstream-error.ts";
 const unitMs: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
 
 /** The longest delay that a timer accepts. A longer deadline counts as none. */
-const mostMs = 2 ** 31 - 1;
+const maxMs = 2 ** 31 - 1;
 
 /**
  * Milliseconds of a `Grpc-Timeout` header such as "5S" or "1n"; undefined for no deadline.
@@ -16,7 +16,7 @@ export function deadlineMs(header: string | string[] | undefined): number | unde
   const match = typeof header === "string" ? /^([+-]?\d{1,19})([HMSmun])$/.exec(header) : null;
   if (match === null) throw new UpstreamError(3, `invalid grpc-timeout: ${header}`);
   const ms = Number(match[1]) * (ownValue(unitMs, match[2] ?? "") ?? 0);
-  return ms === 0 || ms > mostMs ? undefined : ms;
+  return ms === 0 || ms > maxMs ? undefined : ms;
 }
 
 export function deadlineExceeded(): UpstreamError {

@@ -35,9 +35,9 @@ export function answerRefusals(app: FastifyInstance, { watch, bodyBytes }: Refus
   });
 }
 
-function sendTooLarge(request: FastifyRequest, reply: FastifyReply, most: number): FastifyReply {
+function sendTooLarge(request: FastifyRequest, reply: FastifyReply, max: number): FastifyReply {
   const size = request.headers["content-length"] ?? "more";
-  const message = `grpc: received message larger than max (${size} vs. ${most})`;
+  const message = `grpc: received message larger than max (${size} vs. ${max})`;
   if (isOurs(pathOf(request))) return sendOurs(reply, "limit_exceeded", message);
   return sendSkaffold(reply, 429, skaffoldError(8, message).body);
 }

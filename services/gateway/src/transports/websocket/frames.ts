@@ -1,15 +1,15 @@
 import type { SubscriptionMessage } from "../../apis/tapedeck/messages.ts";
 
 /** Frames that were made a moment ago, and of what. */
-let last = { of: [] as readonly SubscriptionMessage[], label: "", most: 0, frames: [] as readonly Buffer[] };
+let last = { of: [] as readonly SubscriptionMessage[], label: "", max: 0, frames: [] as readonly Buffer[] };
 
 /**
- * The messages as text frames of WebSocket (RFC 6455, 5.2), many in a buffer: about `most` bytes, or one message. Each gets
+ * The messages as text frames of WebSocket (RFC 6455, 5.2), many in a buffer: about `max` bytes, or one message. Each gets
  * the label behind its type: {"type":"event","id":"a","position":… Subscribers of the same events follow one another, and
  * mostly give their subscriptions the same ids: they share the buffers.
  */
-export function framesOf(messages: readonly SubscriptionMessage[], label: string, most: number): readonly Buffer[] {
-  const isSame = label === last.label && most === last.most && messages.length === last.of.length;
+export function framesOf(messages: readonly SubscriptionMessage[], label: string, max: number): readonly Buffer[] {
+  const isSame = label === last.label && max === last.max && messages.length === last.of.length;
   if (isSame && messages.every((message, index) => message === last.of[index])) return last.frames;
   const frames: Buffer[] = [];
   let texts: string[] = [];
@@ -17,7 +17,7 @@ export function framesOf(messages: readonly SubscriptionMessage[], label: string
   for (const { json } of messages) {
     const at = json.indexOf(",");
     const text = json.slice(0, at) + label + json.slice(at + 1);
-    if (texts.length > 0 && length + text.length > most) {
+    if (texts.length > 0 && length + text.length > max) {
       frames.push(textFrames(texts));
       texts = [];
       length = 0;
@@ -26,7 +26,7 @@ export function framesOf(messages: readonly SubscriptionMessage[], label: string
     length += text.length;
   }
   if (texts.length > 0) frames.push(textFrames(texts));
-  last = { of: messages, label, most, frames };
+  last = { of: messages, label, max, frames };
   return frames;
 }
 

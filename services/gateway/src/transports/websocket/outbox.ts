@@ -19,13 +19,13 @@ export type OutboxOptions = {
   /** The connection below it. */
   readonly tcp: Socket;
   /** Bytes that may wait for the peer to read them; one message always fits. */
-  readonly most: number;
+  readonly max: number;
   /** Called whenever the peer has taken a message, with how long that message had waited. */
   readonly taken: (waitedMs: number) => void;
 };
 
-export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
-  const window = new SendWindow(most);
+export function outbox({ socket, tcp, max, taken }: OutboxOptions): Outbox {
+  const window = new SendWindow(max);
   const sending = new Semaphore(1);
 
   /** Below `ws`, which takes one message at a time. What it writes itself, pings and the close frame, are whole frames as well. */
@@ -41,7 +41,7 @@ export function outbox({ socket, tcp, most, taken }: OutboxOptions): Outbox {
 
   return {
     get isFull() {
-      return window.bytes > most;
+      return window.bytes > max;
     },
     answer: (text) => send(textFrames([text])),
     async put(frames, signal) {

@@ -28,7 +28,7 @@ export class SocketSession {
     const { api, caller, watch, tcp, limits } = options;
     this.#socket = socket;
     this.#options = options;
-    this.#outbox = outbox({ socket, tcp, most: limits.unreadBytes, taken: (waitedMs) => this.#taken(waitedMs) });
+    this.#outbox = outbox({ socket, tcp, max: limits.unreadBytes, taken: (waitedMs) => this.#taken(waitedMs) });
     this.#subscriptions = new SocketSubscriptions({
       api,
       caller,

@@ -62,10 +62,10 @@ export class SocketSubscriptions {
     const { api, outbox, watch } = this.#options;
     const request = Object.fromEntries(Object.entries({ ...wanted, after }).filter(([, value]) => value !== undefined));
     const { messages } = await api.subscribe(request, context);
-    const most = Math.min(enoughAtOnce, this.#options.unreadBytes);
+    const max = Math.min(enoughAtOnce, this.#options.unreadBytes);
     const label = `,"id":${JSON.stringify(id)},`;
     for await (const some of messages) {
-      for (const frames of framesOf(allOf(some), label, most)) {
+      for (const frames of framesOf(allOf(some), label, max)) {
         await outbox.put(frames, context.signal);
         if (context.signal.aborted) return;
         watch.sent(frames.byteLength);

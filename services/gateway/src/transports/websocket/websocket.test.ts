@@ -144,7 +144,7 @@ it.each([
   ["small ones", ["1000"], 1 << 20],
   ["of several subscriptions", ["1000", "30000", "500000", "2000:9999999"], 1 << 20],
   ["one larger than what may wait", ["3000000"], 3_000_100],
-])("a client that does not read holds no more than it may: %s", async (_, all, most) => {
+])("a client that does not read holds no more than it may: %s", async (_, all, max) => {
   limits = { ...socketLimits, quietMs: 60_000, silentMs: 120_000 };
   const { socket, subscribe } = await client();
   socket.pause();
@@ -152,9 +152,9 @@ it.each([
   const sum = () => [...now.bytes.values()].reduce((a, b) => a + b, 0);
   const given = await atRest(sum);
   const kernel = 7 << 20; // send and receive buffers of a loopback connection grow to so much
-  expect(given).toBeLessThan(most + kernel + all.length * 500_000);
+  expect(given).toBeLessThan(max + kernel + all.length * 500_000);
   socket.resume();
-  await until(() => sum() > given + most, { message: "it to read on" });
+  await until(() => sum() > given + max, { message: "it to read on" });
 });
 
 it("a client that talks without reading the answers is not read any more, and is let go in the end", async () => {

@@ -367,16 +367,16 @@ describe("a host of many pods", () => {
   };
   const all = listOfPods(ids.map((id) => pod(id, { state: "RUNNING" })));
   /** The most entries that are read or described without a pause. */
-  const most = (reported: readonly string[]) => ids.length / reported.filter((what) => what === "yield").length;
+  const max = (reported: readonly string[]) => ids.length / reported.filter((what) => what === "yield").length;
 
   it("is observed for the first time with pauses: at each pod that is read, and at each that is described", () => {
     const reported = observation(all);
-    expect(most(reported)).toBeLessThanOrEqual(1 / 2);
+    expect(max(reported)).toBeLessThanOrEqual(1 / 2);
     expect(reported.at(-1)).toBe("frame");
   });
 
   it("is observed again with pauses, where nothing has changed and where nothing is there any more", () => {
-    expect(most(observation(all, [all]))).toBeLessThanOrEqual(1);
-    expect(most(observation(listOfPods([]), [all]))).toBeLessThanOrEqual(1);
+    expect(max(observation(all, [all]))).toBeLessThanOrEqual(1);
+    expect(max(observation(listOfPods([]), [all]))).toBeLessThanOrEqual(1);
   });
 });

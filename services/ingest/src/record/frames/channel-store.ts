@@ -1,5 +1,5 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { mostEventsBetween, type Offset } from "@tapedeck/shared/log/offset";
+import { maxEventsBetween, type Offset } from "@tapedeck/shared/log/offset";
 import { channelFilter } from "@tapedeck/shared/log/subjects";
 import type { SourceName } from "@tapedeck/shared/source";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
@@ -145,7 +145,7 @@ export async function lastNumbers(
     }
     if (expiresUntil === undefined) continue;
     const last = { ordinals: { [name]: ordinals.get(name) ?? 0 }, frames: { [name]: frames.get(name) ?? 0 } };
-    const safe = raised(last, mostEventsBetween(lastOffset, expiresUntil));
+    const safe = raised(last, maxEventsBetween(lastOffset, expiresUntil));
     for (const [all, one] of [
       [ordinals, safe.ordinals],
       [frames, safe.frames],

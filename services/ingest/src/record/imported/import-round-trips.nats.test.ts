@@ -14,7 +14,7 @@ import { Recorder } from "../recorder.ts";
  * The requests for one new session, whatever was recorded before it: two leases, the log's end, what is new in it, whether
  * all of that was kept, whether the workspace moves, and five messages: the connection, the session's start, its text, its end, and the connection's end.
  */
-const mostRequests = 21;
+const maxRequests = 21;
 
 /** Everything that somebody on this NATS asks and waits for an answer. */
 async function countRequests(url: string) {
@@ -84,7 +84,7 @@ test("a session that follows others costs no more round trips to the log than th
   }
   // Leases are renewed during an import that takes long. The last imports are not all so slow.
   const [least = []] = asked.slice(-5).toSorted((a, b) => a.length - b.length);
-  expect(least.length, least.join(" ")).toBeLessThanOrEqual(mostRequests);
+  expect(least.length, least.join(" ")).toBeLessThanOrEqual(maxRequests);
 });
 
 test("a record of another ingest between two imports counts", async () => {

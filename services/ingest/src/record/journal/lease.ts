@@ -16,7 +16,7 @@ export type LeaseTimes = {
   readonly timeoutMs: number;
 };
 
-const usualTimes: LeaseTimes = { ttlMs: 6_000, renewMs: 2_000, pollMs: 1_000, timeoutMs: 2_000 };
+const defaultTimes: LeaseTimes = { ttlMs: 6_000, renewMs: 2_000, pollMs: 1_000, timeoutMs: 2_000 };
 /** Says that this process dials a source for one tap. It does not decide who writes: the log's expectations do that. */
 export type Lease = AsyncDisposable & {
   /** Aborts when another owner has the source. Not when NATS is away: then it cannot be taken. */
@@ -39,7 +39,7 @@ export type Leases = AsyncDisposable & {
 
 /** The connection stays the caller's. Rejects when the bucket can't be had. */
 export async function openLeases(nc: NatsConnection, ingest: string, times: Partial<LeaseTimes> = {}): Promise<Leases> {
-  const all = { ...usualTimes, ...times };
+  const all = { ...defaultTimes, ...times };
   return new SharedLeases(await LeaseBucket.open(nc, all.ttlMs, all.timeoutMs), ingest, all);
 }
 

@@ -4,8 +4,8 @@ import {
   endOf,
   justBefore,
   logStart,
+  maxEventsBetween,
   messagesBefore,
-  mostEventsBetween,
   type Offset,
   type Sequence,
 } from "@tapedeck/shared/log/offset";
@@ -101,7 +101,7 @@ export async function loadHistory(options: LoadHistoryOptions): Promise<LoadedHi
     ...loaded,
     history,
     lastStays,
-    expired: mostEventsBetween(isLost ? endOf(end.seq) : until, logEnd),
+    expired: maxEventsBetween(isLost ? endOf(end.seq) : until, logEnd),
   };
 }
 

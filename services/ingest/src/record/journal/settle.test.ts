@@ -7,7 +7,7 @@ import { LostRaceError } from "./settle.ts";
 import { SourceWriter } from "./writer.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
-const retry = { first: 0, most: 1 };
+const retry = { first: 0, max: 1 };
 
 const events = (first: number, last: number): NewEvent[] =>
   Array.from({ length: last - first + 1 }, (_, i) => ({
@@ -43,18 +43,15 @@ function logOf(fates: readonly Fate[]) {
 }
 
 describe("a batch", () => {
-  test.each(steps)(
-    "whose publishing fails $step is in the log once, as one message",
-    async ({ fates, tries: most }) => {
-      const { log, tries } = logOf(fates);
-      await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
-      await writer.reached(writer.append(events(1, 3)));
-      log.landLate();
-      expect(ordinals(log)).toEqual([1, 2, 3]);
-      expect(messages(log)).toBe(1);
-      expect(tries()).toBe(most);
-    },
-  );
+  test.each(steps)("whose publishing fails $step is in the log once, as one message", async ({ fates, tries: max }) => {
+    const { log, tries } = logOf(fates);
+    await using writer = new SourceWriter({ log, source, writer: "W", afterSeq: 0, retry });
+    await writer.reached(writer.append(events(1, 3)));
+    log.landLate();
+    expect(ordinals(log)).toEqual([1, 2, 3]);
+    expect(messages(log)).toBe(1);
+    expect(tries()).toBe(max);
+  });
 
   test.each(steps)(
     "whose writer is killed when it has failed $step is there whole or not at all, and the next writer adds the rest",
@@ -65,7 +62,7 @@ describe("a batch", () => {
         source,
         writer: "A",
         afterSeq: 0,
-        retry: { first: 60_000, most: 60_000 },
+        retry: { first: 60_000, max: 60_000 },
       });
       killed.append(events(1, 3));
       await until(() => tries() > 0, { message: "the publish" });

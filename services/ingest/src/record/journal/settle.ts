@@ -29,10 +29,10 @@ export type SettleOptions = {
   /** Called after each publish that ended otherwise than acknowledged. */
   readonly onTrouble?: ((published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void) | undefined;
   /** Waiting times between attempts, in ms. */
-  readonly retry?: { readonly first: number; readonly most: number } | undefined;
+  readonly retry?: { readonly first: number; readonly max: number } | undefined;
 };
 
-const usualRetry = { first: 50, most: 2_000 } as const;
+const defaultRetry = { first: 50, max: 2_000 } as const;
 
 /**
  * Publishes one message until the log has it, and gives its sequence. The message stays the same however often it is
@@ -45,8 +45,8 @@ export async function settle(
   expected: Sequence,
   signal: AbortSignal,
 ): Promise<Sequence | undefined> {
-  const { log, source, writer, onTrouble, retry = usualRetry } = options;
-  const waits = backoff(retry.first, retry.most);
+  const { log, source, writer, onTrouble, retry = defaultRetry } = options;
+  const waits = backoff(retry.first, retry.max);
   const { cursor, ttlSeconds = Number.POSITIVE_INFINITY } = events.at(-1) as NewEvent;
   const forgottenAfterMs = ttlSeconds * 500;
   const began = Date.now();
@@ -69,10 +69,10 @@ export async function settle(
 }
 
 async function askLast(
-  { log, source, onTrouble, retry = usualRetry }: SettleOptions,
+  { log, source, onTrouble, retry = defaultRetry }: SettleOptions,
   signal: AbortSignal,
 ): Promise<LastOfSource | undefined | "aborted"> {
-  const waits = backoff(retry.first, retry.most);
+  const waits = backoff(retry.first, retry.max);
   while (!signal.aborted) {
     try {
       return await log.lastOf(source);

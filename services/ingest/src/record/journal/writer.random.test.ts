@@ -8,7 +8,7 @@ import { LostRaceError } from "./settle.ts";
 import { SourceWriter } from "./writer.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
-const retry = { first: 0, most: 1 };
+const retry = { first: 0, max: 1 };
 const well: Fate = { lands: "now", answers: true };
 
 const event = (ordinal: number, bytes = 10): NewEvent => ({

@@ -14,7 +14,7 @@ import { MoveMarks } from "./move-marks.ts";
 const timeoutMs = 2_000;
 
 /** A leader that changes refuses for a moment. A full log goes on. */
-const mostRefusals = 5;
+const maxRefusals = 5;
 
 /** Room for subject and headers in the server's max_payload. */
 const headerRoom = 4 * 1024;
@@ -70,11 +70,9 @@ async function add(
   if (!subject.startsWith(workspaceFilter(workspace).slice(0, -1))) throw invalidArgument(`${subject} is elsewhere`);
   const moved = { epoch, sequence: Number(sequence), recordedAtMs: Number(recorded_at_ms) };
   const body = movedBatch(message.body, moved);
-  const most = (nats.info?.max_payload ?? Number.POSITIVE_INFINITY) - headerRoom;
-  if (body.byteLength > most) {
-    throw invalidArgument(
-      `a message of ${body.byteLength} bytes: this shard's nats-server takes ${most} (max_payload)`,
-    );
+  const max = (nats.info?.max_payload ?? Number.POSITIVE_INFINITY) - headerRoom;
+  if (body.byteLength > max) {
+    throw invalidArgument(`a message of ${body.byteLength} bytes: this shard's nats-server takes ${max} (max_payload)`);
   }
   const waits = backoff(50, 2_000);
   let refusals = 0;
@@ -92,7 +90,7 @@ async function add(
       if ((last?.seq ?? 0) !== (before?.seq ?? 0)) throw overtaken(workspace);
     }
     const { error } = ack ?? {};
-    if (error !== undefined && !wrongSequenceCodes.includes(error.err_code) && ++refusals === mostRefusals) {
+    if (error !== undefined && !wrongSequenceCodes.includes(error.err_code) && ++refusals === maxRefusals) {
       throw notReady(`the new shard's log takes no messages: ${error.description}`);
     }
     await delay(waits.next(), signal);

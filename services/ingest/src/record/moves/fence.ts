@@ -17,7 +17,7 @@ import { messagesBySubject } from "./held.ts";
 const atOnce = 8;
 
 /** How often the log may refuse a fence: others wait until there is room, but here everybody waits for the fence. */
-const mostRefusals = 5;
+const maxRefusals = 5;
 
 /**
  * Ends every writer of the workspace's sources, in whatever process: each expects to follow its own last message, and now
@@ -74,7 +74,7 @@ function impatient(writer: LogWriter, source: SourceName): LogWriter {
     async publish(...given) {
       const published = await writer.publish(...given);
       if (published.outcome !== "refused" || !(published.cause instanceof LogRefusedError)) return published;
-      if (++refusals < mostRefusals) return published;
+      if (++refusals < maxRefusals) return published;
       throw new TapedeckError(
         "not_ready",
         `the log that "${workspace}" leaves takes no messages (${published.cause.message}), and the workspace is closed: make room, and the move goes on, or give it up there with: nats kv del TAPEDECK_MOVES ${workspace}`,

@@ -8,7 +8,7 @@ import { msOfTimestamp, type Timestamp, validTimestamp } from "@tapedeck/shared/
 import type { NatsConnection } from "nats";
 
 /** Readers take a source for not heard that is not reported for three times as long as the last. */
-const reportMs = { least: 1_000, most: 5_000 };
+const reportMs = { least: 1_000, max: 5_000 };
 
 export type HeardPublisherOptions = {
   readonly nats: Pick<NatsConnection, "publish">;
@@ -32,7 +32,7 @@ export class HeardPublisher {
 
   constructor(options: HeardPublisherOptions) {
     this.#options = options;
-    const timer = startInterval(() => this.#report(), reportMs.most).unref();
+    const timer = startInterval(() => this.#report(), reportMs.max).unref();
     options.signal.addEventListener("abort", () => stopTimer(timer), { once: true });
   }
 

@@ -9,7 +9,7 @@ import { connect, type NatsConnection } from "nats";
 
 export const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 /** Short, so that a test soon sees the next attempt. */
-export const retry = { first: 5, most: 100 };
+export const retry = { first: 5, max: 100 };
 
 export function connectTo(port: number): Promise<NatsConnection> {
   return connect({ servers: `127.0.0.1:${port}`, maxReconnectAttempts: -1, reconnectTimeWait: 20, reconnectJitter: 0 });

@@ -1,11 +1,11 @@
 import type { TextSpan } from "../span.ts";
 
 /** How many blanks at most between a name, its separator and its value. */
-const mostBlanks = 40;
+const maxBlanks = 40;
 
 export function skipBlanks(text: string, from: number): number {
   let at = from;
-  while (at - from < mostBlanks && (text.charAt(at) === " " || text.charAt(at) === "\t")) at += 1;
+  while (at - from < maxBlanks && (text.charAt(at) === " " || text.charAt(at) === "\t")) at += 1;
   return at;
 }
 

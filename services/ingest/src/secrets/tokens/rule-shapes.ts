@@ -63,7 +63,7 @@ function joined(parts: readonly Part[]): Part[] {
 
 class Unsupported extends Error {}
 
-const mostVariants = 16;
+const maxVariants = 16;
 /** For what has no end. */
 const longestRun = 1_000;
 
@@ -79,7 +79,7 @@ class Parser {
 
   all(): readonly (readonly Part[])[] {
     const variants = this.#alternatives();
-    if (this.#at < this.#text.length || variants.length > mostVariants) throw new Unsupported();
+    if (this.#at < this.#text.length || variants.length > maxVariants) throw new Unsupported();
     return variants;
   }
 
@@ -98,7 +98,7 @@ class Parser {
     while (this.#at < this.#text.length && !/[|)]/.test(this.#next())) {
       const next = this.#counted(this.#atom());
       variants = variants.flatMap((one) => next.map((other) => [...one, ...other]));
-      if (variants.length > mostVariants) throw new Unsupported();
+      if (variants.length > maxVariants) throw new Unsupported();
     }
     return variants;
   }
@@ -141,10 +141,10 @@ class Parser {
     const count = /^(?:\{(\d+)(?:(,)(\d*))?\}|([?*+]))\??/.exec(this.#text.slice(this.#at));
     if (!count) return variants;
     this.#at += count[0].length;
-    const [, least = "0", comma, most = "", sign] = count;
+    const [, least = "0", comma, max = "", sign] = count;
     if (sign === "?") return [[], ...variants];
     const low = sign === "+" ? 1 : sign === "*" ? 0 : Number(least);
-    const high = sign !== undefined || (comma && most === "") ? longestRun : Number(comma ? most : least);
+    const high = sign !== undefined || (comma && max === "") ? longestRun : Number(comma ? max : least);
     const [only = [], ...others] = variants;
     const [run] = only;
     if (others.length === 0 && only.length === 1 && typeof run === "object") return [[[run[0], low, high]]];

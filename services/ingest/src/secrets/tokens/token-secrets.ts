@@ -62,8 +62,8 @@ function patternOf({ parts, alone }: TokenShape): RegExp {
 }
 
 /** `open`: the last run of a token that need not stand alone goes as far as its characters do. */
-function run([alphabet, least, most]: Run, open: boolean): string {
-  return `[${alphabet}]{${least},${open || most >= 1_000 ? "" : most}}`;
+function run([alphabet, least, max]: Run, open: boolean): string {
+  return `[${alphabet}]{${least},${open || max >= 1_000 ? "" : max}}`;
 }
 
 function literal(text: string): string {

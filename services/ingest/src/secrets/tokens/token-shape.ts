@@ -1,5 +1,5 @@
 /** A run of characters of an alphabet, which is written as between a regular expression's brackets: "0-9A-Z_". */
-export type Run = readonly [alphabet: string, least: number, most: number];
+export type Run = readonly [alphabet: string, least: number, max: number];
 
 /** The shape of one kind of token. */
 export type TokenShape = {

@@ -66,10 +66,10 @@ describe("the table of tokens", () => {
   function sample({ parts, near }: TokenShape): string {
     const pieces = parts.map((part) => {
       if (typeof part === "string") return part;
-      const [alphabet, least, most] = part;
+      const [alphabet, least, max] = part;
       const allowed = new RegExp(`[${alphabet}]`);
       const from = [...fake("", 200), ..."-_=+/abcdeprwxyz"].filter((one) => allowed.test(one)).join("");
-      const length = Math.min(Math.max(least, 1), most);
+      const length = Math.min(Math.max(least, 1), max);
       return from.repeat(Math.ceil(length / from.length)).slice(0, length);
     });
     return `${near.length > 0 ? `${near[0]} ` : ""}«${pieces.join("")}»`;

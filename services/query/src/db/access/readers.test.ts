@@ -308,9 +308,9 @@ describe("limits", () => {
       );
       return rows.map(({ setting }) => setting);
     };
-    const usual = ["on", "60000", "5000", "60000", "1048576", "600000"];
-    expect(await shown("tapedeck_analyst", "only reading")).toEqual(usual);
-    expect(await shown(made.login, made.password)).toEqual(usual);
+    const shownLimits = ["on", "60000", "5000", "60000", "1048576", "600000"];
+    expect(await shown("tapedeck_analyst", "only reading")).toEqual(shownLimits);
+    expect(await shown(made.login, made.password)).toEqual(shownLimits);
     const other: ReaderLimits = { ...limits, connections: 2, statementMs: 1_500, tempBytes: 2 * 1024 ** 2 };
     await limitReaders(ours, { analystPassword: "only reading", limits: other });
     expect(await shown(made.login, made.password)).toEqual(["on", "60000", "5000", "1500", "2048", "600000"]);

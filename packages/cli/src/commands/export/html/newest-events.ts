@@ -4,17 +4,17 @@ import type { TapedeckEvent } from "@tapedeck/client";
 export class NewestEvents {
   /** How many were added. */
   count = 0;
-  readonly #most: number;
-  readonly #mostCharacters: number;
+  readonly #max: number;
+  readonly #maxCharacters: number;
   #events: TapedeckEvent[] = [];
   #sizes: number[] = [];
   /** Those before it are left out. */
   #first = 0;
   #characters = 0;
 
-  constructor(most: number, mostCharacters: number) {
-    this.#most = most;
-    this.#mostCharacters = mostCharacters;
+  constructor(max: number, maxCharacters: number) {
+    this.#max = max;
+    this.#maxCharacters = maxCharacters;
   }
 
   add(event: TapedeckEvent): void {
@@ -23,7 +23,7 @@ export class NewestEvents {
     this.#events.push(event);
     this.#sizes.push(size);
     this.#characters += size;
-    while (this.#length > 1 && (this.#length > this.#most || this.#characters > this.#mostCharacters)) {
+    while (this.#length > 1 && (this.#length > this.#max || this.#characters > this.#maxCharacters)) {
       this.#characters -= this.#sizes[this.#first++] ?? 0;
     }
     // Moves as many events as are kept: each event is moved once or twice at most, and memory is at most doubled.

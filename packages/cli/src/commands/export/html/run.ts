@@ -14,14 +14,14 @@ import { shortSource } from "../../../display/source-name.ts";
 import { grpcTarget } from "../../../grpc-target.ts";
 import { Progress, type ProgressTo } from "../../../progress.ts";
 import { type ExportOptions, writeFile } from "../run.ts";
-import { readSessionData, type SessionBounds, usualBounds } from "./session-data.ts";
+import { defaultBounds, readSessionData, type SessionBounds } from "./session-data.ts";
 
 /** Writes one session as a page with all its data, for a browser without a Tapedeck server. */
 export async function exportPage(
   sessions: readonly string[],
   options: ExportOptions,
   progressTo: ProgressTo = {},
-  bounds: SessionBounds = usualBounds,
+  bounds: SessionBounds = defaultBounds,
 ): Promise<void> {
   const { url, output } = options;
   if (output?.endsWith(".gz")) throw new CommandError("a browser opens no .gz: give a name that ends in .html.");

@@ -1,6 +1,6 @@
 import { type Session, type State, TapedeckError, type TapedeckEvent } from "@tapedeck/client";
 import { expect, it } from "vitest";
-import { readSessionData, usualBounds } from "./session-data.ts";
+import { defaultBounds, readSessionData } from "./session-data.ts";
 
 async function* each<Item>(items: readonly Item[]): AsyncGenerator<Item, void> {
   yield* items;
@@ -23,7 +23,7 @@ it("asks again where there were too many questions, and keeps a state once that 
     compare: () => expect.fail("no loop failed"),
   } as unknown as Parameters<typeof readSessionData>[0];
   const counts: number[] = [];
-  const data = await readSessionData(client, { session: "01A", position: "p9" }, usualBounds, (count) =>
+  const data = await readSessionData(client, { session: "01A", position: "p9" }, defaultBounds, (count) =>
     counts.push(count),
   );
   expect(data.moments.map(({ position, state }) => [position, data.states[state]])).toEqual([
@@ -34,7 +34,7 @@ it("asks again where there were too many questions, and keeps a state once that 
   expect([data.states.length, data.olderEvents, counts]).toEqual([2, 0, [1, 2, 3, 4]]);
   const other = () => Promise.reject(new TapedeckError({ code: "forbidden", message: "no" }));
   await expect(
-    readSessionData({ ...client, state: other }, { session: "01A", position: "p9" }, usualBounds, () => {}),
+    readSessionData({ ...client, state: other }, { session: "01A", position: "p9" }, defaultBounds, () => {}),
   ).rejects.toThrow("no");
 });
 
@@ -49,7 +49,7 @@ it("leaves out the oldest states where earlier ones were larger than the last", 
     }),
     compare: () => expect.fail("no loop failed"),
   } as unknown as Parameters<typeof readSessionData>[0];
-  const bounds = { ...usualBounds, stateCharacters: 5_000 };
+  const bounds = { ...defaultBounds, stateCharacters: 5_000 };
   const { moments } = await readSessionData(client, { session: "01A", position: "p9" }, bounds, () => {});
   // Four questions are under way when the bound is reached.
   expect([moments.length > 4, moments.length < 12]).toEqual([true, true]);

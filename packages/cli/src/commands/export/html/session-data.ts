@@ -18,7 +18,7 @@ export type SessionBounds = {
   readonly comparisons: number;
 };
 
-export const usualBounds: SessionBounds = {
+export const defaultBounds: SessionBounds = {
   events: 50_000,
   eventCharacters: 64 * 2 ** 20,
   moments: 400,
@@ -70,11 +70,11 @@ function aboutFile() {
 async function newestOperations(
   client: Reader,
   { session, position }: SessionDataRequest,
-  most: number,
+  max: number,
 ): Promise<Operation[]> {
   const found: Operation[] = [];
   for await (const operation of client.operations({ sessions: [session], at: position })) {
-    if (found.push(operation) >= most) break;
+    if (found.push(operation) >= max) break;
   }
   return found;
 }
@@ -84,13 +84,13 @@ async function statesAt(
   client: Reader,
   { source, session }: SessionData["session"],
   events: readonly TapedeckEvent[],
-  { moments: mostMoments, stateCharacters }: SessionBounds,
+  { moments: maxMoments, stateCharacters }: SessionBounds,
 ): Promise<Pick<SessionData, "moments" | "states">> {
   const readAt = async (at: string) => (await patiently(() => client.state(source, { session, at }))).state;
   const last = events.at(-1);
   if (last === undefined) return { moments: [], states: [] };
   const size = JSON.stringify(await readAt(last.position)).length;
-  const positions = statePositions(events, Math.max(1, Math.min(mostMoments, Math.floor(stateCharacters / size))));
+  const positions = statePositions(events, Math.max(1, Math.min(maxMoments, Math.floor(stateCharacters / size))));
   const known = new Map<string, number>();
   let characters = 0;
   // The newest first: earlier states may have been larger.
@@ -106,8 +106,8 @@ async function statesAt(
 }
 
 /** Comparisons of the newest failed loops with the last good ones before them. */
-async function comparisonsOf(client: Reader, operations: readonly Operation[], most: number) {
-  const failed = operations.filter(({ kind, outcome }) => kind === "loop" && outcome === "failed").slice(0, most);
+async function comparisonsOf(client: Reader, operations: readonly Operation[], max: number) {
+  const failed = operations.filter(({ kind, outcome }) => kind === "loop" && outcome === "failed").slice(0, max);
   const found = await inTurns(failed, async ({ session, runner, loop }): Promise<[string, Comparison]> => {
     const side = `${session}.${runner}.${loop}`;
     return [side, await patiently(() => client.compare(side))];
@@ -128,7 +128,7 @@ async function inTurns<Item, Answer>(items: readonly Item[], ask: (item: Item) =
   return answers;
 }
 
-const mostTries = 30;
+const maxTries = 30;
 
 /** A token has so many requests in a second. */
 async function patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
@@ -136,7 +136,7 @@ async function patiently<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
     try {
       return await ask();
     } catch (error) {
-      if (!(error instanceof TapedeckError) || error.code !== "limit_exceeded" || tries >= mostTries) throw error;
+      if (!(error instanceof TapedeckError) || error.code !== "limit_exceeded" || tries >= maxTries) throw error;
       await delay(1_000);
     }
   }

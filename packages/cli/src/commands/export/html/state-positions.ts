@@ -11,11 +11,11 @@ const ranks = [/\.(succeeded|failed|canceled|exited|ended|finished|described)$/,
  * positions of the first and the last event are always included. A loop has both its start and its end, or none: the
  * page shows what changed between them. Failed loops come first.
  */
-export function statePositions(events: readonly Happened[], most: number): readonly string[] {
+export function statePositions(events: readonly Happened[], max: number): readonly string[] {
   const first = events.at(0);
   const last = events.at(-1);
   if (first === undefined || last === undefined) return [];
-  const wanted = new Set<string>([last.position, ...(most > 1 ? [first.position] : [])]);
+  const wanted = new Set<string>([last.position, ...(max > 1 ? [first.position] : [])]);
   const loops = loopMoments(events);
   for (const failed of [true, false]) {
     const moments = loops
@@ -23,7 +23,7 @@ export function statePositions(events: readonly Happened[], most: number): reado
       .map(({ positions }) => positions.filter((position) => !wanted.has(position)))
       .filter(({ length }) => length > 0);
     const longest = Math.max(1, ...moments.map(({ length }) => length));
-    for (const positions of evenly(moments, Math.floor((most - wanted.size) / longest)))
+    for (const positions of evenly(moments, Math.floor((max - wanted.size) / longest)))
       for (const position of positions) wanted.add(position);
   }
   const ofLoops = new Set(loops.flatMap(({ positions }) => positions));
@@ -32,7 +32,7 @@ export function statePositions(events: readonly Happened[], most: number): reado
   );
   for (const rank of ranks) {
     const ranked = left.filter(({ kind }) => rank.test(kind));
-    for (const { position } of evenly(ranked, most - wanted.size)) wanted.add(position);
+    for (const { position } of evenly(ranked, max - wanted.size)) wanted.add(position);
     left = left.filter(({ kind }) => !rank.test(kind));
   }
   return [...wanted].toSorted();
@@ -52,8 +52,8 @@ function loopMoments(events: readonly Happened[]): readonly LoopMoments[] {
   return found;
 }
 
-function evenly<Item>(items: readonly Item[], most: number): readonly Item[] {
-  if (most <= 0) return [];
-  if (items.length <= most) return items;
-  return Array.from({ length: most }, (_, index) => items[Math.floor((index * items.length) / most)] as Item);
+function evenly<Item>(items: readonly Item[], max: number): readonly Item[] {
+  if (max <= 0) return [];
+  if (items.length <= max) return items;
+  return Array.from({ length: max }, (_, index) => items[Math.floor((index * items.length) / max)] as Item);
 }

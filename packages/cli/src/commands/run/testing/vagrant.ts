@@ -114,7 +114,7 @@ function expectCommandAlone({ items }: TestRecorder, commandLine: string, code: 
   });
 }
 
-const usual = "==> web: a deprecated setting\ndone";
+const ownOutput = "==> web: a deprecated setting\ndone";
 
 /** Tests that the server of a command is recorded that is found in this way. */
 export function testRecorded(project: Project, find: "sockets" | "log"): void {
@@ -129,7 +129,7 @@ export function testRecorded(project: Project, find: "sockets" | "log"): void {
       env,
     });
     expect(await cli.ended).toBe(code);
-    expect(cli.stderr()).toBe(usual);
+    expect(cli.stderr()).toBe(ownOutput);
     expect(reported(cli.stdout())[0]).toEqual({
       args: ["up", "--provision"],
       tty: false,
@@ -164,7 +164,7 @@ export function testRecorded(project: Project, find: "sockets" | "log"): void {
     const command = ["sh", "-c", "(vagrant up; exit 7); exit $?"];
     const cli = startCli(["run", "--find", find, "--upstream", "vagrant", "--", ...command], { cwd, env });
     expect(await cli.ended).toBe(7);
-    expect(cli.stderr()).toBe(usual);
+    expect(cli.stderr()).toBe(ownOutput);
     expect(jobsIn(recorder.items).map(({ texts }) => texts)).toEqual(expectedTexts("failing"));
     // It is gone, and the 7 is not its exit code.
     expect(recorder.items.at(-1)?.what).toMatchObject({

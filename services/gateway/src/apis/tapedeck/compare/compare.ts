@@ -23,8 +23,8 @@ export type CompareRequest = {
 };
 
 /** Differences after so many explain nothing. */
-const mostDifferences = 200;
-const mostSame = 500;
+const maxDifferences = 200;
+const maxSame = 500;
 
 export type CompareApi = (context: CallContext, request: CompareRequest) => Promise<CompareResponse>;
 
@@ -54,10 +54,10 @@ export function compareApi(deps: SummaryDeps): CompareApi {
       left: sideOf(one, leftSummary),
       right: other && rightSummary && sideOf(other, rightSummary),
       differences: differences
-        .slice(0, mostDifferences)
+        .slice(0, maxDifferences)
         .map((difference) => differenceOf(difference, leftSummary, rightSummary)),
       equal: same.length,
-      same: same.slice(0, mostSame),
+      same: same.slice(0, maxSame),
       position,
     };
   };

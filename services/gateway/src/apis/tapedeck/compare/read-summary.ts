@@ -24,7 +24,7 @@ export type SummaryDeps = {
 };
 
 /** So many are read of each: a comparison takes the same time for a loop of any length. */
-const most = { steps: 500, events: 300, history: 500, lines: 300, errorLines: 5 } as const;
+const max = { steps: 500, events: 300, history: 500, lines: 300, errorLines: 5 } as const;
 
 /** Summarizes a side. `name`: its name for people, beside the other one. */
 export async function readSummary(
@@ -140,7 +140,7 @@ async function readSteps({
     workspace,
     sessions: [session.session],
     ...ofLoop,
-    limit: most.steps,
+    limit: max.steps,
   });
   const steps = items.filter(({ kind }) => kind !== "loop").toReversed();
   return unit === undefined ? [...new Map(steps.map((step) => [stepKey(step), step])).values()] : steps;
@@ -156,7 +156,7 @@ async function readHistory({ deps, context: { workspace }, side: { session, unit
   const kinds =
     unit.kind === "command" ? ["command"] : ["build", "test", "render", "deploy", "check", "verify", "exec"];
   const asked = { workspace, sources: [session.source], kinds, outcomes: ["succeeded"], at: unit.start_position };
-  const { items } = await deps.query.listOperations({ ...asked, limit: most.history });
+  const { items } = await deps.query.listOperations({ ...asked, limit: max.history });
   const ran = items.filter(({ cache_hit, duration_ms }) => !cache_hit && duration_ms !== undefined);
   const groups = Map.groupBy(ran, stepKey);
   return new Map([...groups].map(([key, steps]) => [key, steps.map(({ duration_ms = 0n }) => Number(duration_ms))]));
@@ -165,7 +165,7 @@ async function readHistory({ deps, context: { workspace }, side: { session, unit
 /** Fewer are no habit. */
 const fewest = 3;
 
-function usual(durations: readonly number[] = []): number | undefined {
+function median(durations: readonly number[] = []): number | undefined {
   if (durations.length < fewest) return undefined;
   return durations.toSorted((a, b) => a - b)[Math.floor(durations.length / 2)];
 }
@@ -179,7 +179,7 @@ function summaryStep(step: Operation, history: History): SummaryStep {
     isCached: step.cache_hit,
     platform: step.platform,
     position: step.end_position || step.start_position,
-    usualMs: usual(history.get(stepKey(step))),
+    usualMs: median(history.get(stepKey(step))),
   };
 }
 
@@ -205,8 +205,8 @@ function readEvents(reading: Reading): Promise<readonly EventJson[]> {
     kinds: ["*.failed", "resource.*", "command.finished"],
     after,
     until: position,
-    limit: most.events,
-    last: most.events,
+    limit: max.events,
+    last: max.events,
   });
 }
 
@@ -282,10 +282,10 @@ async function readErrorLines(reading: Reading, step: Operation): Promise<readon
       kinds,
       after: reading.side.unit?.start_position ?? step.start_position,
       until: end,
-      limit: most.lines,
-      last: most.lines,
+      limit: max.lines,
+      last: max.lines,
     }),
-    eventsOf(reading, { kinds, after: end, until: "now", limit: most.lines }),
+    eventsOf(reading, { kinds, after: end, until: "now", limit: max.lines }),
   ]);
-  return errorLines([...before, ...after], step).slice(0, most.errorLines);
+  return errorLines([...before, ...after], step).slice(0, max.errorLines);
 }

@@ -144,10 +144,10 @@ const rules: readonly Rule[] = [
 ];
 
 /** Later parts of a text are a stack trace, and patterns take their time. */
-const mostRead = 2_000;
+const maxRead = 2_000;
 
 export function reasonOf(text: string): Reason | undefined {
-  const read = text.slice(0, mostRead);
+  const read = text.slice(0, maxRead);
   return rules.find(({ pattern }) => pattern.test(read));
 }
 
@@ -159,7 +159,7 @@ export function isTelling(text: string): boolean {
   return (
     reasonOf(text) !== undefined ||
     text
-      .slice(0, mostRead)
+      .slice(0, maxRead)
       .split("\n")
       .some((line) => !empty.test(line.trim()))
   );
@@ -173,7 +173,7 @@ const saysError = /\b(?:\w*error|\w*exception|fatal|panic|denied|refused|not fou
  */
 export function tellingText(text: string): string {
   const lines = text
-    .slice(0, mostRead)
+    .slice(0, maxRead)
     .split("\n")
     .map(bare)
     .filter((line) => line !== "");
@@ -199,7 +199,7 @@ function bare(line: string): string {
 /** The text without what is another in each run: times, ids, addresses, colours. */
 export function sameText(text: string): string {
   return text
-    .slice(0, mostRead)
+    .slice(0, maxRead)
     .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z?/g, "#")
     .replace(/\b(?=[0-9a-f]*\d)[0-9a-f]{7,}\b/gi, "#")
     .replace(/-(?=[a-z]*\d)[a-z0-9]{5}\b/g, "-#")

@@ -82,9 +82,9 @@ const ordinary: Readonly<Record<string, number>> = {
 
 export function labelDifferences(left: SideSummary, right: SideSummary, story: Story): Compared {
   return compared("label", [left.labels, right.labels], right, (pair) => {
-    const usual = ownValue(ordinary, pair.subject);
+    const rank = ownValue(ordinary, pair.subject);
     const isMissing = pair.left === undefined || pair.right === undefined;
-    if (usual !== undefined) return isMissing ? usual - 2 : usual;
+    if (rank !== undefined) return isMissing ? rank - 2 : rank;
     const isNamed = isMentioned(story, wordsOf(pair));
     // Labels only hint at what is different on a machine.
     return (isMissing ? 56 : 46) + (story.explains.has("label") ? 25 : 0) + (isNamed ? named : 0);

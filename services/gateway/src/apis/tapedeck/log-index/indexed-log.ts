@@ -32,7 +32,7 @@ const defaultLimits: IndexLimits = { shortHistory: 1_000, pageSize: largestPage 
 const eventsPerMessage = 16;
 
 /** The log has what query does not say within this time. */
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 
 export type IndexedFilter = { readonly workspace: string; readonly filter: Filter };
 
@@ -140,8 +140,8 @@ class IndexedHistory {
     const { afterOffset, untilOffset } = range;
     if (messagesBetween(afterOffset, untilOffset) < shortHistory) return undefined;
     const wanted = { ...this.#wanted, ...range, limit: pageSize, newest: false };
-    const patience = AbortSignal.any([signal, timeoutSignal(patienceMs)]);
-    const found = await abortable(findOffsets(this.#log, this.#query, wanted), patience).catch(() => undefined);
+    const deadline = AbortSignal.any([signal, timeoutSignal(timeoutMs)]);
+    const found = await abortable(findOffsets(this.#log, this.#query, wanted), deadline).catch(() => undefined);
     if (found === undefined) return undefined;
     const { offsets, reached } = found;
     const last = offsets.length < pageSize ? undefined : offsets.at(-1);

@@ -21,7 +21,7 @@ export type JobPast = {
 };
 
 /** Each span needs a reader of the log, one after the other. */
-const mostSpans = 64;
+const maxSpans = 64;
 
 /**
  * Where the log has events of a job, up to a position. Query knows all of them by then. While query rebuilds its tables it
@@ -44,15 +44,15 @@ export async function jobSpans(
   const spans = rows.filter(({ key }) => key === job).map(({ bytes }) => JobSpan.decode(bytes));
   const known = spans.map(({ first, last }) => ({ first: positions.own(first), last: positions.own(last) }));
   const past = known.filter(({ first }) => first <= untilOffset);
-  if (past.length > 0) return fewer(past, mostSpans);
+  if (past.length > 0) return fewer(past, maxSpans);
   const search = { log: log(), source, job, session: context.session, untilOffset };
   const first = await firstOfJob(search, context.signal);
   return first === undefined ? [] : [{ first: first.offset, last: untilOffset }];
 }
 
-/** Joins neighbouring spans, with what is between them, until there are at most `most`. */
-export function fewer(spans: readonly LogSpan[], most: number): readonly LogSpan[] {
-  const together = Math.ceil(spans.length / most);
+/** Joins neighbouring spans, with what is between them, until there are at most `max`. */
+export function fewer(spans: readonly LogSpan[], max: number): readonly LogSpan[] {
+  const together = Math.ceil(spans.length / max);
   return spans.flatMap(({ first, last }, index) => {
     if (index % together !== 0) return [];
     return [{ first, last: spans[Math.min(index + together, spans.length) - 1]?.last ?? last }];

@@ -75,8 +75,8 @@ describe("many spans", () => {
     [100, spans],
     [4, [spanOf(0, 23), spanOf(30, 53), spanOf(60, 83), spanOf(90, 93)]],
     [1, [spanOf(0, 93)]],
-  ])("become at most %i, which hold them all", (most, expected) => {
-    expect(fewer(spans, most)).toEqual(expected);
+  ])("become at most %i, which hold them all", (max, expected) => {
+    expect(fewer(spans, max)).toEqual(expected);
   });
 
   it("may be none", () => {

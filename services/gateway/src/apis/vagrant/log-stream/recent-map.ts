@@ -1,5 +1,5 @@
 /** Entries beyond this many are forgotten, those first that were first set. A caller that needs one again finds it out again. */
-const mostEntries = 10_000;
+const maxEntries = 10_000;
 
 /** A map that forgets the keys that it has had longest, also those that were set again since. */
 export class RecentMap<V> {
@@ -16,6 +16,6 @@ export class RecentMap<V> {
   set(key: string, value: V): void {
     this.#entries.set(key, value);
     const [oldest] = this.#entries.keys();
-    if (this.#entries.size > mostEntries && oldest !== undefined) this.#entries.delete(oldest);
+    if (this.#entries.size > maxEntries && oldest !== undefined) this.#entries.delete(oldest);
   }
 }

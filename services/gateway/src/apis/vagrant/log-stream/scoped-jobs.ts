@@ -21,7 +21,7 @@ export type ScopedJobsOptions = {
  * A target or project may be polled only after its first job has begun to print. An event that was just recorded waits
  * that long for its parent, once. Then the parent counts as unknown, and is asked for again only after a while.
  */
-const patienceMs = 2_000;
+const timeoutMs = 2_000;
 const askAgainMs = 1_000;
 
 /**
@@ -78,8 +78,8 @@ export class ScopedJobs {
     const known = this.#parents.get(key);
     const askedAt = this.#unknownParents.get(key) ?? Number.NEGATIVE_INFINITY;
     if (known !== undefined || performance.now() - askedAt < askAgainMs) return known;
-    const isNew = !this.#unknownParents.has(key) && Date.now() - recorded.recordedAt.getTime() < patienceMs;
-    const end = performance.now() + (isNew ? patienceMs : 0);
+    const isNew = !this.#unknownParents.has(key) && Date.now() - recorded.recordedAt.getTime() < timeoutMs;
+    const end = performance.now() + (isNew ? timeoutMs : 0);
     let parent = await this.#findParent(scope, recorded);
     while (parent === undefined && performance.now() < end && !this.#context.signal.aborted) {
       await delay(100, this.#context.signal);

@@ -83,7 +83,7 @@ export async function startProviderServer(options: ProviderServerOptions = {}): 
     },
     async sign(claims = {}, header = {}) {
       const seconds = Math.floor(Date.now() / 1_000);
-      const usual = {
+      const defaultClaims = {
         iss: issuer,
         aud: audience,
         sub: "u-1",
@@ -91,7 +91,7 @@ export async function startProviderServer(options: ProviderServerOptions = {}): 
         iat: seconds,
         groups: ["developers"],
       };
-      const jwt = new SignJWT({ ...usual, preferred_username: "alice", ...claims });
+      const jwt = new SignJWT({ ...defaultClaims, preferred_username: "alice", ...claims });
       return jwt.setProtectedHeader({ alg: "RS256", kid: key.kid ?? "", ...header }).sign(key);
     },
     async [Symbol.asyncDispose]() {

@@ -1,7 +1,7 @@
 import { httpStatusOf } from "@tapedeck/shared/errors/errors";
 import { ownValue } from "@tapedeck/shared/own-value";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { callbackPath, type PageSignIn, patienceMs } from "../../../auth/provider/page-sign-in.ts";
+import { callbackPath, type PageSignIn, signInTimeoutMs } from "../../../auth/provider/page-sign-in.ts";
 import type { PageSignInSettings } from "../../../auth/provider/settings.ts";
 import type { CallWatch } from "../../../metrics.ts";
 import { ownError } from "../error-answers.ts";
@@ -64,7 +64,7 @@ function isOfOtherSite({ headers }: FastifyRequest): boolean {
 
 /** SameSite=Lax: the provider's redirect has to bring it back. It opens nothing but this one sign-in. */
 function begunCookie(value: string, isSecure: boolean): string {
-  const age = value === "" ? 0 : patienceMs / 1_000;
+  const age = value === "" ? 0 : signInTimeoutMs / 1_000;
   return `${begunName}=${value}; Path=${callbackPath}; Max-Age=${age}; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
 }
 

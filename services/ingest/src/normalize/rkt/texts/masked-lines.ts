@@ -39,7 +39,7 @@ export type LineMasks = Pick<WatcherOptions, "mask" | "maskAfter">;
 type Mixed = { readonly tail: string; readonly open: number; readonly left: number };
 
 /** Lines of other apps that may come between those of a key. */
-const mostBetween = 200;
+const maxBetween = 200;
 
 /**
  * Masks lines of the journal with secrets of several lines: each line after those before it in its stream. The stream
@@ -120,7 +120,7 @@ export class MaskedLines {
     const before = this.#mixed.get(pod);
     const begun = tailOf(line);
     const open = (before?.open ?? 0) + Number(isKeyTail(begun)) - Number(line.includes("-----END"));
-    if (isKeyTail(begun)) this.#mixed.set(pod, { tail: begun, open, left: mostBetween });
+    if (isKeyTail(begun)) this.#mixed.set(pod, { tail: begun, open, left: maxBetween });
     else if (before === undefined) return;
     else if (open <= 0 || before.left === 0) this.#mixed.delete(pod);
     else this.#mixed.set(pod, { tail: before.tail, open, left: before.left - 1 });

@@ -36,11 +36,11 @@ type Unpaired = {
 };
 
 /** Only a server without times comes near it. */
-const mostOfOneTime = 10_000;
+const maxOfOneTime = 10_000;
 /** About 10 MB; more than the apps of a host write in the while that their pods' streams lag behind. */
-const mostUnpaired = 50_000;
+const maxUnpaired = 50_000;
 /** The newest ones, which a restart keeps. */
-const mostDescribed = 10_000;
+const maxDescribed = 10_000;
 /** A line without its pair by then gets none. */
 const unpairedNanos = 300_000_000_000n;
 
@@ -110,7 +110,7 @@ export class TextMemory {
         const hashes = [...known].flatMap(([hash, count]) => Array<string>(count).fill(hash));
         return endOf(pod, app, at, hashes);
       });
-    const single = [...this.#unpaired.values()].slice(-mostDescribed).map(({ pod, app, time, hash, count }) => {
+    const single = [...this.#unpaired.values()].slice(-maxDescribed).map(({ pod, app, time, hash, count }) => {
       return endOf(pod, app, time, Array<string>(Math.abs(count)).fill(hash));
     });
     return [...ends, ...single];
@@ -185,7 +185,7 @@ export class TextMemory {
     const now = before + (app === "" ? -1 : 1);
     if (now === 0) this.#unpaired.delete(key);
     else this.#unpaired.set(key, { pod, app: isPaired ? (one?.app ?? app) : app, time, hash, count: now });
-    if (this.#unpaired.size > mostUnpaired) this.#dropOldest();
+    if (this.#unpaired.size > maxUnpaired) this.#dropOldest();
   }
 
   #dropOldest(): void {
@@ -223,7 +223,7 @@ function advance(stream: Stream, time: bigint, hash: string): void {
   stream.at = time;
   stream.known.set(hash, (stream.known.get(hash) ?? 0) + 1);
   const [oldest] = stream.known.keys();
-  if (oldest !== undefined && stream.known.size > mostOfOneTime) stream.known.delete(oldest);
+  if (oldest !== undefined && stream.known.size > maxOfOneTime) stream.known.delete(oldest);
 }
 
 function endOf(pod: string, app: string, at: bigint, hashes: readonly string[]): HostDetail_TextEnd {

@@ -21,7 +21,7 @@ export type TextsOptions = Pick<WatcherOptions, "mask" | "maskAfter"> & {
 
 const channel = "logs";
 /** A description does not hold a secret of several lines, so it waits for the end of one: for so many lines at most. */
-const mostWaited = 500;
+const maxWaited = 500;
 /** Longer than a list can lack a pod that is present. */
 const forgetGoneSeconds = 3_600n;
 
@@ -78,7 +78,7 @@ export class TextsWatcher implements Watcher<Observed> {
       if (outcome.what !== "yield") this.#due.count(outcome);
       yield outcome;
     }
-    if (!this.#due.isDue(at, this.#masked.isOpen ? mostWaited : 0)) return;
+    if (!this.#due.isDue(at, this.#masked.isOpen ? maxWaited : 0)) return;
     for (const part of this.#description(at)) {
       this.#due.count(part);
       yield part;

@@ -50,7 +50,7 @@ export const messageType = "hashicorp.vagrant.GetJobStreamResponse";
 /** `MirrorDetail.what` of a `complete` after which nothing comes. */
 export const completeEvent = "complete";
 /** The tap opens the stream of a job that is over once more, and once more if that failed. */
-const mostAttempts = 2;
+const maxAttempts = 2;
 /** The server does not know the job; the connection is gone, and most often the server with it. */
 const [notFound, unavailable] = [5, 14];
 /** The error code that a server itself gives a job. */
@@ -129,7 +129,7 @@ export class JobOutput {
     this.#alignment.lose(stream);
     if (code === 0 || !stage.isFinished) return [];
     this.#failures += 1;
-    const isLost = this.#failures >= mostAttempts || code === notFound || code === unavailable;
+    const isLost = this.#failures >= maxAttempts || code === notFound || code === unavailable;
     return isLost ? this.abandoned(stage, at) : [];
   }
 

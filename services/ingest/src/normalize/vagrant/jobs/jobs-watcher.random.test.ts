@@ -13,12 +13,12 @@ type Action =
   | { readonly what: "queue" | "list" | "reconnect" | "restart" }
   | { readonly what: "lose"; readonly job: number }
   | { readonly what: "step"; readonly job: number; readonly step: JobAction }
-  | { readonly what: "pull"; readonly job: number; readonly most: number; readonly times: number };
+  | { readonly what: "pull"; readonly job: number; readonly max: number; readonly times: number };
 
 const jobNumber = fc.nat(2);
-const print = (most: number) => fc.record({ print: fc.integer({ min: 1, max: most }) });
+const print = (max: number) => fc.record({ print: fc.integer({ min: 1, max: max }) });
 const restart: fc.Arbitrary<Action> = fc.record({ what: fc.constant("restart" as const) });
-const actionOf = (mostPrinted: number): fc.Arbitrary<Action> =>
+const actionOf = (maxPrinted: number): fc.Arbitrary<Action> =>
   fc.oneof(
     { weight: 2, arbitrary: fc.record({ what: fc.constantFrom("queue" as const, "list" as const) }) },
     { weight: 1, arbitrary: fc.record({ what: fc.constant("reconnect" as const) }) },
@@ -31,7 +31,7 @@ const actionOf = (mostPrinted: number): fc.Arbitrary<Action> =>
         step: fc.oneof(
           { weight: 3, arbitrary: fc.constantFrom<JobAction[]>("assign", "ack") },
           { weight: 1, arbitrary: fc.constantFrom<JobAction[]>("requeue", "cancel", "complete", "fail", "give up") },
-          { weight: 4, arbitrary: print(mostPrinted) },
+          { weight: 4, arbitrary: print(maxPrinted) },
         ),
       }),
     },
@@ -40,7 +40,7 @@ const actionOf = (mostPrinted: number): fc.Arbitrary<Action> =>
       arbitrary: fc.record({
         what: fc.constant("pull" as const),
         job: jobNumber,
-        most: fc.integer({ min: 1, max: 5 }),
+        max: fc.integer({ min: 1, max: 5 }),
         times: fc.integer({ min: 1, max: 6 }),
       }),
     },
@@ -58,7 +58,7 @@ function historyOf(server: SimulatedServer, actions: readonly Action[]): readonl
         server.step(id, action.step);
         break;
       case "pull":
-        for (let n = 0; n < action.times; n++) server.pull(id, action.most);
+        for (let n = 0; n < action.times; n++) server.pull(id, action.max);
         break;
       case "lose":
         server.lose(id);
@@ -170,14 +170,14 @@ const kills = fc.array(kill, { maxLength: 3 });
 
 describe("a watcher of jobs", () => {
   it.each([
-    { windowSize: 4, mostPrinted: 11 },
-    { windowSize: 7, mostPrinted: 9 },
+    { windowSize: 4, maxPrinted: 11 },
+    { windowSize: 7, maxPrinted: 9 },
   ])(
     "records each terminal event at its place, once, or a gap: windows of $windowSize",
-    ({ windowSize, mostPrinted }) => {
+    ({ windowSize, maxPrinted }) => {
       fc.assert(
         fc.property(
-          fc.array(fc.oneof({ weight: 30, arbitrary: actionOf(mostPrinted) }, restart), { maxLength: 40 }),
+          fc.array(fc.oneof({ weight: 30, arbitrary: actionOf(maxPrinted) }, restart), { maxLength: 40 }),
           kills,
           fc.constantFrom(5, 1_000),
           (actions, stops, describeEvery) => {

@@ -14,7 +14,7 @@ export type Circumstances = {
 };
 
 /** The most field names of one event. Real messages have about ten. */
-const mostFields = 50;
+const maxFields = 50;
 
 /** `replaces`: the resource_id that the target of this project and name had before. */
 export function addedFact({ detail }: ResourceEntry, replaces: string | undefined, circumstances: Circumstances): Fact {
@@ -23,7 +23,7 @@ export function addedFact({ detail }: ResourceEntry, replaces: string | undefine
 
 /** Undefined if nothing relevant changed. */
 export function changedFact(before: ResourceEntry, now: ResourceEntry, circumstances: Circumstances): Fact | undefined {
-  const changed = changedFields(before.fields, now.fields).slice(0, mostFields).map(name);
+  const changed = changedFields(before.fields, now.fields).slice(0, maxFields).map(name);
   if (changed.length === 0) return undefined;
   const { state } = now.detail;
   const last_state = before.detail.state === state ? "" : before.detail.state;

@@ -21,7 +21,7 @@ export type SimulatedServer = {
   readonly queue: () => void;
   readonly step: (id: string | undefined, step: JobAction) => void;
   /** The job's stream gives the next message, of at most so many events; it is opened if it is not. */
-  readonly pull: (id: string | undefined, most: number) => void;
+  readonly pull: (id: string | undefined, max: number) => void;
   /** The job's stream is lost. */
   readonly lose: (id: string | undefined) => void;
   readonly list: () => void;
@@ -109,7 +109,7 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
     }
   }
 
-  function pull(of: Simulated, most: number): void {
+  function pull(of: Simulated, max: number): void {
     if (of.isTold) return;
     // Not in the millisecond of the observation before: a watcher that begins there can't know which was first.
     if (of.stream === undefined) now += 1;
@@ -123,14 +123,14 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
       say(of, stream, { $case: "state", value: { previous, current: of.job.state, job: of.job, canceling } });
       return;
     }
-    if (printMore(of, stream, most) || !isOver(of)) return;
+    if (printMore(of, stream, max) || !isOver(of)) return;
     say(of, stream, { $case: "complete", value: { error: of.job.error, result: of.job.result } });
     end(of, 0);
     of.isTold = of.isComplete;
     of.isComplete = true;
   }
 
-  function printMore(of: Simulated, stream: Stream, most: number): boolean {
+  function printMore(of: Simulated, stream: Stream, max: number): boolean {
     const { output } = of;
     if (of.isSilent) return false;
     const window = output.length - (output.length % windowSize);
@@ -143,7 +143,7 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
     // A reader that is a window behind goes on with the newest one.
     if (stream.at % windowSize === 0 && !buffered) stream.at = Math.max(stream.at, Math.min(window, output.length));
     if (isOver(of) && !buffered) return false;
-    const end = stream.at + Math.min(most, buffered ? stream.replay : windowSize - (stream.at % windowSize));
+    const end = stream.at + Math.min(max, buffered ? stream.replay : windowSize - (stream.at % windowSize));
     const events = output.slice(stream.at, end);
     if (events.length === 0) return false;
     say(of, stream, { $case: "terminal", value: { events, buffered } });
@@ -195,9 +195,9 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
       const of = some(id);
       if (of) take(of, step);
     },
-    pull(id, most) {
+    pull(id, max) {
       const of = some(id);
-      if (of) pull(of, most);
+      if (of) pull(of, max);
     },
     lose(id) {
       const of = some(id);

@@ -181,8 +181,8 @@ function requestOf(name: string, body: string | null): Buffer {
 
 /** The readers of HTTP and gRPC were not equally fast. */
 function seen(counts: Readonly<Record<string, number>>): EventCounts {
-  const most = (api: Api) => Math.max(counts[`${api}-events`] ?? 0, counts[`grpc-${api}-events`] ?? 0);
-  return { v1: most("v1"), v2: most("v2") };
+  const max = (api: Api) => Math.max(counts[`${api}-events`] ?? 0, counts[`grpc-${api}-events`] ?? 0);
+  return { v1: max("v1"), v2: max("v2") };
 }
 
 function lines<T>(folder: URL, file: string): T[] {
