@@ -1,4 +1,6 @@
+import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
+import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -7,52 +9,92 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 // service starts with half the work.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/tapedeck", import.meta.url));
 
-/** While the files' durations are unknown, the largest run first. These are small and take long. */
-const begin = ["test/bench/", "/recordings."];
+/** Seconds that each file took when `node .ci/durations.mjs` last wrote them; files of under a second are left out. */
+const durations: Readonly<Record<string, number>> = JSON.parse(
+  readFileSync(new URL(".ci/durations.json", import.meta.url), "utf8"),
+);
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const sorted = await super.sort(files);
-    const isFirst = ({ moduleId }: TestSpecification) => begin.some((part) => moduleId.includes(part));
-    return [...sorted.filter(isFirst), ...sorted.filter((file) => !isFirst(file))];
+    const root = fileURLToPath(new URL(".", import.meta.url));
+    const duration = ({ moduleId }: TestSpecification) => durations[relative(root, moduleId)] ?? 0;
+    return files.toSorted((one, other) => duration(other) - duration(one));
   }
 }
 
+const long = ["**/*.long.test.ts", "test/faults/**/*.test.ts"];
+/** What takes many minutes, or measures. */
+const nightly = ["**/*.nightly.test.ts"];
+const cluster = ["test/cluster/cluster.test.ts"];
+const never = ["**/node_modules/**", "**/.tapedeck/**", "**/gen/**"];
+/** What `.ci/run` leaves out because nothing that it tests has changed. */
+const unchanged = (process.env.TAPEDECK_TEST_UNCHANGED ?? "").split(",").filter((glob) => glob !== "");
+
+/**
+ * `npm test` runs the project "short", `npm run test:long` runs "long": what takes minutes, and `test/faults` (kills,
+ * outages and networks that break). `.ci/run` runs both. `npm run test:cluster` runs a cluster of all parts
+ * (docs/cluster.md), and nothing beside it: it takes times. `npm run test:nightly` runs the first two with searches at
+ * length (see searches.ts), and `*.nightly.test.ts`.
+ */
 export default defineConfig(({ mode }) => {
-  // `npm run test:long` runs what takes long: `*.long.test.ts` and `test/faults` (kills, outages and networks that break),
-  // and the random searches (`*.random.test.ts`), which go further there than in `npm test`, from another seed each time.
-  // `npm run test:cluster` runs a cluster of all parts (docs/cluster.md), and nothing beside it: it takes times.
-  const long = mode === "long" || mode === "cluster";
-  const suites: Readonly<Record<string, readonly string[]>> = {
-    long: ["**/*.{long,random}.test.ts", "test/faults/**/*.test.ts"],
-    cluster: ["test/cluster/cluster.test.ts"],
+  const isNightly = mode === "nightly";
+  const shared = {
+    setupFiles: ["packages/shared/src/testing/property-tests.ts", "packages/shared/src/testing/left-behind.ts"],
+    // A worker runs many files one after the other, and loads the modules that they share once.
+    isolate: false,
+    // The login of the user who runs the tests must not affect them.
+    env: { XDG_CONFIG_HOME: "/nonexistent", TAPEDECK_TEST_SEARCH: isNightly ? "long" : "short" },
+    hookTimeout: 120_000,
+    expect: { poll: { timeout: 60_000 } },
   };
+  // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
+  const timeouts = { short: isNightly ? 600_000 : 120_000, long: 600_000 };
+  // Tests mostly wait, for other processes and for real times: three more files than cores keep the cores busy. The
+  // long ones start many processes themselves.
+  const workers = { short: availableParallelism() + 3, long: Math.max(2, availableParallelism()) };
   return {
     test: {
-      include: [...(suites[mode] ?? ["**/*.test.ts"])],
-      exclude: [
-        ...["**/node_modules/**", "**/.tapedeck/**", "**/gen/**"],
-        ...(mode === "cluster" ? [] : ["test/cluster/cluster.test.ts"]),
-        ...(long ? [] : ["**/*.long.test.ts", "test/faults/**"]),
-      ],
-      setupFiles: ["packages/shared/src/testing/property-tests.ts", "packages/shared/src/testing/left-behind.ts"],
       globalSetup: ["packages/shared/src/testing/servers.ts"],
-      // Tests mostly wait, for other processes and for real times: three more files than cores keep the cores busy. The
-      // long ones start many processes themselves.
-      maxWorkers: long ? Math.max(2, availableParallelism()) : availableParallelism() + 3,
       sequence: { sequencer: LongestFirst },
-      // A worker runs many files one after the other, and loads the modules that they share once.
-      isolate: false,
-      // The login of the user who runs the tests must not affect them.
-      env: { XDG_CONFIG_HOME: "/nonexistent", TAPEDECK_TEST_SEARCH: long ? "long" : "short" },
-      // Tests wait for conditions and never for a time, so these only bound how long a broken one hangs.
-      testTimeout: long ? 600_000 : 120_000,
-      hookTimeout: 120_000,
-      expect: { poll: { timeout: 60_000 } },
       // The NATS client may write to a socket that it has discarded (see service/discarded-sockets.ts): no other
       // uncaught error is ignored.
       onUnhandledError: ({ message, stack = "" }) =>
         !(message === "write after end" && stack.includes("node_transport")),
+      projects: [
+        {
+          test: {
+            ...shared,
+            name: "short",
+            include: ["**/*.test.ts"],
+            exclude: [...never, ...long, ...nightly, ...cluster],
+            maxWorkers: workers.short,
+            testTimeout: timeouts.short,
+            sequence: { groupOrder: 0 },
+          },
+        },
+        {
+          test: {
+            ...shared,
+            name: "long",
+            include: [...long, ...(isNightly ? nightly : [])],
+            exclude: [...never, ...unchanged, ...(isNightly ? [] : nightly)],
+            maxWorkers: workers.long,
+            testTimeout: timeouts.long,
+            sequence: { groupOrder: 1 },
+          },
+        },
+        {
+          test: {
+            ...shared,
+            name: "cluster",
+            include: cluster,
+            exclude: never,
+            maxWorkers: 1,
+            testTimeout: timeouts.long,
+            sequence: { groupOrder: 2 },
+          },
+        },
+      ],
     },
   };
 });

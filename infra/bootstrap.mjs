@@ -1,4 +1,4 @@
-// What `npm start`, `npm test`, `npm run test:long`, `npm run check`, `npm run bench`, `npm run dist` and `npm run fixture` need before anything is installed.
+// What `npm start`, `npm test` and the commands below need before anything is installed.
 // Plain JavaScript without dependencies: it runs on the machine's own Node (20 or newer); all that follows runs on the
 // Node 24 that npm installs.
 import { spawn } from "node:child_process";
@@ -229,24 +229,30 @@ const commands = {
     await step("lint (biome)", join(bin, "biome"), ["check", "--colors=off", "."]);
     await checkTypes();
     console.log("tests (vitest)");
-    vitest(args);
+    vitest(args.includes("--project") ? args : ["--project", "short", ...args]);
   },
   "test:long": async (args) => {
     await prepare();
     await installChromium();
     console.log("long tests (vitest)");
-    vitest(["--mode", "long", ...args]);
+    vitest(["--project", "long", ...args]);
+  },
+  "test:nightly": async (args) => {
+    await prepare();
+    await installChromium();
+    console.log("all tests, with searches at length (vitest)");
+    vitest(["--mode", "nightly", "--project", "short", "--project", "long", ...args]);
   },
   fixture: async ([release = "", ...args]) => {
     if (!/^[\w.@,-]+$/.test(release)) fail("usage: npm run fixture -- <name of the release>");
     await prepare();
     inside.RELEASE_FIXTURE = release;
-    vitest(["--mode", "long", "test/operations/release-fixture.long.test.ts", ...args]);
+    vitest(["--project", "long", "test/operations/release-fixture.long.test.ts", ...args]);
   },
   "test:cluster": async (args) => {
     await prepare();
     console.log("a cluster and its faults (vitest)");
-    vitest(["--mode", "cluster", ...args]);
+    vitest(["--project", "cluster", ...args]);
   },
   dist: async (args) => {
     await prepare();

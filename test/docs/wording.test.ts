@@ -41,7 +41,6 @@ const rules: readonly Rule[] = [
     instead: "harness, for the set-up of a test",
     except: {
       "test/bench/": "the benchmark",
-      "infra/bootstrap.mjs": "names the command `npm run bench`",
     },
   },
   {

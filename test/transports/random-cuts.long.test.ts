@@ -1,8 +1,11 @@
+import { searched } from "@tapedeck/shared/testing/searches";
 import { expect, test } from "vitest";
 import { randomCuts } from "./random-cuts.ts";
 
-test("5,000 random cuts over all transports: every event once, in order, nothing else", async () => {
-  const result = await randomCuts(5_000);
+const cuts = searched({ short: 1_000, long: 5_000 });
+
+test(`${cuts} random cuts over all transports: every event once, in order, nothing else`, async () => {
+  const result = await randomCuts(cuts);
   console.log(JSON.stringify(result));
   expect(Object.keys(result.by).length).toBeGreaterThanOrEqual(8);
   expect(result.restarts).toBeGreaterThan(0);

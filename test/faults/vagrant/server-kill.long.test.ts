@@ -1,3 +1,4 @@
+import { searched } from "@tapedeck/shared/testing/searches";
 import { seeded } from "@tapedeck/shared/testing/seeded";
 import { test } from "vitest";
 import { fates, sampleNames } from "./server-kill.ts";
@@ -17,7 +18,7 @@ test.each(fates)(
     const places = sampleNames.flatMap((name) =>
       killPoints(name).all.map((place) => killAt(random, name, fate, place)),
     );
-    const kills = random.shuffled(places);
+    const kills = random.shuffled(places).slice(0, searched({ short: atOnce * recorders.length, long: places.length }));
     for (let from = 0; from < kills.length; from += atOnce) {
       const some = kills.slice(from, from + atOnce);
       const options = recorders[(from / atOnce) % recorders.length];

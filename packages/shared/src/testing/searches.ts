@@ -1,6 +1,6 @@
 /**
- * How far tests search that try many cases: a little in `npm test`, from the same seed each time, and further in
- * `npm run test:long` (`*.random.test.ts` run in both), from another one each time.
+ * How far tests search that try many cases: a little in `npm test` and `npm run test:long`, from the same seed each time,
+ * and at length in `npm run test:nightly`, from another one each time.
  */
 const isLong = process.env.TAPEDECK_TEST_SEARCH === "long";
 
