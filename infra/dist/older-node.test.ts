@@ -41,10 +41,10 @@ it("the published programs use nothing that the oldest Node of `engines` lacks, 
   expect([...new Set(found.map(({ file, name }) => `${file}: ${name}`))].sort()).toEqual(guarded);
 }, 240_000);
 
-type Problem = { readonly file: string; readonly name: string };
+type CompilerError = { readonly file: string; readonly name: string };
 
 /** What the compiler has to say, and the name in quotes that it is about. */
-async function compiled(config: string): Promise<readonly Problem[]> {
+async function compiled(config: string): Promise<readonly CompilerError[]> {
   const compiler = join(dirname(resolve("typescript/package.json")), "bin", "tsc");
   const output = await new Promise<string>((done) => {
     execFile(process.execPath, [compiler, "-p", config], { cwd: root, maxBuffer: 2 ** 24 }, (_, out, errors) =>

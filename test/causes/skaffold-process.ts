@@ -25,9 +25,9 @@ export type SkaffoldSetup = {
   readonly targets?: string;
 };
 
-type Problem = { readonly code: Code; readonly message: string; readonly suggestions?: readonly string[] };
+type ActionableError = { readonly code: Code; readonly message: string; readonly suggestions?: readonly string[] };
 /** `log`: lines that the step prints. */
-type PhaseOptions = { readonly ms?: number; readonly log?: readonly string[]; readonly fails?: Problem };
+type PhaseOptions = { readonly ms?: number; readonly log?: readonly string[]; readonly fails?: ActionableError };
 
 /** A `skaffold dev` under `tapedeck run`: what it emits on v1, v2 and in its applications' logs. */
 export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
@@ -47,16 +47,16 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
     const event = V2Event.fromPartial({ timestamp: recording.now(), event_type });
     session.frame(channel, V2Event.encode(event).finish());
   };
-  const err = (problem: Problem | undefined) =>
-    problem && {
-      errCode: StatusCode[problem.code],
-      message: problem.message,
-      suggestions: (problem.suggestions ?? []).map((action) => ({ action })),
+  const err = (error: ActionableError | undefined) =>
+    error && {
+      errCode: StatusCode[error.code],
+      message: error.message,
+      suggestions: (error.suggestions ?? []).map((action) => ({ action })),
     };
-  const task = (name: string, status: string, problem?: Problem) =>
+  const task = (name: string, status: string, error?: ActionableError) =>
     v2({
       $case: "taskEvent",
-      value: { id: `${name}-${number}`, task: name, iteration: number, status, actionableErr: err(problem) },
+      value: { id: `${name}-${number}`, task: name, iteration: number, status, actionableErr: err(error) },
     });
   const checked = (resource: string, status: string) =>
     v2({
@@ -103,9 +103,9 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
   v1({ $case: "metaEvent", value: described.v1 });
   v2({ $case: "metaEvent", value: described.v2 });
 
-  const loopEnded = (problem?: Problem) => {
-    task("DevLoop", problem ? "Failed" : "Succeeded", problem);
-    v1({ $case: "devLoopEvent", value: { iteration, status: problem ? "Failed" : "Succeeded", err: err(problem) } });
+  const loopEnded = (error?: ActionableError) => {
+    task("DevLoop", error ? "Failed" : "Succeeded", error);
+    v1({ $case: "devLoopEvent", value: { iteration, status: error ? "Failed" : "Succeeded", err: err(error) } });
     // Until the next file is saved.
     recording.pass(90_000);
   };
@@ -144,7 +144,7 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
       print("Build", artifact, [`Building [${artifact}]...`, `Target platforms: [${targets}]`, ...log]);
       recording.pass(ms);
       const status = fails ? "Failed" : "Complete";
-      v1({ $case: "buildEvent", value: { artifact, status, ...problemOf(fails), ...platforms } });
+      v1({ $case: "buildEvent", value: { artifact, status, ...errorFields(fails), ...platforms } });
       v2({
         $case: "buildSubtaskEvent",
         value: { ...value, status: fails ? "Failed" : "Succeeded", actionableErr: err(fails) },
@@ -177,7 +177,7 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
       print("Deploy", "0", ["Starting deploy...", ...log]);
       recording.pass(ms);
       if (!fails) return;
-      v1({ $case: "deployEvent", value: { status: "Failed", ...problemOf(fails) } });
+      v1({ $case: "deployEvent", value: { status: "Failed", ...errorFields(fails) } });
       task("Deploy", "Failed", fails);
       loopEnded(fails);
     },
@@ -212,9 +212,9 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
       checked(resource, "Failed");
       print("Deploy", resource, [` - ${resource}: ${fails.message}`, ...log, ` - ${resource} failed.`]);
       const failed = { ...fails, message: `1/${ready.length + 1} deployment(s) failed`, suggestions: [] };
-      v1({ $case: "statusCheckEvent", value: { status: "Failed", ...problemOf(failed) } });
+      v1({ $case: "statusCheckEvent", value: { status: "Failed", ...errorFields(failed) } });
       const whole = { ...failed, code: "DEPLOY_UNKNOWN" } as const;
-      v1({ $case: "deployEvent", value: { status: "Failed", ...problemOf(whole) } });
+      v1({ $case: "deployEvent", value: { status: "Failed", ...errorFields(whole) } });
       task("Deploy", "Failed", whole);
       loopEnded(whole);
     },
@@ -234,7 +234,7 @@ export function skaffoldProcess(recording: Recording, setup: SkaffoldSetup) {
     ended: () => session.end(),
   };
 
-  function problemOf(problem: Problem | undefined) {
-    return problem && { err: problem.message, errCode: StatusCode[problem.code], actionableErr: err(problem) };
+  function errorFields(error: ActionableError | undefined) {
+    return error && { err: error.message, errCode: StatusCode[error.code], actionableErr: err(error) };
   }
 }

@@ -99,7 +99,7 @@ export function vagrantCommand(recording: Recording, setup: VagrantSetup) {
     queue_time: recording.now(),
   };
   let printed = 0n;
-  const say = (event: DeepPartial<GetJobStreamResponse>["event"]) => {
+  const send = (event: DeepPartial<GetJobStreamResponse>["event"]) => {
     recording.pass(20);
     const bytes = Buffer.from(GetJobStreamResponse.encode(GetJobStreamResponse.fromPartial({ event })).finish());
     session.observe("jobs", { $case: "streamed", value: { job, bytes, stream, before: printed } });
@@ -107,7 +107,7 @@ export function vagrantCommand(recording: Recording, setup: VagrantSetup) {
   const changed = (change: DeepPartial<Job>) => {
     const previous = known.state ?? Job_State.UNKNOWN;
     known = { ...known, ...change };
-    say({ $case: "state", value: { previous, current: known.state ?? Job_State.UNKNOWN, job: known } });
+    send({ $case: "state", value: { previous, current: known.state ?? Job_State.UNKNOWN, job: known } });
   };
   const list = (jobs: readonly DeepPartial<Job>[]) => {
     const all = ListJobsResponse.encode(ListJobsResponse.fromPartial({ jobs: [...jobs] })).finish();
@@ -117,8 +117,8 @@ export function vagrantCommand(recording: Recording, setup: VagrantSetup) {
   list([]);
   resources();
   list([known]);
-  say({ $case: "open", value: {} });
-  say({ $case: "state", value: { previous: Job_State.UNKNOWN, current: Job_State.QUEUED, job: known } });
+  send({ $case: "open", value: {} });
+  send({ $case: "state", value: { previous: Job_State.UNKNOWN, current: Job_State.QUEUED, job: known } });
   changed({ state: Job_State.WAITING, assign_time: recording.now() });
   changed({ state: Job_State.RUNNING, ack_time: recording.now() });
 
@@ -134,7 +134,7 @@ export function vagrantCommand(recording: Recording, setup: VagrantSetup) {
     session: session.session,
     print(lines: readonly string[], style = "info") {
       for (const msg of lines) {
-        say({ $case: "terminal", value: { events: [{ event: { $case: "line", value: { msg, style } } }] } });
+        send({ $case: "terminal", value: { events: [{ event: { $case: "line", value: { msg, style } } }] } });
         printed += 1n;
         recording.pass(400);
       }

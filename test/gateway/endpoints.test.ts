@@ -360,17 +360,17 @@ describe("settings", () => {
       TAPEDECK_GATEWAY_HTTP_HOST: "::1",
       TAPEDECK_ENDPOINTS: JSON.stringify([{ source: "alice/shop", grpc: "127.0.0.1:1", http: "192.168.0.1:80" }]),
     };
-    const problems = (more: object = {}) => {
+    const errors = (more: object = {}) => {
       try {
         readConfig({ env: { ...env, ...more } });
         return [];
       } catch (error) {
-        return (error as { problems: string[] }).problems.map((text) => text.split(":")[0]);
+        return (error as { errors: string[] }).errors.map((text) => text.split(":")[0]);
       }
     };
-    expect(problems()).toEqual(["gateway.grpc.host", "endpoints.0.http"]);
-    expect(problems({ TAPEDECK_INSECURE: "true" })).toEqual([]);
-    expect(problems({ TAPEDECK_ENDPOINTS: '[{"source":"a/b","grpc":"127.0.0.1:99999"}]' })).toContain(
+    expect(errors()).toEqual(["gateway.grpc.host", "endpoints.0.http"]);
+    expect(errors({ TAPEDECK_INSECURE: "true" })).toEqual([]);
+    expect(errors({ TAPEDECK_ENDPOINTS: '[{"source":"a/b","grpc":"127.0.0.1:99999"}]' })).toContain(
       "TAPEDECK_ENDPOINTS.0.grpc",
     );
   });

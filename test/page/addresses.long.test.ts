@@ -24,12 +24,12 @@ describe.skipIf(browserProgram === undefined)("an address, copied into another p
         await using other = await openPage(on.browser, url);
         other.page.setDefaultTimeout(5_000);
         return await see(other.page).then(
-          () => other.problems,
+          () => other.errors,
           (error) => [`${url}: ${error}`],
         );
       }, waitOptions)
       .toEqual([]);
-    expect(opened.problems).toEqual([]);
+    expect(opened.errors).toEqual([]);
   }
 
   it("of Now: what was searched for, and the source beside it", async () => {
@@ -121,7 +121,7 @@ describe.skipIf(browserProgram === undefined)("an address, copied into another p
   it("of a session that is played or dragged for long: the last moment", async () => {
     const { session } = await on.newestLoop("bob/shop");
     await using opened = await openPage(on.browser, `${on.base}/sessions/${session}`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const slider = page.getByLabel("Moment of the session");
     await slider.waitFor();
     const last = Number(await slider.getAttribute("max"));
@@ -140,7 +140,7 @@ describe.skipIf(browserProgram === undefined)("an address, copied into another p
     const events = await on.api(`events?session=${session}&limit=1000`);
     const shown = events.items.filter(({ kind }: { kind: string }) => kind !== "mirror.received");
     await expect.poll(() => new URL(page.url()).searchParams.get("at")).toBe(shown[moves % last].position);
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });
 
@@ -150,7 +150,7 @@ describe.skipIf(browserProgram === undefined)("a session and a loop", () => {
   it("show what a step printed where it is chosen in the waterfall", async () => {
     const { session } = await on.newestLoop("bob/shop");
     await using opened = await openPage(on.browser, `${on.base}/sessions/${session}`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     // Until then, history is still being read.
     await page.getByLabel("Waterfall").getByRole("link", { name: "loop 2" }).waitFor();
     const canvas = page.getByLabel("Waterfall").locator("canvas");
@@ -164,7 +164,7 @@ describe.skipIf(browserProgram === undefined)("a session and a loop", () => {
     // Another loop has other output.
     await page.getByLabel("Loops").getByRole("link").last().click();
     await page.getByLabel("Output", { exact: true }).waitFor({ state: "detached" });
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("show what the loop changed in the state of its source, as the API gives both moments", async () => {
@@ -178,14 +178,14 @@ describe.skipIf(browserProgram === undefined)("a session and a loop", () => {
     expect([before.deployState.status, after.deployState.status]).toEqual(["Complete", "Failed"]);
     const { session, runner, loop } = failed;
     await using opened = await openPage(on.browser, `${on.base}/loops/${session}.${runner}.${loop}`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const changes = page.getByLabel("What changed in state");
     const line = changes.locator("tr", { has: page.getByRole("rowheader", { name: "deploy phases" }) });
     await line.waitFor();
     expect(await line.locator("td").allTextContents()).toEqual(["✓ complete", "✕ failed"]);
     // The others were built in the loop before.
     await changes.getByText("Not run again: api, worker", { exact: true }).waitFor();
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });
 
@@ -208,7 +208,7 @@ it.skipIf(browserProgram === undefined)(
     await using cleanup = new AsyncDisposableStack();
     const browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
     await using opened = await openPage(browser, `http://${seeded.stack.http}/loops/01MANY.1.3`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     await page.getByRole("heading", { name: /loop 3$/ }).waitFor();
     expect(await page.getByLabel("Waterfall").locator("tbody tr").count()).toBe(1);
     await page.getByRole("link", { name: "loop 4 →" }).click();
@@ -216,6 +216,6 @@ it.skipIf(browserProgram === undefined)(
     await page.getByRole("link", { name: "← loop 3" }).waitFor();
     await page.goto(`http://${seeded.stack.http}/loops/01MANY.1.${loops}`);
     await page.getByRole("link", { name: `← loop ${loops - 1}` }).waitFor();
-    expect([await page.getByRole("link", { name: "→" }).count(), problems]).toEqual([0, []]);
+    expect([await page.getByRole("link", { name: "→" }).count(), errors]).toEqual([0, []]);
   },
 );

@@ -16,11 +16,11 @@ export function launchBrowser(): Promise<Browser> {
 export type Opened = AsyncDisposable & {
   readonly page: Page;
   readonly context: BrowserContext;
-  readonly problems: string[];
+  readonly errors: string[];
 };
 
 /**
- * Opens a page in a new profile. `problems`: errors thrown by its scripts, what they write as errors to the console, and
+ * Opens a page in a new profile. `errors`: errors thrown by its scripts, what they write as errors to the console, and
  * violations of the content security policy.
  */
 export async function openPage(
@@ -30,16 +30,16 @@ export async function openPage(
 ): Promise<Opened> {
   const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
   const page = await context.newPage();
-  const problems: string[] = [];
-  page.on("pageerror", (error) => problems.push(error.message));
+  const errors: string[] = [];
+  page.on("pageerror", (error) => errors.push(error.message));
   page.on("console", (message) => {
     const text = message.text();
     // A browser reports each answer that is an error, and each lost connection, by itself.
     const isOwn = message.type() === "error" && !/^(Failed to load resource|WebSocket connection to)/.test(text);
-    if (isOwn || /Content Security Policy/i.test(text)) problems.push(text);
+    if (isOwn || /Content Security Policy/i.test(text)) errors.push(text);
   });
   await page.goto(url);
-  return { page, context, problems, [Symbol.asyncDispose]: () => context.close() };
+  return { page, context, errors, [Symbol.asyncDispose]: () => context.close() };
 }
 
 const folder = join(import.meta.dirname, "../../.tapedeck/screenshots");

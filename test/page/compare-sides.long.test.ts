@@ -22,7 +22,7 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
       Loop,
     ];
     await using opened = await openPage(on.browser, `${on.base}/loops/${session}.${runner}.${loop}`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const differences = page.getByLabel("What differs from the last good loop");
     const { differences: all } = await api(`compare?left=${session}.${runner}.${loop}`);
     // The failure itself is shown above: the causes do not repeat it.
@@ -41,12 +41,12 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
     ] = all as Difference[];
     await page.getByRole("link", { name: `Evidence in loop 2: ${subject}` }).click();
     await page.locator(`aside[data-position="${evidence?.position}"]`).waitFor();
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("two developers are chosen, compared and swapped, and a copied URL shows the same", async () => {
     await using opened = await openPage(on.browser, `${on.base}/`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     await page.getByRole("link", { name: "Compare" }).click();
     await page.getByLabel("Source on the left").selectOption("bob/shop");
     await page.getByLabel("Left side").getByRole("heading", { name: "bob/shop loop 4" }).waitFor();
@@ -82,12 +82,12 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
       .getByRole("button", { name: /^loop 1: good/ })
       .click();
     await page.getByLabel("Right side").getByRole("heading", { name: "bob/shop loop 1" }).waitFor();
-    expect([...problems, ...other.problems]).toEqual([]);
+    expect([...errors, ...other.errors]).toEqual([]);
   });
 
   it("a side that is pinned stays while the other is chosen, and follows again afterwards", async () => {
     await using opened = await openPage(on.browser, `${on.base}/compare?left=bob/shop`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const [left, right] = [page.getByLabel("Left side"), page.getByLabel("Right side")];
     await left.getByRole("heading", { name: "bob/shop loop 4" }).waitFor();
     await right.getByRole("heading", { name: "bob/shop loop 3" }).waitFor();
@@ -101,6 +101,6 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
     await right.getByRole("button", { name: "Unpin the right side" }).click();
     // The last good one before the second.
     await right.getByRole("heading", { name: "bob/shop loop 1" }).waitFor();
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -17,11 +17,11 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
     };
     for (const [name, query] of Object.entries(paths)) {
       await using opened = await openPage(on.browser, `${on.base}/compare${query}`, options);
-      const { page, problems } = opened;
+      const { page, errors } = opened;
       const there = { compare: ".difference-list", "compare-wrong": ".notice", "compare-empty": ".empty" }[name] ?? "";
       await page.locator(there).waitFor();
       expect([name, await faultsOf(page)]).toEqual([name, []]);
-      expect([name, await page.evaluate("document.documentElement.scrollWidth - innerWidth"), problems]).toEqual([
+      expect([name, await page.evaluate("document.documentElement.scrollWidth - innerWidth"), errors]).toEqual([
         name,
         0,
         [],

@@ -18,7 +18,7 @@ it.skipIf(browserProgram === undefined)("the demo's page shows its sources and l
   cleanup.defer(async () => void (await up.stop()));
   const ready = seconds();
   await using opened = await openPage(browser, `${up.env.TAPEDECK_URL}/`);
-  const { page, problems } = opened;
+  const { page, errors } = opened;
   const sources = ["alice/shop", "bob/shop", "chris/blog", "dana/shop", "erin/cart", "node-1/host"];
   for (const name of sources) await page.locator(".row", { hasText: name }).waitFor({ timeout: 60_000 });
   const shown = seconds();
@@ -45,7 +45,7 @@ it.skipIf(browserProgram === undefined)("the demo's page shows its sources and l
   await page.locator(".difference-list li", { hasText: `${step} failed` }).waitFor();
   await screenshot(page, "demo-why");
   console.log(`the demo's page: ${JSON.stringify({ ready, shown, failed, inSeconds: true })}`);
-  expect([await page.locator("h1").count(), problems]).toEqual([1, []]);
+  expect([await page.locator("h1").count(), errors]).toEqual([1, []]);
 });
 
 type Link = { click(): void; getAttribute(name: string): string | null };

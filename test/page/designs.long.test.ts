@@ -37,16 +37,16 @@ async function shownWell([colorScheme, width]: (typeof designs)[number], shown: 
   const found: unknown[] = [];
   for (const [name, path] of Object.entries(views)) {
     await using opened = await openPage(browser, base + path, { colorScheme, viewport, reducedMotion: "reduce" });
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     await page.locator("main > *").first().waitFor();
     const reading = page.locator("main").getByText(/^Reading /);
     await expect.poll(() => reading.count(), { timeout: 30_000 }).toBe(0);
     await until?.(page);
     await screenshot(page, `${state}-${name}-${colorScheme}-${width}`);
     const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-    found.push({ name, faults: await faultsOf(page), overflow, sheetGap: await page.evaluate(sheetGap), problems });
+    found.push({ name, faults: await faultsOf(page), overflow, sheetGap: await page.evaluate(sheetGap), errors });
   }
-  const nothing = Object.keys(views).map((name) => ({ name, faults: [], overflow: 0, sheetGap: 0, problems: [] }));
+  const nothing = Object.keys(views).map((name) => ({ name, faults: [], overflow: 0, sheetGap: 0, errors: [] }));
   expect(found).toEqual(nothing);
 }
 

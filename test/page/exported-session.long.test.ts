@@ -56,7 +56,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
 
   it("shows its loops, filters its events and shows the state of then, and asks nobody for anything", async () => {
     await using opened = await openFile(browser, file);
-    const { page, problems, asked } = opened;
+    const { page, errors, asked } = opened;
     await page.getByRole("heading", { name: "bob/shop · session" }).waitFor();
     const { items: loops } = await api("operations?source=bob/shop&kind=loop&limit=1000");
     expect(await page.getByLabel("Loops").locator("li").count()).toBe(loops.length);
@@ -87,12 +87,12 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     }
     expect(states.size).toBe(2);
     expect(page.url()).toContain("#/sessions/");
-    expect([problems, asked]).toEqual([[], []]);
+    expect([errors, asked]).toEqual([[], []]);
   });
 
   it("leads to a failed loop with its cause, its output and what differed, and back", async () => {
     await using opened = await openFile(browser, file);
-    const { page, problems, asked } = opened;
+    const { page, errors, asked } = opened;
     await openFailedLoop(page);
     await page.getByRole("heading", { name: /deploy: unable to recognize "STDIN": no matches for kind/ }).waitFor();
     await page.locator(".log .error", { hasText: /no matches for kind "Deploymint"/ }).waitFor();
@@ -108,12 +108,12 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     await page.getByRole("button", { name: "Show its output" }).click();
     await page.locator(".log pre .error", { hasText: "Deploymint" }).waitFor();
     await expect.poll(() => page.url()).toMatch(/#\/sessions\/\w+\?.*step=/);
-    expect([problems, asked]).toEqual([[], []]);
+    expect([errors, asked]).toEqual([[], []]);
   });
 
   it("is used from the keyboard", async () => {
     await using opened = await openFile(browser, file);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const moment = page.getByLabel("Moment of the session");
     await page.getByLabel(`${exported} events`, { exact: true }).waitFor();
     const at = async () => Number(await moment.inputValue());
@@ -137,7 +137,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     await page.keyboard.press("/");
     await page.keyboard.type("kind:build.started");
     await page.getByText(/^\d+ of \d+$/).waitFor();
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it.each([
@@ -148,14 +148,14 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
   ] as const)("has no serious fault of accessibility in %s at %d px", async (colorScheme, width) => {
     const viewport = { width, height: width === 390 ? 844 : 900 };
     await using opened = await openFile(browser, file, { colorScheme, viewport, reducedMotion: "reduce" });
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     await page.locator("aside.panel dl").first().waitFor();
     expect(await faultsOf(page)).toEqual([]);
     expect(await page.evaluate("document.documentElement.scrollWidth - innerWidth")).toBe(0);
     await screenshot(page, `session-file-${colorScheme}-${width}`);
     await openFailedLoop(page);
     await page.locator(".log .error").waitFor();
-    expect([await faultsOf(page), problems]).toEqual([[], []]);
+    expect([await faultsOf(page), errors]).toEqual([[], []]);
     await screenshot(page, `session-file-loop-${colorScheme}-${width}`);
   });
 
@@ -189,14 +189,14 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     const html = readFileSync(output, "utf8");
     expect([html.includes("globalThis.ran"), html.match(/<script/g)?.length]).toEqual([false, 2]);
     await using opened = await openFile(browser, output);
-    const { page, problems, asked } = opened;
+    const { page, errors, asked } = opened;
     await page.locator(".event-list", { hasText: "</script><script>globalThis.ran" }).waitFor();
     await page.locator(".label-list", { hasText: "onerror" }).waitFor();
     await page.getByRole("link", { name: "loop 1", exact: true }).click();
     await page.getByLabel("What failed first").getByText("</script>").first().waitFor();
     await page.locator(".log pre", { hasText: "</script><script>" }).waitFor();
     expect(await page.evaluate("globalThis.ran")).toBeUndefined();
-    expect([problems, asked]).toEqual([[], []]);
+    expect([errors, asked]).toEqual([[], []]);
   });
 
   it("holds what the visitor's token may read, and nothing else", async () => {
@@ -217,7 +217,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     expect(await exported("acme")).toMatchObject({ code: 0, err: "" });
     await using opened = await openFile(browser, output);
     await opened.page.getByRole("heading", { name: "alice/shop · session" }).waitFor();
-    expect([opened.problems, opened.asked]).toEqual([[], []]);
+    expect([opened.errors, opened.asked]).toEqual([[], []]);
   });
 
   it("has the newest events of a session that is too long, and says what it lacks", async () => {
@@ -230,7 +230,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     expect(said.mock.lastCall?.[0]).toMatch(/, the newest 60 events \(\d+ older ones left out\), /);
     said.mockRestore();
     await using opened = await openFile(browser, output);
-    const { page, problems, asked } = opened;
+    const { page, errors, asked } = opened;
     await page
       .getByText(/It has the newest 60 events; \d+ older ones left out\. It has the state of 5 of \d+/)
       .waitFor();
@@ -250,7 +250,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     }
     expect(shown.size).toBeLessThan(own.length);
     expect(shown.size).toBeGreaterThanOrEqual(5);
-    expect([problems, asked]).toEqual([[], []]);
+    expect([errors, asked]).toEqual([[], []]);
   });
 
   it("says what is wrong with what was asked", async () => {

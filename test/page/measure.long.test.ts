@@ -71,7 +71,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
     for (const source of sources) await flush(source);
     await seeded.stack.caughtUp();
     await using opened = await openPage(browser, `${base}/`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     await expect.poll(() => page.locator(".row").count(), { timeout: 30_000 }).toBe(sources.length);
     const loops = new Map<Source, number>();
     let written = 0;
@@ -95,7 +95,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
       }
     });
     print("Now, live", { events: written, seconds: liveSeconds, ...figures });
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
     await screenshot(page, "now-live");
   });
 
@@ -113,7 +113,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
     await seeded.stack.caughtUp();
     const began = performance.now();
     await using opened = await openPage(browser, `${base}/sessions/0LONG`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const passed = () => Math.round(performance.now() - began);
     await page.locator(".event-list button").first().waitFor();
     const shownMs = passed();
@@ -129,7 +129,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
       for (let step = 0; step < 60; step++) await page.keyboard.press("ArrowLeft");
     });
     print("session of 50,000 events", { shownMs, wholeMs, filteredMs, slider: figures });
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("200 sources on Now", async () => {
@@ -148,7 +148,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
     await seeded.stack.caughtUp();
     const began = performance.now();
     await using opened = await openPage(browser, `${base}/`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     await expect.poll(() => page.locator(".row").count(), { timeout: 30_000 }).toBeGreaterThanOrEqual(200);
     const shownMs = Math.round(performance.now() - began);
     await page.locator(".row.in-failing", { hasText: "quiet/shop" }).waitFor();
@@ -160,7 +160,7 @@ describe.skipIf(browserProgram === undefined)("the page, measured", () => {
       }
     });
     print("200 sources on Now, scrolled", { shownMs, rows: await page.locator(".row").count(), ...figures });
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
     await screenshot(page, "now-200");
   });
 });

@@ -84,11 +84,11 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
     for (const [colorScheme, width] of designs) {
       const viewport = { width, height: width === 390 ? 844 : 900 };
       await using opened = await openPage(browser, `${base}/`, { colorScheme, viewport, reducedMotion: "reduce" });
-      const { page, problems } = opened;
+      const { page, errors } = opened;
       await page.getByText(text).first().waitFor();
       expect([name, await faultsOf(page)]).toEqual([name, []]);
       const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-      expect([name, colorScheme, width, overflow, problems]).toEqual([name, colorScheme, width, 0, []]);
+      expect([name, colorScheme, width, overflow, errors]).toEqual([name, colorScheme, width, 0, []]);
       await screenshot(page, `${name}-${colorScheme}-${width}`);
     }
   }
@@ -112,13 +112,13 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
 
   it("shows state beside a row, and keeps the ports of a session when it is loaded again", async () => {
     await using opened = await openPage(browser, `${base}/`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     await row(page, "alice/shop").getByRole("link", { name: "localhost:8080" }).waitFor();
     await row(page, "alice/shop").getByText("ready in").click();
     const panel = page.getByLabel("State of alice/shop");
     await panel.getByText(/^web/).first().waitFor();
     await panel.getByRole("link", { name: "Open the session" }).waitFor();
-    expect([await faultsOf(page), problems]).toEqual([[], []]);
+    expect([await faultsOf(page), errors]).toEqual([[], []]);
     await screenshot(page, "now-beside");
   });
 
@@ -148,7 +148,7 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
     const glided = ({ page }: typeof moving) => page.evaluate("[...glided].sort()");
     expect(await glided(moving)).toEqual(["acme/alice/shop/skaffold", "acme/bob/shop/skaffold"]);
     expect(await glided(still)).toEqual([]);
-    expect([moving.problems, still.problems]).toEqual([[], []]);
+    expect([moving.errors, still.errors]).toEqual([[], []]);
   });
 
   it("leads with one click to the suggestion, and to what failed after the cause", async () => {
@@ -174,7 +174,7 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
 
   it("is used from the keyboard", async () => {
     await using opened = await openPage(browser, `${base}/`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     await row(page, "alice/shop").waitFor();
     const focused = () => page.evaluate("document.activeElement.textContent");
     await page.keyboard.press("j");
@@ -218,7 +218,7 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
     await page.getByLabel("Play").waitFor();
     await page.keyboard.press("]");
     await expect.poll(() => moment.inputValue()).toBe(last);
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("shows builds outside of loops and commands that ended with their failure, and where each is explained", async () => {
@@ -238,7 +238,7 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
     dana.session.ended("process ended", dana.began + 71_000);
     await flush(dana);
     await using opened = await openPage(browser, `${base}/`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const failing = group(page, "Failing");
     await failing.getByText("The box 'debian/trixie' could not be found").waitFor();
     await failing.getByText("rss does not build").waitFor();
@@ -252,7 +252,7 @@ describe.skipIf(browserProgram === undefined)("Now", () => {
     expect(page.url()).toContain("/compare?left=0DANA%40");
     await page.getByLabel("What differs", { exact: true }).getByText("could not be found").first().waitFor();
     await screenshot(page, "compare-command");
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("says since when a source is lost", async () => {

@@ -69,7 +69,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
 
   it("leads from a failure to its cause in two clicks, and a copied URL leads a new profile there", async () => {
     await using opened = await openPage(browser, `${base}/`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     await failing(page).click();
     await page.getByRole("heading", { name: /deploy: unable to recognize "STDIN": no matches for kind/ }).waitFor();
     await page.locator(".log .error", { hasText: /no matches for kind "Deploymint"/ }).waitFor();
@@ -78,7 +78,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await (await raw).getByText(/no matches for kind "Deploymint"/).waitFor();
     await using other = await openPage(browser, page.url());
     await other.page.locator(".log .error", { hasText: "Deploymint" }).waitFor();
-    expect([...problems, ...other.problems]).toEqual([]);
+    expect([...errors, ...other.errors]).toEqual([]);
   });
 
   it("shows the state of then where the slider is", async () => {
@@ -150,12 +150,12 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     const options = { colorScheme, viewport: { width, height: width === 390 ? 844 : 900 } };
     for (const [name, path] of Object.entries(await views())) {
       await using opened = await openPage(browser, base + path, { ...options, reducedMotion: "reduce" });
-      const { page, problems } = opened;
+      const { page, errors } = opened;
       await page.locator("main > *").waitFor();
       await expect.poll(() => page.getByText(/^Reading /).count(), { timeout: 30_000 }).toBe(0);
       expect([name, await faultsOf(page)]).toEqual([name, []]);
       const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-      expect([name, overflow, problems]).toEqual([name, 0, []]);
+      expect([name, overflow, errors]).toEqual([name, 0, []]);
       await screenshot(page, `${name}-${colorScheme}-${width}`);
     }
   });
@@ -190,7 +190,7 @@ describe.skipIf(browserProgram === undefined)("the page of a Tapedeck with token
     await using cleanup = new AsyncDisposableStack();
     const browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
     await using opened = await openPage(browser, `http://${tokens.on.stack.http}/`);
-    const { page, context, problems } = opened;
+    const { page, context, errors } = opened;
     await page.getByLabel("Token").fill("tdk_nobody");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("alert").waitFor();
@@ -211,7 +211,7 @@ describe.skipIf(browserProgram === undefined)("the page of a Tapedeck with token
     await page.getByText("Nothing is recorded yet").waitFor();
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("Token").waitFor();
-    expect([await context.cookies(), problems]).toEqual([[], []]);
+    expect([await context.cookies(), errors]).toEqual([[], []]);
   });
 
   it("shows the tokens to an admin", async () => {
@@ -220,7 +220,7 @@ describe.skipIf(browserProgram === undefined)("the page of a Tapedeck with token
     await using cleanup = new AsyncDisposableStack();
     const browser = cleanup.adopt(await launchBrowser(), (one) => one.close());
     await using opened = await openPage(browser, `http://${tokens.on.stack.http}/health`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     await page.getByLabel("Token").fill(admin.text);
     await page.getByRole("button", { name: "Sign in" }).click();
     const line = page.locator("tr", { hasText: "admin" });
@@ -228,6 +228,6 @@ describe.skipIf(browserProgram === undefined)("the page of a Tapedeck with token
     expect(await page.content()).not.toContain(admin.text);
     expect(await faultsOf(page)).toEqual([]);
     await screenshot(page, "health-admin");
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });

@@ -48,17 +48,17 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
 
   it("shows a loop as it happens, without a script that throws or breaks the content security policy", async () => {
     await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}/`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     await page.getByText("alice/shop").waitFor();
     played = playInOrder();
     await page.getByTitle(/^loop 1: good/).waitFor();
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("counts what fails and what is recorded in every view, and searches from each", async () => {
     await fakeHasPlayed();
     await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}/health`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const counts = page.locator(".top .counts");
     await counts.getByText("1 failing").waitFor();
     await counts.getByText("1 recording").waitFor();
@@ -72,18 +72,18 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     await page.getByLabel("Filter by source, artifact or error").press("Enter");
     await page.getByRole("heading", { name: "What happens now" }).waitFor({ state: "attached" });
     await page.getByText("No source, artifact or error matches “nobody”.").waitFor();
-    expect([await page.locator(".row").count(), problems]).toEqual([0, []]);
+    expect([await page.locator(".row").count(), errors]).toEqual([0, []]);
     await page.getByRole("button", { name: "Show all sources" }).click();
     await page.locator(".row").waitFor();
     await page.goto(`http://${stack?.http}/?source=nobody/shop`);
     await page.getByText("There is no source nobody/shop here.").waitFor();
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("says of a failed loop each thing once, what its output says first", async () => {
     await fakeHasPlayed();
     await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}${await failedLoop()}`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const failure = page.getByLabel("What failed first");
     await failure.getByRole("heading", { name: /deploy: unable to recognize "STDIN": no matches for kind/ }).waitFor();
     await page.getByLabel("What differs from the last good loop").waitFor();
@@ -93,14 +93,14 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     // The output below contains it.
     expect(said).not.toContain("kubectl apply: exit status 1");
     await page.locator(".log pre", { hasText: "kubectl apply: exit status 1" }).waitFor();
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("shows the events of a session with their date, cut lines whole, and errors red", async () => {
     await fakeHasPlayed();
     const { items } = await api("sessions?limit=1");
     await using opened = await openPage(browser ?? expect.fail(), `http://${stack?.http}/sessions/${items[0].session}`);
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const events = page.getByLabel("Events", { exact: true });
     await page.getByLabel("Filter events").fill("kind:log.* web:");
     await events
@@ -116,13 +116,13 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     expect(Math.max(...((await page.evaluate(lacking)) as number[]))).toBe(0);
     await page.getByLabel("Filter events").fill("kind:log.* Deploymint");
     await events.locator("li.failed", { hasText: "Deploymint" }).first().waitFor();
-    expect([await faultsOf(page), problems]).toEqual([[], []]);
+    expect([await faultsOf(page), errors]).toEqual([[], []]);
   });
 
   it("says what a refusal means and what to do", async () => {
     await fakeHasPlayed();
     await using opened = await openPage(browser ?? expect.fail(), "about:blank");
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const json = { error: { code: "limit_exceeded", message: "more than 50 requests in a second" } };
     let refuses = true;
     await page.route("**/api/v1/operations*", (route) =>
@@ -134,7 +134,7 @@ describe.skipIf(browserProgram === undefined)("the page", () => {
     refuses = false;
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByLabel("What failed first").waitFor();
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 });
 
@@ -148,7 +148,7 @@ it.skipIf(browserProgram === undefined)("Health says how the log grew, and what 
   await fake.play();
   await stack.drained(fake);
   await using opened = await openPage(browser, "about:blank");
-  const { page, problems } = opened;
+  const { page, errors } = opened;
   let waits: object[] | undefined;
   // The log is away, and a tap has no more room.
   await page.route("**/api/v1/status", async (route) => {
@@ -182,7 +182,7 @@ it.skipIf(browserProgram === undefined)("Health says how the log grew, and what 
     const cells = await line.locator("td").evaluateAll((all) => all.map((cell) => cell.getBoundingClientRect().right));
     expect(Math.max(...cells)).toBeLessThanOrEqual(width);
   }
-  expect([await faultsOf(page), problems]).toEqual([[], []]);
+  expect([await faultsOf(page), errors]).toEqual([[], []]);
   await screenshot(page, "health-waits");
 });
 

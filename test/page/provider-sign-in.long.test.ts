@@ -23,7 +23,7 @@ describe.skipIf(browserProgram === undefined)("signing in on the page by a provi
 
   it("comes back to where the person was, reads, and ends with signing out", async () => {
     await using opened = await openPage(browser, `${stack.origin}/health`);
-    const { page, context, problems } = opened;
+    const { page, context, errors } = opened;
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     expect(await faultsOf(page)).toEqual([]);
     await screenshot(page, "sign-in-by-provider");
@@ -41,7 +41,7 @@ describe.skipIf(browserProgram === undefined)("signing in on the page by a provi
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     expect((await context.cookies(stack.origin)).map(({ name }) => name)).not.toContain("tapedeck-sign-in");
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("shows a person without a role what is missing", async () => {

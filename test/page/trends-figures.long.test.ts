@@ -81,7 +81,7 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     ],
   ])("show the numbers of their SQL: %s", async (_, more) => {
     await using opened = await openPage(browser, base + path(more));
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const by = async (name: string) => await run(await shownSql(panel(page, name)));
     expect(await numbersOf(panel(page, "wait"), ["p50", "p90", "p99"])).toEqual(
       (await by("wait"))
@@ -146,12 +146,12 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
       expect(expected.length).toBeGreaterThan(1);
       expect(await rowsOf(panel(page, "commands"), "command")).toEqual(expected);
     }
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("stay where the numbers of one are refused, which says so in its place", async () => {
     await using opened = await openPage(browser, "about:blank");
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     let refuses = true;
     const json = { error: { code: "limit_exceeded", message: "more than 10000 groups" } };
     await page.route("**/api/v1/stats/green*", (route) =>
@@ -171,12 +171,12 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     refuses = false;
     await page.reload();
     await green.locator("canvas").waitFor();
-    expect(problems).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   it("list the loops behind what is selected, by pointer and by keyboard, and a copied URL shows the same", async () => {
     await using opened = await openPage(browser, base + path({}));
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const behind = page.getByLabel("Loops behind it");
     const cause = panel(page, "failures").locator(".causes button").first();
     const count = Number(await cause.locator(".number").textContent());
@@ -211,13 +211,13 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     const [overtaken] = await run("select count(*)::int as count from tapedeck.loop_times where overtaken");
     await expect.poll(() => behind.locator("tbody tr").count(), { timeout: 10_000 }).toBe(overtaken?.count);
     expect(page.url()).toContain(`since=${weeks.from}&until=${weeks.to}`);
-    expect([...problems, ...other.problems]).toEqual([]);
+    expect([...errors, ...other.errors]).toEqual([]);
   });
 
   it("lead from a row to what it counts, by pointer and by keyboard, and a copied URL shows the same", async () => {
     const days = { from: "2026-11-24", to: "2026-11-25", zone: "UTC", by: "developer" };
     await using opened = await openPage(browser, base + path(days));
-    const { page, problems } = opened;
+    const { page, errors } = opened;
     const behind = page.getByLabel("Loops behind it");
     const shows = async (title: RegExp, count: number) => {
       await behind.getByRole("heading", { name: title }).waitFor();
@@ -259,6 +259,6 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     await behind.locator("tbody a").first().click();
     await page.getByRole("heading", { name: /dana\/machines/ }).waitFor();
     expect(page.url()).toMatch(/\/sessions\/0VAGRANT\?at=/);
-    expect([...problems, ...other.problems]).toEqual([]);
+    expect([...errors, ...other.errors]).toEqual([]);
   });
 });

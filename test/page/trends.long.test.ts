@@ -37,11 +37,11 @@ describe.skipIf(browserProgram === undefined)("the trends", () => {
     for (const [colorScheme, width] of designs) {
       const viewport = { width, height: width === 390 ? 844 : 900 };
       await using opened = await openPage(browser, url, { colorScheme, viewport, reducedMotion: "reduce" });
-      const { page, problems } = opened;
+      const { page, errors } = opened;
       await page.getByText(text).first().waitFor();
       expect([name, await faultsOf(page)]).toEqual([name, []]);
       const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
-      expect([name, colorScheme, width, overflow, problems]).toEqual([name, colorScheme, width, 0, []]);
+      expect([name, colorScheme, width, overflow, errors]).toEqual([name, colorScheme, width, 0, []]);
       await screenshot(page, `${name}-${colorScheme}-${width}`, { fullPage: true });
     }
   }

@@ -118,7 +118,7 @@ it.each(breaks)("is open again without another command, and can go on: %s %i, by
   const [step, nth] = each;
   const workspace = `team-${each.join("-").toLowerCase()}`;
   await using tap = await startTap(workspace, "kept");
-  tap.say(100);
+  tap.push(100);
   await tap.recorded();
   tap.speak(pauseMs);
   await breakOffBy(workspace, each);
@@ -140,7 +140,7 @@ it.each(breaks)("is open again without another command, and can go on: %s %i, by
 
 it("goes on when its caller leaves while those who write wait", async () => {
   await using tap = await startTap("team-l", "left");
-  tap.say(100);
+  tap.push(100);
   await tap.recorded();
   tap.speak(pauseMs);
   const over = new AbortController();
@@ -162,7 +162,7 @@ it("goes on when its caller leaves while those who write wait", async () => {
 it("brings nothing along of a session that is erased while it is copied", async () => {
   await using gone = await startTap("team-e", "gone");
   await using stays = await startTap("team-e", "stays");
-  for (const tap of [gone, stays]) tap.say(30);
+  for (const tap of [gone, stays]) tap.push(30);
   await Promise.all([gone.recorded(), stays.recorded()]);
   gone.end();
   await gone.recorded();
@@ -188,7 +188,7 @@ it("brings nothing along of a session that is erased while it is copied", async 
 
 it("is given up when its operator opens the old shard again before another gateway goes on", async () => {
   await using tap = await startTap("team-g", "kept");
-  tap.say(100);
+  tap.push(100);
   await tap.recorded();
   await breakOffBy("team-g", ["fencing", 2, "SIGKILL"]);
   // `nats kv del TAPEDECK_MOVES team-g` does the same.
@@ -211,7 +211,7 @@ it("is continued by its own gateway when that is started again", async () => {
   const { grpc = "", http } = gateway.addresses;
   const metadata = { authorization: `Bearer ${await on.token("team-s", "recorder")}` };
   await using tap = await PushingTap.start({ link: linkTo(grpc, metadata), project: "kept" });
-  tap.say(100);
+  tap.push(100);
   await tap.recorded();
   await breakOff("team-s", ["fencing", 2, "SIGKILL"], { ...(http && { http }), end: () => gateway.kill() });
   tap.speak(pauseMs);

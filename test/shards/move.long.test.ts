@@ -44,7 +44,7 @@ it("moves while taps push, without loss", async () => {
   ]);
   const [ofB, ofC] = [await tap(recorderOfB, "of-b"), await tap(recorderOfC, "of-c")];
   const speaking = [one, two, viaOther, ofB, ofC];
-  for (const each of speaking) each.say(50);
+  for (const each of speaking) each.push(50);
   await Promise.all(speaking.map((each) => each.recorded()));
   for (const each of speaking) each.speak();
 
@@ -135,7 +135,7 @@ it("is refused by the ingest of the old shard, whatever a gateway believes", asy
     link: linkTo(on.home.parts.ingest.addresses.grpc, metadata),
     project: "late",
   });
-  late.say();
+  late.push();
   await until(() => late.refusals.length > 0, { message: "the refusal" });
   expect(late.refusals[0]).toContain('the workspace "team-a" moves to the shard "two": try again in a moment');
   expect(await on.home.log.lastMatch([workspaceFilter("team-a")])).toBe(0);

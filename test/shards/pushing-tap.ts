@@ -63,7 +63,7 @@ export class PushingTap implements AsyncDisposable {
     return Array.from({ length: this.#said }, (_, index) => this.#text(index + 1));
   }
 
-  say(count = 1): void {
+  push(count = 1): void {
     for (let i = 0; i < count; i++) {
       const bytes = Buffer.from(this.#text(++this.#said));
       this.#append({ $case: "frame", value: { channel: "v1", bytes, more: false } });
@@ -71,8 +71,8 @@ export class PushingTap implements AsyncDisposable {
   }
 
   /** Says one thing; resolves when the recorder has acknowledged it, or when the tap stops. */
-  async sayRecorded(): Promise<void> {
-    this.say();
+  async pushRecorded(): Promise<void> {
+    this.push();
     const { nextIndex } = this.#spill.state();
     const { signal } = this.#stop;
     while (this.#spill.state().committed < nextIndex - 1n && !signal.aborted) await delay(2, signal);
@@ -87,7 +87,7 @@ export class PushingTap implements AsyncDisposable {
   speak(pauseMs = 0): void {
     this.#speaking = (async () => {
       while (!this.#stop.signal.aborted && !this.#isDone) {
-        this.say();
+        this.push();
         await this.recorded();
         if (pauseMs > 0) await delay(pauseMs, this.#stop.signal);
       }

@@ -53,7 +53,7 @@ class Source implements AsyncDisposable {
   }
 
   /** Never waits: a real tap keeps what it can't push. */
-  say(): void {
+  push(): void {
     const entry = `${this.project} ${this.#saidAt.length}`;
     this.#saidAt.push(performance.now());
     const bytes = LogEntry.encode(LogEntry.fromPartial({ timestamp: timestampNow(), entry })).finish();
@@ -153,7 +153,7 @@ async function speak(
 ): Promise<{ readonly saidMs: number; readonly tookMs: number }> {
   const began = performance.now();
   for (let step = 0; step < times * groups; step++) {
-    for (let at = step % groups; at < all.length; at += groups) all[at]?.say();
+    for (let at = step % groups; at < all.length; at += groups) all[at]?.push();
     const left = began + ((step + 1) * roundMs) / groups - performance.now();
     if (left > 0) await delay(left);
   }

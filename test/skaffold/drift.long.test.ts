@@ -32,7 +32,7 @@ it("the drift check finds nothing in what real processes answered about themselv
 });
 
 it("the drift check reports a deviating GetState once, and answers as Skaffold does from then on", async () => {
-  await using on = await theatre([{ name: "04-deploy-failure-then-recovery", lie: sayTestsFailed }]);
+  await using on = await theatre([{ name: "04-deploy-failure-then-recovery", lie: withFailedTests }]);
   const [show] = on.shows;
   if (show === undefined) throw new Error("no show");
   const { recording, source } = show;
@@ -164,7 +164,7 @@ function isLoopEnd(bytes: Buffer): boolean {
   return event?.$case === "devLoopEvent" && event.value.status !== "In Progress";
 }
 
-function sayTestsFailed(api: ApiVersion, state: Buffer): Buffer {
+function withFailedTests(api: ApiVersion, state: Buffer): Buffer {
   if (api !== "v1") return state;
   const decoded = State.decode(state);
   if (decoded.testState === undefined) return state;

@@ -35,14 +35,14 @@ async function addCommands(): Promise<void> {
   for (const command of await commandsFor(process.argv[2])) {
     if (!(isCompleting && command.name() === "completion")) program.addCommand(command);
   }
-  sayAlike(program);
+  shareSettings(program);
 }
 
 /** Commands that were made apart have settings of their own. */
-function sayAlike(parent: Command): void {
+function shareSettings(parent: Command): void {
   for (const command of parent.commands) {
     command.copyInheritedSettings(parent);
-    sayAlike(command);
+    shareSettings(command);
   }
 }
 

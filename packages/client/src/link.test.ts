@@ -25,7 +25,7 @@ function reading(items: AsyncIterable<unknown>) {
 const subscribes = (gateway: FakeGateway) => gateway.said.filter(({ type }) => type === "subscribe");
 
 it("asks a gateway that says nothing whether it is there, and stays while it is", async () => {
-  await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)) });
+  await using gateway = await fakeGateway({ hears: (message, send) => send(caughtUp(message)) });
   using tapedeck = clientOf(gateway, 500);
   const { got } = reading(tapedeck.subscribe());
   await until(() => gateway.said.filter(({ type }) => type === "ping").length > 2, { message: "some pings" });
@@ -42,7 +42,7 @@ it("does not take a gateway for gone where it was held up itself", async () => {
     // The answer is read only after the next check is due: what follows this are timers.
     for (const start = performance.now(); performance.now() - start < 3 * quietMs; );
   };
-  await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)), pinged });
+  await using gateway = await fakeGateway({ hears: (message, send) => send(caughtUp(message)), pinged });
   using tapedeck = clientOf(gateway, quietMs);
   reading(tapedeck.subscribe());
   await until(() => isHeldUp, { message: "a ping" });
@@ -67,7 +67,7 @@ it("says when not even the first connection can be made, once, and when it is th
   const notReady = { status: 503, body: { error: { code: "not_ready", message: "the log is away" } } };
   let asked = 0;
   const refuses = () => (++asked > 6 ? undefined : notReady);
-  await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)), refuses });
+  await using gateway = await fakeGateway({ hears: (message, send) => send(caughtUp(message)), refuses });
   using tapedeck = clientOf(gateway, 15_000, { onConnection: (isOpen) => reported.push(isOpen) });
   const { got } = reading(tapedeck.subscribe());
   await until(() => got.length === 1, { message: "the connection that is let in" });
@@ -76,13 +76,13 @@ it("says when not even the first connection can be made, once, and when it is th
 
 it("goes on after the last message that came, without the state that came", async () => {
   await using gateway = await fakeGateway({
-    hears({ type, id, on }, say, socket) {
+    hears({ type, id, on }, send, socket) {
       if (type !== "subscribe") return;
       if (on === 0) {
-        say({ type: "state", id, position: "t-3", source: "s", state: {} });
-        say({ type: "event", id, position: "t-5", event: { position: "t-5" } });
+        send({ type: "state", id, position: "t-3", source: "s", state: {} });
+        send({ type: "event", id, position: "t-5", event: { position: "t-5" } });
         socket.close(1001);
-      } else say({ type: "bookmark", id, position: "t-8" });
+      } else send({ type: "bookmark", id, position: "t-8" });
     },
   });
   using tapedeck = clientOf(gateway);
@@ -97,10 +97,10 @@ it("goes on after the last message that came, without the state that came", asyn
 
 it("learns once where `now` is, and ends there after a cut too", async () => {
   await using gateway = await fakeGateway({
-    hears({ type, id, on, until: end }, say, socket) {
+    hears({ type, id, on, until: end }, send, socket) {
       if (type !== "subscribe") return;
-      if (end === "now" || on === 1) return say({ type: "complete", id, position: "t-9" });
-      say({ type: "event", id, position: "t-5", event: { position: "t-5" } });
+      if (end === "now" || on === 1) return send({ type: "complete", id, position: "t-9" });
+      send({ type: "event", id, position: "t-5", event: { position: "t-5" } });
       socket.close(1001);
     },
   });
@@ -117,10 +117,10 @@ it("learns once where `now` is, and ends there after a cut too", async () => {
 
 it("takes nothing for a subscription that was meant for an earlier one", async () => {
   await using gateway = await fakeGateway({
-    hears({ type, id }, say) {
-      if (type === "subscribe") for (let n = 1; n <= 5; n++) say({ type: "event", id, position: `t-${n}`, event: {} });
+    hears({ type, id }, send) {
+      if (type === "subscribe") for (let n = 1; n <= 5; n++) send({ type: "event", id, position: `t-${n}`, event: {} });
       // It has not heard yet that it is to stop.
-      if (type === "unsubscribe") say({ type: "event", id, position: "t-6", event: {} });
+      if (type === "unsubscribe") send({ type: "event", id, position: "t-6", event: {} });
     },
   });
   using tapedeck = clientOf(gateway, 15_000, { maxWaiting: 1 });
@@ -137,10 +137,10 @@ it("takes nothing for a subscription that was meant for an earlier one", async (
 it("stops nothing for a consumer that takes what comes, however much that is in all", async () => {
   let report: (position: number) => void = () => {};
   await using gateway = await fakeGateway({
-    hears({ type, id }, say) {
+    hears({ type, id }, send) {
       if (type !== "subscribe") return;
       report = (position) =>
-        say({ type: "event", id, position: `t-${position}`, event: { position: `t-${position}` } });
+        send({ type: "event", id, position: `t-${position}`, event: { position: `t-${position}` } });
       report(1);
     },
   });
@@ -157,11 +157,11 @@ it("stops nothing for a consumer that takes what comes, however much that is in 
 it("says again that it leaves, where that was too much to hear", async () => {
   let heard = 0;
   await using gateway = await fakeGateway({
-    hears(message, say) {
-      if (message.type === "subscribe") say(caughtUp(message));
+    hears(message, send) {
+      if (message.type === "subscribe") send(caughtUp(message));
       // The second of them is not obeyed at first.
-      else if (++heard === 2) say({ type: "error", error: { code: "limit_exceeded", message: "too fast" } });
-      else say({ type: "complete", id: message.id });
+      else if (++heard === 2) send({ type: "error", error: { code: "limit_exceeded", message: "too fast" } });
+      else send({ type: "complete", id: message.id });
     },
   });
   using tapedeck = clientOf(gateway);
@@ -180,9 +180,9 @@ it("says again that it leaves, where that was too much to hear", async () => {
 describe("an error that passes is tried again", () => {
   it.each(["not_ready", "limit_exceeded"])("%s of a subscription, on the same socket", async (code) => {
     await using gateway = await fakeGateway({
-      hears(message, say) {
-        if (subscribes(gateway).length < 4) say({ type: "error", id: message.id, error: { code, message: "later" } });
-        else say(caughtUp(message));
+      hears(message, send) {
+        if (subscribes(gateway).length < 4) send({ type: "error", id: message.id, error: { code, message: "later" } });
+        else send(caughtUp(message));
       },
     });
     using tapedeck = clientOf(gateway);
@@ -194,7 +194,7 @@ describe("an error that passes is tried again", () => {
   it.each([503, 429, 502])("a socket that is refused with %i", async (status) => {
     let left = 3;
     await using gateway = await fakeGateway({
-      hears: (message, say) => say(caughtUp(message)),
+      hears: (message, send) => send(caughtUp(message)),
       refuses: () => (left-- > 0 ? { status, body: { error: { code: "not_ready", message: "later" } } } : undefined),
     });
     using tapedeck = clientOf(gateway);
@@ -208,10 +208,10 @@ describe("an error that does not pass is thrown, by everything that is read", ()
   const refusing = (hears: Script["hears"]): Script => ({ hears });
 
   it.each<[string, string, Script]>([
-    ["an error to nobody", "unauthenticated", refusing((_, say) => say({ type: "error", error }))],
-    ["a close with 4401", "unauthenticated", refusing((_message, _say, socket) => socket.close(4401, "expired"))],
-    ["a close with 4429", "limit_exceeded", refusing((_message, _say, socket) => socket.close(4429))],
-    ["no Tapedeck at all", "invalid_argument", refusing((_message, _say, socket) => socket.send("hello"))],
+    ["an error to nobody", "unauthenticated", refusing((_, send) => send({ type: "error", error }))],
+    ["a close with 4401", "unauthenticated", refusing((_message, _send, socket) => socket.close(4401, "expired"))],
+    ["a close with 4429", "limit_exceeded", refusing((_message, _send, socket) => socket.close(4429))],
+    ["no Tapedeck at all", "invalid_argument", refusing((_message, _send, socket) => socket.send("hello"))],
     ["a 401", "unauthenticated", { hears: () => {}, refuses: () => ({ status: 401, body: { error } }) }],
   ])("%s", async (_, code, script) => {
     await using gateway = await fakeGateway(script);
@@ -227,7 +227,7 @@ describe("an error that does not pass is thrown, by everything that is read", ()
   });
 
   it("and the next read begins anew, though nobody has read it yet", async () => {
-    await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)) });
+    await using gateway = await fakeGateway({ hears: (message, send) => send(caughtUp(message)) });
     const reported: boolean[] = [];
     using tapedeck = clientOf(gateway, 15_000, { onConnection: (isOpen) => reported.push(isOpen) });
     const idle = tapedeck.subscribe()[Symbol.asyncIterator]();
@@ -241,14 +241,14 @@ describe("an error that does not pass is thrown, by everything that is read", ()
 
   it("a state that is too much to ask, too", async () => {
     const tooMuch = { code: "limit_exceeded", message: "it took too long" };
-    await using gateway = await fakeGateway({ hears: ({ id }, say) => say({ type: "error", id, error: tooMuch }) });
+    await using gateway = await fakeGateway({ hears: ({ id }, send) => send({ type: "error", id, error: tooMuch }) });
     using tapedeck = clientOf(gateway);
     await expect(reading(tapedeck.subscribe({ state: true })).ended).rejects.toMatchObject(tooMuch);
   });
 });
 
 it("shows its token as browsers can", async () => {
-  await using gateway = await fakeGateway({ hears: (message, say) => say(caughtUp(message)) });
+  await using gateway = await fakeGateway({ hears: (message, send) => send(caughtUp(message)) });
   using tapedeck = clientOf(gateway, 15_000, { token: "tdk_abc-_1" });
   for await (const _ of tapedeck.subscribe()) break;
   expect(gateway.protocols.map((text) => text.replaceAll(" ", ""))).toEqual([

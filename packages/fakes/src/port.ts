@@ -70,7 +70,7 @@ export class FakePort {
   }
 
   /** Sends GOAWAY on all connections. */
-  sayGoodbye(): void {
+  sendGoaway(): void {
     this.#injector.destroy();
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { eventSubject, sourceOfSubject } from "./log/subjects.ts";
-import { asciiName, isNamePart, nameOfAscii, namePart, nameProblem, parseSourceName, sourceName } from "./source.ts";
+import { asciiName, isNamePart, nameError, nameOfAscii, namePart, parseSourceName, sourceName } from "./source.ts";
 
 const nfd = "jose\u0301";
 
@@ -42,11 +42,11 @@ describe("a part of a name", () => {
 
   it.each(["a\u0000", "a\u001b[31m", "\u202Eevil", "a\u200Bb", "a\u2066b", "\uFEFFa", "a\u00ADb", "a\u2028b"])(
     "is refused where somebody chose %j",
-    (text) => expect(nameProblem(text)).toMatch(/U\+[0-9A-F]{4}/),
+    (text) => expect(nameError(text)).toMatch(/U\+[0-9A-F]{4}/),
   );
 
   it.each(["李", "josé", nfd, "علی‌رضا", "👩‍💻", "a b"])("is not refused for %j", (text) =>
-    expect(nameProblem(text)).toBeUndefined(),
+    expect(nameError(text)).toBeUndefined(),
   );
 });
 

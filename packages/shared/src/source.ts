@@ -60,7 +60,7 @@ export function isNamePart(text: string): boolean {
  * Why a name that somebody chose is refused; undefined: it is not. A name with such characters could pass for another one in a
  * terminal or on a page.
  */
-export function nameProblem(text: string): string | undefined {
+export function nameError(text: string): string | undefined {
   const found = unprintable.exec(text.replace(joiners, ""))?.[0].codePointAt(0);
   if (found === undefined) return undefined;
   const code = found.toString(16).toUpperCase().padStart(4, "0");

@@ -2,7 +2,7 @@ import { computed } from "@preact/signals";
 import { ageText, clockText } from "@tapedeck/client/lanes/format";
 import { type Group, groupOf } from "@tapedeck/client/lanes/now";
 import { useNow } from "./data/follow-now.ts";
-import { now, nowProblem, search } from "./data/shown.ts";
+import { now, nowError, search } from "./data/shown.ts";
 import { about, lostSince, mustSignIn, signOut, tick } from "./data/tapedeck.ts";
 import { Keys, useKeys } from "./parts/keys.tsx";
 import { Logo } from "./parts/logo.tsx";
@@ -140,7 +140,7 @@ function Counts() {
   const rows = [...now.value.values()];
   const recording = rows.filter((row) => row.status === "recording").length;
   return (
-    <a class="counts" href="/" title={nowProblem.value === undefined ? "" : `Not live any more. ${nowProblem.value}`}>
+    <a class="counts" href="/" title={nowError.value === undefined ? "" : `Not live any more. ${nowError.value}`}>
       {failing.value > 0 && <b class="bad">{failing} failing</b>}
       <span>{recording} recording</span>
       {lost.value > 0 && <span class="lost">{lost} lost</span>}

@@ -38,8 +38,8 @@ it.each([
   ["gateway: { origins: ['https://dash.example.com/'] }", "without a path"],
   ["gateway: { origins: ['https://*.example.com'] }", "is not an origin"],
   ["auth: some", 'tapedeck.yaml: auth: "some" is not one of none, tokens'],
-])("%s is a problem", (text, problem) => {
-  expect(yaml(text)).toThrow(problem);
+])("%s is a problem", (text, reason) => {
+  expect(yaml(text)).toThrow(reason);
 });
 
 it("origins may be patterns", () => {
@@ -58,9 +58,9 @@ describe("an endpoint that is open to viewers", () => {
   });
 
   it.each(["0.0.0.0", "10.0.0.1", "deck.example.com"])("is not at %s, whatever else is said", (host) => {
-    const problem = /endpoints.0.grpc: ".*" is beyond loopback, where an endpoint can't be open: viewer/;
+    const reason = /endpoints.0.grpc: ".*" is beyond loopback, where an endpoint can't be open: viewer/;
     for (const more of ["", "insecure: true", `${tls}\n${tokens}`]) {
-      expect(yaml(`${endpoint(host)}\n${more}`)).toThrow(problem);
+      expect(yaml(`${endpoint(host)}\n${more}`)).toThrow(reason);
     }
   });
 
@@ -111,8 +111,8 @@ describe("an identity provider", () => {
       `${tokens}\noidc: { issuer: 'https://s.example', audience: a, grants: [{ claim: g, value: v, roles: [recorder] }] }`,
       "oidc.developerClaim: missing",
     ],
-  ])("%s is a problem", (text, problem) => {
-    expect(yaml(text)).toThrow(problem);
+  ])("%s is a problem", (text, reason) => {
+    expect(yaml(text)).toThrow(reason);
   });
 });
 

@@ -11,7 +11,7 @@ import { type ProviderSettings, providerSettings } from "./auth/provider/setting
 import { type Limits, limitSettings } from "./limits/settings.ts";
 import { type ShardConfig, shardSettings } from "./shards/settings.ts";
 import { splitAddress } from "./transports/address.ts";
-import { originProblem } from "./transports/origins.ts";
+import { originError } from "./transports/origins.ts";
 
 /** An extra listener bound to one source, for clients that can't name a source. */
 export type Endpoint = {
@@ -85,7 +85,7 @@ export function readConfig(sources: SettingsSources): GatewayConfig {
   const read = settingsReader(sources);
   const config = gatewaySettings(read);
   if (config.auth !== "none" && config.servicesKey === "") {
-    read.problem(
+    read.addError(
       "services.key: missing; without it everybody on this machine gets past auth: tokens, to query and ingest",
     );
   }
@@ -127,12 +127,12 @@ export function gatewaySettings(read: SettingsReader): GatewayConfig {
     limits: limitSettings(read),
   };
   const config: GatewayConfig = { ...settings, shards: shardSettings(read, settings) };
-  for (const problem of config.origins.flatMap((origin) => originProblem(origin) ?? [])) {
-    read.problem(`gateway.origins: ${problem}`);
+  for (const reason of config.origins.flatMap((origin) => originError(origin) ?? [])) {
+    read.addError(`gateway.origins: ${reason}`);
   }
   for (const [key, host, open] of hostsOf(config)) {
     if (open === undefined || isLoopback(host)) continue;
-    read.problem(`${key}: "${host}" is beyond loopback, where an endpoint can't be open: ${open}; use 127.0.0.1`);
+    read.addError(`${key}: "${host}" is beyond loopback, where an endpoint can't be open: ${open}; use 127.0.0.1`);
   }
   const lacks = [
     ...(config.tls === undefined ? ["tls.cert and tls.key"] : []),

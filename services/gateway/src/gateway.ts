@@ -45,9 +45,9 @@ export type GatewayTimes = {
  */
 export async function startGateway(config: GatewayConfig, logger: Logger, times: GatewayTimes = {}): Promise<Gateway> {
   await using stack = new AsyncDisposableStack();
-  const say = (message: string) => logger.warn(message);
+  const warn = (message: string) => logger.warn(message);
   const registry = createMetrics("gateway");
-  const certificate = config.tls && stack.use(openCertificate(config.tls, { say, registry }));
+  const certificate = config.tls && stack.use(openCertificate(config.tls, { warn, registry }));
   const channel = servicesChannel(config.servicesCa);
   const limits = callerLimits(config.limits);
   const link = stack.use(linkLog(config.nats, limits.historyReaders, logger));

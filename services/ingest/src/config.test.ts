@@ -75,8 +75,8 @@ test.each([
   ["retention: { text: 0d }", "retention.text: expected 1s or more"],
   ["retention: { text: forever }", 'retention.text: "forever" is not a duration'],
   ["ingest: { grpc: { port: many } }", 'tapedeck.yaml: ingest.grpc.port: "many" is not'],
-])("%s is a problem", (text, problem) => {
-  expect(yaml(text)).toThrow(problem);
+])("%s is a problem", (text, reason) => {
+  expect(yaml(text)).toThrow(reason);
 });
 
 test.each(["grpc", "health"])(

@@ -307,7 +307,7 @@ export function ingestSettings(read: SettingsReader): IngestConfig {
   const unmasked = config.sources.find(({ redact }) => redact === "off");
   if (config.requireRedact && unmasked !== undefined) {
     const { developer, project } = unmasked;
-    read.problem(`sources: ${developer}/${project} has "redact: off", which ingest.requireRedact forbids`);
+    read.addError(`sources: ${developer}/${project} has "redact: off", which ingest.requireRedact forbids`);
   }
   const { grpc, health, servicesKey } = config;
   const hosts = [["ingest.grpc.host", grpc.host] as const, ["ingest.health.host", health.host] as const];
@@ -338,6 +338,6 @@ function textTtl(read: SettingsReader): number | undefined {
       "How long log text stays in the log after it is recorded, such as `30d`; 1s or more. Everything else stays for ever, and so do rows of `query.textRows`.",
   });
   if (ms !== undefined && ms < 1_000)
-    read.problem("retention.text: expected 1s or more; without it text stays for ever");
+    read.addError("retention.text: expected 1s or more; without it text stays for ever");
   return ms === undefined ? undefined : Math.ceil(ms / 1_000);
 }

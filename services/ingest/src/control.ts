@@ -32,7 +32,7 @@ export type ControlOptions = {
   /** Whether everything that the tap has pushed up to this index is in the log within this time. */
   readonly isCommitted?: (index: bigint, withinMs: number) => Promise<boolean>;
   readonly signal: AbortSignal;
-  readonly onProblem?: (error: unknown) => void;
+  readonly onError?: (error: unknown) => void;
   /** How long a step waits for the loop that the step before it should start. Default 1 s. */
   readonly loopStartMs?: number | undefined;
 };
@@ -54,7 +54,7 @@ export class ControlCalls {
   }
 
   async make(call: ControlCall): Promise<ControlReply> {
-    const { recorder, normalizer, onProblem } = this.#options;
+    const { recorder, normalizer, onError } = this.#options;
     const sendBefore = performance.now() + controlTimeouts.turnMs;
     if (!recorder.connected) return notConnected;
     if (call.request.byteLength + call.forwarded_request.byteLength > maxCallBytes) {
@@ -71,7 +71,7 @@ export class ControlCalls {
       const loop = this.#watchLoop();
       return [await this.#makeStep(id, call, first, sendBefore), loop] as const;
     });
-    if (answer.code === 0 && later.length > 0) this.#makeLaterSteps(call, later, loop).catch(onProblem);
+    if (answer.code === 0 && later.length > 0) this.#makeLaterSteps(call, later, loop).catch(onError);
     else loop.stop();
     if (answer.code === unavailable) return upstreamAway(answer.message);
     return this.#reply(answer);

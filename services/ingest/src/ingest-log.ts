@@ -9,7 +9,7 @@ import { ulid } from "ulid";
 import type { IngestConfig } from "./config.ts";
 import type { DamageState, DamageWatch } from "./damage/damage-watch.ts";
 import { watchDamage } from "./damage/watch-damage.ts";
-import { LogTrouble } from "./local/log-trouble.ts";
+import { PublishFailures } from "./local/publish-failures.ts";
 import { EraseJobs, type EraseJobsOptions } from "./record/maintain/erase-jobs.ts";
 import { workspaceOf } from "./record/maintain/erasures.ts";
 import type { Recorder } from "./record/recorder.ts";
@@ -30,7 +30,7 @@ export class IngestLog implements AsyncDisposable {
   readonly #failing = Promise.withResolvers<never>();
   /** Resolves with undefined when it is disposed before the log is there, or the log can't be used. */
   readonly opening: Promise<OpenStore | undefined>;
-  readonly trouble: LogTrouble;
+  readonly failures: PublishFailures;
   #store: OpenStore | undefined;
   #damage: DamageWatch | undefined;
   #erasing: EraseJobs | undefined;
@@ -40,7 +40,7 @@ export class IngestLog implements AsyncDisposable {
     const { config, logger } = options;
     this.#options = options;
     this.#failing.promise.catch(() => {});
-    this.trouble = new LogTrouble({ bounds: () => this.bounds(), logger, freeBytes: () => freeBytes(config) });
+    this.failures = new PublishFailures({ bounds: () => this.bounds(), logger, freeBytes: () => freeBytes(config) });
     this.opening = this.#open();
   }
 
@@ -71,11 +71,11 @@ export class IngestLog implements AsyncDisposable {
   async check(): Promise<string | undefined> {
     await this.bounds();
     await this.#store?.assertWhole();
-    return this.trouble.problem;
+    return this.failures.reason;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.trouble[Symbol.dispose]();
+    this.failures[Symbol.dispose]();
     this.#stop.abort();
     const opened = await this.opening;
     this.#reporting?.[Symbol.dispose]();
@@ -104,9 +104,9 @@ export class IngestLog implements AsyncDisposable {
     const ingest = this.#ingest;
     this.#store = store;
     void this.#surveyLostSources(store);
-    void this.trouble.watchServer(store.nats);
+    void this.failures.watchServer(store.nats);
     this.#reporting = reportCondition(store.nats, ingest, () => ({
-      problems: this.trouble.problem === undefined ? [] : [this.trouble.problem],
+      problems: this.failures.reason === undefined ? [] : [this.failures.reason],
       warnings: this.warnings,
     }));
     this.#damage = watchDamage({ store, ingest, recordFact, ...config.check, logger, signal: this.#stop.signal });

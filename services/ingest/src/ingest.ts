@@ -6,8 +6,8 @@ import { namePart, type SourceName, sourceName } from "@tapedeck/shared/source";
 import { type IngestConfig, spillOfEach } from "./config.ts";
 import { IngestLog } from "./ingest-log.ts";
 import { type LocalSource, startLocalSource } from "./local/local-source.ts";
-import type { LogTrouble } from "./local/log-trouble.ts";
 import { lostDetails } from "./local/lost-details.ts";
+import type { PublishFailures } from "./local/publish-failures.ts";
 import { ingestMetrics } from "./metrics.ts";
 import { normalizers } from "./normalize/normalizers.ts";
 import { startPushServer } from "./record/push-server.ts";
@@ -40,7 +40,7 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
   const locals = new Map<SourceName, LocalSource>();
   const metrics = ingestMetrics({
     spills: () => [...locals].map(([source, { spill }]) => [source, spill()] as const),
-    isFull: () => log.trouble.isFull,
+    isFull: () => log.failures.isFull,
     damage: () => log.damage,
     connected: () => [...recorder.recording].map(([source, { connected }]) => [source, connected] as const),
   });
@@ -56,15 +56,15 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
       newSources: config.newSources,
       requireRedact: config.requireRedact,
       onRefused: metrics.refused,
-      listener: (source) => listenerOf(metrics.listener(source), log.trouble),
+      listener: (source) => listenerOf(metrics.listener(source), log.failures),
       onRecording: (source, state) =>
         state === "began" ? metrics.recordingBegan(source) : metrics.recordingEnded(source),
     }),
   );
   const { connectionLimits, servicesKey: key, workspace } = config;
   const { registry } = metrics;
-  const say = (message: string) => logger.warn(message);
-  const certificate = config.tls && stack.use(openCertificate(config.tls, { say, registry }));
+  const warn = (message: string) => logger.warn(message);
+  const certificate = config.tls && stack.use(openCertificate(config.tls, { warn, registry }));
   const server = stack.use(
     await startPushServer({
       ...config.grpc,
@@ -105,16 +105,16 @@ export async function startIngest(config: IngestConfig, logger: Logger): Promise
 }
 
 /** Counts, and learns from each publish how the log is. */
-function listenerOf(counting: SessionRecorderListener, trouble: LogTrouble): SessionRecorderListener {
+function listenerOf(counting: SessionRecorderListener, failures: PublishFailures): SessionRecorderListener {
   return {
     ...counting,
     published(messages) {
       counting.published?.(messages);
-      trouble.over();
+      failures.over();
     },
-    trouble(published) {
-      counting.trouble?.(published);
-      trouble.met(published);
+    onPublishFailure(published) {
+      counting.onPublishFailure?.(published);
+      failures.met(published);
     },
   };
 }

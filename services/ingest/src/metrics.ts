@@ -37,7 +37,10 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
   ]);
   const events = counter("events_total", "Messages that are in the log.", ["source"]);
   const batches = counter("batches_total", "Publishes that the log acknowledged.", ["source"]);
-  const trouble = counter("publish_trouble_total", "Publishes without a clear acknowledgement.", ["source", "outcome"]);
+  const failures = counter("publish_trouble_total", "Publishes without a clear acknowledgement.", [
+    "source",
+    "outcome",
+  ]);
   const began = counter("recordings_total", "Times that recording began or resumed.", ["source"]);
   const unknown = counter("unknown_channel_total", "Frames of unknown channels.", ["source"]);
   const heard = new Gauge({
@@ -59,7 +62,7 @@ export function ingestMetrics({ spills, connected, isFull, damage }: IngestGauge
         events.inc({ source }, messages);
         batches.inc({ source });
       },
-      trouble: ({ outcome }) => trouble.inc({ source, outcome }),
+      onPublishFailure: ({ outcome }) => failures.inc({ source, outcome }),
       unknownChannel: () => unknown.inc({ source }),
       heard: (collection, at) => heard.set({ source, collection }, msOfTimestamp(at) / 1_000),
     }),

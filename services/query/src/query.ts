@@ -57,8 +57,8 @@ export async function startQuery(config: QueryConfig, logger: Logger): Promise<Q
   const newest = new NewestStates();
   const deps: ApiDeps = { database: readiness.database, log: readiness.log, progress, folds, heard, newest };
   const { registry } = metrics;
-  const say = (message: string) => logger.warn(message);
-  const certificate = config.tls && stack.use(openCertificate(config.tls, { say, registry }));
+  const warn = (message: string) => logger.warn(message);
+  const certificate = config.tls && stack.use(openCertificate(config.tls, { warn, registry }));
   const api = stack.use(
     await startApi(deps, { ...apiOptions(config, deps, logger, stop.signal, filler), certificate }),
   );

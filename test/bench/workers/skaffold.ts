@@ -41,7 +41,7 @@ export async function start(sources: number, framesOfEach: number): Promise<stri
 
 /** Emits as fast as the readers read. Resolves when the last frame is handed over. */
 export async function playTo(index: number): Promise<{ readonly v1: number; readonly v2: number }> {
-  await Promise.all(fakes.map((fake, of) => say(fake, of, index)));
+  await Promise.all(fakes.map((fake, of) => logLine(fake, of, index)));
   return counts[index] ?? { v1: 0, v2: 0 };
 }
 
@@ -58,7 +58,7 @@ export async function pace(perSecond: number, seconds: number): Promise<Emitted>
       const frame = frames[next - 1];
       if (frame === undefined) throw new Error(`there are only ${frames.length} frames`);
       log.see(`${developerOf(of)} ${frame.channel}`, counts[next]?.[frame.channel] ?? 0, now());
-      await say(fakes[of] as FakeSkaffold, of, next);
+      await logLine(fakes[of] as FakeSkaffold, of, next);
     }
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
@@ -77,7 +77,7 @@ export async function loop(count: number, rounds: number): Promise<Loop> {
   const before = { at: now(), busyMs: onCoreOrQueuedMs() };
   for (let done = 0; done < count; done++) {
     work(rounds);
-    await say(fake, 0, (said[0] ?? 0) + 1);
+    await logLine(fake, 0, (said[0] ?? 0) + 1);
     // Sockets are written and read between two frames.
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -126,7 +126,7 @@ export function listeners(): number {
 
 export const developerOf = (index: number): string => `dev-${index}`;
 
-async function say(fake: FakeSkaffold, of: number, index: number): Promise<void> {
+async function logLine(fake: FakeSkaffold, of: number, index: number): Promise<void> {
   said[of] = index;
   const { v1, v2 } = counts[index] ?? { v1: 0, v2: 0 };
   // A count of 0 would be reached before anything is emitted.

@@ -39,7 +39,7 @@ class RecordingBeside implements AsyncDisposable {
     // A source that was recorded before would take a while until it is known whether the new tap repeats what it said.
     const project = `beside-${ulid().toLowerCase()}`;
     const tap = await PushingTap.start({ link: linkTo(grpc, metadata), project });
-    await tap.sayRecorded();
+    await tap.pushRecorded();
     return new RecordingBeside(tap, ready);
   }
 
@@ -65,7 +65,7 @@ class RecordingBeside implements AsyncDisposable {
     const began = performance.now();
     for (let said = 1; !signal.aborted; said++) {
       const saidAt = performance.now();
-      void this.#tap.sayRecorded().then(() => this.#delays.push(performance.now() - saidAt));
+      void this.#tap.pushRecorded().then(() => this.#delays.push(performance.now() - saidAt));
       await delay(Math.max(0, began + said * everyMs - performance.now()), signal);
     }
   }

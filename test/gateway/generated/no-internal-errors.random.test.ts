@@ -60,9 +60,8 @@ it(
     const failed: string[] = [];
     await each(requests, async () => {
       const request = httpRequest(random, hostile, known);
-      const problem = await problemOf(request);
-      if (problem !== undefined)
-        failed.push(`${request.method} ${request.path} ${JSON.stringify(request)}\n  ${problem}`);
+      const error = await errorOf(request);
+      if (error !== undefined) failed.push(`${request.method} ${request.path} ${JSON.stringify(request)}\n  ${error}`);
     });
     expect(failed).toEqual([]);
     expect((await on.stack.httpCall("GET", "/readyz")).status).toBe(200);
@@ -71,7 +70,7 @@ it(
 );
 
 /** Undefined: the answer is one, or says what is wrong with the request. */
-async function problemOf({ method, path, headers, body }: HttpRequest): Promise<string | undefined> {
+async function errorOf({ method, path, headers, body }: HttpRequest): Promise<string | undefined> {
   const { status, body: answer } = await on.stack.httpCall(method, path, headers, body);
   if (status >= 500) return `${status} ${answer}`;
   return /"code":"internal"/.test(answer) ? answer.slice(-300) : undefined;
@@ -106,9 +105,9 @@ it(
         ...(random.below(2) === 0 && { "tapedeck-source": "alice/shop" }),
         ...(random.below(4) === 0 && { [oneOf(random, metadataNames)]: hostile().replaceAll(/[^\x20-\x7e]/g, "?") }),
       };
-      const problem = await callProblem(path, metadata, message);
-      if (problem !== undefined) {
-        failed.push(`${path} ${JSON.stringify(metadata)} ${Buffer.from(message).toString("base64")}\n  ${problem}`);
+      const error = await callError(path, metadata, message);
+      if (error !== undefined) {
+        failed.push(`${path} ${JSON.stringify(metadata)} ${Buffer.from(message).toString("base64")}\n  ${error}`);
       }
     });
     expect(failed).toEqual([]);
@@ -120,7 +119,7 @@ it(
 const ofUpstreams =
   /^(unable to resolve UUID|ACI info not found|logging unsupported|grpc: error unmarshalling request)/;
 
-async function callProblem(
+async function callError(
   path: string,
   metadata: Readonly<Record<string, string>>,
   message: Uint8Array,

@@ -21,10 +21,10 @@ type Readiness = {
 };
 
 /** What stops a service from working, and its other warnings, from its /readyz; nothing when it cannot be reached. */
-export type Troubles = { readonly problems: readonly string[]; readonly warnings: readonly string[] };
+export type HealthReport = { readonly problems: readonly string[]; readonly warnings: readonly string[] };
 
 /** `base`: such as http://127.0.0.1:7061 */
-export async function readTroubles(base: string): Promise<Troubles> {
+export async function readHealthReport(base: string): Promise<HealthReport> {
   try {
     const response = await fetch(`${base}/readyz`, { signal: timeoutSignal(5_000) });
     const { checks, details } = (await response.json()) as Readiness;

@@ -45,7 +45,7 @@ export async function openStoppedMachine(data: string, env: NodeJS.ProcessEnv = 
     secrets,
     nats: named === undefined ? { port: 0 } : undefined,
     postgres: hasTables && namedDatabase === undefined ? { port: 0, database: databaseName } : undefined,
-    say: (line) => printError(`tapedeck: ${line}`),
+    printLine: (line) => printError(`tapedeck: ${line}`),
   });
   if (servers.nats) stack.use(servers.nats);
   if (servers.postgres) stack.use(servers.postgres);

@@ -12,7 +12,7 @@ export type WhichTapedeck = {
 /** Prints which Tapedeck a command works on, before anything is asked or done. True where it is not this machine's. */
 export function announceTapedeck(command: string, { url, data, here = false }: WhichTapedeck): boolean {
   const elsewhere = !here && isElsewhere(url, process.env);
-  say(`${command} at ${elsewhere ? chosenText(url, process.env) : `this machine's Tapedeck server (${data})`}`);
+  printLine(`${command} at ${elsewhere ? chosenText(url, process.env) : `this machine's Tapedeck server (${data})`}`);
   return elsewhere;
 }
 
@@ -20,10 +20,10 @@ export function announceTapedeck(command: string, { url, data, here = false }: W
 export function announceLocalOnly(command: string, data: string): void {
   if (!isElsewhere(undefined, process.env)) return;
   const chosen = chosenText(undefined, process.env);
-  say(`${command} works on this machine only (${data}), not on ${chosen}, which other commands use`);
+  printLine(`${command} works on this machine only (${data}), not on ${chosen}, which other commands use`);
 }
 
 /** Writes to stderr: stdout is for programs. */
-function say(line: string): void {
+function printLine(line: string): void {
   printError(`tapedeck: ${line}`);
 }

@@ -1,7 +1,7 @@
 import { gatewayLink } from "@tapedeck/tap/push/link";
 import { type PushOptions, pushItems, type RunningPush } from "@tapedeck/tap/push/push";
 import type { GrpcTarget } from "../grpc-target.ts";
-import { type Trouble, troubleOf } from "./trouble.ts";
+import { type ConnectionFailure, failureOf } from "./connection-failure.ts";
 
 export type PushTo = Pick<PushOptions, "spill" | "control" | "stream" | "signal" | "sourceTaken"> & {
   readonly target: GrpcTarget;
@@ -10,13 +10,13 @@ export type PushTo = Pick<PushOptions, "spill" | "control" | "stream" | "signal"
   /** The session that is recorded, whenever it is known that there is one or another one. */
   readonly onSession?: (session: string) => void;
   /** Called after every failed attempt and every lost connection; undefined if the reason is unknown. */
-  readonly onAway?: (trouble: Trouble | undefined) => void;
+  readonly onAway?: (failure: ConnectionFailure | undefined) => void;
 };
 
 export type PushingTo = RunningPush & {
   readonly isConnected: () => boolean;
   /** Why it was not connected, the last time. */
-  readonly trouble: () => Trouble | undefined;
+  readonly failure: () => ConnectionFailure | undefined;
 };
 
 const silent = { info: () => {}, warn: () => {} };
@@ -24,27 +24,27 @@ const silent = { info: () => {}, warn: () => {} };
 /** Pushes a spill to a gateway over any network, with the token. */
 export function pushTo({ target, onWelcome, onSession, onAway, sourceTaken, ...options }: PushTo): PushingTo {
   let isConnected = false;
-  let trouble: Trouble | undefined;
+  let failure: ConnectionFailure | undefined;
   const running = pushItems({
     ...options,
     link: gatewayLink(target),
     log: silent,
     sourceTaken: (message) => {
       const other = sourceTaken?.(message);
-      if (other === undefined) trouble = { why: "another tap records its source now", mends: true };
+      if (other === undefined) failure = { why: "another tap records its source now", mends: true };
       return other;
     },
     welcomed: ({ source }) => {
       isConnected = true;
-      trouble = undefined;
+      failure = undefined;
       onWelcome?.(source);
     },
     ...(onSession && { sessionFound: onSession }),
     away: (error) => {
       isConnected = false;
-      trouble = troubleOf(error, target) ?? trouble;
-      onAway?.(trouble);
+      failure = failureOf(error, target) ?? failure;
+      onAway?.(failure);
     },
   });
-  return { ...running, isConnected: () => isConnected, trouble: () => trouble };
+  return { ...running, isConnected: () => isConnected, failure: () => failure };
 }

@@ -17,12 +17,12 @@ test.each([true, false])("ends although what it has begun does not (in a hurry: 
     home: root,
     spill,
     developer: undefined,
-    say: () => {},
+    printLine: () => {},
     control: () => expect.unreachable(),
     identity: new Promise(() => {}),
   });
-  const hurry = new AbortController();
-  const finished = push.finish(isHurried ? 2 ** 31 - 1 : 0, hurry.signal);
-  if (isHurried) hurry.abort();
+  const stopping = new AbortController();
+  const finished = push.finish(isHurried ? 2 ** 31 - 1 : 0, stopping.signal);
+  if (isHurried) stopping.abort();
   expect(await finished).toBe(true);
 });

@@ -4,8 +4,8 @@ import type { PushOptions } from "@tapedeck/tap/push/push";
 import type { Spill } from "@tapedeck/tap/spill/spill";
 import type { OrphanedSpill, TapIdentity } from "@tapedeck/tap/spill/spill-folder";
 import type { GrpcTarget } from "../grpc-target.ts";
+import type { ConnectionFailure } from "./connection-failure.ts";
 import { type PushingTo, pushTo } from "./push-to.ts";
-import type { Trouble } from "./trouble.ts";
 import { pushWaiting } from "./waiting.ts";
 
 export type PushSource = {
@@ -20,20 +20,20 @@ export type PushSource = {
   /** The developer that the user has named. If undefined, the token's developer is used without a message. */
   readonly developer: string | undefined;
   /** One line for people. */
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
   /** Full name of the source; reported with every connection. */
   readonly onWelcome?: (source: string) => void;
   readonly onSession?: (session: string) => void;
-  readonly onAway?: (trouble: Trouble | undefined) => void;
+  readonly onAway?: (failure: ConnectionFailure | undefined) => void;
 };
 
 export type SourcePush = {
   /**
    * Gives Tapedeck a moment to commit the rest, where it is there, and stops; what is still at the disk then is left to
-   * itself. True if all is committed. Resolves at once with `hurry`, and else at most a second after the bound.
+   * itself. True if all is committed. Resolves at once with `abort`, and else at most a second after the bound.
    */
-  readonly finish: (boundMs: number, hurry: AbortSignal) => Promise<boolean>;
-  readonly trouble: () => Trouble | undefined;
+  readonly finish: (boundMs: number, abort: AbortSignal) => Promise<boolean>;
+  readonly failure: () => ConnectionFailure | undefined;
 };
 
 /** Between searches for what other taps have left, and for each step forward of one of them. */
@@ -60,7 +60,7 @@ class OrderedPush implements SourcePush {
   readonly #started: Promise<PushingTo | undefined>;
   /** Undefined until the first attempt has succeeded or failed. */
   #isConnected: boolean | undefined;
-  #trouble: Trouble | undefined;
+  #failure: ConnectionFailure | undefined;
   #others = Promise.resolve();
   #isLeft = false;
 
@@ -70,30 +70,30 @@ class OrderedPush implements SourcePush {
     this.#started.catch(() => {}); // met by `finish`
   }
 
-  readonly trouble = () => this.#trouble;
+  readonly failure = () => this.#failure;
 
-  readonly finish = async (boundMs: number, hurry: AbortSignal): Promise<boolean> => {
+  readonly finish = async (boundMs: number, abort: AbortSignal): Promise<boolean> => {
     const giveUp = () => {
       this.#leaving.abort();
       this.#stopped.abort();
     };
-    hurry.addEventListener("abort", giveUp);
-    if (hurry.aborted) giveUp();
+    abort.addEventListener("abort", giveUp);
+    if (abort.aborted) giveUp();
     const end = performance.now() + boundMs;
     const begun = new AbortController();
     void this.#started.finally(() => begun.abort()).catch(() => {});
-    if (this.#isConnected !== false) await delay(boundMs, AbortSignal.any([begun.signal, hurry]));
+    if (this.#isConnected !== false) await delay(boundMs, AbortSignal.any([begun.signal, abort]));
     this.#leaving.abort();
-    await within(end + stopMs - performance.now(), this.#commit(end, hurry), hurry);
+    await within(end + stopMs - performance.now(), this.#commit(end, abort), abort);
     this.#isLeft = true;
     this.#stopped.abort();
-    hurry.removeEventListener("abort", giveUp);
+    abort.removeEventListener("abort", giveUp);
     return isEmpty(this.#options.spill);
   };
 
-  async #commit(end: number, hurry: AbortSignal): Promise<void> {
+  async #commit(end: number, abort: AbortSignal): Promise<void> {
     const own = await this.#started;
-    const mayWait = this.#isConnected !== false && !hurry.aborted;
+    const mayWait = this.#isConnected !== false && !abort.aborted;
     await own?.finish(mayWait ? Math.max(0, Math.ceil(end - performance.now())) : 0);
     await this.#others;
   }
@@ -121,32 +121,34 @@ class OrderedPush implements SourcePush {
       },
       onWelcome: (source) => {
         this.#isConnected = true;
-        this.#trouble = undefined;
-        this.#sayName(source, taken, isFirst);
+        this.#failure = undefined;
+        this.#printName(source, taken, isFirst);
         taken = undefined;
         if (isFirst) this.#others = this.#pushOthers();
         isFirst = false;
         onWelcome?.(source);
       },
-      onAway: (trouble) => this.#away(trouble),
+      onAway: (failure) => this.#away(failure),
     });
   }
 
   /** Reports a name that the user did not expect. `taken`: the project that another tap records already. */
-  #sayName(source: string, taken: string | undefined, isFirst: boolean): void {
-    const { say } = this.#options;
+  #printName(source: string, taken: string | undefined, isFirst: boolean): void {
+    const { printLine } = this.#options;
     const [, developer = "", project = ""] = source.split("/");
     const isAnothers = this.#options.developer !== undefined && namePart(this.#options.developer) !== developer;
     if (taken !== undefined)
-      say(`${developer}/${taken} is already recorded by another tap: this one is recorded as ${developer}/${project}`);
+      printLine(
+        `${developer}/${taken} is already recorded by another tap: this one is recorded as ${developer}/${project}`,
+      );
     else if (isFirst && isAnothers)
-      say(`this is recorded as ${developer}/${project}, because the token belongs to ${developer}`);
+      printLine(`this is recorded as ${developer}/${project}, because the token belongs to ${developer}`);
   }
 
-  #away(trouble: Trouble | undefined): void {
+  #away(failure: ConnectionFailure | undefined): void {
     this.#isConnected = false;
-    this.#trouble = trouble;
-    this.#options.onAway?.(trouble);
+    this.#failure = failure;
+    this.#options.onAway?.(failure);
   }
 
   /** Ends when nothing is left, or when it is no matter of the network that something is. */
@@ -189,10 +191,10 @@ class OrderedPush implements SourcePush {
 }
 
 /** Waits for work that was asked to stop, but at most so long, and barely when in a hurry. */
-async function within(ms: number, work: Promise<void>, hurry: AbortSignal): Promise<void> {
+async function within(ms: number, work: Promise<void>, abort: AbortSignal): Promise<void> {
   const over = new AbortController();
   const late = async () => {
-    await delay(ms, AbortSignal.any([over.signal, hurry]));
+    await delay(ms, AbortSignal.any([over.signal, abort]));
     await delay(hurriedStopMs, over.signal);
   };
   await Promise.race([work, late()]).finally(() => over.abort());

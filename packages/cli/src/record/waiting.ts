@@ -4,8 +4,8 @@ import { openSpill } from "@tapedeck/tap/spill/spill";
 import { claimOrphan, type OrphanedSpill, orphanedSpills } from "@tapedeck/tap/spill/spill-folder";
 import { sentenceOf } from "../command-error.ts";
 import type { GrpcTarget } from "../grpc-target.ts";
+import type { ConnectionFailure } from "./connection-failure.ts";
 import { pushTo } from "./push-to.ts";
-import type { Trouble } from "./trouble.ts";
 
 export type PushWaiting = {
   /** Where taps leave their spills. */
@@ -17,7 +17,7 @@ export type PushWaiting = {
   readonly timeoutMs?: number;
   readonly signal: AbortSignal;
   readonly onTaken?: (orphan: OrphanedSpill) => void;
-  readonly onLeft?: (orphan: OrphanedSpill, trouble: Trouble | undefined) => void;
+  readonly onLeft?: (orphan: OrphanedSpill, failure: ConnectionFailure | undefined) => void;
   /** Called when the target begins or stops to answer. */
   readonly onConnection?: (isConnected: boolean) => void;
 };
@@ -59,9 +59,9 @@ async function pushOne(orphan: OrphanedSpill, options: Omit<PushWaiting, "home" 
       return undefined;
     },
     onWelcome: () => options.onConnection?.(true),
-    onAway: (trouble) => {
+    onAway: (failure) => {
       options.onConnection?.(false);
-      if (trouble?.mends === false) refused.abort();
+      if (failure?.mends === false) refused.abort();
     },
   });
   if (await push.finishWhileMoving(timeoutMs)) {
@@ -69,5 +69,5 @@ async function pushOne(orphan: OrphanedSpill, options: Omit<PushWaiting, "home" 
     return;
   }
   spill.persist();
-  options.onLeft?.(orphan, push.trouble());
+  options.onLeft?.(orphan, push.failure());
 }

@@ -175,9 +175,9 @@ describe("a session file", () => {
       2,
       "it is not UTF-8",
     ],
-  ])("is refused when it is %s", async (_, content, line, problem) => {
+  ])("is refused when it is %s", async (_, content, line, reason) => {
     const file = put(content);
-    await expect(verifySessionFile(file)).rejects.toThrow(`${file}:${line}: ${problem}`);
+    await expect(verifySessionFile(file)).rejects.toThrow(`${file}:${line}: ${reason}`);
   });
 
   it("with a giant line is refused without being kept", async () => {

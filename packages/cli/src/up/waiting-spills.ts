@@ -12,7 +12,7 @@ export type TakeWaitingSpills = {
   readonly to: string;
   /** Target of the push. */
   readonly target: GrpcTarget;
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
   readonly signal: AbortSignal;
 };
 
@@ -21,9 +21,9 @@ const pollMs = 3_000;
 const timeoutMs = 20_000;
 
 /** Pushes what taps that are gone could not push to this machine's Tapedeck, in the order in which they began; again and again. */
-export async function takeWaitingSpills({ home, to, target, say, signal }: TakeWaitingSpills): Promise<void> {
+export async function takeWaitingSpills({ home, to, target, printLine, signal }: TakeWaitingSpills): Promise<void> {
   const onTaken = ({ hello }: OrphanedSpill) =>
-    say(`delivered the waiting recording of ${hello.developer}/${hello.project}`);
+    printLine(`delivered the waiting recording of ${hello.developer}/${hello.project}`);
   while (!signal.aborted) {
     await pushWaiting({ home, target, isMeant: isMeantFor(to), timeoutMs, signal, onTaken });
     await delay(pollMs, signal);

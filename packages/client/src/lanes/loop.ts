@@ -78,7 +78,7 @@ export function failureTexts(error: string, code: string, output: string): reado
   // The output stands below, so its texts are not repeated.
   const known = new Set(printed);
   const more = others.filter((line) => !known.has(line.trim()));
-  if (firstError === undefined || firstError === own || !saysOnlyThatItFailed(own, code))
+  if (firstError === undefined || firstError === own || !isGenericFailure(own, code))
     return [own, ...more].filter((text) => text !== "");
   return [withoutPrefix(firstError), known.has(own) ? "" : own, ...more].filter((text) => text !== "");
 }
@@ -88,13 +88,13 @@ function linesOf(text: string): readonly string[] {
 }
 
 /** "kubectl apply: exit status 1" and "BUILD_USER_ERROR" leave open why. */
-function saysOnlyThatItFailed(text: string, code: string): boolean {
-  const says = [
+function isGenericFailure(text: string, code: string): boolean {
+  const patterns = [
     /\bexit(ed)?( with)?( status| code)?:? -?\d+\.?$/i,
     /^\d+\/\d+ deployment\(s\) failed$/,
     /^[A-Z0-9_]+$/,
   ];
-  return text === "" || text === code || says.some((pattern) => pattern.test(text));
+  return text === "" || text === code || patterns.some((pattern) => pattern.test(text));
 }
 
 function withoutPrefix(line: string): string {

@@ -20,7 +20,7 @@ export type FakeGateway = AsyncDisposable & {
 
 export type Script = {
   /** Called with each message; not with pings, unless it wants them. */
-  readonly hears: (message: ReceivedMessage, say: (message: object) => void, socket: WebSocket) => void;
+  readonly hears: (message: ReceivedMessage, send: (message: object) => void, socket: WebSocket) => void;
   /** True: pings are answered. */
   readonly answersPings?: boolean;
   /** Called with each ping, before it is answered. */
@@ -55,13 +55,13 @@ export async function fakeGateway({
     protocols.push(String(request.headers["sec-websocket-protocol"]));
     webSockets.handleUpgrade(request, tcp, head, (socket) => {
       const on = sockets.push(socket) - 1;
-      const say = (message: object) => socket.send(JSON.stringify(message));
+      const send = (message: object) => socket.send(JSON.stringify(message));
       socket.on("message", (data) => {
         const message = { ...JSON.parse(String(data)), on } as ReceivedMessage;
         said.push(message);
-        if (message.type !== "ping") return hears(message, say, socket);
+        if (message.type !== "ping") return hears(message, send, socket);
         pinged();
-        if (answersPings) say({ type: "pong" });
+        if (answersPings) send({ type: "pong" });
       });
     });
   });

@@ -82,7 +82,7 @@ export class Playback {
   }
 
   /** Ends a pause between two rounds of a loop. */
-  hurry(): void {
+  skipBreak(): void {
     this.#breakBetweenRounds?.abort();
   }
 

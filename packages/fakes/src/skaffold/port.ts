@@ -44,7 +44,7 @@ export class SkaffoldPort {
   /** Says goodbye (GOAWAY) and takes no new connections. */
   leave(): void {
     this.#port.stopListening();
-    this.#port.sayGoodbye();
+    this.#port.sendGoaway();
   }
 
   /** Ends like a process: connections are gone in the middle of a message. */

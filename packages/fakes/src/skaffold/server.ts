@@ -175,7 +175,7 @@ function unaryMethods(
         const { channel, bytes } = injected(api, call.request);
         await handlers[channel].handOver(bytes);
       }
-      if (name === "Execute" && api === "v1") playback.hurry();
+      if (name === "Execute" && api === "v1") playback.skipBreak();
       reply(null, answer.response);
     };
   }

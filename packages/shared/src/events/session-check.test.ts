@@ -1,7 +1,7 @@
 import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import { describe, expect, it } from "vitest";
 import { ended, type ForeignSession, foreignSession, frameOf, lost } from "../testing/foreign-session.ts";
-import { sessionCheck, sessionProblem } from "./session-check.ts";
+import { sessionCheck, sessionError } from "./session-check.ts";
 
 const channels = ["v1", "v2", "logs"];
 const checkOf = ({ session, source }: ForeignSession, missing?: Readonly<Record<string, number>>) =>
@@ -15,11 +15,11 @@ function whole(): ForeignSession {
 }
 
 /** What is wrong with the first event that is wrong, and its number; or with all of it. */
-function problemOf(foreign: ForeignSession, events: readonly Event[], missing?: Readonly<Record<string, number>>) {
+function errorOf(foreign: ForeignSession, events: readonly Event[], missing?: Readonly<Record<string, number>>) {
   const check = checkOf(foreign, missing);
   for (const [index, event] of events.entries()) {
-    const problem = check.next(event);
-    if (problem !== undefined) return `${index + 1}: ${problem}`;
+    const reason = check.next(event);
+    if (reason !== undefined) return `${index + 1}: ${reason}`;
   }
   return check.end();
 }
@@ -28,14 +28,14 @@ describe("sessionCheck", () => {
   it("takes a session as it was recorded", () => {
     const foreign = whole();
     const check = checkOf(foreign, {});
-    expect(foreign.events.map((event) => check.next(event)).filter((problem) => problem !== undefined)).toEqual([]);
+    expect(foreign.events.map((event) => check.next(event)).filter((reason) => reason !== undefined)).toEqual([]);
     expect([check.end(), check.events, check.isOpen, check.holes]).toEqual([undefined, 8, false, {}]);
   });
 
   it("takes kinds of a later version", () => {
     const foreign = foreignSession();
     foreign.add(...frameOf("v1", "x", "build.dreamt", "rocket.launched"));
-    expect(problemOf(foreign, foreign.events)).toBeUndefined();
+    expect(errorOf(foreign, foreign.events)).toBeUndefined();
   });
 
   it("knows whether it goes on", () => {
@@ -87,10 +87,10 @@ describe("sessionCheck", () => {
       { original: { type: "a\0", bytes: Buffer.alloc(0), size: 0n, sha256: Buffer.alloc(0), head: Buffer.alloc(0) } },
       '"a\\u0000" is not the name of a message',
     ],
-  ])("an event that is %s", (_, wrong, problem) => {
+  ])("an event that is %s", (_, wrong, reason) => {
     const foreign = whole();
     const events = foreign.events.with(2, { ...(foreign.events[2] as Event), ...wrong });
-    expect(problemOf(foreign, events)).toContain(`3: ${problem}`);
+    expect(errorOf(foreign, events)).toContain(`3: ${reason}`);
   });
 
   it.each<[string, (events: readonly Event[]) => readonly Event[], string]>([
@@ -109,18 +109,18 @@ describe("sessionCheck", () => {
       (events) => events.toSpliced(6, 2, events[7] as Event, events[6] as Event),
       "8: tapedeck 43 can't come after tapedeck 44",
     ],
-  ])("a session with %s", (_, change, problem) => {
+  ])("a session with %s", (_, change, reason) => {
     const foreign = whole();
-    expect(problemOf(foreign, change(foreign.events), {})).toBe(problem);
+    expect(errorOf(foreign, change(foreign.events), {})).toBe(reason);
   });
 
   it("lets be missing what is said to be, no more and no less", () => {
     const foreign = foreignSession();
     for (const text of ["a", "b", "c", "d"]) foreign.add(...frameOf("logs", text, "log.written"));
     const events = foreign.events.toSpliced(3, 2);
-    expect(problemOf(foreign, events, { logs: 2 })).toBeUndefined();
-    expect(problemOf(foreign, events, { logs: 1 })).toBe("4: logs 2 is missing before it");
-    expect(problemOf(foreign, events, { logs: 3 })).toBe('3 events of "logs" are declared missing, and 2 are');
+    expect(errorOf(foreign, events, { logs: 2 })).toBeUndefined();
+    expect(errorOf(foreign, events, { logs: 1 })).toBe("4: logs 2 is missing before it");
+    expect(errorOf(foreign, events, { logs: 3 })).toBe('3 events of "logs" are declared missing, and 2 are');
     const found = checkOf(foreign);
     for (const event of events) found.next(event);
     expect([found.end(), found.holes]).toEqual([undefined, { logs: 2 }]);
@@ -129,10 +129,10 @@ describe("sessionCheck", () => {
 
 it("a session's id is a ULID, and not of the future", () => {
   const now = Date.UTC(2026, 10, 20);
-  expect(sessionProblem("01KE3M9Z6Q4W8T2V5X7Y9A1B3C", now)).toBeUndefined();
-  expect(sessionProblem("01KE3M9Z6Q4W8T2V5X7Y9A1B3C", Date.UTC(2020, 1, 1))).toContain("begins in the future");
-  expect(sessionProblem("7ZZZZZZZZZZZZZZZZZZZZZZZZZ", now)).toContain("begins in the future");
+  expect(sessionError("01KE3M9Z6Q4W8T2V5X7Y9A1B3C", now)).toBeUndefined();
+  expect(sessionError("01KE3M9Z6Q4W8T2V5X7Y9A1B3C", Date.UTC(2020, 1, 1))).toContain("begins in the future");
+  expect(sessionError("7ZZZZZZZZZZZZZZZZZZZZZZZZZ", now)).toContain("begins in the future");
   for (const odd of ["", "x", "8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "01ke3m9z6q4w8t2v5x7y9a1b3c", "import/../x"]) {
-    expect(sessionProblem(odd, now)).toContain("is not the id of a session");
+    expect(sessionError(odd, now)).toContain("is not the id of a session");
   }
 });

@@ -52,7 +52,7 @@ const largestInt = 2 ** 31 - 1;
 const clockMs = 24 * 3_600_000;
 
 /** The problem with a session's id: it must not be in the future, or no session could follow it. */
-export function sessionProblem(session: string, now = Date.now()): string | undefined {
+export function sessionError(session: string, now = Date.now()): string | undefined {
   if (!ulid.test(session)) return `${quoted(session)} is not the id of a session`;
   return decodeTime(session) > now + clockMs ? `session ${session} begins in the future` : undefined;
 }
@@ -91,8 +91,8 @@ class InOrderCheck implements SessionCheck {
   }
 
   next(event: Event): string | undefined {
-    const problem = this.#identity(event) ?? this.#place(event) ?? fields(event);
-    if (problem !== undefined) return problem;
+    const reason = this.#identity(event) ?? this.#place(event) ?? fields(event);
+    if (reason !== undefined) return reason;
     this.#events++;
     this.#origin ??= originOf(event);
     if (event.channel !== ownChannel) return undefined;
@@ -126,7 +126,7 @@ class InOrderCheck implements SessionCheck {
     }
     if (isFirst && origin !== undefined && originOf(event) !== origin)
       return `it was recorded first as session ${quoted(originOf(event))}`;
-    return isFirst ? sessionProblem(originOf(event)) : undefined;
+    return isFirst ? sessionError(originOf(event)) : undefined;
   }
 
   /** Inside its channel. Tapedeck's own is counted through the source, so that holes are other sessions' there. */

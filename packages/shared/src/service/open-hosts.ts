@@ -16,7 +16,7 @@ export function refuseOpenHosts(read: SettingsReader, hosts: readonly ListenerHo
   if (isInsecure || lacks === undefined) return;
   for (const [key, host] of hosts) {
     if (isLoopback(host)) continue;
-    read.problem(
+    read.addError(
       `${key}: "${host}" is beyond loopback, which needs ${lacks}: configure that, use 127.0.0.1, or say insecure: true to do without`,
     );
   }

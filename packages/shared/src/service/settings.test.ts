@@ -47,15 +47,15 @@ describe("settings", () => {
     read.duration("patience", 1_000, { min: 10 });
     read.oneOf("redact", ["on", "off"], "on");
     read.custom("sources", z.array(z.strictObject({ name: z.string() })), []);
-    const problems = (() => {
+    const errors = (() => {
       try {
         read.assertValid({ complete: true });
         return [];
       } catch (error) {
-        return error instanceof SettingsError ? error.problems : [];
+        return error instanceof SettingsError ? error.errors : [];
       }
     })();
-    expect(problems).toEqual([
+    expect(errors).toEqual([
       'tapedeck.yaml: gateway.port: "many" is not a whole number from 0 to 65535',
       'TAPEDECK_QUERY_PORT: "99999" is not a whole number from 0 to 65535',
       'TAPEDECK_PATIENCE: "0s" is not a duration such as "500ms", "30s", "10m", "2h" or "30d", of at least 10ms',

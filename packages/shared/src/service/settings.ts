@@ -9,13 +9,11 @@ import type { SettingAbout, SettingDefinition } from "./setting-definition.ts";
 /** All problems of a configuration: the source, the key, and what was expected. */
 export class SettingsError extends Error {
   override name = "SettingsError";
-  readonly problems: readonly string[];
+  readonly errors: readonly string[];
 
-  constructor(problems: readonly string[]) {
-    super(
-      `${problems.length === 1 ? "a setting is" : `${problems.length} settings are`} wrong:\n  ${problems.join("\n  ")}`,
-    );
-    this.problems = problems;
+  constructor(errors: readonly string[]) {
+    super(`${errors.length === 1 ? "a setting is" : `${errors.length} settings are`} wrong:\n  ${errors.join("\n  ")}`);
+    this.errors = errors;
   }
 }
 
@@ -71,7 +69,7 @@ type Range = { readonly min?: number; readonly max?: number };
 export class SettingsReader {
   readonly #env: NodeJS.ProcessEnv;
   readonly #file: SettingsFile | undefined;
-  readonly #problems: string[] = [];
+  readonly #errors: string[] = [];
   readonly #definitions: SettingDefinition[] = [];
 
   constructor({ env, file }: SettingsSources) {
@@ -141,14 +139,14 @@ export class SettingsReader {
     const parsed = schema.safeParse(typeof found.value === "string" ? fromJson(found.value) : found.value);
     if (parsed.success) return parsed.data;
     for (const issue of parsed.error.issues) {
-      this.problem(`${found.where}${issue.path.map((key) => `.${String(key)}`).join("")}: ${issue.message}`);
+      this.addError(`${found.where}${issue.path.map((key) => `.${String(key)}`).join("")}: ${issue.message}`);
     }
     return fallback;
   }
 
   /** Adds a problem that the form of one setting does not show. */
-  problem(text: string): void {
-    this.#problems.push(text);
+  addError(text: string): void {
+    this.#errors.push(text);
   }
 
   knownKeys(): ReadonlySet<string> {
@@ -170,7 +168,7 @@ export class SettingsReader {
     const unknown =
       complete && file !== undefined ? unknownKeys(file.values, all).map((key) => unknownKey(file, key, all)) : [];
     // A problem of a setting that several services read is reported once.
-    const reported = new Set([...this.#problems, ...unknown]);
+    const reported = new Set([...this.#errors, ...unknown]);
     if (reported.size > 0) throw new SettingsError([...reported]);
   }
 
@@ -186,7 +184,7 @@ export class SettingsReader {
     if (found === undefined) return fallback;
     const value = parse(found.value);
     if (value !== undefined) return value;
-    this.problem(`${found.where}: ${JSON.stringify(found.value)} is not ${expected}`);
+    this.addError(`${found.where}: ${JSON.stringify(found.value)} is not ${expected}`);
     return fallback;
   }
 

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { callerKinds } from "../audit/caller-kind.ts";
-import { nameProblem } from "../source.ts";
+import { nameError } from "../source.ts";
 
 /** Words that stand for a caller which is no token. */
 const reserved = [...callerKinds.filter((kind) => kind !== "token"), "anonymous", "jwt", "oidc"];
@@ -12,8 +12,8 @@ const reservedName = new RegExp(`^(${reserved.join("|")})(\\s*:.*)?$`, "u");
  * "alice (sso.example)", programs as "nightly (machine)", users of the server as "alice on this machine", and others by their
  * address. Tokens that exist keep their names.
  */
-export function tokenNameProblem(name: string): string | undefined {
-  const unseen = nameProblem(name);
+export function tokenNameError(name: string): string | undefined {
+  const unseen = nameError(name);
   if (unseen !== undefined) return unseen;
   const plain = shownAs(name);
   const [, word] = reservedName.exec(plain) ?? [];

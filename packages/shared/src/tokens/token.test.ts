@@ -52,8 +52,8 @@ it.each([
   ["whose name hides a character", { name: "al\u202Eice" }, /has the character U\+202E/],
   ["without an end", { lifetimeMs: Number.POSITIVE_INFINITY }, /has to expire/],
   ["that is over already", { lifetimeMs: 0 }, /has to expire/],
-] as [string, Partial<TokenRequest>, RegExp][])("a token %s cannot be made", (_, more, problem) => {
-  expect(() => makeToken({ ...request, ...more })).toThrow(problem);
+] as [string, Partial<TokenRequest>, RegExp][])("a token %s cannot be made", (_, more, reason) => {
+  expect(() => makeToken({ ...request, ...more })).toThrow(reason);
 });
 
 it.each([

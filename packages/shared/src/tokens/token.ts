@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import { z } from "zod";
 import { isNamePart, nameForm } from "../source.ts";
-import { tokenNameProblem } from "./token-name.ts";
+import { tokenNameError } from "./token-name.ts";
 
 /** The permissions of a token's bearer (docs/team.md). */
 export const roles = ["viewer", "controller", "recorder", "admin"] as const;
@@ -88,8 +88,8 @@ export function makeToken({ lifetimeMs, ...request }: TokenRequest, now = Date.n
     const [issue] = record.error.issues;
     throw new RangeError(`${issue?.path.join(".")}: ${issue?.message}`);
   }
-  const problem = tokenNameProblem(request.name);
-  if (problem !== undefined) throw new RangeError(`name: ${JSON.stringify(request.name)} ${problem}`);
+  const reason = tokenNameError(request.name);
+  if (reason !== undefined) throw new RangeError(`name: ${JSON.stringify(request.name)} ${reason}`);
   return withText(record.data);
 }
 

@@ -19,7 +19,7 @@ export type DialLoopOptions = Pick<TapOptions, "address" | "emit" | "signal"> & 
 
 export type DialDelays = {
   /** Before the first connection, for servers that live for one command. */
-  readonly hurry?: { readonly forMs: number; readonly delayMs: number };
+  readonly fastRetry?: { readonly forMs: number; readonly delayMs: number };
   /** Between attempts to reach a server that is away. */
   readonly awayMs: { readonly first: number; readonly longest: number };
   /** After a connection that lived this long the first delay is the shortest again. */
@@ -34,14 +34,14 @@ export class DialLoop {
   readonly #options: DialLoopOptions;
   readonly #afterAway: ReturnType<typeof backoff>;
   readonly #afterStranger = backoff(strangerMs.first, strangerMs.longest);
-  #hurryUntil: number;
+  #fastRetryUntil: number;
   #isStranger = false;
 
   constructor(options: DialLoopOptions) {
-    const { awayMs, hurry } = options.delays;
+    const { awayMs, fastRetry } = options.delays;
     this.#options = options;
     this.#afterAway = backoff(awayMs.first, awayMs.longest);
-    this.#hurryUntil = hurry === undefined ? Number.NEGATIVE_INFINITY : performance.now() + hurry.forMs;
+    this.#fastRetryUntil = fastRetry === undefined ? Number.NEGATIVE_INFINITY : performance.now() + fastRetry.forMs;
   }
 
   /** Never rejects because of the upstream. */
@@ -61,9 +61,9 @@ export class DialLoop {
   }
 
   #delayMs(): number {
-    const { hurry } = this.#options.delays;
+    const { fastRetry } = this.#options.delays;
     if (this.#isStranger) return this.#afterStranger.next();
-    if (hurry !== undefined && performance.now() < this.#hurryUntil) return hurry.delayMs;
+    if (fastRetry !== undefined && performance.now() < this.#fastRetryUntil) return fastRetry.delayMs;
     return this.#afterAway.next();
   }
 
@@ -89,7 +89,7 @@ export class DialLoop {
     const reason = await connection.over;
     connection.close();
     items.emit({ $case: "closed", value: { reason, process_ended: false } });
-    this.#hurryUntil = Number.NEGATIVE_INFINITY;
+    this.#fastRetryUntil = Number.NEGATIVE_INFINITY;
     if (performance.now() - since >= delays.steadyMs) this.#afterAway.reset();
   }
 }

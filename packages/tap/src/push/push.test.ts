@@ -40,10 +40,10 @@ function recorder() {
   const hellos: bigint[] = [];
   const answers: ControlAnswer[] = [];
   const state = { committed: 0n, silent: false, failAfter: Number.POSITIVE_INFINITY, refuse: 0, taken: "" };
-  let say: (response: PushResponse) => void = () => {};
+  let reply: (response: PushResponse) => void = () => {};
 
   async function serve(requests: AsyncIterable<PushRequest>, respond: (response: PushResponse) => void): Promise<void> {
-    say = respond;
+    reply = respond;
     for await (const { body } of requests) {
       if (body?.$case === "hello") {
         if (state.refuse-- > 0) throw Object.assign(new Error("not_ready"), { code: status.UNAVAILABLE });
@@ -74,7 +74,7 @@ function recorder() {
       (error: Error & { code: number }) => call.emit("error", { code: error.code, details: error.message }),
     );
   };
-  return { got, hellos, answers, state, handle, say: (response: PushResponse) => say(response) };
+  return { got, hellos, answers, state, handle, reply: (response: PushResponse) => reply(response) };
 }
 
 type TestRecorder = ReturnType<typeof recorder>;
@@ -210,7 +210,7 @@ describe("pushing", () => {
     const control = async ({ call }: { call: string }) => ({ call, code: 0, message: "", response: Buffer.alloc(5e6) });
     push((await overGrpc(record)).link, spill, { control });
     await until(() => expect(spill.state().committed).toBe(1n));
-    record.say({ body: { $case: "control", value: { call: "7", method: "/x", request: Buffer.alloc(0) } } });
+    record.reply({ body: { $case: "control", value: { call: "7", method: "/x", request: Buffer.alloc(0) } } });
     await until(() => expect(record.answers).toMatchObject([{ call: "7", code: 8 }]));
     expect(record.hellos).toHaveLength(1);
   });
@@ -220,7 +220,7 @@ describe("pushing", () => {
     const spill = await spillOf(["a"]);
     push((await overGrpc(record)).link, spill);
     await until(() => expect(spill.state().committed).toBe(1n));
-    record.say({ body: { $case: "control", value: { call: "7", method: "/x", request: Buffer.alloc(0) } } });
+    record.reply({ body: { $case: "control", value: { call: "7", method: "/x", request: Buffer.alloc(0) } } });
     await until(() => expect(record.answers).toMatchObject([{ call: "7", response: Buffer.from("done") }]));
   });
 
@@ -242,7 +242,7 @@ describe("pushing", () => {
     rmSync(path, { recursive: true });
     renameSync(`${path}.away`, path);
     await until(() => expect(spill.state().committed).toBe(3n));
-    record.say({ body: { $case: "control", value: { call: "7", method: "/x", request: Buffer.alloc(0) } } });
+    record.reply({ body: { $case: "control", value: { call: "7", method: "/x", request: Buffer.alloc(0) } } });
     await until(() => expect(record.answers).toMatchObject([{ call: "7", code: 14 }]));
   });
 

@@ -31,7 +31,7 @@ test("a memory that can't be understood is empty, and a failure to save it is re
   writeFileSync(join(tidy.folder, "default.alice.shop.skaffold.upstream.json"), '{"address":');
   expect(fileMemory(tidy.folder, source, fail).load()).toBeUndefined();
   const notAFolder = join(tidy.folder, "default.alice.shop.skaffold.upstream.json");
-  const problems: unknown[] = [];
-  fileMemory(notAFolder, source, (cause) => problems.push(cause)).save(plain);
-  expect(problems).toHaveLength(1);
+  const errors: unknown[] = [];
+  fileMemory(notAFolder, source, (cause) => errors.push(cause)).save(plain);
+  expect(errors).toHaveLength(1);
 });

@@ -16,9 +16,9 @@ const rememberedSchema = z.object({
 
 /**
  * A source's tap memory, in a file beside its tap id. The file stays when the tap ends in any way, because the upstream's
- * process may outlive many taps. `onProblem` gets the reason when the memory could not be saved.
+ * process may outlive many taps. `onError` gets the reason when the memory could not be saved.
  */
-export function fileMemory(folder: string, source: string, onProblem: (cause: unknown) => void): TapMemory {
+export function fileMemory(folder: string, source: string, onError: (cause: unknown) => void): TapMemory {
   const path = join(folder, `${source.replaceAll("/", ".")}.upstream.json`);
   return {
     load: () => {
@@ -36,7 +36,7 @@ export function fileMemory(folder: string, source: string, onProblem: (cause: un
         writeFileSync(half, `${JSON.stringify(remembered)}\n`, { mode: 0o600 });
         renameSync(half, path);
       } catch (cause) {
-        onProblem(cause);
+        onError(cause);
       }
     },
   };

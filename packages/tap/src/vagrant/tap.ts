@@ -15,7 +15,7 @@ import { TappedJobs } from "./tapped-jobs.ts";
 
 const dialDelays = {
   // The server of a single command listens shortly before its first job.
-  hurry: { forMs: 10_000, delayMs: 20 },
+  fastRetry: { forMs: 10_000, delayMs: 20 },
   awayMs: { first: 200, longest: 5_000 },
   steadyMs: 1_000,
 };

@@ -1,7 +1,7 @@
 import { foldNow, type Now, nowKinds } from "@tapedeck/client/lanes/now";
 import { readLanes } from "@tapedeck/client/lanes/read-lanes";
 import { inFrames, useReading } from "./reading.ts";
-import { now, nowProblem } from "./shown.ts";
+import { now, nowError } from "./shown.ts";
 import { lostSince, mustSignIn, tapedeck } from "./tapedeck.ts";
 
 /** Keeps `now` as it is in every view: the header counts it. The next person who signs in begins with nothing. */
@@ -10,7 +10,7 @@ export function useNow(): void {
   useReading(
     [isKnown],
     async (signal) => {
-      nowProblem.value = undefined;
+      nowError.value = undefined;
       if (!isKnown) {
         now.value = undefined;
         return;
@@ -20,7 +20,7 @@ export function useNow(): void {
       });
     },
     (text) => {
-      nowProblem.value = text;
+      nowError.value = text;
     },
   );
 }

@@ -1,7 +1,7 @@
 import type { Message } from "@tapedeck/client";
 import { useEffect } from "preact/hooks";
 import { historyMs } from "./read-history.ts";
-import { lostSince, problemOf, serverNow } from "./tapedeck.ts";
+import { errorText, lostSince, serverNow } from "./tapedeck.ts";
 
 const retryMs = 2_000;
 
@@ -12,7 +12,7 @@ const retryMs = 2_000;
 export function useReading(
   keys: readonly unknown[],
   read: (signal: AbortSignal) => Promise<void>,
-  failed: (problem: string) => void,
+  failed: (error: string) => void,
 ): void {
   useEffect(() => {
     const left = new AbortController();
@@ -24,7 +24,7 @@ export function useReading(
 async function untilRead(
   read: (signal: AbortSignal) => Promise<void>,
   signal: AbortSignal,
-  failed: (problem: string) => void,
+  failed: (error: string) => void,
 ): Promise<void> {
   for (;;) {
     try {
@@ -32,7 +32,7 @@ async function untilRead(
       return;
     } catch (error) {
       if (signal.aborted) return;
-      if (!isNobodyThere(error)) return failed(problemOf(error));
+      if (!isNobodyThere(error)) return failed(errorText(error));
       lostSince.value ??= serverNow();
     }
     await new Promise((resolve) => setTimeout(resolve, retryMs));
@@ -41,15 +41,15 @@ async function untilRead(
 }
 
 /** The value of a part of a view. A refused part has no value and a reason. */
-export type Answered<Value> = { readonly value: Value; readonly problem: string | undefined };
+export type Answered<Value> = { readonly value: Value; readonly error: string | undefined };
 
 /** Lets a view show the rest when one part of it is refused. Without a gateway there is no rest. */
 export async function answered<Value>(asked: Promise<Value>, nothing: Value, signal: AbortSignal) {
   try {
-    return { value: await asked, problem: undefined };
+    return { value: await asked, error: undefined };
   } catch (error) {
     if (signal.aborted || isNobodyThere(error)) throw error;
-    return { value: nothing, problem: problemOf(error) };
+    return { value: nothing, error: errorText(error) };
   }
 }
 

@@ -4,6 +4,6 @@ import type { Now } from "@tapedeck/client/lanes/now";
 /** What Now shows, and the header of every view counts; undefined until it was read. */
 export const now = signal<Now | undefined>(undefined);
 /** Why it is not read any more. */
-export const nowProblem = signal<string | undefined>(undefined);
+export const nowError = signal<string | undefined>(undefined);
 /** The text in the header's search field. */
 export const search = signal("");

@@ -91,7 +91,7 @@ async function messageOf(answer: Response): Promise<string> {
 }
 
 /** An error in sentences. One about an expired token leads to the sign-in. */
-export function problemOf(error: unknown): string {
+export function errorText(error: unknown): string {
   if (error instanceof TapedeckError && error.code === "unauthenticated") mustSignIn.value = true;
   return refusalText(error);
 }

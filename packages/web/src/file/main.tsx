@@ -24,13 +24,13 @@ try {
   });
   render(<FileShell data={data} />, page);
 } catch (error) {
-  render(<Unreadable problem={error instanceof Error ? error.message : String(error)} />, page);
+  render(<Unreadable error={error instanceof Error ? error.message : String(error)} />, page);
 }
 
-function Unreadable({ problem }: { readonly problem: string }) {
+function Unreadable({ error }: { readonly error: string }) {
   return (
     <p class="empty" role="alert">
-      {problem}
+      {error}
     </p>
   );
 }

@@ -93,7 +93,7 @@ export function Loading({ what }: { readonly what: string }) {
 }
 
 /** `mayPass`: whether it helps to try again. */
-export function Problem({ text, mayPass = true }: { readonly text: string; readonly mayPass?: boolean }) {
+export function ErrorNotice({ text, mayPass = true }: { readonly text: string; readonly mayPass?: boolean }) {
   return (
     <div class="empty" role="alert">
       <p>

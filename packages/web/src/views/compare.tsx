@@ -22,22 +22,22 @@ type Sides = { readonly left: string | undefined; readonly right: string | undef
 export function CompareView({ left, right }: Sides) {
   const [sources, setSources] = useState<readonly Source[]>();
   const [comparison, setComparison] = useState<Comparison>();
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   useEffect(() => {
     document.title = "Compare · Tapedeck";
   }, []);
-  useReading([], async (signal) => setSources(await readSources(signal)), setProblem);
+  useReading([], async (signal) => setSources(await readSources(signal)), setError);
   useReading(
     [left, right],
     async (signal) => {
-      setProblem(undefined);
+      setError(undefined);
       if (left === undefined) return setComparison(undefined);
       setComparison(await tapedeck().compare(left, { ...(right !== undefined && { right }), signal }));
       lostSince.value = undefined;
     },
     (text) => {
       setComparison(undefined);
-      setProblem(text);
+      setError(text);
     },
   );
   const isOneSource = comparison?.right != null && comparison.left.source === comparison.right.source;
@@ -61,9 +61,9 @@ export function CompareView({ left, right }: Sides) {
           choose={(side) => navigate(comparePath(left, side))}
         />
       </div>
-      {problem !== undefined && (
+      {error !== undefined && (
         <p class="notice" role="alert">
-          <Sign of="failed" label="problem" /> {problem}
+          <Sign of="failed" label="problem" /> {error}
         </p>
       )}
       {left === undefined && sources?.length === 0 && (
@@ -77,7 +77,7 @@ export function CompareView({ left, right }: Sides) {
           choose on the right.
         </p>
       )}
-      {left !== undefined && comparison === undefined && problem === undefined && (
+      {left !== undefined && comparison === undefined && error === undefined && (
         <p class="empty">Reading both sides …</p>
       )}
       {comparison !== undefined && <Differences comparison={comparison} />}

@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { firstOf, useReading } from "../data/reading.ts";
 import { about, lostSince, tapedeck, tick } from "../data/tapedeck.ts";
 import { sourcePath } from "../model/route.ts";
-import { Ago, Loading, Problem, Sign } from "../parts/small.tsx";
+import { Ago, ErrorNotice, Loading, Sign } from "../parts/small.tsx";
 
 type Readiness = {
   readonly ready: boolean;
@@ -54,7 +54,7 @@ const maxSources = 1_000;
 /** Is it recording? Read again every few seconds: nothing of this is an event. */
 export function HealthView() {
   const [health, setHealth] = useState<Health>();
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   useEffect(() => {
     document.title = "Health · Tapedeck";
   }, []);
@@ -66,9 +66,9 @@ export function HealthView() {
         lostSince.value = undefined;
       }
     },
-    setProblem,
+    setError,
   );
-  if (problem !== undefined) return <Problem text={problem} />;
+  if (error !== undefined) return <ErrorNotice text={error} />;
   if (health === undefined) return <Loading what="the state of Tapedeck" />;
   const { readiness } = health;
   const warnings = readiness.details?.warnings ?? [];

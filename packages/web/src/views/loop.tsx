@@ -20,7 +20,7 @@ import {
 import { DifferenceList, sidePath } from "../parts/difference-list.tsx";
 import { isForView } from "../parts/keys.tsx";
 import { allSteps, LogText } from "../parts/log-text.tsx";
-import { CopyButton, Loading, Moment, outcomeWord, Problem, Sign, shownOutcome } from "../parts/small.tsx";
+import { CopyButton, ErrorNotice, Loading, Moment, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
 import { addressHere, choose, navigate, to } from "../router.ts";
 import { LabelList } from "./source-panel.tsx";
@@ -31,7 +31,7 @@ type LoopViewProps = { readonly name: LoopName; readonly output: OutputChoices }
 /** One loop as a record that can be shared: what failed first, why, what was waited for, what it printed. */
 export function LoopView({ name, output }: LoopViewProps) {
   const [record, setRecord] = useState<LoopRecord | "none">();
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   useReading(
     [name],
     async (signal) => {
@@ -47,13 +47,13 @@ export function LoopView({ name, output }: LoopViewProps) {
         if (newer.loop.endedAt !== undefined) return;
       }
     },
-    setProblem,
+    setError,
   );
-  if (problem !== undefined) return <Problem text={problem} />;
+  if (error !== undefined) return <ErrorNotice text={error} />;
   if (record === undefined) return <Loading what="the loop" />;
   if (record === "none")
     return (
-      <Problem
+      <ErrorNotice
         text={`There is no loop ${name.loop} in session ${name.session}, or it is no longer kept.`}
         mayPass={false}
       />
@@ -193,13 +193,13 @@ function useLoopKeys(before: LoopName | undefined, after: LoopName | undefined):
 /** Possible explanations of the failure, beside the last good loop, which may be of an earlier session. */
 function Differences({ loop }: { readonly loop: Loop }) {
   const [comparison, setComparison] = useState<Comparison>();
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   useReading(
     [loop.position, loop.endPosition],
     async (signal) => setComparison(await reader().compare(loopSide(loop), { signal })),
-    setProblem,
+    setError,
   );
-  if (problem !== undefined) return <p class="notice">What differs could not be read. {problem}</p>;
+  if (error !== undefined) return <p class="notice">What differs could not be read. {error}</p>;
   if (comparison === undefined) return <p class="quiet-text">Reading what differs from the last good loop …</p>;
   const { left, right } = comparison;
   if (right === null)

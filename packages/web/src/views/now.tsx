@@ -2,11 +2,11 @@ import { effect, signal } from "@preact/signals";
 import { failedLoop } from "@tapedeck/client/lanes/headline";
 import { type Group, groups, type Now, type Placement, placed, type Row, settleMs } from "@tapedeck/client/lanes/now";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
-import { now, nowProblem, search } from "../data/shown.ts";
+import { now, nowError, search } from "../data/shown.ts";
 import { tick } from "../data/tapedeck.ts";
 import { isForView } from "../parts/keys.tsx";
 import { glideFrom, topsOf } from "../parts/moves.ts";
-import { CopyButton, Loading, Problem } from "../parts/small.tsx";
+import { CopyButton, ErrorNotice, Loading } from "../parts/small.tsx";
 import { choose, navigate, pathWith } from "../router.ts";
 import { NowRow } from "./now-row.tsx";
 import { SourcePanel } from "./source-panel.tsx";
@@ -31,7 +31,7 @@ export function NowView({ source, filter }: NowViewProps) {
   usePlaces(list);
   useRowKeys(list, source !== undefined);
 
-  if (nowProblem.value !== undefined && now.value === undefined) return <Problem text={nowProblem.value} />;
+  if (nowError.value !== undefined && now.value === undefined) return <ErrorNotice text={nowError.value} />;
   if (now.value === undefined) return <Loading what="what happens now" />;
   if (now.value.size === 0) return <Nothing />;
   const chosen = source === undefined ? undefined : rowNamed(now.value, source);
@@ -41,7 +41,7 @@ export function NowView({ source, filter }: NowViewProps) {
     <div class={`now ${chosen === undefined ? "" : "beside"}`}>
       <div class="groups" ref={list}>
         <h1 class="hidden">What happens now</h1>
-        {nowProblem.value !== undefined && <p class="notice bad">Not live any more. {nowProblem.value}</p>}
+        {nowError.value !== undefined && <p class="notice bad">Not live any more. {nowError.value}</p>}
         {source !== undefined && chosen === undefined && <p class="notice">There is no source {source} here.</p>}
         {groups.map((group) => (
           <GroupOfRows key={group} group={group} chosen={chosen?.source} />

@@ -6,7 +6,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { historyMs, readHistory } from "../data/read-history.ts";
 import { isFile, reader } from "../data/reader.ts";
 import { firstOf, inFrames, useReading } from "../data/reading.ts";
-import { lostSince, problemOf, serverNow, tick } from "../data/tapedeck.ts";
+import { errorText, lostSince, serverNow, tick } from "../data/tapedeck.ts";
 import { eventCount } from "../model/event-rows.ts";
 import { outputOf } from "../model/output.ts";
 import { loopPath, type SessionChoices, sourcePath } from "../model/route.ts";
@@ -14,7 +14,7 @@ import { emptySession, endOf, foldSession, indexAt, loopAt, matching, type Sessi
 import { stateSections } from "../model/state-sections.ts";
 import { EventList } from "../parts/event-list.tsx";
 import { allSteps, LogText } from "../parts/log-text.tsx";
-import { CopyButton, Loading, Moment, outcomeWord, Problem, Sign, shownOutcome } from "../parts/small.tsx";
+import { CopyButton, ErrorNotice, Loading, Moment, outcomeWord, Sign, shownOutcome } from "../parts/small.tsx";
 import { StateSections } from "../parts/state-panel.tsx";
 import { Waterfall } from "../parts/waterfall.tsx";
 import { choose, pathWith, to } from "../router.ts";
@@ -28,7 +28,7 @@ export function SessionView({ session, chosen }: SessionViewProps) {
   const [head, setHead] = useState<Session | "none">();
   const [record, setRecord] = useState<SessionRecord>(emptySession);
   const [isWhole, setWhole] = useState(false);
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   useReading(
     [session],
     async (signal) => {
@@ -59,11 +59,11 @@ export function SessionView({ session, chosen }: SessionViewProps) {
         setRecord(read);
       });
     },
-    setProblem,
+    setError,
   );
-  if (problem !== undefined && record.events.length === 0) return <Problem text={problem} />;
+  if (error !== undefined && record.events.length === 0) return <ErrorNotice text={error} />;
   if (head === "none")
-    return <Problem text={`There is no session ${session}, or it is no longer kept.`} mayPass={false} />;
+    return <ErrorNotice text={`There is no session ${session}, or it is no longer kept.`} mayPass={false} />;
   if (head === undefined || record.events.length === 0) return <Loading what="the session" />;
   return <Shown head={head} record={record} isWhole={isWhole} chosen={chosen} />;
 }
@@ -296,7 +296,7 @@ type StateAtProps = {
 /** The state of then, as the API gives it. A slider that moves asks for the position where it stops, and one on the way. */
 function StateAt({ head, events, position }: StateAtProps) {
   const [state, setState] = useState<State>();
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   const asked = useRef({ isAsking: false, wanted: position });
   useEffect(() => {
     const turn = asked.current;
@@ -308,9 +308,9 @@ function StateAt({ head, events, position }: StateAtProps) {
         read = turn.wanted;
         try {
           setState(await reader().state(head.source, { session: head.session, at: read }));
-          setProblem(undefined);
+          setError(undefined);
         } catch (error) {
-          setProblem(problemOf(error));
+          setError(errorText(error));
         }
       }
       turn.isAsking = false;
@@ -327,8 +327,8 @@ function StateAt({ head, events, position }: StateAtProps) {
           </span>
         )}
       </h2>
-      {problem !== undefined && <p class="notice">{problem}</p>}
-      {state === undefined && problem === undefined && <p class="quiet-text">Reading the state …</p>}
+      {error !== undefined && <p class="notice">{error}</p>}
+      {state === undefined && error === undefined && <p class="quiet-text">Reading the state …</p>}
       {state !== undefined && <StateSections sections={stateSections(state.upstream, state.state)} />}
     </aside>
   );

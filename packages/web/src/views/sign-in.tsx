@@ -6,7 +6,7 @@ import { CopyButton } from "../parts/small.tsx";
 const command = "tapedeck token create --name me --role viewer -q";
 
 export function SignInView() {
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   const [isAsking, setAsking] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
@@ -15,11 +15,11 @@ export function SignInView() {
   }, []);
   const submit = async () => {
     setAsking(true);
-    setProblem(undefined);
+    setError(undefined);
     try {
       await signIn(input.current?.value.trim() ?? "");
     } catch (error) {
-      setProblem(refusalText(error));
+      setError(refusalText(error));
     }
     setAsking(false);
   };
@@ -46,9 +46,9 @@ export function SignInView() {
           spellcheck={false}
         />
       </label>
-      {problem !== undefined && (
+      {error !== undefined && (
         <p class="notice bad" role="alert">
-          {problem}
+          {error}
         </p>
       )}
       <button type="submit" disabled={isAsking}>

@@ -17,7 +17,7 @@ const isShown = ({ kind }: TapedeckEvent) => !/^(log|terminal|mirror)\./.test(ki
 function useSourceNow(source: string) {
   const [state, setState] = useState<State>();
   const [events, setEvents] = useState<readonly TapedeckEvent[]>([]);
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   useReading(
     [source],
     async (signal) => {
@@ -41,14 +41,14 @@ function useSourceNow(source: string) {
           });
       });
     },
-    setProblem,
+    setError,
   );
-  return { state, events, problem };
+  return { state, events, error };
 }
 
 /** A source's present state and its events as they come, beside the list. */
 export function SourcePanel({ row }: { readonly row: Row }) {
-  const { state, events, problem } = useSourceNow(row.source);
+  const { state, events, error } = useSourceNow(row.source);
   return (
     <aside class="panel" aria-label={`State of ${row.name}`}>
       <header>
@@ -64,8 +64,8 @@ export function SourcePanel({ row }: { readonly row: Row }) {
         </p>
       )}
       <LabelList labels={row.labels} />
-      {problem !== undefined && <p class="notice">{problem}</p>}
-      {state === undefined && problem === undefined && <p class="quiet-text">Reading the state …</p>}
+      {error !== undefined && <p class="notice">{error}</p>}
+      {state === undefined && error === undefined && <p class="quiet-text">Reading the state …</p>}
       {state !== undefined && <StateSections sections={stateSections(state.upstream, state.state)} />}
       {events.length > 0 && (
         <section class="state">

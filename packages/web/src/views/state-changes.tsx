@@ -10,12 +10,12 @@ import { stateSigns } from "../parts/state-panel.tsx";
 import { to } from "../router.ts";
 
 type Props = { readonly source: string; readonly loop: Loop };
-type Moments = { readonly before: State | undefined; readonly after: State | undefined; readonly problem?: string };
+type Moments = { readonly before: State | undefined; readonly after: State | undefined; readonly error?: string };
 
 /** What is another than when the loop began: the state of both moments, as the API gives it. */
 export function StateChanges({ source, loop }: Props) {
   const [read, setRead] = useState<Moments>();
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   useReading(
     [loop.position, loop.endPosition, loop.steps],
     async (signal) => {
@@ -25,9 +25,9 @@ export function StateChanges({ source, loop }: Props) {
       };
       const [before, after] = await Promise.all([at(loop.position), at(loop.endPosition)]);
       setRead({ before: before.value, after: after.value });
-      setProblem(before.problem ?? after.problem);
+      setError(before.error ?? after.error);
     },
-    setProblem,
+    setError,
   );
   const changes = useMemo(() => read && changesOf(read), [read]);
   const isKnown = read !== undefined && isOf(read.before, loop.position) && isOf(read.after, loop.endPosition);
@@ -39,8 +39,8 @@ export function StateChanges({ source, loop }: Props) {
           {loop.endedAt === undefined ? "since it began" : "between its start and its end"}
         </span>
       </h2>
-      {problem !== undefined ? (
-        <p class="quiet-text">The state of then could not be read. {problem}</p>
+      {error !== undefined ? (
+        <p class="quiet-text">The state of then could not be read. {error}</p>
       ) : changes === undefined ? (
         <p class="quiet-text">Reading the state …</p>
       ) : (

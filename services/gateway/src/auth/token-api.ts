@@ -1,6 +1,6 @@
 import { invalidArgument, TapedeckError } from "@tapedeck/shared/errors/errors";
 import { durationForm, durationMs } from "@tapedeck/shared/service/duration";
-import { namePart, nameProblem } from "@tapedeck/shared/source";
+import { nameError, namePart } from "@tapedeck/shared/source";
 import type { TokenStore } from "@tapedeck/shared/tokens/store";
 import {
   expiringSoon,
@@ -64,8 +64,8 @@ export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
       const { expires, developer, machine, renewable, ...wanted } = parseRequest(request);
       const lifetimeMs = durationMs(expires);
       if (lifetimeMs === undefined) throw invalidArgument(`expires: "${expires}" is not ${durationForm}`, "expires");
-      const problem = developer === undefined ? undefined : nameProblem(developer);
-      if (problem !== undefined) throw invalidArgument(`developer: the name ${problem}`, "developer");
+      const reason = developer === undefined ? undefined : nameError(developer);
+      if (reason !== undefined) throw invalidArgument(`developer: the name ${reason}`, "developer");
       const made = newToken({
         ...wanted,
         workspace,

@@ -60,12 +60,12 @@ const shard = z.strictObject({
 const shards = z.array(shard, { error: "expected a list of shards" }).superRefine((all, context) => {
   const [names, listed] = [new Set<string>(), new Map<string, string>()];
   for (const [index, { name, workspaces }] of all.entries()) {
-    const problem = (message: string) => context.addIssue({ code: "custom", path: [index], message });
-    if (names.has(name)) problem(`the name "${name}" is there twice`);
+    const addError = (message: string) => context.addIssue({ code: "custom", path: [index], message });
+    if (names.has(name)) addError(`the name "${name}" is there twice`);
     names.add(name);
     for (const workspace of workspaces) {
       const other = listed.get(workspace);
-      if (other !== undefined) problem(`the workspace "${workspace}" is listed by "${other}" already`);
+      if (other !== undefined) addError(`the workspace "${workspace}" is listed by "${other}" already`);
       listed.set(workspace, name);
     }
   }
@@ -81,10 +81,10 @@ export function shardSettings(
       "Further logs, each with a NATS, an ingest and a query of its own, that this gateway serves ([scale](scale.md#shards)).",
   });
   if (found.length > 0 && auth === "none") {
-    read.problem("shards: they need auth: tokens, because all callers without a token are in one workspace");
+    read.addError("shards: they need auth: tokens, because all callers without a token are in one workspace");
   }
   for (const { name } of found.filter(({ workspaces }) => workspaces.includes(workspace))) {
-    read.problem(`shards: "${name}" lists "${workspace}", which is the setting workspace and so in ${homeShard}`);
+    read.addError(`shards: "${name}" lists "${workspace}", which is the setting workspace and so in ${homeShard}`);
   }
   return found;
 }

@@ -5,7 +5,7 @@ const form = /^(?<scheme>[a-z][a-z0-9+.-]*):\/\/(?<host>\*|\[[0-9a-f:.]+\]|[a-z0
 const webSchemes: ReadonlySet<string> = new Set(["http", "https"]);
 
 /** The problem of an entry of `gateway.origins`; undefined when it has none. */
-export function originProblem(pattern: string): string | undefined {
+export function originError(pattern: string): string | undefined {
   if (pattern === "null") return undefined;
   const { scheme = "", host } = form.exec(pattern)?.groups ?? {};
   if (host === undefined) {

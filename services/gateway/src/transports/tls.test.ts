@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 
 describe("files that can't be used", () => {
-  const open = (cert: string, key: string) => () => openCertificate({ cert, key, setting: "tls" }, { say: () => {} });
+  const open = (cert: string, key: string) => () => openCertificate({ cert, key, setting: "tls" }, { warn: () => {} });
 
   it("are reported by setting and path", async () => {
     const other = await testCertificate(folder, ["other"]);
@@ -57,7 +57,7 @@ it("a renewed certificate is shown by every listener, without an end of what is 
   const renewing = await testCertificate(folder, ["127.0.0.1"]);
   const said: string[] = [];
   const files = { cert: renewing.certFile, key: renewing.keyFile, setting: "tls" } as const;
-  const certificate = stack.use(openCertificate(files, { say: (message) => said.push(message), checkMs: 20 }));
+  const certificate = stack.use(openCertificate(files, { warn: (message) => said.push(message), checkMs: 20 }));
   const limits = callerLimits(defaultLimits);
   const { watch } = gatewayMetrics(createMetrics("test"), silentLogger);
   const at = { host: "127.0.0.1", port: 0 };

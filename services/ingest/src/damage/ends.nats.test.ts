@@ -38,12 +38,12 @@ test("the ends of many sources are written a few at a time", async () => {
   });
   await watching.flush();
 
-  const say = (seq: number) => {
+  const publish = (seq: number) => {
     for (const source of sources) ends.reached(source, seq, cursor);
   };
-  say(1);
+  publish(1);
   await until(() => new Set(written).size === sources.length, { message: "each to be written" });
-  say(2);
+  publish(2);
   await until(() => written.length >= 2 * sources.length, { message: "each to be written again" });
   // The watcher may hear of an answer after what was written next.
   expect(max).toBeLessThan(10);

@@ -164,12 +164,12 @@ class Ends implements LogEnds {
     const said = message === null ? undefined : parsed(message.data, firstSchema);
     if (said !== undefined) return said.seq;
     // A process that stores one at this very moment takes precedence.
-    await this.#sayFirst(otherwise, { lastSubjectSequence: message?.seq ?? 0 });
+    await this.#publishFirst(otherwise, { lastSubjectSequence: message?.seq ?? 0 });
     return otherwise;
   }
 
   async dropBefore(seq: Sequence): Promise<void> {
-    await this.#sayFirst(seq, {});
+    await this.#publishFirst(seq, {});
   }
 
   async identityKey(): Promise<Uint8Array> {
@@ -196,7 +196,7 @@ class Ends implements LogEnds {
     }
   }
 
-  async #sayFirst(seq: Sequence, expect: Partial<StreamExpectations>): Promise<void> {
+  async #publishFirst(seq: Sequence, expect: Partial<StreamExpectations>): Promise<void> {
     await jetstream(this.#nc).publish(firstSubject, JSON.stringify({ epoch: this.#epoch, seq }), { expect });
   }
 

@@ -33,7 +33,7 @@ export type OnFrame = (channel: string, what: "recorded" | "repeated" | "unreada
 export type SessionRecorderListener = {
   readonly frame?: OnFrame;
   readonly published?: (events: number) => void;
-  readonly trouble?: (published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void;
+  readonly onPublishFailure?: (published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void;
   readonly unknownChannel?: (channel: string) => void;
   /** Called with each connection's session as soon as it is known. */
   readonly session?: (session: string) => void;

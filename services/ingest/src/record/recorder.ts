@@ -1,9 +1,9 @@
 import type { Hello, PushRequest, PushResponse } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { TapedeckError } from "@tapedeck/shared/errors/errors";
-import { sessionProblem } from "@tapedeck/shared/events/session-check";
+import { sessionError } from "@tapedeck/shared/events/session-check";
 import { LogUnusableError } from "@tapedeck/shared/log/jetstream";
 import { ownValue } from "@tapedeck/shared/own-value";
-import { namePart, nameProblem, type SourceName, sourceName, sourceParts } from "@tapedeck/shared/source";
+import { nameError, namePart, type SourceName, sourceName, sourceParts } from "@tapedeck/shared/source";
 import type { Timestamp } from "@tapedeck/shared/time/timestamp";
 import { timestampNow } from "@tapedeck/shared/time/timestamp";
 import { isUpstreamName } from "@tapedeck/shared/upstreams";
@@ -184,8 +184,8 @@ async function assertWhole(store: Store): Promise<void> {
 async function sessionLease({ leases }: Store, { imported, tap }: Hello, workspace: string) {
   if (imported === undefined) return undefined;
   const { origin_session: origin = imported.session } = imported;
-  const problem = sessionProblem(origin);
-  if (problem !== undefined) throw new TapedeckError("invalid_argument", problem, { field: "imported" });
+  const reason = sessionError(origin);
+  if (reason !== undefined) throw new TapedeckError("invalid_argument", reason, { field: "imported" });
   const lease = await leases.take(`import/${namePart(workspace)}/${origin}`, tap).catch((cause: unknown) => {
     throw notReady("the log is away", cause);
   });
@@ -207,8 +207,8 @@ function sourceOf(
     });
   }
   for (const [field, name] of Object.entries({ developer, project })) {
-    const problem = nameProblem(name);
-    if (problem !== undefined) throw new TapedeckError("invalid_argument", `the ${field}'s name ${problem}`, { field });
+    const reason = nameError(name);
+    if (reason !== undefined) throw new TapedeckError("invalid_argument", `the ${field}'s name ${reason}`, { field });
   }
   const parts = { developer: namePart(developer), project: namePart(project), upstream };
   return { source: sourceName({ workspace, ...parts }), normalizer };

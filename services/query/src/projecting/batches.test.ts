@@ -91,7 +91,7 @@ it("waits for company, until a reader waits for what came", async () => {
       setImmediate(more.resolve);
       return progress.isAwaited;
     },
-    onAwaited: (hurry: () => void) => progress.onAwaited(hurry),
+    onAwaited: (wake: () => void) => progress.onAwaited(wake),
   };
   const limits = { events: 10, bytes: 1_000, company: { ms: 1_000_000, readers } };
   expect((await batches(stream, limits, open).next()).value).toEqual({ events: [recorded(1), recorded(2)] });

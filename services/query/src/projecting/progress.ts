@@ -5,15 +5,15 @@ import { startTimer, stopTimer } from "@tapedeck/shared/sync/timers";
 export class ProjectedPosition {
   #position: Offset = logStart;
   readonly #waiting = new Set<{ readonly position: Offset; readonly resolve: (reached: boolean) => void }>();
-  #hurry = () => {};
+  #wake = () => {};
 
   get isAwaited(): boolean {
     return this.#waiting.size > 0;
   }
 
-  /** Calls `hurry`, and no other listener, whenever a caller begins to wait. */
-  onAwaited(hurry: () => void): void {
-    this.#hurry = hurry;
+  /** Calls `wake`, and no other listener, whenever a caller begins to wait. */
+  onAwaited(wake: () => void): void {
+    this.#wake = wake;
   }
 
   get position(): Offset {
@@ -46,7 +46,7 @@ export class ProjectedPosition {
         },
       };
       this.#waiting.add(waiter);
-      this.#hurry();
+      this.#wake();
     });
   }
 }

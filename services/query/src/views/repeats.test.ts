@@ -21,10 +21,10 @@ function rowsAfter<Row>(
 }
 
 it.each([
-  { of: "source", rowAfter: sources.rowAfter, saysMore: sources.saysMore },
-  { of: "session", rowAfter: sessions.rowAfter, saysMore: sessions.saysMore },
-] as const)("the events that are left make the same rows of each $of", ({ of, rowAfter, saysMore }) => {
-  const left = withoutRepeats(batch, of, saysMore);
+  { of: "source", rowAfter: sources.rowAfter, isInformative: sources.isInformative },
+  { of: "session", rowAfter: sessions.rowAfter, isInformative: sessions.isInformative },
+] as const)("the events that are left make the same rows of each $of", ({ of, rowAfter, isInformative }) => {
+  const left = withoutRepeats(batch, of, isInformative);
   expect(left.length).toBeLessThan(batch.length);
   expect(rowsAfter<unknown>(left, of, rowAfter as never)).toEqual(rowsAfter<unknown>(batch, of, rowAfter as never));
 });

@@ -9,7 +9,7 @@ type Event = RecordedEvent["event"];
 export function withoutRepeats(
   batch: readonly RecordedEvent[],
   of: "source" | "session",
-  saysMore: (event: Event) => boolean,
+  isInformative: (event: Event) => boolean,
 ): readonly RecordedEvent[] {
   const later = new Set<string>();
   const kept: RecordedEvent[] = [];
@@ -17,7 +17,7 @@ export function withoutRepeats(
   for (const recorded of batch) if (!first.has(recorded.event[of])) first.set(recorded.event[of], recorded);
   for (const recorded of batch.toReversed()) {
     const name = recorded.event[of];
-    if (later.has(name) && first.get(name) !== recorded && !saysMore(recorded.event)) continue;
+    if (later.has(name) && first.get(name) !== recorded && !isInformative(recorded.event)) continue;
     later.add(name);
     kept.push(recorded);
   }

@@ -1,6 +1,6 @@
-import { readTroubles } from "../../api/metrics.ts";
+import { readHealthReport } from "../../api/metrics.ts";
 import { type RunningUp, runningUp } from "../../up/lock.ts";
-import { troubleWith } from "../../up/ports.ts";
+import { listenFailure } from "../../up/ports.ts";
 import { readUpSettings } from "../../up/settings.ts";
 import { connectTo } from "./connect-to.ts";
 import { type Finding, fail, ok, warn } from "./finding.ts";
@@ -14,8 +14,8 @@ export async function checkRunning(data: string, dataDir: string, env: NodeJS.Pr
 async function checkPorts(data: string, env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
   try {
     const listeners = Object.values(readUpSettings({ data }, env).listeners).filter(({ port }) => port !== 0);
-    const troubles = await Promise.all(listeners.map(troubleWith));
-    const bad = listeners.filter((_, at) => troubles[at] !== undefined);
+    const failures = await Promise.all(listeners.map(listenFailure));
+    const bad = listeners.filter((_, at) => failures[at] !== undefined);
     if (bad.length === 0) return [ok("ports", `free: ${listeners.map(({ port }) => port).join(", ")}`)];
     const taken = bad.map(({ host, port, what }) => `${host}:${port} (${what})`).join(", ");
     return [
@@ -45,7 +45,7 @@ async function checkParts({ pid, mode, addresses }: RunningUp): Promise<readonly
     if (!(await connectTo(address)))
       found.push(fail(service, `does not answer at ${address}`, "check log/ in the data folder"));
     else {
-      const { problems, warnings } = await readTroubles(`http://${address}`);
+      const { problems, warnings } = await readHealthReport(`http://${address}`);
       if (problems.length > 0) found.push(fail(service, problems.join("; "), "see `tapedeck status`"));
       else if (warnings.length > 0) found.push(warn(service, warnings.join("; "), "see `tapedeck status`"));
       else found.push(ok(service, "is ready"));

@@ -33,9 +33,9 @@ export async function* sessionFileChunks(
   for (const session of sessions) {
     const check = sessionCheck({ session: session.session, source, channels: channelsOf(upstream) });
     for await (const exported of eventsOf(session, position)) {
-      const problem = check.next(exported.event);
-      if (problem !== undefined)
-        throw unfit(session.session, `its event ${check.events + 1} (${exported.position}): ${problem}`);
+      const reason = check.next(exported.event);
+      if (reason !== undefined)
+        throw unfit(session.session, `its event ${check.events + 1} (${exported.position}): ${reason}`);
       chunk += `${eventLine(exported)}\n`;
       filed.events++;
       if (chunk.length < chunkLength) continue;
@@ -43,8 +43,8 @@ export async function* sessionFileChunks(
       yield chunk;
       chunk = "";
     }
-    const problem = check.end();
-    if (problem !== undefined) throw unfit(session.session, problem);
+    const reason = check.end();
+    if (reason !== undefined) throw unfit(session.session, reason);
     if (Object.keys(check.holes).length > 0) missing.set(session.session, check.holes);
   }
   sha.update(chunk);
@@ -75,6 +75,6 @@ function aboutSession({ session, labels, upstream_version, started_at, ended_at,
   };
 }
 
-function unfit(session: string, problem: string): CommandError {
-  return new CommandError(`session ${session} can't be exported: ${problem}.`);
+function unfit(session: string, reason: string): CommandError {
+  return new CommandError(`session ${session} can't be exported: ${reason}.`);
 }

@@ -9,14 +9,14 @@ export type PushAllThatWaits = {
   /** The address that the recordings are meant for, if it differs from the target's. */
   readonly from: true | string;
   readonly signal: AbortSignal;
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
 };
 
 /** For each step forward of one of them. */
 const timeoutMs = 30_000;
 
 /** Pushes what waits for a Tapedeck, and reports each, and what waits for others. True if nothing is left of it. */
-export async function pushAllThatWaits({ home, target, from, signal, say }: PushAllThatWaits): Promise<boolean> {
+export async function pushAllThatWaits({ home, target, from, signal, printLine }: PushAllThatWaits): Promise<boolean> {
   // Only its name matters, and it may be gone for good.
   const name =
     from === true ? target.name : grpcTarget(from, { HOME: process.env.HOME, TAPEDECK_INSECURE: "true" }).name;
@@ -24,21 +24,21 @@ export async function pushAllThatWaits({ home, target, from, signal, say }: Push
   const isMeant = ({ to }: OrphanedSpill) => to === name || to === from;
   await takeLeftEventLogs(home, signal);
   const before = (await orphanedSpills(home)).filter(isMeant);
-  if (before.length === 0) say(`nothing is waiting for ${name}`);
+  if (before.length === 0) printLine(`nothing is waiting for ${name}`);
   await pushWaiting({
     home,
     target,
     isMeant,
     timeoutMs,
     signal,
-    onTaken: ({ hello }) => say(`delivered the waiting recording of ${hello.developer}/${hello.project}`),
-    onLeft: ({ hello, dir }, trouble) =>
-      say(
-        `${hello.developer}/${hello.project} still waits in ${dir}: ${trouble?.why ?? "not all of it was accepted in time"}`,
+    onTaken: ({ hello }) => printLine(`delivered the waiting recording of ${hello.developer}/${hello.project}`),
+    onLeft: ({ hello, dir }, failure) =>
+      printLine(
+        `${hello.developer}/${hello.project} still waits in ${dir}: ${failure?.why ?? "not all of it was accepted in time"}`,
       ),
   });
   const left = await orphanedSpills(home);
-  for (const [to, count] of others(left, name)) say(`${count} more ${count === 1 ? "waits" : "wait"} for ${to}`);
+  for (const [to, count] of others(left, name)) printLine(`${count} more ${count === 1 ? "waits" : "wait"} for ${to}`);
   return left.filter(isMeant).length === 0;
 }
 

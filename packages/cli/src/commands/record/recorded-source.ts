@@ -46,7 +46,7 @@ export function recordedSource(options: RecordOptions, env: NodeJS.ProcessEnv): 
   } catch (error) {
     if (!(error instanceof SettingsError)) throw error;
     throw new CommandError(
-      error.problems.map((problem) => problem.replace(/^TAPEDECK_SOURCES\.0[.:] ?/, "--set ")).join("; "),
+      error.errors.map((reason) => reason.replace(/^TAPEDECK_SOURCES\.0[.:] ?/, "--set ")).join("; "),
     );
   }
   throw new CommandError("there is nothing to record");

@@ -23,7 +23,7 @@ import { stopSignals } from "./stop-signals.ts";
 /** How long Ctrl-C waits for Tapedeck to commit the rest. */
 const commitMs = 10_000;
 
-const say = (line: string) => void print(line);
+const printLine = (line: string) => void print(line);
 
 /** Records what runs already until a signal comes; or, with `waiting`, pushes what was left. Ends this process. */
 export async function record(options: RecordOptions): Promise<never> {
@@ -33,7 +33,7 @@ export async function record(options: RecordOptions): Promise<never> {
   const all =
     options.waiting === undefined
       ? await recordUntil({ options, target, home, stop })
-      : await pushAllThatWaits({ home, target, from: options.waiting, signal: stop.first, say });
+      : await pushAllThatWaits({ home, target, from: options.waiting, signal: stop.first, printLine });
   stop.release();
   // A connection that never came to be would keep us: gRPC does not give it up.
   process.exit(all ? 0 : 1);
@@ -70,7 +70,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
   // Its remaining items were recorded under the name that it had then.
   const name = firstIndex < nextIndex ? { project: spill.hello().project } : {};
 
-  const lines = stateLines({ upstream, address, target, signal: stop.first, say });
+  const lines = stateLines({ upstream, address, target, signal: stop.first, printLine });
   const running = taps[upstream].run({
     address,
     emit: (item) => {
@@ -80,7 +80,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
     signal: stop.first,
     skipChannels: "logs" in source && source.logs === "off" ? ["logs"] : [],
     settings,
-    memory: fileMemory(home, key, (error) => say(`the tap's memory can't be saved: ${sentenceOf(error)}`)),
+    memory: fileMemory(home, key, (error) => printLine(`the tap's memory can't be saved: ${sentenceOf(error)}`)),
   });
   const { labels } = source;
   const ofFolder = isOfFolder(upstream) ? sessionLabels(process.cwd(), env) : Promise.resolve({});
@@ -90,7 +90,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
     spill,
     control: running.control,
     developer: options.developer || undefined,
-    say,
+    printLine,
     identity: ofFolder.then((found) => ({ ...given, ...name, labels: { ...found, ...labels } })),
     onWelcome: lines.welcomed,
     onAway: lines.away,
@@ -102,7 +102,7 @@ async function recordUntil({ options, target, home, stop }: Recorded): Promise<b
   if (!all) spill.persist();
   await spill[Symbol.asyncDispose]();
   if (all) id[Symbol.dispose]();
-  lines.ended({ waiting: Number(next - 1n - committed), folder, why: push.trouble()?.why });
+  lines.ended({ waiting: Number(next - 1n - committed), folder, why: push.failure()?.why });
   return all;
 }
 

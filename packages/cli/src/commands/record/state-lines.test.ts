@@ -8,13 +8,13 @@ test("prints each reason why nothing is recorded once, and every one that somebo
     address: "127.0.0.1:50051",
     target: { name: "here" },
     signal: new AbortController().signal,
-    say: (line) => void lines.push(line),
+    printLine: (line) => void lines.push(line),
   });
   const away = { why: "nothing listens", mends: true };
   const refused = { why: "no such role", mends: false };
-  for (const trouble of [away, undefined, away, refused, refused, away]) state.away(trouble);
+  for (const failure of [away, undefined, away, refused, refused, away]) state.away(failure);
   state.welcomed("default/alice/shop/skaffold");
-  for (const trouble of [refused, refused]) state.away(trouble);
+  for (const failure of [refused, refused]) state.away(failure);
   state.welcomed("default/alice/shop/skaffold");
   expect(lines).toEqual([
     "waiting for Skaffold at 127.0.0.1:50051; press Ctrl-C to stop",

@@ -1,7 +1,7 @@
 import type { UpstreamName } from "@tapedeck/shared/upstreams";
 import type { TapItem } from "@tapedeck/tap/tap";
 import type { GrpcTarget } from "../../grpc-target.ts";
-import type { Trouble } from "../../record/trouble.ts";
+import type { ConnectionFailure } from "../../record/connection-failure.ts";
 
 export type StateLinesOptions = {
   readonly upstream: UpstreamName;
@@ -9,14 +9,14 @@ export type StateLinesOptions = {
   readonly target: Pick<GrpcTarget, "name">;
   /** Aborts when the user has ended it: from there on nothing is lost any more. */
   readonly signal: AbortSignal;
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
 };
 
 /** The output of `tapedeck record`: one line for each change, none while nothing changes. */
 export type StateLines = {
   readonly see: (item: TapItem) => void;
   readonly welcomed: (source: string) => void;
-  readonly away: (trouble: Trouble | undefined) => void;
+  readonly away: (failure: ConnectionFailure | undefined) => void;
   readonly ended: (left: {
     readonly waiting: number;
     readonly folder: string;
@@ -39,51 +39,55 @@ class ChangesInLines implements StateLines {
   #lastReason: string | undefined;
 
   constructor(options: StateLinesOptions) {
-    const { upstream, address, say } = options;
+    const { upstream, address, printLine } = options;
     this.#options = options;
     this.#what = `${names[upstream]} at ${address}`;
-    say(`waiting for ${this.#what}; press Ctrl-C to stop`);
+    printLine(`waiting for ${this.#what}; press Ctrl-C to stop`);
   }
 
   readonly see: StateLines["see"] = ({ connection, what }) => {
-    const { address, signal, say } = this.#options;
+    const { address, signal, printLine } = this.#options;
     if (what?.$case === "dialled" && what.value.channels.length > 0) {
       this.#open = connection;
-      say(`connected to ${this.#what}`);
+      printLine(`connected to ${this.#what}`);
     } else if (what?.$case === "closed" && !what.value.unseen && !signal.aborted) {
       const { reason } = what.value;
-      say(this.#open === connection ? `lost the connection to ${this.#what}: ${reason}` : `${address}: ${reason}`);
+      printLine(
+        this.#open === connection ? `lost the connection to ${this.#what}: ${reason}` : `${address}: ${reason}`,
+      );
       this.#open = undefined;
     }
   };
 
   readonly welcomed: StateLines["welcomed"] = (source) => {
-    const { target, say } = this.#options;
-    if (this.#source !== source) say(`recording as ${source} at ${target.name}`);
-    else if (!this.#isTaken) say(`${target.name} is available again`);
+    const { target, printLine } = this.#options;
+    if (this.#source !== source) printLine(`recording as ${source} at ${target.name}`);
+    else if (!this.#isTaken) printLine(`${target.name} is available again`);
     this.#source = source;
     this.#isTaken = true;
     this.#lastReason = undefined;
   };
 
-  readonly away: StateLines["away"] = (trouble) => {
-    const why = trouble?.why ?? "the connection is lost";
+  readonly away: StateLines["away"] = (failure) => {
+    const why = failure?.why ?? "the connection is lost";
     const last = this.#lastReason;
     // During an outage one reason often follows another; only what needs a user's action is always reported.
-    if (!this.#isTaken && last !== undefined && (trouble?.mends !== false || last === why)) return;
+    if (!this.#isTaken && last !== undefined && (failure?.mends !== false || last === why)) return;
     const since = this.#isTaken ? "not recorded for now" : "not recorded yet";
-    this.#options.say(`${since}: ${why}; events are kept on this machine`);
+    this.#options.printLine(`${since}: ${why}; events are kept on this machine`);
     this.#isTaken = false;
     this.#lastReason = why;
   };
 
   readonly ended: StateLines["ended"] = ({ waiting, folder, why }) => {
-    const { say } = this.#options;
+    const { printLine } = this.#options;
     const source = this.#source;
     if (waiting === 0)
-      return say(source === undefined ? "nothing was recorded" : `everything is recorded as ${source}`);
+      return printLine(source === undefined ? "nothing was recorded" : `everything is recorded as ${source}`);
     const reason = why === undefined ? "" : ` (${why})`;
     const items = `${waiting} ${waiting === 1 ? "item waits" : "items wait"}`;
-    say(`not recorded yet${reason}: ${items} in ${folder} for the same command, or \`tapedeck record --waiting\``);
+    printLine(
+      `not recorded yet${reason}: ${items} in ${folder} for the same command, or \`tapedeck record --waiting\``,
+    );
   };
 }

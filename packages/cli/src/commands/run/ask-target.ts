@@ -1,6 +1,6 @@
 import { Client, type Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import type { GrpcTarget } from "../../grpc-target.ts";
-import { troubleOf } from "../../record/trouble.ts";
+import { failureOf } from "../../record/connection-failure.ts";
 
 /** Written out: the messages' module takes longer to load than the answer takes to come, and none is sent. */
 const push = "/tapedeck.v1.Recorder/Push";
@@ -48,10 +48,10 @@ function pushNothing(client: Client, metadata: Metadata, signal: AbortSignal): P
 
 function wrongIn(refusal: ServiceError, target: GrpcTarget): string | undefined {
   const { code, details } = refusal;
-  const trouble = troubleOf(refusal, target);
+  const failure = failureOf(refusal, target);
   // A proxy answers UNAVAILABLE too when the gateway behind it is away.
   const isConnection = code === status.UNAVAILABLE && !/HTTP status/.test(details);
-  if (trouble === undefined || trouble.mends || !(final.has(code) || isConnection)) return undefined;
-  const remedy = trouble.why === details ? remedies[code] : undefined;
-  return remedy === undefined ? trouble.why : `${target.name} reports: ${trouble.why}: ${remedy}`;
+  if (failure === undefined || failure.mends || !(final.has(code) || isConnection)) return undefined;
+  const remedy = failure.why === details ? remedies[code] : undefined;
+  return remedy === undefined ? failure.why : `${target.name} reports: ${failure.why}: ${remedy}`;
 }

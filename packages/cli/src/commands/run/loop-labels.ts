@@ -52,9 +52,9 @@ export class LoopLabelReader {
   }
 
   /** The same, but not for long. Nothing is added after it. */
-  async stop(boundMs: number, hurry: AbortSignal): Promise<void> {
+  async stop(boundMs: number, abort: AbortSignal): Promise<void> {
     const over = new AbortController();
-    const late = delay(boundMs, AbortSignal.any([over.signal, hurry]));
+    const late = delay(boundMs, AbortSignal.any([over.signal, abort]));
     await Promise.race([this.idle(), late]);
     over.abort();
     this.#hasStopped = true;

@@ -18,7 +18,7 @@ export type RunPlan = {
   readonly identity: TapIdentity;
   readonly eventLog: OwnEventLog | undefined;
   /** Why there is none, for people. */
-  readonly problem?: string;
+  readonly reason?: string;
 };
 
 /**
@@ -72,8 +72,8 @@ async function withEventLog(recordable: Recordable, plan: WithoutEventLog): Prom
     return { ...plan, eventLog: await openEventLog(recordable, plan) };
   } catch (error) {
     // The streams are still recorded.
-    const problem = `${plan.home} can't be written (${sentenceOf(error)}): short commands may not be recorded`;
-    return { ...plan, eventLog: undefined, problem };
+    const reason = `${plan.home} can't be written (${sentenceOf(error)}): short commands may not be recorded`;
+    return { ...plan, eventLog: undefined, reason };
   }
 }
 

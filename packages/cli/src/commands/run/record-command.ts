@@ -61,7 +61,7 @@ export type Left = {
 
 export type CommandRecording = {
   /** After the command's end: takes what is still coming, and gives Tapedeck a moment to commit it. */
-  readonly finish: (hurry: AbortSignal) => Promise<Left>;
+  readonly finish: (abort: AbortSignal) => Promise<Left>;
 };
 
 /**
@@ -100,7 +100,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
     spill,
     control: running?.control ?? unreachable,
     developer: options.asked,
-    say: warn,
+    printLine: warn,
     ...(running?.stream && { stream: running.stream }),
     identity: options.labels.then((labels) => {
       const labelled = { ...identity, labels };
@@ -113,17 +113,17 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
     },
     onSession: sessions.found,
     // A transient failure is reported only if it persists when the command ends.
-    onAway: (trouble) => {
-      if (trouble === undefined || trouble.mends || warned.has(trouble.why)) return;
-      warned.add(trouble.why);
-      warn(`not recorded for now: ${trouble.why}; events are kept on this machine`);
+    onAway: (failure) => {
+      if (failure === undefined || failure.mends || warned.has(failure.why)) return;
+      warned.add(failure.why);
+      warn(`not recorded for now: ${failure.why}; events are kept on this machine`);
     },
   });
 
   return {
-    finish: async (hurry) => {
-      await connections.ended(lastFramesMs, hurry);
-      await loopLabels?.stop(lastFramesMs, hurry);
+    finish: async (abort) => {
+      await connections.ended(lastFramesMs, abort);
+      await loopLabels?.stop(lastFramesMs, abort);
       const exit = await options.exited;
       const run = commandRun(options.command, options.started, exit);
       connections.processEnded(exit, run);
@@ -131,14 +131,14 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       await running?.done;
       if (isWrapper(options)) connections.close();
       const until = eventLog && endOf(eventLog.path);
-      const late = AbortSignal.any([hurry, timeoutSignal(restMs)]);
+      const late = AbortSignal.any([abort, timeoutSignal(restMs)]);
       const ended = { command_run: run, ...(exit.code !== null && { exit_code: exit.code }) };
       const isRead = (await completing?.finish(connections.held, ended, late)) ?? true;
       connections.close();
       if (options.isUpstream && spill.state().nextIndex === 1n) {
         for (const item of sessionOfCommand(run, settings.server)) spill.append(item);
       }
-      const all = await push.finish(commitMs, hurry);
+      const all = await push.finish(commitMs, abort);
       const missed = missedBy(options, connections);
       if (missed !== undefined) warn(`${options.isUpstream ? onlyCommand : "this command is not recorded"}: ${missed}`);
       const { committed, nextIndex } = spill.state();
@@ -148,8 +148,8 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
       await spill[Symbol.asyncDispose]();
       if (isRead) eventLog?.remove();
       else if (until !== undefined) eventLog?.leave(until);
-      if (all && isRead) await sessions.end(hurry, exit);
-      return { waiting, folder, to: target.name, reason: push.trouble()?.why, unread: !isRead };
+      if (all && isRead) await sessions.end(abort, exit);
+      return { waiting, folder, to: target.name, reason: push.failure()?.why, unread: !isRead };
     },
   };
 }
@@ -266,9 +266,9 @@ class Connections {
   }
 
   /** Resolves when no connection is open, or when it has taken too long. */
-  async ended(boundMs: number, hurry: AbortSignal): Promise<void> {
+  async ended(boundMs: number, abort: AbortSignal): Promise<void> {
     const over = new AbortController();
-    const bound = AbortSignal.any([over.signal, hurry]);
+    const bound = AbortSignal.any([over.signal, abort]);
     await Promise.race([this.#idle.promise, delay(boundMs, bound)]);
     over.abort();
   }

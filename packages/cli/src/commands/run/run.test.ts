@@ -158,7 +158,7 @@ describe("tapedeck run", () => {
     [{ TAPEDECK_TOKEN: "no token" }, /TAPEDECK_TOKEN is not a token/],
     [{ TAPEDECK_URL: "https://localhost:9", TAPEDECK_CA: "/no/such/file" }, /TAPEDECK_CA.* can't be read/],
     [{ TAPEDECK_URL: "https://localhost:9", TAPEDECK_CA: "broken.pem" }, /TAPEDECK_CA.* holds no certificate/],
-  ])("with %o runs the command as it is, with one warning before it", async (wrong, problem) => {
+  ])("with %o runs the command as it is, with one warning before it", async (wrong, reason) => {
     const { cwd, env, waiting } = project();
     writeFileSync(join(cwd, "broken.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     const cli = startCli(["run", "--", "sh", "-c", "echo >&2 running as $$ $SKAFFOLD_RPC_PORT; exit 7"], {
@@ -168,7 +168,7 @@ describe("tapedeck run", () => {
     expect(await cli.ended).toBe(7);
     const [first = "", ...more] = cli.stderr().split("\n");
     expect(first).toMatch(/^tapedeck: this command is not recorded: /);
-    expect(first).toMatch(problem);
+    expect(first).toMatch(reason);
     expect(more).toEqual([`running as ${cli.child.pid}`, ""]);
     expect(waiting()).toEqual([]);
   });

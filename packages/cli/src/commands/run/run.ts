@@ -46,11 +46,11 @@ export async function run(command: readonly string[], options: RunOptions): Prom
   const recording = record(prepared, command, ran, options);
   const exit = await ran.exited;
   // From here on signals are handled here.
-  const hurry = hurrySignal();
+  const abort = abortSignal();
   ran.release();
-  const recorded = await unlessHurried(recording, hurry.signal);
-  if (recorded !== undefined) await finish(recorded, options.url, hurry.signal);
-  hurry.release();
+  const recorded = await unlessHurried(recording, abort.signal);
+  if (recorded !== undefined) await finish(recorded, options.url, abort.signal);
+  abort.release();
   endAs(exit);
 }
 
@@ -72,7 +72,7 @@ async function prepare(
     const recordable = await recordables[upstream].prepare(asked);
     if (recordable === undefined) return undefined;
     const plan = await planRun(recordable, options, asked.env);
-    if (plan.problem !== undefined) warn(plan.problem);
+    if (plan.reason !== undefined) warn(plan.reason);
     for (const [what, given] of [
       ["developer", options.developer],
       ["project", options.project],
@@ -165,13 +165,13 @@ function endAs({ code, signal }: CommandExit): never {
 }
 
 /** The first signal means: don't wait. */
-function hurrySignal() {
-  const hurry = new AbortController();
+function abortSignal() {
+  const abort = new AbortController();
   const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  const quick = () => hurry.abort();
+  const quick = () => abort.abort();
   for (const signal of signals) process.on(signal, quick);
   return {
-    signal: hurry.signal,
+    signal: abort.signal,
     release: () => {
       for (const signal of signals) process.off(signal, quick);
     },
@@ -181,17 +181,17 @@ function hurrySignal() {
 /**
  * Work that has not begun is not waited for: it has received nothing, and the event log file is left to the next run.
  */
-async function unlessHurried<Value>(value: Promise<Value>, hurry: AbortSignal): Promise<Value | undefined> {
+async function unlessHurried<Value>(value: Promise<Value>, abort: AbortSignal): Promise<Value | undefined> {
   const over = new AbortController();
   const hurried = new Promise<undefined>((resolve) => {
-    hurry.addEventListener("abort", () => resolve(undefined), { signal: over.signal });
+    abort.addEventListener("abort", () => resolve(undefined), { signal: over.signal });
   });
   return Promise.race([value, hurried]).finally(() => over.abort());
 }
 
-async function finish(recording: CommandRecording, url: string | undefined, hurry: AbortSignal): Promise<void> {
+async function finish(recording: CommandRecording, url: string | undefined, abort: AbortSignal): Promise<void> {
   try {
-    const left = await recording.finish(hurry);
+    const left = await recording.finish(abort);
     const why = left.reason === undefined ? "" : ` (${left.reason})`;
     if (left.waiting > 0) {
       warn(`not recorded yet${why}: the recording waits in ${left.folder} for the next ${whoTakes(left, url)}`);

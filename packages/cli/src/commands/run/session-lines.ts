@@ -11,7 +11,7 @@ export type SessionLines = {
   readonly welcomed: (source: string) => void;
   readonly found: (session: string) => void;
   /** The last words, when all of it is recorded. */
-  readonly end: (hurry: AbortSignal, exit: CommandExit) => Promise<void>;
+  readonly end: (abort: AbortSignal, exit: CommandExit) => Promise<void>;
 };
 
 /** Nobody waits longer for their prompt than this, for a link; for the cause of a failure three times as long. */
@@ -24,7 +24,7 @@ const linkTimeoutMs = 500;
 export function sessionLines(
   url: string | undefined,
   env: Env,
-  say: (line: string) => void,
+  printLine: (line: string) => void,
   timeoutMs = linkTimeoutMs,
 ): SessionLines {
   const sessions: string[] = [];
@@ -39,17 +39,17 @@ export function sessionLines(
     found: (session) => {
       if (sessions.includes(session)) return;
       sessions.push(session);
-      say(`recording as ${lineOf(session)}`);
+      printLine(`recording as ${lineOf(session)}`);
     },
-    end: async (hurry, exit) => {
-      for (const session of sessions) say(`recorded as ${lineOf(session)}`);
-      const soon = AbortSignal.any([hurry, timeoutSignal(isFailed(exit) ? 3 * timeoutMs : timeoutMs)]);
+    end: async (abort, exit) => {
+      for (const session of sessions) printLine(`recorded as ${lineOf(session)}`);
+      const soon = AbortSignal.any([abort, timeoutSignal(isFailed(exit) ? 3 * timeoutMs : timeoutMs)]);
       const causes = await Promise.all(sessions.map((session) => causeOfEnd(session, url, env, soon)));
       const known = causes.filter((cause) => typeof cause === "object");
-      for (const cause of known) say(`${cause.what}: ${page(cause.path)}`);
+      for (const cause of known) printLine(`${cause.what}: ${page(cause.path)}`);
       if (isFailed(exit) && causes.length > 0 && known.length === 0) {
         const isRead = causes.every((cause) => cause === "none");
-        say(`the command ${exitText(exit)}${isRead ? "; no step of it is recorded as failed" : ""}`);
+        printLine(`the command ${exitText(exit)}${isRead ? "; no step of it is recorded as failed" : ""}`);
       }
     },
   };

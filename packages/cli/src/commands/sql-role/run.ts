@@ -36,11 +36,11 @@ export async function createSqlRole(options: CreateSqlRoleOptions): Promise<void
   if (json) printJson({ ...made, url, leftOut });
   else print(url);
   if (quiet || json) return;
-  say(`${made.login} reads workspace ${made.workspace}, for psql or any other client of Postgres`);
-  say("The password is shown only once.");
+  printLine(`${made.login} reads workspace ${made.workspace}, for psql or any other client of Postgres`);
+  printLine("The password is shown only once.");
   if (!(await isRecorded(here.database, made.workspace)))
-    say(`Nothing was recorded in workspace ${made.workspace} yet.`);
-  if (leftOut.length > 0) say(`This database user is not allowed to set these for it: ${leftOut.join(", ")}.`);
+    printLine(`Nothing was recorded in workspace ${made.workspace} yet.`);
+  if (leftOut.length > 0) printLine(`This database user is not allowed to set these for it: ${leftOut.join(", ")}.`);
 }
 
 export async function listSqlRoles({ json, data }: SqlRoleOptions): Promise<void> {
@@ -106,6 +106,6 @@ async function refusedAsCommand<T>(make: () => Promise<T>): Promise<T> {
 }
 
 /** Writes to stderr: stdout is for programs. */
-function say(line: string): void {
+function printLine(line: string): void {
   printError(line);
 }

@@ -2,7 +2,7 @@ import { basename, resolve } from "node:path";
 import { commandToStart } from "@tapedeck/shared/installation";
 import { largestPage } from "@tapedeck/shared/largest-page";
 import { apiAt, type Page } from "../../api/api.ts";
-import { readMetrics, readTroubles, sumOf } from "../../api/metrics.ts";
+import { readHealthReport, readMetrics, sumOf } from "../../api/metrics.ts";
 import { setAsideLines } from "../../api/set-aside.ts";
 import { coloured } from "../../display/colour.ts";
 import { agoText, bytesText, durationText } from "../../display/durations.ts";
@@ -47,7 +47,7 @@ export async function status(options: StatusOptions): Promise<void> {
     .get<Page<Source>>("/api/v1/sources", { limit: largestPage })
     .catch(async (error: unknown) => {
       // If the list is unavailable, the reason is shown if it is known.
-      if (!options.json) printTroubles(await healthOf(running, api.base));
+      if (!options.json) printHealthReport(await healthOf(running, api.base));
       throw error;
     });
   const items = [...known, ...neverSeen(running, known)].toSorted((a, b) => (a.source < b.source ? -1 : 1));
@@ -75,7 +75,7 @@ export async function status(options: StatusOptions): Promise<void> {
   print(`\n${healthLine(health, position, accessText(running))}`);
   if (health.waitingSpills > 0) print(coloured("dim", waitingText(health.waitingSpills, running)));
   const clocks = items.flatMap(clockWarnings);
-  printTroubles({ problems: health.problems, warnings: [...health.warnings, ...setAside, ...clocks] });
+  printHealthReport({ problems: health.problems, warnings: [...health.warnings, ...setAside, ...clocks] });
 }
 
 /**
@@ -89,7 +89,7 @@ export function clockWarnings({ source, clockOffsetMs }: Pick<Source, "source" |
   return [`the clock of ${shortSource(source)} is ${how}: times and durations mislead`];
 }
 
-function printTroubles({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
+function printHealthReport({ problems, warnings }: Pick<Health, "problems" | "warnings">): void {
   for (const problem of problems) print(coloured("red", problem));
   for (const warning of warnings) print(coloured("yellow", warning));
 }
@@ -137,12 +137,12 @@ async function healthOf(running: RunningUp | undefined, gateway: string): Promis
     if (address === undefined) return { problems: [], warnings: [] };
     const [metrics, { problems, warnings }] = await Promise.all([
       readMetrics(address),
-      readTroubles(`http://${address}`),
+      readHealthReport(`http://${address}`),
     ]);
     return { metrics, warnings, problems: problems.map((problem) => `${service}: ${problem}`) };
   };
   // The gateway reports on the other services, wherever they run.
-  const [ingest, query, reported] = await Promise.all([ask("ingest"), ask("query"), readTroubles(gateway)]);
+  const [ingest, query, reported] = await Promise.all([ask("ingest"), ask("query"), readHealthReport(gateway)]);
   const here = [...ingest.problems, ...query.problems];
   const fromGateway = running === undefined ? reported.problems.map((problem) => `gateway: ${problem}`) : [];
   return {

@@ -1,7 +1,7 @@
 import { createReadStream } from "node:fs";
 import { text } from "node:stream/consumers";
 import { isNamePart, nameForm, namePart } from "@tapedeck/shared/source";
-import { tokenNameProblem } from "@tapedeck/shared/tokens/token-name";
+import { tokenNameError } from "@tapedeck/shared/tokens/token-name";
 import { CommandError } from "../../command-error.ts";
 
 /** Somebody who shall have a token, and what it is called. */
@@ -24,21 +24,21 @@ export async function readDevelopers(file: string): Promise<readonly ListedDevel
 export function developersIn(list: string): readonly ListedDeveloper[] {
   const lines = list.split(/\r?\n/).map((line, index) => ({ line: line.trim(), number: index + 1 }));
   const seen = new Set<string>();
-  const problems: string[] = [];
+  const errors: string[] = [];
   const found = lines
     .filter(({ line }) => line !== "" && !line.startsWith("#"))
     .map(({ line, number }) => {
       const [developer = "", ...words] = line.split(/\s+/);
       if (!isNamePart(developer)) {
-        problems.push(`line ${number}: "${developer}" is not ${nameForm}; write ${namePart(developer)}`);
-      } else if (seen.has(developer)) problems.push(`line ${number}: "${developer}" is there twice`);
+        errors.push(`line ${number}: "${developer}" is not ${nameForm}; write ${namePart(developer)}`);
+      } else if (seen.has(developer)) errors.push(`line ${number}: "${developer}" is there twice`);
       seen.add(developer);
       const name = words.length === 0 ? developer : words.join(" ");
-      const problem = tokenNameProblem(name);
-      if (problem !== undefined) problems.push(`line ${number}: the name ${JSON.stringify(name)} ${problem}`);
+      const reason = tokenNameError(name);
+      if (reason !== undefined) errors.push(`line ${number}: the name ${JSON.stringify(name)} ${reason}`);
       return { developer, name };
     });
-  if (problems.length > 0) throw new CommandError(`no token was created: ${problems.join("; ")}.`);
+  if (errors.length > 0) throw new CommandError(`no token was created: ${errors.join("; ")}.`);
   if (found.length === 0) throw new CommandError("no token was created: the list is empty.");
   return found;
 }

@@ -52,8 +52,8 @@ export async function createToken(options: CreateTokenOptions): Promise<void> {
     print(options.json ? jsonText(made) : `${one.developer}\t${made.token}`);
   }
   if (options.json || options.quiet) return;
-  say(`${developers.length} tokens, each shown only once. Keep them secret.`);
-  if (tokens.remark !== undefined) say(tokens.remark);
+  printLine(`${developers.length} tokens, each shown only once. Keep them secret.`);
+  if (tokens.remark !== undefined) printLine(tokens.remark);
 }
 
 type One = { readonly name: string; readonly options: CreateTokenOptions };
@@ -74,11 +74,11 @@ async function createOne(tokens: Tokens, { name, options }: One): Promise<void> 
   if (quiet) return;
   const whose = made.developer === undefined ? "" : `, for ${made.developer}`;
   const beyond = allWorkspaces ? " (with backup and rebuild of all workspaces)" : "";
-  say(
+  printLine(
     `${made.roles.join(", ")} in workspace ${made.workspace}${beyond}${whose}, until ${dayOf(made.expiresAt)}; id ${made.id}`,
   );
-  say("It is shown only once. Keep it secret: export TAPEDECK_TOKEN=…");
-  if (tokens.remark !== undefined) say(tokens.remark);
+  printLine("It is shown only once. Keep it secret: export TAPEDECK_TOKEN=…");
+  if (tokens.remark !== undefined) printLine(tokens.remark);
 }
 
 function wishesOf({ role, expires, workspace, machine, renewable }: CreateTokenOptions): Omit<NewToken, "name"> {
@@ -156,6 +156,6 @@ function dayOf(time: string): string {
 }
 
 /** Writes to stderr: stdout is for programs. */
-function say(line: string): void {
+function printLine(line: string): void {
   printError(line);
 }

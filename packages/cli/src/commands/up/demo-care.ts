@@ -18,7 +18,7 @@ export type PauseUnwatched = {
   readonly demo: Pick<Demo, "pause" | "resume">;
   /** The gateway's HTTP, "host:port". */
   readonly http: string;
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
   readonly signal: AbortSignal;
   /** Default 30 minutes. */
   readonly unwatchedMs?: number;
@@ -28,7 +28,7 @@ export type PauseUnwatched = {
 
 /** Pauses the demo after half an hour without a request to Tapedeck; it resumes with the next one. */
 export async function pauseUnwatched(options: PauseUnwatched): Promise<void> {
-  const { demo, http, say, signal, unwatchedMs = 30 * minute, pollMs = 2_000 } = options;
+  const { demo, http, printLine, signal, unwatchedMs = 30 * minute, pollMs = 2_000 } = options;
   const started = Date.now();
   let isPaused = false;
   while (!signal.aborted) {
@@ -41,7 +41,7 @@ export async function pauseUnwatched(options: PauseUnwatched): Promise<void> {
     isPaused = !isWatched;
     if (isPaused) demo.pause();
     else demo.resume();
-    say(isPaused ? "no viewers: the demo pauses until the next request" : "the demo continues");
+    printLine(isPaused ? "no viewers: the demo pauses until the next request" : "the demo continues");
   }
 }
 

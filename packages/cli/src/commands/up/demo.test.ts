@@ -15,7 +15,7 @@ it("the demo pauses when nobody has watched for a while, and goes on with the ne
   const watching = pauseUnwatched({
     demo: { pause: () => void done.push("pause"), resume: () => void done.push("resume") },
     http: `127.0.0.1:${(gateway.address() as AddressInfo).port}`,
-    say: () => {},
+    printLine: () => {},
     signal: stop.signal,
     unwatchedMs: 300,
     pollMs: 5,

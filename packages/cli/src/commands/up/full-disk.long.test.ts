@@ -48,7 +48,7 @@ it.each([
         full.set(0);
       },
     },
-    say: (line) => said.push(line),
+    printLine: (line) => said.push(line),
     signal: stop.signal,
   });
   await until(() => observations > 3, { message: "some looks" });
@@ -79,7 +79,7 @@ it("a NATS that takes nothing though it was started again is not started once mo
     settleMs: 0,
     roomBytes: 1,
     nats: { restart: async () => void restarted++ },
-    say: () => {},
+    printLine: () => {},
     signal: stop.signal,
   });
   const someObservations = () => {
@@ -108,7 +108,7 @@ it("the restart is another server at the same port, and no message says that one
     secrets: await loadSecrets(join(storeDir, "secrets")),
     nats: { port: 0 },
     postgres: undefined,
-    say: (line) => said.push(line),
+    printLine: (line) => said.push(line),
   });
   stack.use(nats);
   const { pid, port } = nats.current();

@@ -8,7 +8,7 @@ export type MendFullDisk = {
   readonly nats: { readonly restart: () => Promise<void> };
   /** On the disk that NATS writes to. */
   readonly folder: string;
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
   readonly signal: AbortSignal;
   /** Default 2 s. */
   readonly pollMs?: number;
@@ -25,7 +25,16 @@ const defaultRoom = 64 * 1024 * 1024;
  * once there is room, the server is restarted, and the waiting events are recorded.
  */
 export async function mendFullDisk(options: MendFullDisk): Promise<void> {
-  const { ingest, nats, folder, say, signal, pollMs = 2_000, roomBytes = defaultRoom, settleMs = 10_000 } = options;
+  const {
+    ingest,
+    nats,
+    folder,
+    printLine,
+    signal,
+    pollMs = 2_000,
+    roomBytes = defaultRoom,
+    settleMs = 10_000,
+  } = options;
   let isReported = false;
   /** Restarts once while there is room: if the server still accepts nothing, the cause is another one. */
   let isRestarted = false;
@@ -34,9 +43,9 @@ export async function mendFullDisk(options: MendFullDisk): Promise<void> {
     const isFull = sumOf(await readMetrics(ingest), "tapedeck_ingest_log_full") === 1;
     if (signal.aborted) return;
     if (isFull && !isReported)
-      say("nothing is recorded: the log's disk is full; free some space, and recording resumes");
+      printLine("nothing is recorded: the log's disk is full; free some space, and recording resumes");
     if (!isFull) {
-      if (isReported) say("recording resumes");
+      if (isReported) printLine("recording resumes");
       isReported = false;
       isRestarted = false;
       continue;

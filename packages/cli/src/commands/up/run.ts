@@ -39,8 +39,8 @@ const leftoversMs = 20_000;
 export async function up(options: UpOptions): Promise<void> {
   const settings = readUpSettings(options, process.env);
   const { dataDir, storeDir, mode, access } = settings;
-  const say = (line: string) => print(line);
-  const stop = stopSignal(() => say("\nstopping …"));
+  const printLine = (line: string) => print(line);
+  const stop = stopSignal(() => printLine("\nstopping …"));
 
   await checkDataFolder(dataDir);
   await using stack = new AsyncDisposableStack();
@@ -50,8 +50,13 @@ export async function up(options: UpOptions): Promise<void> {
   const casting = mode === "demo" ? startDemo() : undefined;
   casting?.catch(() => {}); // awaited below; its processes end with this one
   // A terminal or a service manager may send its signal to the servers and services too, which then end by themselves.
-  const sayUnlessStopping = (line: string) => stop.aborted || say(line);
-  const servers = await startServers({ storeDir, secrets, say: sayUnlessStopping, ...ownServers(settings, listeners) });
+  const printUnlessStopping = (line: string) => stop.aborted || printLine(line);
+  const servers = await startServers({
+    storeDir,
+    secrets,
+    printLine: printUnlessStopping,
+    ...ownServers(settings, listeners),
+  });
   if (servers.nats) stack.use(servers.nats);
   if (servers.postgres) stack.use(servers.postgres);
   const demo = casting && stack.use(await casting);
@@ -60,7 +65,7 @@ export async function up(options: UpOptions): Promise<void> {
   const sources: readonly UpSource[] = demo?.sources ?? settings.sources;
   const logs = await openLogs(storeDir);
   const env = serviceEnv(settings, listeners, sources, secrets);
-  const running = await startServices(stack, { env, logs, say: sayUnlessStopping });
+  const running = await startServices(stack, { env, logs, printLine: printUnlessStopping });
   // Before ingest leaves, so that it hears how the demo's processes end.
   if (demo) stack.use(demo);
   if (stop.aborted) return;
@@ -72,7 +77,7 @@ export async function up(options: UpOptions): Promise<void> {
   const { configFile } = settings;
   await lock.publish({ mode, storeDir, addresses, access, configFile, sources: tappedSources(sources, settings) });
   const home = spillHome(process.env);
-  say(
+  printLine(
     welcome({
       mode,
       access,
@@ -90,14 +95,14 @@ export async function up(options: UpOptions): Promise<void> {
   const { signal } = over;
   const demoDatabase = postgres === undefined ? {} : { databaseUrl: ownerUrl(postgres, secrets) };
   const target = ownIngest(settings, addressOf(listeners.ingestGrpc), secrets);
-  const untilStop = { say: sayUnlessStopping, signal };
+  const untilStop = { printLine: printUnlessStopping, signal };
   const chores = [
-    showLogs(Object.values(logs), options.verbose ?? false, signal, sayUnlessStopping),
+    showLogs(Object.values(logs), options.verbose ?? false, signal, printUnlessStopping),
     demo && pauseUnwatched({ demo, http, ...untilStop }),
     demo && servers.nats && forgetOld({ ...natsOf(servers.nats.current(), secrets), ...demoDatabase, signal }),
     servers.nats && mendFullDisk({ ingest: addresses.ingest, nats: servers.nats, folder: storeDir, ...untilStop }),
     demo === undefined && settings.isOpen && takeWaitingSpills({ home, to: gateway.grpc ?? "", target, ...untilStop }),
-  ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => sayUnlessStopping(sentenceOf(error))));
+  ].map((chore) => (chore || Promise.resolve()).catch((error: unknown) => printUnlessStopping(sentenceOf(error))));
   stack.defer(async () => {
     over.abort();
     await Promise.all(chores);
@@ -130,13 +135,13 @@ function ownAddresses({ natsUrl, postgresUrl }: UpSettings, listeners: UpSetting
 type StartServices = {
   readonly env: Readonly<Record<string, string>>;
   readonly logs: Readonly<Record<(typeof services)[number], LogFile>>;
-  readonly say: (line: string) => void;
+  readonly printLine: (line: string) => void;
 };
 
 /** Starts all services at once. Those that start are disposed of with the stack, even if another one fails. */
 async function startServices(
   stack: AsyncDisposableStack,
-  { env, logs, say }: StartServices,
+  { env, logs, printLine }: StartServices,
 ): Promise<readonly ChildService[]> {
   const started = await Promise.allSettled(
     services.map((name) =>
@@ -146,7 +151,7 @@ async function startServices(
         env,
         logFile: logs[name].path,
         stopMs: stopMs[name],
-        onDeath: (how) => say(`${name} ${how}; it is restarted (see ${logs[name].path})`),
+        onDeath: (how) => printLine(`${name} ${how}; it is restarted (see ${logs[name].path})`),
       }),
     ),
   );

@@ -36,12 +36,12 @@ export async function showLogs(
   files: readonly LogFile[],
   verbose: boolean,
   signal: AbortSignal,
-  say: (line: string) => void,
+  printLine: (line: string) => void,
 ): Promise<void> {
-  await Promise.all(files.map((file) => showLog(file, verbose, signal, say).catch(() => {})));
+  await Promise.all(files.map((file) => showLog(file, verbose, signal, printLine).catch(() => {})));
 }
 
-async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, say: (line: string) => void) {
+async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, printLine: (line: string) => void) {
   const { path } = log;
   await using file = await open(path, "r");
   let { from } = log;
@@ -54,8 +54,8 @@ async function showLog(log: LogFile, verbose: boolean, signal: AbortSignal, say:
     const lines = (rest + text.toString()).split("\n");
     rest = lines.pop() ?? "";
     const shown = lines.flatMap((line) => pretty(basename(path, ".log"), line, verbose) ?? []);
-    for (const line of shown.slice(0, maxLines)) say(line);
-    if (shown.length > maxLines) say(`… and ${shown.length - maxLines} more lines in ${path}`);
+    for (const line of shown.slice(0, maxLines)) printLine(line);
+    if (shown.length > maxLines) printLine(`… and ${shown.length - maxLines} more lines in ${path}`);
   }
 }
 

@@ -47,12 +47,12 @@ class WatchedJob implements JobStream {
     jobs.read(id);
     this.#options = options;
     this.#unwatch = jobs.watch(id, this.go);
-    this.#say({ $case: "open", value: {} });
+    this.#send({ $case: "open", value: {} });
   }
 
   readonly go = (): void => {
     try {
-      while (this.#isOpen && !this.#isFull && this.#sayNext());
+      while (this.#isOpen && !this.#isFull && this.#sendNext());
     } catch (cause) {
       this.leave();
       this.#options.broken(cause);
@@ -71,29 +71,29 @@ class WatchedJob implements JobStream {
     this.#unwatch();
   };
 
-  #say(event: NonNullable<Message["event"]>): void {
+  #send(event: NonNullable<Message["event"]>): void {
     this.#isFull = !this.#options.write({ event });
   }
 
   /** False if nothing is due. */
-  #sayNext(): boolean {
+  #sendNext(): boolean {
     const { jobs, id } = this.#options;
     const job = jobs.read(id);
-    return this.#sayState(job) || this.#sayOutput(job) || this.#complete(job);
+    return this.#sendState(job) || this.#sendOutput(job) || this.#complete(job);
   }
 
-  #sayState(job: Job): boolean {
+  #sendState(job: Job): boolean {
     const last = this.#last;
     const now = { state: job.state, canceling: job.cancel_time !== undefined };
     const isTold = last?.state === now.state && last.canceling === now.canceling;
     if (this.#options.held().states || isTold) return false;
     const previous = last?.state ?? Job_State.UNKNOWN;
     this.#last = now;
-    this.#say({ $case: "state", value: { previous, current: now.state, job, canceling: now.canceling } });
+    this.#send({ $case: "state", value: { previous, current: now.state, job, canceling: now.canceling } });
     return true;
   }
 
-  #sayOutput(job: Job): boolean {
+  #sendOutput(job: Job): boolean {
     const { jobs, id, held } = this.#options;
     if (held().output) return false;
     this.#reader ??= jobs.output(id)?.read();
@@ -101,7 +101,7 @@ class WatchedJob implements JobStream {
     if (isOver(job) && !buffered) return false;
     const events = this.#reader?.next(maxEvents) ?? [];
     if (events.length === 0) return false;
-    this.#say({ $case: "terminal", value: { events, buffered } });
+    this.#send({ $case: "terminal", value: { events, buffered } });
     return true;
   }
 
@@ -109,7 +109,7 @@ class WatchedJob implements JobStream {
     const isTold = this.#last !== undefined && this.#last.state === job.state && !this.#options.held().output;
     if (!isTold || !isOver(job)) return false;
     this.leave();
-    this.#say({ $case: "complete", value: { error: job.error, result: job.result } });
+    this.#send({ $case: "complete", value: { error: job.error, result: job.result } });
     this.#options.end();
     return false;
   }

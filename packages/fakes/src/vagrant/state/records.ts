@@ -15,8 +15,8 @@ export function notFound(kind: string): Refusal {
 }
 
 /** Everything that does not validate is INTERNAL. */
-export function invalid(problem: string): Refusal {
-  return new Refusal(status.INTERNAL, problem);
+export function invalid(message: string): Refusal {
+  return new Refusal(status.INTERNAL, message);
 }
 
 export function checkPresent<T extends object>(record: T, fields: readonly (keyof T & string)[]): void {

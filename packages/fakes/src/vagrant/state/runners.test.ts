@@ -25,7 +25,7 @@ function talk<Q, A>(call: ClientDuplexStream<Q, A>) {
   return {
     reported,
     end,
-    say: (message: Q) => void call.write(message),
+    send: (message: Q) => void call.write(message),
     close: () => call.end(),
     cancel: () => call.cancel(),
   };
@@ -49,10 +49,10 @@ async function shop() {
     const stream = talk<FromRunner, FromServer>(
       raw.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, protocol("1,1")),
     );
-    const say = (event: NonNullable<FromRunner["event"]>) => stream.say({ event });
-    say({ $case: "request", value: { runner_id } });
+    const send = (event: NonNullable<FromRunner["event"]>) => stream.send({ event });
+    send({ $case: "request", value: { runner_id } });
     const cases = () => stream.reported.map(({ event }) => event?.$case);
-    return { ...stream, say, cases };
+    return { ...stream, send, cases };
   }
 
   return {
@@ -76,7 +76,7 @@ describe("RunnerConfig", () => {
     await using it = await shop();
     const runner = Runner.fromPartial({ id: "R1", by_id_only: true, components: [{ type: 1, name: "Command" }] });
     const stream = it.configure();
-    stream.say({ event: { $case: "open", value: { runner } } });
+    stream.send({ event: { $case: "open", value: { runner } } });
     await until(() => stream.reported.length === 1, { message: "the answer" });
     expect(stream.reported[0]?.config?.config_vars).toEqual([]);
     expect(await it.client.call(getRunner, { runner_id: "R1" })).toMatchObject(runner);
@@ -92,10 +92,10 @@ describe("RunnerConfig", () => {
   it("refuses what comes before open, and ends the process for an open without a runner", async () => {
     await using it = await shop();
     const wrong = it.configure();
-    wrong.say({});
+    wrong.send({});
     expect(await wrong.end).toMatchObject({ code: status.FAILED_PRECONDITION });
     const deadly = it.configure();
-    deadly.say({ event: { $case: "open", value: {} } });
+    deadly.send({ event: { $case: "open", value: {} } });
     expect(await deadly.end).toMatchObject({ code: status.UNAVAILABLE });
     expect(it.fake.crashed).toMatch("RunnerConfig without a runner");
   });
@@ -112,11 +112,11 @@ describe("RunnerJobStream", () => {
     const job = { id, scope: { value: { name: "shop", basis: { name: "default" } } } };
     expect(runner.reported[0]?.event?.value).toMatchObject({ job });
     expect(await it.stateOf(id)).toBe(WAITING);
-    runner.say({ $case: "ack", value: {} });
-    runner.say({ $case: "heartbeat", value: {} });
-    runner.say({ $case: "terminal", value: { events: [line("hello")], buffered: false } });
+    runner.send({ $case: "ack", value: {} });
+    runner.send({ $case: "heartbeat", value: {} });
+    runner.send({ $case: "terminal", value: { events: [line("hello")], buffered: false } });
     await it.becomes(id, RUNNING);
-    runner.say({ $case: "complete", value: { result: commandResult({ run_result: true }) } });
+    runner.send({ $case: "complete", value: { result: commandResult({ run_result: true }) } });
     expect(await runner.end).toMatchObject({ code: 0 });
     expect(await it.client.job(id)).toMatchObject({ state: SUCCESS, result: { run: { run_result: true } } });
     const replay = it.client.follow(id);
@@ -131,7 +131,7 @@ describe("RunnerJobStream", () => {
     await until(() => it.fake.calls("RunnerJobStream").inFlight === 1, { message: "the stream" });
     const id = it.queue();
     await it.becomes(id, WAITING);
-    runner.say({ $case: "error", value: { error: { code: 9, message: "not mine", details: [] } } });
+    runner.send({ $case: "error", value: { error: { code: 9, message: "not mine", details: [] } } });
     await it.becomes(id, QUEUED);
     expect(await runner.end).toMatchObject({ code: 0 });
     it.fake.jobs.loseHeartbeat(id);
@@ -149,7 +149,7 @@ describe("RunnerJobStream", () => {
     for (const [how, code] of ends) {
       const runner = it.serve();
       await it.becomes(id, WAITING);
-      if (how === "says") runner.say({ $case: "heartbeat", value: {} });
+      if (how === "says") runner.send({ $case: "heartbeat", value: {} });
       else if (how === "closes") runner.close();
       else runner.cancel();
       expect(await runner.end).toMatchObject({ code });
@@ -162,7 +162,7 @@ describe("RunnerJobStream", () => {
     const runner = it.serve();
     const id = it.queue();
     await it.becomes(id, WAITING);
-    runner.say({ $case: "ack", value: {} });
+    runner.send({ $case: "ack", value: {} });
     await it.becomes(id, RUNNING);
     it.fake.jobs.cancel(id);
     it.fake.jobs.loseHeartbeat(id);
@@ -179,7 +179,7 @@ describe("RunnerJobStream", () => {
     const runner = it.serve();
     const id = it.queue();
     await it.becomes(id, WAITING);
-    runner.say({ $case: "ack", value: {} });
+    runner.send({ $case: "ack", value: {} });
     await it.becomes(id, RUNNING);
     runner.close();
     expect(await runner.end).toMatchObject({ code: 0 });
@@ -192,9 +192,9 @@ describe("RunnerJobStream", () => {
       const runner = it.serve();
       const id = it.queue();
       await it.becomes(id, WAITING);
-      runner.say({ $case: "ack", value: {} });
+      runner.send({ $case: "ack", value: {} });
       await it.becomes(id, RUNNING);
-      runner.say({ $case: "error", value: { error } });
+      runner.send({ $case: "error", value: { error } });
       expect(await runner.end).toMatchObject({ code: error === undefined ? status.UNAVAILABLE : 0 });
       if (error !== undefined) expect(await it.client.job(id)).toMatchObject({ state: ERROR, error });
     }
@@ -208,7 +208,7 @@ describe("RunnerJobStream", () => {
     const wrong = talk<FromRunner, FromServer>(
       it.client.client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, protocol("1,1")),
     );
-    wrong.say({ event: { $case: "ack", value: {} } });
+    wrong.send({ event: { $case: "ack", value: {} } });
     expect(await wrong.end).toMatchObject({ code: status.FAILED_PRECONDITION });
   });
 });

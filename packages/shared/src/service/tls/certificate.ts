@@ -25,7 +25,7 @@ export type Certificate = Disposable & {
 /** How a certificate is read, and read again when its files change. */
 export type CertificateOptions = {
   /** Reports a renewal, and files that can't be used: the certificate before stays in use until they can. */
-  readonly say: (message: string) => void;
+  readonly warn: (message: string) => void;
   /** How often the files are checked. Default 60,000. */
   readonly checkMs?: number;
   /** Reports until when the certificate is valid. */
@@ -33,7 +33,10 @@ export type CertificateOptions = {
 };
 
 /** @throws Error one sentence that names the setting and the file */
-export function openCertificate(files: TlsFiles, { say, checkMs = 60_000, registry }: CertificateOptions): Certificate {
+export function openCertificate(
+  files: TlsFiles,
+  { warn, checkMs = 60_000, registry }: CertificateOptions,
+): Certificate {
   let current = readTls(files);
   let complaint = "";
   const listeners: ((tls: Tls) => void)[] = [];
@@ -44,10 +47,10 @@ export function openCertificate(files: TlsFiles, { say, checkMs = 60_000, regist
       if (now.cert.equals(current.cert) && now.key.equals(current.key)) return;
       current = now;
       for (const listener of listeners) listener(now);
-      say(`the certificate in ${files.cert} is new, and is used from now on`);
+      warn(`the certificate in ${files.cert} is new, and is used from now on`);
     } catch (error) {
       const { message } = error as Error;
-      if (message !== complaint) say(message);
+      if (message !== complaint) warn(message);
       complaint = message;
     }
   };
@@ -73,7 +76,7 @@ function reportExpiry(registry: Registry, setting: string, current: () => Tls): 
 }
 
 /** Why a certificate can't be used; undefined when it can. */
-export function certificateProblem(files: TlsFiles): string | undefined {
+export function certificateError(files: TlsFiles): string | undefined {
   try {
     readTls(files);
     return undefined;

@@ -30,7 +30,7 @@ export function bothOrNone(
   if (cert !== undefined && key !== undefined) return { cert, key, setting };
   if (cert !== undefined || key !== undefined) {
     const missing = cert === undefined ? "cert" : "key";
-    read.problem(`${setting}.${missing}: missing; TLS needs ${setting}.cert and ${setting}.key`);
+    read.addError(`${setting}.${missing}: missing; TLS needs ${setting}.cert and ${setting}.key`);
   }
   return undefined;
 }

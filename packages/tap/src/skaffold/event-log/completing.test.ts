@@ -180,11 +180,11 @@ test("the end waits for every reading: nothing comes after it, and nothing twice
 test("a signal ends a reading wherever it is, and the rest stays in the file", async () => {
   const { path, completing, report, of, ended, kinds } = harness({ isOneProcess: false });
   longLog(path, 20_000, Date.now());
-  const hurry = new AbortController();
+  const stopping = new AbortController();
   report("C", dialled);
   ended.abort();
-  const finished = completing.finish(undefined, { exit_code: 0 }, hurry.signal);
-  hurry.abort();
+  const finished = completing.finish(undefined, { exit_code: 0 }, stopping.signal);
+  stopping.abort();
   expect(await finished).toBe(false);
   expect([of("v2").length, kinds()]).toEqual([0, ["dialled"]]);
 });

@@ -14,7 +14,7 @@ export type ImportedFrame = {
 };
 
 /** A line that was skipped; `line` counts from 1. */
-export type ImportProblem = { readonly file: string; readonly line: number; readonly problem: string };
+export type SkippedLine = { readonly file: string; readonly line: number; readonly problem: string };
 
 /** The lines of an event log file. */
 export type EventLogLines = { readonly file: string; readonly lines: AsyncIterable<string> | Iterable<string> };
@@ -30,20 +30,20 @@ export type EventLogLines = { readonly file: string; readonly lines: AsyncIterab
  */
 export async function readEventLog({ file, lines }: EventLogLines): Promise<{
   readonly frames: readonly ImportedFrame[];
-  readonly problems: readonly ImportProblem[];
+  readonly problems: readonly SkippedLine[];
 }> {
   const frames: ImportedFrame[] = [];
-  const problems: ImportProblem[] = [];
+  const skipped: SkippedLine[] = [];
   let line = 0;
   for await (const text of lines) {
     line += 1;
     const json = text.replace(/^\uFEFF/, "").trim();
     if (json === "") continue;
     const frame = readEventLogLine(json);
-    if (typeof frame === "string") problems.push({ file, line, problem: frame });
+    if (typeof frame === "string") skipped.push({ file, line, problem: frame });
     else frames.push(frame);
   }
-  return { frames, problems };
+  return { frames, problems: skipped };
 }
 
 /** A frame, or what is wrong with the line. */

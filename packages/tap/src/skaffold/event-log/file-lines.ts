@@ -7,8 +7,8 @@ import { createGunzip } from "node:zlib";
 /** A line of a file that can't be read, and why. */
 export class FileLineError extends Error {
   override readonly name = "FileLineError";
-  constructor(file: string, line: number, problem: string) {
-    super(`${file}:${line}: ${problem}`);
+  constructor(file: string, line: number, reason: string) {
+    super(`${file}:${line}: ${reason}`);
   }
 }
 

@@ -69,10 +69,10 @@ test.each([true, false])("a signal ends the taking, of which nothing stays (one 
   appendFileSync(`${log.path}.v2`, Array.from({ length: count }, (_, at) => line(at)).join(""));
   log.leave(endOf(log.path));
   const before = readdirSync(home).sort();
-  const hurry = new AbortController();
-  const taking = takeLeftEventLogs(home, hurry.signal);
+  const stopping = new AbortController();
+  const taking = takeLeftEventLogs(home, stopping.signal);
   while (!readdirSync(home).some((name) => name.endsWith(".claim"))) await new Promise(setImmediate);
-  hurry.abort();
+  stopping.abort();
   await taking;
   expect(readdirSync(home).sort()).toEqual(before);
 

@@ -1,12 +1,12 @@
 import { createReadStream, existsSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { type ImportProblem, readEventLog } from "./event-log-file.ts";
+import { readEventLog, type SkippedLine } from "./event-log-file.ts";
 import { type ImportedProcess, splitProcesses } from "./split-processes.ts";
 
 export type ImportedLogs = {
   /** In the order of their starts. */
   readonly processes: readonly ImportedProcess[];
-  readonly problems: readonly ImportProblem[];
+  readonly problems: readonly SkippedLine[];
 };
 
 /**
@@ -23,6 +23,6 @@ export async function readEventLogs(paths: readonly string[]): Promise<ImportedL
   }
   return {
     processes: await splitProcesses(logs.flatMap(({ frames }) => frames)),
-    problems: logs.flatMap(({ problems }) => problems),
+    problems: logs.flatMap(({ problems: errors }) => errors),
   };
 }

@@ -24,7 +24,7 @@ export type ChartPanelProps = {
   readonly title: string;
   readonly definition: string;
   readonly sql: PanelSql;
-  readonly problem: string | undefined;
+  readonly error: string | undefined;
   readonly nothing: string;
   readonly choice: Choice;
   readonly bins: readonly Bin[];
@@ -37,7 +37,7 @@ export type ChartPanelProps = {
 
 /** Lines or bars over time. The legend has the numbers of the bin under the pointer, else those of the whole range. */
 export function ChartPanel(props: ChartPanelProps) {
-  const { name, title, definition, sql, problem, nothing, choice, bins, shape, unit, format, figures, pick } = props;
+  const { name, title, definition, sql, error, nothing, choice, bins, shape, unit, format, figures, pick } = props;
   const { group, zone } = choice;
   const [at, setAt] = useState<number>();
   const texts = useMemo(() => bins.map((bin) => binText(bin, group, zone)), [bins, group, zone]);
@@ -49,7 +49,7 @@ export function ChartPanel(props: ChartPanelProps) {
   const describe = (bin: number) =>
     `${texts[bin]}: ${figures.map((figure) => `${figure.name} ${said(figure, figure.values[bin])}`).join(", ")}`;
   return (
-    <Panel name={name} title={title} definition={definition} sql={sql} problem={problem}>
+    <Panel name={name} title={title} definition={definition} sql={sql} error={error}>
       {hasNothing ? (
         <p class="nothing">{nothing}</p>
       ) : (

@@ -22,7 +22,7 @@ const definition =
 
 /** Causes on top of each other, the most frequent at the bottom. Each is chosen in the list below. */
 export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPanelProps) {
-  const { value: causes, problem } = answered;
+  const { value: causes, error } = answered;
   const { group, zone, pick: chosen } = choice;
   const [at, setAt] = useState<number>();
   const colour = useColours();
@@ -42,7 +42,7 @@ export function FailuresPanel({ answered, choice, bins, sql, pick }: FailuresPan
     values: cause.counts.map((count) => (count === 0 ? null : count)),
   }));
   return (
-    <Panel name="failures" title="Failures by cause" definition={definition} sql={sql} problem={problem}>
+    <Panel name="failures" title="Failures by cause" definition={definition} sql={sql} error={error}>
       {causes.count === 0 ? (
         <p class="nothing">Nothing failed in this time.</p>
       ) : (

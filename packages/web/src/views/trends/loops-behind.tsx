@@ -33,18 +33,18 @@ const whats: Readonly<Record<Pick["chart"], { readonly title: string; readonly t
 /** The loops or commands behind what is selected in a chart, each a link. */
 export function LoopsBehind({ choice, pick, bins, causes }: LoopsBehindProps) {
   const [found, setFound] = useState<readonly Behind[]>();
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   const section = useRef<HTMLElement>(null);
   useReading(
     [JSON.stringify(pick), bins, causes],
     async (signal) => {
-      setProblem(undefined);
+      setError(undefined);
       setFound(undefined);
       setFound(await readBehind(choice, bins, pick, causes, signal));
     },
-    setProblem,
+    setError,
   );
-  useEffect(() => section.current?.scrollIntoView({ block: "nearest" }), [found, problem]);
+  useEffect(() => section.current?.scrollIntoView({ block: "nearest" }), [found, error]);
   const { title, took } = whats[pick.chart];
   const { pick: _, ...unpicked } = choice;
   return (
@@ -61,9 +61,9 @@ export function LoopsBehind({ choice, pick, bins, causes }: LoopsBehindProps) {
           ×
         </a>
       </header>
-      {problem !== undefined && <p class="notice">{problem}</p>}
-      {problem === undefined && found === undefined && <p class="quiet-text">Reading …</p>}
-      {problem === undefined && found?.length === 0 && <p class="quiet-text">None in this time.</p>}
+      {error !== undefined && <p class="notice">{error}</p>}
+      {error === undefined && found === undefined && <p class="quiet-text">Reading …</p>}
+      {error === undefined && found?.length === 0 && <p class="quiet-text">None in this time.</p>}
       {found !== undefined && found.length > 0 && <BehindTable found={found} took={took} chart={pick.chart} />}
     </section>
   );

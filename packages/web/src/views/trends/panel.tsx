@@ -12,12 +12,12 @@ export type PanelProps = {
   readonly definition: string;
   readonly sql: PanelSql;
   /** Why its numbers could not be read; they are not shown then. */
-  readonly problem: string | undefined;
+  readonly error: string | undefined;
   readonly children: ComponentChildren;
 };
 
 /** One of the small multiples: what it shows, what that means, and the query that gives the same. */
-export function Panel({ name, title, definition, sql, problem, children }: PanelProps) {
+export function Panel({ name, title, definition, sql, error, children }: PanelProps) {
   const id = useId();
   return (
     <section class="trend" aria-label={title} data-chart={name}>
@@ -36,11 +36,11 @@ export function Panel({ name, title, definition, sql, problem, children }: Panel
       </header>
       <p class="definition">{definition}</p>
       <div class="body">
-        {problem === undefined ? (
+        {error === undefined ? (
           children
         ) : (
           <p class="nothing" role="alert">
-            <Sign of="failed" label="" /> Its numbers could not be read. {problem}
+            <Sign of="failed" label="" /> Its numbers could not be read. {error}
           </p>
         )}
         <div id={id} class="sql" hidden={!sql.isOpen}>

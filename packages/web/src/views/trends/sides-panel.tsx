@@ -16,7 +16,7 @@ type SidesPanelProps = {
 };
 
 /** Developers or projects beside each other, whoever waits longest first. Each leads to its own trends, and its number of loops to these. */
-export function SidesPanel({ answered: { value: all, problem }, by, choice, sql, pick }: SidesPanelProps) {
+export function SidesPanel({ answered: { value: all, error }, by, choice, sql, pick }: SidesPanelProps) {
   const { pick: picked, ...unpicked } = choice;
   const pathOf = (name: string) =>
     trendsPath({ ...unpicked, ...(by === "developer" ? { developers: [name] } : { projects: [name] }) });
@@ -27,7 +27,7 @@ export function SidesPanel({ answered: { value: all, problem }, by, choice, sql,
       title={by === "developer" ? "Developers side by side" : "Projects side by side"}
       definition="The loops of each in this time: how long one waits for a loop that succeeds, how many fail, how many are overtaken by the next change, and the shares of what they wait for."
       sql={sql}
-      problem={problem}
+      error={error}
     >
       {all.length === 0 ? (
         <p class="nothing">No loop ended in this time.</p>

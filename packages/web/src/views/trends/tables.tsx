@@ -21,14 +21,14 @@ type ArtifactProps<Artifact> = {
 };
 
 export function SlowPanel({ answered, sql, picked, pick }: ArtifactProps<SlowArtifact>) {
-  const { value: artifacts, problem } = answered;
+  const { value: artifacts, error } = answered;
   return (
     <Panel
       name="slow"
       title="Slowest artifacts"
       definition="How long builds of an artifact take that ran; those from the cache are left out."
       sql={sql}
-      problem={problem}
+      error={error}
     >
       {artifacts.length === 0 ? (
         <p class="nothing">Nothing was built in this time.</p>
@@ -77,14 +77,14 @@ export function SlowPanel({ answered, sql, picked, pick }: ArtifactProps<SlowArt
 }
 
 export function FlakyPanel({ answered, sql, picked, pick }: ArtifactProps<FlakyArtifact>) {
-  const { value: artifacts, problem } = answered;
+  const { value: artifacts, error } = answered;
   return (
     <Panel
       name="flaky"
       title="Flaky artifacts"
       definition="Failed builds that the artifact's next build did not repeat. A repaired file counts too: flakes of several developers say more."
       sql={sql}
-      problem={problem}
+      error={error}
     >
       {artifacts.length === 0 ? (
         <p class="nothing">No build failed and then succeeded in this time.</p>
@@ -153,14 +153,14 @@ type CommandsProps = {
 };
 
 export function CommandsPanel({ answered, sql, picked, pick }: CommandsProps) {
-  const { value: commands, problem } = answered;
+  const { value: commands, error } = answered;
   return (
     <Panel
       name="commands"
       title="Vagrant's commands"
       definition="How long commands take by machine, and how many of them fail."
       sql={sql}
-      problem={problem}
+      error={error}
     >
       <table class="list artifacts">
         <thead>

@@ -9,7 +9,7 @@ import { type Choice, choiceOf, type Pick, trendsPath } from "../../model/trends
 import { seriesOf, shareText } from "../../model/trends/figures.ts";
 import { type ChartQuery, sqlOf } from "../../model/trends/sql.ts";
 import { dateAt } from "../../model/trends/zone.ts";
-import { Loading, Problem } from "../../parts/small.tsx";
+import { ErrorNotice, Loading } from "../../parts/small.tsx";
 import { navigate } from "../../router.ts";
 import { ChartPanel, type Figure } from "./chart-panel.tsx";
 import { ChoiceBar } from "./choice-bar.tsx";
@@ -24,24 +24,24 @@ import { WaitsPanel } from "./waits-panel.tsx";
 export function TrendsView({ query }: { readonly query: string }) {
   const choice = useMemo(() => choiceOf(query), [query]);
   const [shown, setShown] = useState<{ readonly trends: Trends; readonly choice: string }>();
-  const [problem, setProblem] = useState<string>();
+  const [error, setError] = useState<string>();
   const { pick, ...unpicked } = choice;
   const asked = trendsPath({ ...unpicked, sql: [] });
   useReading(
     [asked],
     async (signal) => {
-      setProblem(undefined);
+      setError(undefined);
       setShown({ trends: await readTrends(choice, signal), choice: asked });
       lostSince.value = undefined;
     },
-    setProblem,
+    setError,
   );
   useEffect(() => {
     document.title = "Trends · Tapedeck";
     // A copied URL shows the same in another time zone, too.
     navigate(trendsPath(choice), { replace: true });
   }, []);
-  if (problem !== undefined) return <Problem text={problem} />;
+  if (error !== undefined) return <ErrorNotice text={error} />;
   if (shown === undefined) return <Loading what="the trends" />;
   const isOld = shown.choice !== asked;
   return (
@@ -60,7 +60,7 @@ function Shown({ trends, choice }: ShownProps) {
   const [first, last] = [bins.at(0), bins.at(-1)];
   const days = { from: dateAt(first?.from ?? 0, zone), to: dateAt((last?.to ?? 1) - 1, zone) };
   const count = Number(loops.value.all?.loops ?? 0);
-  const isKnown = [loops, causes, commands].every(({ problem }) => problem === undefined);
+  const isKnown = [loops, causes, commands].every(({ error }) => error === undefined);
   const hasNothing = isKnown && count === 0 && causes.value.count === 0 && commands.value.length === 0;
   const sql = (query: ChartQuery): PanelSql => ({
     text: sqlOf(query, { ...choice, workspace: trends.workspace, bins }),
@@ -73,7 +73,7 @@ function Shown({ trends, choice }: ShownProps) {
     <div class="trends">
       <header class="title">
         <h1>Trends</h1>
-        {loops.problem === undefined && trends.developers.length > 0 && (
+        {loops.error === undefined && trends.developers.length > 0 && (
           <p class="quiet-text">{plural(count, "loop")} in this time</p>
         )}
         {!hasNothing && choice.pick === undefined && (
@@ -145,7 +145,7 @@ function TablePanels({ trends, choice, sql, go }: TablePanelsProps) {
         picked={choice.pick?.chart === "flaky" ? choice.pick : undefined}
         pick={(of) => go({ chart: "flaky", of })}
       />
-      {(trends.commands.value.length > 0 || trends.commands.problem !== undefined) && (
+      {(trends.commands.value.length > 0 || trends.commands.error !== undefined) && (
         <CommandsPanel
           answered={trends.commands}
           sql={sql("commands")}
@@ -188,7 +188,7 @@ function LoopPanels({ trends, choice, sql, pickBins, go }: LoopPanelsProps) {
         nothing="No loop became ready in this time."
         format={durationText}
         figures={waits}
-        problem={loops.problem}
+        error={loops.error}
         pick={pickBins("wait")}
       />
       <WaitsPanel
@@ -208,7 +208,7 @@ function LoopPanels({ trends, choice, sql, pickBins, go }: LoopPanelsProps) {
         nothing="No source failed and became good again in this time."
         format={durationText}
         figures={reds}
-        problem={green.problem}
+        error={green.error}
         pick={pickBins("green")}
       />
       <ChartPanel
@@ -222,7 +222,7 @@ function LoopPanels({ trends, choice, sql, pickBins, go }: LoopPanelsProps) {
         nothing="No loop ended in this time."
         format={shareText}
         figures={shares}
-        problem={loops.problem}
+        error={loops.error}
         pick={pickBins("overtaken")}
       />
     </>

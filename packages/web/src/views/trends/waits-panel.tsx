@@ -15,7 +15,7 @@ type WaitsPanelProps = {
 };
 
 /** The phases that loops waited for, longest first. Each leads to the loops that waited for it. */
-export function WaitsPanel({ answered: { value, problem }, sql, picked, pick }: WaitsPanelProps) {
+export function WaitsPanel({ answered: { value, error }, sql, picked, pick }: WaitsPanelProps) {
   const waits = waitedFor(value.all, value.bins);
   return (
     <Panel
@@ -23,7 +23,7 @@ export function WaitsPanel({ answered: { value, problem }, sql, picked, pick }: 
       title="Waits for"
       definition="What loops waited for, failed ones included: of steps that ran at the same time, the one that held the loop up. In other, no step ran."
       sql={sql}
-      problem={problem}
+      error={error}
     >
       {waits.length === 0 ? (
         <p class="nothing">No loop waited for anything in this time.</p>

@@ -32,8 +32,8 @@ export function invalidScope(): UpstreamError {
 }
 
 /** Vagrant answers INTERNAL to whatever does not validate. */
-export function invalid(problem: string): UpstreamError {
-  return new UpstreamError(internal, problem);
+export function invalid(message: string): UpstreamError {
+  return new UpstreamError(internal, message);
 }
 
 /** Bytes that are not a request, as Go's gRPC library words it. */

@@ -101,7 +101,7 @@ export function providerSettings(read: SettingsReader, context: ProviderContext)
   const page = pageSettings(read);
   if (issuer === undefined) {
     if (audience !== undefined || written.length > 0)
-      read.problem("oidc.issuer: missing; the other oidc settings need it");
+      read.addError("oidc.issuer: missing; the other oidc settings need it");
     return undefined;
   }
   const settings: ProviderSettings = {
@@ -113,7 +113,7 @@ export function providerSettings(read: SettingsReader, context: ProviderContext)
     audience: audience ?? "",
     grants: written.map((grant) => ({ ...grant, workspace: grant.workspace ?? context.workspace })),
   };
-  for (const problem of problemsOf(settings, context)) read.problem(problem);
+  for (const reason of errorsIn(settings, context)) read.addError(reason);
   return settings;
 }
 
@@ -142,23 +142,23 @@ function pageSettings(read: SettingsReader): PageSignInSettings | undefined {
   });
   if (clientId === undefined) {
     if (clientSecret !== undefined || pageUrl !== undefined) {
-      read.problem("oidc.clientId: missing; oidc.clientSecret and oidc.pageUrl need it");
+      read.addError("oidc.clientId: missing; oidc.clientSecret and oidc.pageUrl need it");
     }
     return undefined;
   }
   const origin = originOf(pageUrl);
   if (origin === undefined) {
-    read.problem(
+    read.addError(
       pageUrl === undefined
         ? "oidc.pageUrl: missing; oidc.clientId needs it"
         : `oidc.pageUrl: "${pageUrl}" is not the address of the page: expected https://host[:port] without a path; http is for loopback alone`,
     );
   }
-  if (!scopes.includes("openid")) read.problem("oidc.scopes: openid is missing");
+  if (!scopes.includes("openid")) read.addError("oidc.scopes: openid is missing");
   return { clientId, clientSecret, origin: origin ?? "", scopes, title, sessionMs };
 }
 
-function* problemsOf(settings: ProviderSettings, { auth, hosts }: ProviderContext): Generator<string, void> {
+function* errorsIn(settings: ProviderSettings, { auth, hosts }: ProviderContext): Generator<string, void> {
   const { issuer, audience, grants, developerClaim, clockSkewMs, page } = settings;
   if (auth === "none") yield "oidc.issuer: needs auth: tokens; auth: none needs no sign-in";
   if (!isSafeUrl(issuer)) yield `oidc.issuer: "${issuer}" is not an https address (http is for loopback alone)`;

@@ -87,7 +87,7 @@ it("so they do over TLS", async () => {
   const folder = stack.use(await temporaryFolder());
   const { certFile, keyFile } = await testCertificate(folder.folder, ["127.0.0.1"]);
   const files = { cert: certFile, key: keyFile, setting: "tls" } as const;
-  const certificate = stack.use(openCertificate(files, { say: () => {} }));
+  const certificate = stack.use(openCertificate(files, { warn: () => {} }));
   const { address } = await serve(threeGroups, { certificate });
   const { came, end } = reader(address, credentials.createSsl(readFileSync(certFile)));
   expect((await end).code).toBe(0);

@@ -142,13 +142,13 @@ export class HostChannel<Memory> {
 
   /** Judges rkt's answer about one item, requested because a list lacked it or could be wrong about it. */
   #answer(one: Observation_One, at: Timestamp): readonly ObservationOutcome[] {
-    const { channel, entries, errorSays, answerType } = this.#rules;
+    const { channel, entries, meaningOfError, answerType } = this.#rules;
     // New and gone items are left to the lists.
     if (!this.#inventory.isPresent(one.id)) return [];
     if (one.code !== 0) {
-      const says = this.#absences.has(one.id) ? errorSays(one) : "nothing";
-      if (says === "there") this.#absences.ended(one.id);
-      const isGone = says === "gone" && this.#extinction.verdict(channel) === "none";
+      const meaning = this.#absences.has(one.id) ? meaningOfError(one) : "nothing";
+      if (meaning === "there") this.#absences.ended(one.id);
+      const isGone = meaning === "gone" && this.#extinction.verdict(channel) === "none";
       return isGone ? this.#absences.believe(one.id, false) : [];
     }
     const answered = entries(one.bytes);

@@ -27,7 +27,7 @@ export type HostRules<Memory> = InventoryRules<Memory> & {
   /** It is certainly gone; `inferred`: concluded from long silence. */
   readonly lost: (memory: Memory, times: Times, inferred: boolean) => Judgement<Memory>;
   /** The meaning of an error about an item that was requested because a list lacks it. */
-  readonly errorSays: (one: Observation_One) => "there" | "gone" | "nothing";
+  readonly meaningOfError: (one: Observation_One) => "there" | "gone" | "nothing";
   /** For the description; undefined for an item that is absent, or not believed. */
   readonly accepted: (memory: Memory) => Accepted | undefined;
   /** The item's mark in the next description, beside what it lists. */

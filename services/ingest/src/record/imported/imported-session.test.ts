@@ -200,7 +200,7 @@ test("a session that this log has lost something of is the same when its export 
     ...options,
     hello: Hello.create({}),
     onAcknowledged: () => {},
-    onTrouble: () => {},
+    onPublishFailure: () => {},
   });
   journal.numbers.begin(session);
   const start = sessionStarted({ labels: {}, redact: "on" });
@@ -474,7 +474,14 @@ test("an erased session can be imported again", async () => {
   const signal = new AbortController().signal;
   const logs = { writer: log, reader: log.reader };
   {
-    const deps = { log: logs, source: target, signal, hello: Hello.create({}), onAcknowledged() {}, onTrouble() {} };
+    const deps = {
+      log: logs,
+      source: target,
+      signal,
+      hello: Hello.create({}),
+      onAcknowledged() {},
+      onPublishFailure() {},
+    };
     await using journal = await openSourceJournal(deps);
     const erased = { kind: "session.erased" as const, subject: idOf(foreign.session), summary: "" };
     await journal.writer.reached(journal.publish([journal.own(idOf(foreign.session), erased, timestampOfMs(0))]));

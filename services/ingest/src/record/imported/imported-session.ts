@@ -2,7 +2,7 @@ import type { Event } from "@tapedeck/proto/tapedeck/v1/event";
 import type { Imported, Item, Recorded } from "@tapedeck/proto/tapedeck/v1/recorder";
 import { decodeEvent } from "@tapedeck/shared/events/codec";
 import { ownChannel } from "@tapedeck/shared/events/kinds";
-import { type SessionCheck, sessionCheck, sessionProblem } from "@tapedeck/shared/events/session-check";
+import { type SessionCheck, sessionCheck, sessionError } from "@tapedeck/shared/events/session-check";
 import { largestGroup } from "@tapedeck/shared/log/grouping";
 import { sourceParts } from "@tapedeck/shared/source";
 import { yieldToEventLoop } from "@tapedeck/shared/sync/yield-to-event-loop";
@@ -42,8 +42,8 @@ export async function openImport(options: ImportedSessionOptions): Promise<Impor
   const { log, source, normalizer, hello, imported, listener = {}, textTtl, memory } = options;
   const { origin_session: origin = imported.session } = imported;
   const channels = channelNames(normalizer);
-  const problem = sessionProblem(imported.session) ?? sessionProblem(origin);
-  if (problem !== undefined) throw refusedImport(problem);
+  const reason = sessionError(imported.session) ?? sessionError(origin);
+  if (reason !== undefined) throw refusedImport(reason);
   const closing = new AbortController();
   const signal = AbortSignal.any([options.signal, closing.signal]);
   let importing: ImportedSession | undefined;
@@ -62,7 +62,7 @@ export async function openImport(options: ImportedSessionOptions): Promise<Impor
         listener.published?.(events);
         importing?.reportCommitted();
       },
-      onTrouble: (published) => listener.trouble?.(published),
+      onPublishFailure: (published) => listener.onPublishFailure?.(published),
     }),
   );
   stack.defer(() => closing.abort());
@@ -173,8 +173,8 @@ export class ImportedSession implements PushedSession {
     if (events === undefined) return;
     for (const bytes of events) {
       const event = decoded(bytes, check.events + 1);
-      const problem = check.next(event);
-      if (problem !== undefined) throw refusedImport(`event ${check.events + 1}: ${problem}`);
+      const reason = check.next(event);
+      if (reason !== undefined) throw refusedImport(`event ${check.events + 1}: ${reason}`);
       this.#options.admit?.(event);
       await this.#takeEvent(movedTo({ session, origin, labels }, event));
     }
@@ -247,8 +247,8 @@ export class ImportedSession implements PushedSession {
   async #end(events: bigint, index: bigint): Promise<void> {
     const { check, inLog } = this.#parts;
     const received = BigInt(check.events);
-    const problem = this.#pieces.isIncomplete ? "the last event is not whole" : check.end();
-    if (problem !== undefined) throw refusedImport(problem);
+    const reason = this.#pieces.isIncomplete ? "the last event is not whole" : check.end();
+    if (reason !== undefined) throw refusedImport(reason);
     if (events !== received) throw refusedImport(`expected ${events} events, but received ${received}`);
     this.#isOver = true;
     this.#flush(true);

@@ -17,7 +17,7 @@ export type AppendFactOptions = Pick<SourceJournalOptions, "log" | "signal"> & {
  * @throws LostRaceError if that recorder was faster
  */
 export async function appendFact({ source, session, fact, ...options }: AppendFactOptions): Promise<void> {
-  const unused = { hello: Hello.create({}), onAcknowledged: () => {}, onTrouble: () => {} };
+  const unused = { hello: Hello.create({}), onAcknowledged: () => {}, onPublishFailure: () => {} };
   await using journal = await openSourceJournal({ ...options, ...unused, source });
   await journal.writer.reached(journal.publish([journal.own(session, fact, timestampNow())]));
 }

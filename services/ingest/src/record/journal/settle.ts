@@ -27,7 +27,7 @@ export type SettleOptions = {
    */
   readonly writer: string;
   /** Called after each publish that ended otherwise than acknowledged. */
-  readonly onTrouble?: ((published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void) | undefined;
+  readonly onPublishFailure?: ((published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void) | undefined;
   /** Waiting times between attempts, in ms. */
   readonly retry?: { readonly first: number; readonly max: number } | undefined;
 };
@@ -45,7 +45,7 @@ export async function settle(
   expected: Sequence,
   signal: AbortSignal,
 ): Promise<Sequence | undefined> {
-  const { log, source, writer, onTrouble, retry = defaultRetry } = options;
+  const { log, source, writer, onPublishFailure, retry = defaultRetry } = options;
   const waits = backoff(retry.first, retry.max);
   const { cursor, ttlSeconds = Number.POSITIVE_INFINITY } = events.at(-1) as NewEvent;
   const forgottenAfterMs = ttlSeconds * 500;
@@ -53,7 +53,7 @@ export async function settle(
   while (!signal.aborted) {
     const published = await log.publish(source, writer, events, expected);
     if (published.outcome === "acknowledged") return published.seq;
-    onTrouble?.(published);
+    onPublishFailure?.(published);
     if (published.outcome !== "refused") {
       const last = await askLast(options, signal);
       if (last === "aborted") return undefined;
@@ -69,7 +69,7 @@ export async function settle(
 }
 
 async function askLast(
-  { log, source, onTrouble, retry = defaultRetry }: SettleOptions,
+  { log, source, onPublishFailure, retry = defaultRetry }: SettleOptions,
   signal: AbortSignal,
 ): Promise<LastOfSource | undefined | "aborted"> {
   const waits = backoff(retry.first, retry.max);
@@ -77,7 +77,7 @@ async function askLast(
     try {
       return await log.lastOf(source);
     } catch (cause) {
-      onTrouble?.({ outcome: "unknown", cause });
+      onPublishFailure?.({ outcome: "unknown", cause });
       await delay(waits.next(), signal);
     }
   }

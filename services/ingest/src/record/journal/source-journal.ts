@@ -37,7 +37,7 @@ export type SourceJournalOptions = {
   /** With `allSessions`: keeps the history between one journal of the source and the next. */
   readonly memory?: Memory<SourceName, RememberedHistory> | undefined;
   readonly onAcknowledged: (events: number) => void;
-  readonly onTrouble: (published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void;
+  readonly onPublishFailure: (published: Exclude<PublishOutcome, { outcome: "acknowledged" }>) => void;
 };
 
 /** The longest delay that a timer supports. */
@@ -108,7 +108,7 @@ export class SourceJournal implements AsyncDisposable {
         log.ends?.reached(source, last.seq, last.cursor);
         options.onAcknowledged(events);
       },
-      onTrouble: options.onTrouble,
+      onPublishFailure: options.onPublishFailure,
       admitFirst: (stop) => assertOpen(options, stop),
     });
     const changesLife = cursor !== undefined && (cursor.textTtl !== life?.textTtl || (life && !lastStays));

@@ -12,9 +12,9 @@ test("kills of the server and lost answers at random moments lose nothing and re
   await using proxy = await lossyProxy(nats.port);
   const nc = await connectTo(proxy.port);
   await using log = await openTestLog(nc, 300);
-  let troubles = 0;
-  const onTrouble = () => void troubles++;
-  await using writer = new SourceWriter({ log: log.writer, source, writer: "W", afterSeq: 0, retry, onTrouble });
+  let failures = 0;
+  const onPublishFailure = () => void failures++;
+  await using writer = new SourceWriter({ log: log.writer, source, writer: "W", afterSeq: 0, retry, onPublishFailure });
 
   let next = 1;
   const append = (count: number) => {
@@ -22,7 +22,7 @@ test("kills of the server and lost answers at random moments lose nothing and re
   };
   for (let round = 0; round < searched({ short: 6, long: 100 }); round++) {
     const before = writer.acknowledged;
-    const troubled = troubles;
+    const troubled = failures;
     append(1 + ((round * 37) % 90));
     if (round % 3 === 0) {
       await nats.kill();
@@ -31,7 +31,7 @@ test("kills of the server and lost answers at random moments lose nothing and re
     } else if (round % 3 === 1) {
       proxy.deaf = true;
       append(5);
-      await until(() => troubles > troubled, { message: "an answer to be missed" });
+      await until(() => failures > troubled, { message: "an answer to be missed" });
       proxy.deaf = false;
       proxy.cut();
     } else {

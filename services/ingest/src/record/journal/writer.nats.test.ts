@@ -15,21 +15,21 @@ test("an answer that is lost is found in the log", async () => {
   // It gives up soon what is never answered.
   await using log = await openTestLog(nc, 300);
   await using truth = await openTestLog(direct);
-  const troubles: string[] = [];
+  const failures: string[] = [];
   await using writer = new SourceWriter({
     log: log.writer,
     source,
     writer: "W",
     afterSeq: 0,
     retry,
-    onTrouble: ({ outcome }) => troubles.push(outcome),
+    onPublishFailure: ({ outcome }) => failures.push(outcome),
   });
   await writer.reached(writer.append([newEvent(source, 1)]));
 
   proxy.deaf = true;
   const last = writer.append([2, 3, 4, 5].map((ordinal) => newEvent(source, ordinal)));
   await until(async () => (await recordedOrdinals(truth)).length === 5, { message: "the batch to land" });
-  await until(() => troubles.length > 0, { message: "the writer to give up waiting" });
+  await until(() => failures.length > 0, { message: "the writer to give up waiting" });
   proxy.deaf = false;
   proxy.cut(); // a connection that lost bytes is of no use
 

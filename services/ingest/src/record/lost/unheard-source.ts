@@ -40,13 +40,13 @@ export type LastHeard = {
  * writer's place must be ours. Rejects when the signal aborts.
  */
 export async function examineUnheard({ lostAfterMs, since, ...opening }: UnheardSource): Promise<Examined> {
-  const nothing = { onAcknowledged: () => {}, onTrouble: () => {} };
+  const nothing = { onAcknowledged: () => {}, onPublishFailure: () => {} };
   await using journal = await openSourceJournal({ ...opening, ...nothing, hello: Hello.create() });
   const { connection, session } = journal.history;
   // One that was broken off can be begun again, whenever.
   if (connection === undefined || isImport(connection)) return {};
   const now = timestampNow();
-  await sayUnheard(journal, since, now);
+  await recordSilence(journal, since, now);
   if (!session?.open) return {};
   // The reporter's clock may be ahead of ours, and the wait must not exceed the setting.
   const lostSince = earlier(connection.unheardSince ?? since ?? connection.lostAt ?? now, now);
@@ -57,7 +57,7 @@ export async function examineUnheard({ lostAfterMs, since, ...opening }: Unheard
   return {};
 }
 
-async function sayUnheard(journal: SourceJournal, since: Timestamp | undefined, now: Timestamp): Promise<void> {
+async function recordSilence(journal: SourceJournal, since: Timestamp | undefined, now: Timestamp): Promise<void> {
   const { connection, lastAt = now } = journal.history;
   if (connection === undefined || connection.lost || connection.unheardSince !== undefined) return;
   const from = earlier(since ?? lastAt, now);

@@ -24,7 +24,7 @@ const source = (project: string, workspace = "acme") =>
   sourceName({ workspace, developer: "alice", project, upstream: "skaffold" });
 
 async function open(name: SourceName): Promise<SourceJournal> {
-  const unused = { hello: Hello.create({}), onAcknowledged: () => {}, onTrouble: () => {} };
+  const unused = { hello: Hello.create({}), onAcknowledged: () => {}, onPublishFailure: () => {} };
   const journal = await openSourceJournal({ log: store.log, source: name, signal, ...unused });
   onTestFinished(() => journal[Symbol.asyncDispose]());
   return journal;

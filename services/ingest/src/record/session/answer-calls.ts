@@ -24,13 +24,13 @@ export type AnswerOptions = {
 
 /** Makes the control calls that clients ask for, and opens their streams. Gives what ends it. */
 export function answerControl({ nats, source, logger, responses, ...options }: AnswerOptions): () => void {
-  const onProblem = (err: unknown) => logger.warn({ source, err }, "a control call could not be recorded");
+  const onError = (err: unknown) => logger.warn({ source, err }, "a control call could not be recorded");
   const ask = (request: ControlRequest) => responses.ask(request);
   const control = new ControlCalls({
     ...options,
     ask,
     isCommitted: (index, withinMs) => responses.isCommitted(index, withinMs),
-    onProblem,
+    onError,
   });
   const streams = new StreamRelays({ nats, responses, signal: options.signal });
   const make = async (call: ControlCall): Promise<ControlReply> => {
@@ -45,11 +45,11 @@ export function answerControl({ nats, source, logger, responses, ...options }: A
         // Throws if the answer exceeds the message limit or the connection is closed.
         .then((reply) => void message.respond(reply))
         .catch((err: unknown) => {
-          onProblem(err);
+          onError(err);
           const reply = { code: 14, message: "the call could not be recorded", response: Buffer.alloc(0) };
           message.respond(ControlReply.encode({ ...reply, reason: "not_ready" }).finish());
         })
-        .catch(onProblem);
+        .catch(onError);
     },
   });
   // A call that is on its way here is answered, so that its caller does not wait for nothing.

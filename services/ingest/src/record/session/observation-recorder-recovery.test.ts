@@ -157,7 +157,7 @@ test("an observation that can't be read is masked", async () => {
 test("text that has expired does not come back with the next connection", async () => {
   const log = fakeLog(well);
   await using tap = pollingTap(log, { ...options, textTtl: 3_600 });
-  const say = (ms: number, connection: string, app: string, text: string) => {
+  const write = (ms: number, connection: string, app: string, text: string) => {
     const bytes = Buffer.from(GetLogsResponse.encode({ lines: [text] }).finish());
     return tap.see(ms, connection, "logs", { $case: "text", value: { pod: "p1", app, bytes, reopened: false } });
   };
@@ -165,8 +165,8 @@ test("text that has expired does not come back with the next connection", async 
   await tap.dial(0, "C1", "/one");
   await tap.lost(10, "C1");
   await tap.dial(20, "C2", "/one");
-  await say(30, "C2", "web", "2026-01-20 15:28:29.36926 +0000 UTC MESSAGE=old");
-  await say(31, "C2", "api", `${now} MESSAGE=new`);
+  await write(30, "C2", "web", "2026-01-20 15:28:29.36926 +0000 UTC MESSAGE=old");
+  await write(31, "C2", "api", `${now} MESSAGE=new`);
   await tap.settled();
   const lines = log
     .recorded()

@@ -89,7 +89,7 @@ async function harness(developer: string, textTtl: number | undefined) {
     },
     dial: (connection: string) =>
       self.push(connection, { $case: "dialled", value: { address: "here:1", channels: ["a", "lines"] } }),
-    say: (connection: string, channel: string, text: string) =>
+    write: (connection: string, channel: string, text: string) =>
       self.push(connection, { $case: "frame", value: { channel, bytes: Buffer.from(text), more: false } }),
     /** Nothing more comes for now: all that was said is in the log. */
     async silence() {
@@ -134,9 +134,9 @@ test("text goes, all else stays, and the source's cursor does not go with the te
   await using one = await harness("running", 1);
   const recording = await one.open();
   await one.dial("C1");
-  await one.say("C1", "a", `${one.at(0)} fact`);
-  await one.say("C1", "a", `${one.at(1)} hello`);
-  await one.say("C1", "lines", `${one.at(2)} world`);
+  await one.write("C1", "a", `${one.at(0)} fact`);
+  await one.write("C1", "a", `${one.at(1)} hello`);
+  await one.write("C1", "lines", `${one.at(2)} world`);
   await one.silence();
   await one.textGone("a");
   await one.textGone("lines");
@@ -144,7 +144,7 @@ test("text goes, all else stays, and the source's cursor does not go with the te
   expect(kindsOf(await one.events()).at(-1)).toBe("source.checkpoint");
   expect(await one.texts()).toEqual([`${one.at(0)} fact`]);
   expect(await cursorOf(one.source)).toMatchObject({ ordinals: { a: 2, lines: 1 }, frames: { a: 2, lines: 1 } });
-  await one.say("C1", "lines", `${one.at(9_000)} again`);
+  await one.write("C1", "lines", `${one.at(9_000)} again`);
   await recording.drained();
   await until(() => one.seen.some((event) => textOf(event).endsWith("again")), { message: "it to be followed" });
   expect(one.seen.find((event) => textOf(event).endsWith("again"))?.ordinal).toBe(2n);
@@ -155,11 +155,11 @@ test("text that is last again and again needs one checkpoint for each silence", 
   await using one = await harness("often", 2);
   const recording = await one.open();
   await one.dial("C1");
-  await one.say("C1", "a", `${one.at(0)} fact`);
-  for (let i = 1; i <= 20; i++) await one.say("C1", "a", `${one.at(i)} text`);
+  await one.write("C1", "a", `${one.at(0)} fact`);
+  for (let i = 1; i <= 20; i++) await one.write("C1", "a", `${one.at(i)} text`);
   await one.silence();
   await until(() => kindsOf(one.seen).includes("source.checkpoint"), { message: "the checkpoint" });
-  await one.say("C1", "a", `${one.at(6_000)} fact`);
+  await one.write("C1", "a", `${one.at(6_000)} fact`);
   await recording.drained();
   await one.textGone();
   expect(kindsOf(await one.events()).filter((kind) => kind === "source.checkpoint")).toHaveLength(1);
@@ -172,16 +172,16 @@ test("no ordinal is used twice, however often recorders died and all their last 
   await other.dial("C1");
   await one.open();
   await one.dial("C1");
-  await one.say("C1", "a", `${one.at(0)} fact`);
+  await one.write("C1", "a", `${one.at(0)} fact`);
   await one.silence();
   let rounds = 0;
   // A recorder that is slow to be killed has said before where it was.
   for (let isForgotten = false; rounds < 3 || !isForgotten; ) {
     const round = ++rounds;
     for (let i = 0; i < 5; i++) {
-      await one.say("C1", "a", `${one.at(round * 10_000 + i)} text`);
-      await one.say("C1", "lines", `${one.at(round * 10_000 + i)} line`);
-      await other.say("C1", "a", `${other.at(round * 10_000 + i)} fact`);
+      await one.write("C1", "a", `${one.at(round * 10_000 + i)} text`);
+      await one.write("C1", "lines", `${one.at(round * 10_000 + i)} line`);
+      await other.write("C1", "a", `${other.at(round * 10_000 + i)} fact`);
     }
     await one.silence();
     await other.silence();
@@ -191,8 +191,8 @@ test("no ordinal is used twice, however often recorders died and all their last 
     if (((await cursorOf(one.source))?.ordinals.lines ?? 0) === 0) isForgotten = true;
     await one.open();
   }
-  await one.say("C1", "lines", `${one.at(rounds * 20_000)} line`);
-  await one.say("C1", "a", `${one.at(rounds * 20_000)} fact`);
+  await one.write("C1", "lines", `${one.at(rounds * 20_000)} line`);
+  await one.write("C1", "a", `${one.at(rounds * 20_000)} fact`);
   await one.silence();
   const said = 5 * rounds + 2;
   await until(() => one.seen.filter((event) => event.channel === "a").length === said, { message: "all to be seen" });
@@ -210,7 +210,7 @@ test("a reconnect that repeats expired text does not bring it back", async () =>
   await one.open();
   const said = [`${one.at(0)} fact`, `${one.at(1)} text`, `${one.at(2)} fact two`];
   await one.dial("C1");
-  for (const text of said) await one.say("C1", "a", text);
+  for (const text of said) await one.write("C1", "a", text);
   await one.silence();
   await one.push("C1", { $case: "closed", value: { reason: "cut", process_ended: false } });
   await one.kill();
@@ -218,7 +218,7 @@ test("a reconnect that repeats expired text does not bring it back", async () =>
   await one.open();
   await one.dial("C2");
   const news = [`${Date.now()} new text`, `${Date.now()} fact three`];
-  for (const text of [...said, ...news]) await one.say("C2", "a", text);
+  for (const text of [...said, ...news]) await one.write("C2", "a", text);
   await one.silence();
 
   expect(kindsOf(await one.events())).toContain("upstream.restored");
@@ -237,16 +237,16 @@ test("an earlier session that goes on numbers on behind its expired text", async
   await one.open();
   const first = `${one.at(0)} fact`;
   await one.dial("C1");
-  await one.say("C1", "a", first);
-  for (let i = 1; i <= 4; i++) await one.say("C1", "a", `${one.at(i)} text`);
+  await one.write("C1", "a", first);
+  for (let i = 1; i <= 4; i++) await one.write("C1", "a", `${one.at(i)} text`);
   await one.silence();
   await one.dial("C2");
-  await one.say("C2", "a", `${one.at(20_000)} fact of another process`);
+  await one.write("C2", "a", `${one.at(20_000)} fact of another process`);
   await one.silence();
   await one.textGone();
   await one.dial("C3");
-  await one.say("C3", "a", first);
-  await one.say("C3", "a", `${one.at(30_000)} fact two`);
+  await one.write("C3", "a", first);
+  await one.write("C3", "a", `${one.at(30_000)} fact two`);
   await one.silence();
   await until(() => one.seen.some((event) => textOf(event).endsWith("two")), { message: "the last fact" });
   const session = one.seen.find((event) => textOf(event) === first)?.session;
@@ -261,20 +261,20 @@ test("a limit that comes or goes later is said before it counts", async () => {
   await using one = await harness("later", undefined);
   await one.open();
   await one.dial("C1");
-  await one.say("C1", "a", `${one.at(0)} text that stays`);
+  await one.write("C1", "a", `${one.at(0)} text that stays`);
   await one.silence();
   expect(await cursorOf(one.source)).not.toHaveProperty("textTtl");
   await one.kill();
 
   await (await one.open(1)).drained();
   expect(await cursorOf(one.source)).toMatchObject({ textTtl: 1, ordinals: { a: 1, lines: 0 } });
-  await one.say("C1", "a", `${one.at(6_000)} text that goes`);
+  await one.write("C1", "a", `${one.at(6_000)} text that goes`);
   await one.silence();
   await one.kill();
 
   await (await one.open(undefined)).drained();
   expect(await cursorOf(one.source)).not.toHaveProperty("textTtl");
-  await one.say("C1", "a", `${one.at(7_000)} text that stays too`);
+  await one.write("C1", "a", `${one.at(7_000)} text that stays too`);
   await one.silence();
   await until(async () => (await one.texts()).length === 2, { message: "the text between to go" });
   expect(kindsOf(await one.events()).filter((kind) => kind === "source.checkpoint")).toHaveLength(2);
@@ -285,20 +285,20 @@ test("nothing of all this seems lost, nor an earlier session that goes on when t
   await one.open();
   const first = `${one.at(0)} fact`;
   await one.dial("C1");
-  await one.say("C1", "a", first);
+  await one.write("C1", "a", first);
   await one.silence();
   await one.dial("C2");
-  await one.say("C2", "a", `${one.at(10_000)} fact of another process`);
+  await one.write("C2", "a", `${one.at(10_000)} fact of another process`);
   await one.silence();
   await one.kill();
   await one.open(1);
-  await one.say("C2", "a", `${one.at(16_000)} text`);
+  await one.write("C2", "a", `${one.at(16_000)} text`);
   await one.silence();
   await one.kill();
   await one.open(undefined);
   await one.dial("C3");
-  await one.say("C3", "a", first);
-  await one.say("C3", "a", `${one.at(30_000)} fact two`);
+  await one.write("C3", "a", first);
+  await one.write("C3", "a", `${one.at(30_000)} fact two`);
   await one.silence();
   await one.kill();
   await one.textGone();

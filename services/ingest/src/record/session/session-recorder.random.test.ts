@@ -111,7 +111,7 @@ function world(fate: readonly Fate[], shuffled: boolean) {
     if (connected) emit({ $case: "closed", value: { reason: "cut", process_ended } });
     connected = false;
   };
-  const say = (channel: Channel, text: string) => {
+  const write = (channel: Channel, text: string) => {
     current()[channel].push(text);
     if (connected) emit(frame(channel, text));
   };
@@ -164,13 +164,13 @@ function world(fate: readonly Fate[], shuffled: boolean) {
       now += 3;
       switch (step.do) {
         case "say":
-          return say(step.channel, `${++upstreamClock} said${step.facts === 0 ? "" : `+${step.facts}`}`);
+          return write(step.channel, `${++upstreamClock} said${step.facts === 0 ? "" : `+${step.facts}`}`);
         case "garble":
           // Not as the first of a process: nothing would distinguish it from the next one. And each of its own: two
           // equal frames without a time can't be distinguished from one that is repeated
           // (docs/decisions/0005-frames-are-known-by-their-bytes.md), and now and then a crash right after a reconnect
           // then costs the second.
-          return current()[step.channel].length === 0 ? undefined : say(step.channel, `?${++upstreamClock}`);
+          return current()[step.channel].length === 0 ? undefined : write(step.channel, `?${++upstreamClock}`);
         case "label":
           // Without a frame it has no session.
           if (!connected || !spoke(current())) return;

@@ -34,7 +34,7 @@ export async function openSessionRecorder(options: SessionRecorderOptions): Prom
       listener.published?.(events);
       recorder?.reportCommitted();
     },
-    onTrouble: (published) => listener.trouble?.(published),
+    onPublishFailure: (published) => listener.onPublishFailure?.(published),
   });
   recorder = new SessionRecorder({ ...options, signal }, journal, closing);
   return recorder;

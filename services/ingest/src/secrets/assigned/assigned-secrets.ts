@@ -2,7 +2,7 @@ import { isEnvironmentName, isSecretName, opensWith } from "../secret-name.ts";
 import type { TextSpan } from "../span.ts";
 import { isCode, isTarget } from "./code.ts";
 import { type Dump, dumpsIn } from "./dumps.ts";
-import { isBasicAuth, isNoSecret, looksRandom, saysHow } from "./plausible.ts";
+import { isBasicAuth, isMethodName, isNoSecret, looksRandom } from "./plausible.ts";
 import { unassignedValue } from "./unassigned-values.ts";
 import type { Name } from "./values.ts";
 import { bareValue, quotedValue, settingValue, skipBlanks, startsLine, yamlValue } from "./values.ts";
@@ -87,7 +87,7 @@ function isPlausible(text: string, { text: name }: Name, kind: NameKind, { start
   if (kind === "short")
     return value.length >= 6 && !/\s/.test(value) && (isQuoted || text.charAt(start - 1) === "=" || looksRandom(value));
   if (kind !== "auth") return true;
-  if (isEnvironmentName(name)) return name.includes("_") && !saysHow(value);
+  if (isEnvironmentName(name)) return name.includes("_") && !isMethodName(value);
   // The rest of a secret that began in another piece of the output.
   if (value.startsWith("***")) return true;
   return isBasicAuth(value) || (value.length >= 16 && looksRandom(value)) || /^[^\s:/]+:[^\s/]+$/.test(value);

@@ -40,7 +40,7 @@ const ways =
   /^(?:\d|enabled?|disabled?|always|never|auto|any|all|basic|digest|plain|login|cram-md5|md5|ntlm|negotiate|kerberos|gssapi|sasl|oauth2?|xoauth2|oauthbearer|oidc|saml|ldap|iam|aws|gcp|azure|jwt|bearer|apikey|api-key|trust|peer|certs?|certificate|m?tls|ssl|ssh|publickey|anonymous|external|internal|local|simple|scram(?:-sha-\d{1,3})?)$/i;
 
 /** True for a value of `…_AUTH` that states whether or how or where to log in, or names a file. */
-export function saysHow(value: string): boolean {
+export function isMethodName(value: string): boolean {
   return (
     ways.test(value) ||
     /^(?:\/|\.{1,2}\/|~)/.test(value) ||

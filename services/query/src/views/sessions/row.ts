@@ -47,7 +47,7 @@ function exitCodeOf(run: CommandRun | undefined): number | undefined {
 }
 
 /** False for an event that only reports how far the session has come. */
-export function saysMore({ kind, detail }: RecordedEvent["event"]): boolean {
+export function isInformative({ kind, detail }: RecordedEvent["event"]): boolean {
   return kind.startsWith("session.") || kind.startsWith("upstream.") || detail?.$case === "session_detail";
 }
 

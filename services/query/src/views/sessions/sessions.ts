@@ -1,7 +1,7 @@
 import { find, table, upsert } from "../../db/table.ts";
 import { withoutRepeats } from "../repeats.ts";
 import type { View } from "../view.ts";
-import { rowAfter, saysMore } from "./row.ts";
+import { isInformative, rowAfter } from "./row.ts";
 
 const sessionsTable = table("sessions", ["session"]);
 
@@ -19,7 +19,7 @@ export const sessions: View = {
       [...names].map((session) => ({ session })),
     );
     const rows = new Map(known.map((row) => [row.session, row]));
-    for (const recorded of withoutRepeats(ofSessions, "session", saysMore)) {
+    for (const recorded of withoutRepeats(ofSessions, "session", isInformative)) {
       rows.set(recorded.event.session, rowAfter(rows.get(recorded.event.session), recorded));
     }
     await upsert(tx, sessionsTable, [...rows.values()]);

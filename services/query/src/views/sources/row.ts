@@ -23,7 +23,7 @@ export function rowAfter(row: SourceRow | undefined, recorded: RecordedEvent): S
 }
 
 /** False for an event that only reports that the source was heard from then. */
-export function saysMore({ kind, detail }: RecordedEvent["event"]): boolean {
+export function isInformative({ kind, detail }: RecordedEvent["event"]): boolean {
   return (
     kind.startsWith("upstream.") ||
     kind.startsWith("session.") ||

@@ -1,7 +1,7 @@
 import { find, table, upsert } from "../../db/table.ts";
 import { withoutRepeats } from "../repeats.ts";
 import type { View } from "../view.ts";
-import { rowAfter, saysMore } from "./row.ts";
+import { isInformative, rowAfter } from "./row.ts";
 
 const sourcesTable = table("sources", ["source"]);
 
@@ -17,7 +17,7 @@ export const sources: View = {
       [...names].map((source) => ({ source })),
     );
     const rows = new Map(known.map((row) => [row.source, row]));
-    for (const recorded of withoutRepeats(batch, "source", saysMore)) {
+    for (const recorded of withoutRepeats(batch, "source", isInformative)) {
       rows.set(recorded.event.source, rowAfter(rows.get(recorded.event.source), recorded));
     }
     await upsert(tx, sourcesTable, [...rows.values()]);

@@ -7,7 +7,7 @@ import { type Compared, nothing, type Weighed } from "./weighed.ts";
  * Points: a text with a clear reason explains by itself. One that only reports a failure has to be explained: by
  * another branch or commit if by nothing better, but not by another host.
  */
-const points = { differs: 72, known: 70, says: 62, onlyFailed: 35 } as const;
+const points = { differs: 72, known: 70, isExplained: 62, onlyFailed: 35 } as const;
 
 /** How the sides failed, if they did not fail in the same way. */
 export function failureDifference(left: SideSummary, right: SideSummary | undefined): Compared {
@@ -67,6 +67,6 @@ function stepName({ phase, subject }: Failure): string {
 /** A text with a known reason is worth more than one that only looks like an error. */
 function pointsOf(text: string): number {
   const reason = reasonOf(text);
-  if (reason !== undefined) return reason.isVague ? points.says : points.known;
-  return isTelling(text) ? points.says : points.onlyFailed;
+  if (reason !== undefined) return reason.isVague ? points.isExplained : points.known;
+  return isTelling(text) ? points.isExplained : points.onlyFailed;
 }

@@ -165,7 +165,7 @@ export function isTelling(text: string): boolean {
   );
 }
 
-const saysError = /\b(?:\w*error|\w*exception|fatal|panic|denied|refused|not found|unable to|cannot|can't)\b/i;
+const errorPattern = /\b(?:\w*error|\w*exception|fatal|panic|denied|refused|not found|unable to|cannot|can't)\b/i;
 
 /**
  * The most informative line of a text: one with a known reason, one that looks like an error, or the first that is not
@@ -179,7 +179,7 @@ export function tellingText(text: string): string {
     .filter((line) => line !== "");
   return (
     lines.find((line) => reasonOf(line) !== undefined) ??
-    lines.find((line) => saysError.test(line) && isTelling(line)) ??
+    lines.find((line) => errorPattern.test(line) && isTelling(line)) ??
     lines.find(isTelling) ??
     lines[0] ??
     ""

@@ -119,9 +119,9 @@ export function resourceDifferences(left: SideSummary, right: SideSummary, story
     const isChecked = story.phase === "check" || story.phase === "deploy";
     // A status that was not waited for means little without a text: a version or a setting may explain it.
     const reason = reasonOf(bad.value);
-    const says = isTelling(isChecked ? bad.value : textOf(bad.value)) && reason?.isVague !== true;
+    const isExplained = isTelling(isChecked ? bad.value : textOf(bad.value)) && reason?.isVague !== true;
     // A job that is done is seldom bad.
-    const plain = says ? 64 : hasEndedWell(bad.value) ? 44 : 54;
+    const plain = isExplained ? 64 : hasEndedWell(bad.value) ? 44 : 54;
     return plain + (isChecked ? 10 : 0) + (reason && !reason.isVague ? 8 : 0);
   });
 }

@@ -34,7 +34,7 @@ export function providerSignInRoutes(app: FastifyInstance, { signIn, page, watch
       const { location, begun } = await signIn.begin(typeof to === "string" ? to : "/");
       return redirect(reply.header("set-cookie", begunCookie(begun, isSecure)), location.href);
     } catch (error) {
-      return sendProblem(reply, ownError(watch, error));
+      return sendError(reply, ownError(watch, error));
     }
   });
 
@@ -51,7 +51,7 @@ export function providerSignInRoutes(app: FastifyInstance, { signIn, page, watch
       const cookie = signInCookie(session, { isSecure, ageSeconds: Math.floor(page.sessionMs / 1_000) });
       return redirect(reply.header("set-cookie", [over, cookie]), page.origin + to);
     } catch (error) {
-      return sendProblem(reply.header("set-cookie", over), ownError(watch, error));
+      return sendError(reply.header("set-cookie", over), ownError(watch, error));
     }
   });
 }
@@ -75,9 +75,9 @@ function redirect(reply: FastifyReply, location: string): FastifyReply {
   return reply.headers(discreet).redirect(location, 303);
 }
 
-type Problem = { readonly code: Parameters<typeof httpStatusOf>[0]; readonly message: string };
+type SignInError = { readonly code: Parameters<typeof httpStatusOf>[0]; readonly message: string };
 
-function sendProblem(reply: FastifyReply, { code, message }: Problem): FastifyReply {
+function sendError(reply: FastifyReply, { code, message }: SignInError): FastifyReply {
   return reply
     .code(httpStatusOf(code))
     .headers({

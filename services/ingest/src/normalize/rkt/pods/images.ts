@@ -43,7 +43,7 @@ export const images: HostRules<ImageMemory> = {
     return { memory: { ...memory, removedAt: at }, outcomes: [{ what: "frame", facts: [fact], observedAt: at }] };
   },
   // Any other text may also mean that the store can't be read.
-  errorSays: ({ code, message }) => (code === 2 && message.startsWith("no such image ") ? "gone" : "nothing"),
+  meaningOfError: ({ code, message }) => (code === 2 && message.startsWith("no such image ") ? "gone" : "nothing"),
   accepted: ({ image, redacted, removedAt }) =>
     removedAt === undefined ? { bytes: Image.encode(image).finish(), redacted } : undefined,
   mark: () => undefined,

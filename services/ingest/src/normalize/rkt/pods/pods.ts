@@ -77,7 +77,7 @@ export const pods: HostRules<PodMemory> = {
       outcomes: [frame],
     };
   },
-  errorSays: ({ code, message }) => (code === 2 && message === "unable to get pod" ? "there" : "nothing"),
+  meaningOfError: ({ code, message }) => (code === 2 && message === "unable to get pod" ? "there" : "nothing"),
   accepted: ({ pod, redacted, gone }) =>
     pod === undefined || gone ? undefined : { bytes: Pod.encode(pod).finish(), redacted },
   mark(memory) {

@@ -85,7 +85,7 @@ const well = () => ({ lands: "now", answers: true }) as const;
 const texts = (log: FakeLog) =>
   log.recorded().flatMap(({ event: { detail } }) => (detail?.$case === "text" ? [detail.value.text] : []));
 
-async function say(tap: PollingTap, ms: number, app: string, ...lines: readonly string[]) {
+async function write(tap: PollingTap, ms: number, app: string, ...lines: readonly string[]) {
   for (const [index, line] of lines.entries())
     await tap.see(ms + index, "C1", "logs", {
       $case: "text",
@@ -99,12 +99,12 @@ describe("a recorder", () => {
     await using tap = pollingTap(log, { source, normalizer: rkt });
     await tap.dial(0, "C1", "/var/lib/rkt");
     const lines = [begin, one, two, end, "done"].map((text, index) => at(20 + index, text));
-    await say(tap, 10, "web", ...lines.slice(0, 2));
+    await write(tap, 10, "web", ...lines.slice(0, 2));
     await tap.settled();
     await tap.crash(3);
-    await say(tap, 20, "web", ...lines.slice(2));
+    await write(tap, 20, "web", ...lines.slice(2));
     // The pod's stream repeats it, after a line of its own.
-    await say(tap, 30, "", at(19, "Started web"), ...lines);
+    await write(tap, 30, "", at(19, "Started web"), ...lines);
     await tap.settled();
     const recorded = [begin, stars(one), stars(two), end, "done"].map((text, index) => at(20 + index, text));
     expect(texts(log)).toEqual([...recorded, at(19, "Started web")]);

@@ -406,7 +406,7 @@ describe("output of a job that a server has given up", () => {
     const stream = harness.stream("j");
     stream.state(3_000, givenUp);
     const printed = stream.prints(3_001, replayed, true);
-    return { printed, atEnd: stream.says(3_002, { $case: "complete", value: { error, result: undefined } }) };
+    return { printed, atEnd: stream.reports(3_002, { $case: "complete", value: { error, result: undefined } }) };
   }
 
   it("may be that of a server before it, which nobody has heard, where it has none", () => {
@@ -440,7 +440,7 @@ describe("output of a job that a server has given up", () => {
     waited.list(2_000, canceled);
     const stream = waited.stream("j");
     stream.state(3_000, canceled);
-    expect(stream.says(3_002, { $case: "complete", value: { error, result: undefined } })).toEqual([complete]);
+    expect(stream.reports(3_002, { $case: "complete", value: { error, result: undefined } })).toEqual([complete]);
   });
 });
 

@@ -217,9 +217,9 @@ describe("bytes that can't be read", () => {
     const bytes = Buffer.from([0x9a, 0x06, 0x01, 0x61]);
     const stream = harness.stream("k");
     expect(stream.bytes(1_000, bytes)).toEqual([frame(fact("mirror.received", "k", { what: "unknown" }))]);
-    expect(stream.says(2_000, { $case: "error", value: { error: { code: 3, message: "no", details: [] } } })).toEqual([
-      frame(fact("mirror.received", "k", { what: "error" })),
-    ]);
+    expect(
+      stream.reports(2_000, { $case: "error", value: { error: { code: 3, message: "no", details: [] } } }),
+    ).toEqual([frame(fact("mirror.received", "k", { what: "error" }))]);
     const [seen] = harness.record;
     expect(seen).toMatchObject({
       original: { type: "hashicorp.vagrant.GetJobStreamResponse", bytes },
@@ -234,7 +234,7 @@ describe("a stream's states", () => {
     const harness = play();
     harness.list(1_000, job("j", { state: "QUEUED", command: "up" }));
     const stream = harness.stream("j");
-    expect(stream.says(1_100, { $case: "open", value: {} })).toEqual([]);
+    expect(stream.reports(1_100, { $case: "open", value: {} })).toEqual([]);
     expect(stream.state(1_200, job("j", running))).toEqual([
       frame(
         fact("job.assigned", "j", { attempt: 1 }),
@@ -245,7 +245,7 @@ describe("a stream's states", () => {
     expect(harness.list(1_300, job("j", { state: "QUEUED", command: "up" }))).toEqual([]);
     const seen = harness.record.at(-1);
     expect(seen?.what === "frame" && seen.original?.bytes).toEqual(Buffer.from(Job.encode(job("j", running)).finish()));
-    expect(stream.says(1_400, { $case: "state", value: { previous: 0, current: 5, canceling: false } })).toEqual([]);
+    expect(stream.reports(1_400, { $case: "state", value: { previous: 0, current: 5, canceling: false } })).toEqual([]);
   });
 
   it("can come in pieces, of which all together are the job", () => {

@@ -84,7 +84,7 @@ export type Play = {
 /** One opening of a job's stream. */
 export type StreamPlay = {
   readonly id: string;
-  readonly says: (at: number, event: GetJobStreamResponse["event"]) => readonly ComparedOutcome[];
+  readonly reports: (at: number, event: GetJobStreamResponse["event"]) => readonly ComparedOutcome[];
   readonly bytes: (at: number, bytes: Uint8Array) => readonly ComparedOutcome[];
   readonly state: (at: number, job: Job) => readonly ComparedOutcome[];
   readonly prints: (at: number, events: readonly TerminalEvent[], buffered?: boolean) => readonly ComparedOutcome[];
@@ -129,19 +129,19 @@ export function play(
         const value = { job: id, bytes: Buffer.from(message), stream: name, before: BigInt(before) };
         return observation(at, { $case: "streamed", value });
       };
-      const says: StreamPlay["says"] = (at, event) => bytes(at, GetJobStreamResponse.encode({ event }).finish());
+      const reports: StreamPlay["reports"] = (at, event) => bytes(at, GetJobStreamResponse.encode({ event }).finish());
       return {
         id: name,
-        says,
+        reports,
         bytes,
         state: (at, now) =>
-          says(at, { $case: "state", value: { previous: 0, current: now.state, job: now, canceling: false } }),
+          reports(at, { $case: "state", value: { previous: 0, current: now.state, job: now, canceling: false } }),
         prints(at, events, buffered = false) {
-          const reported = says(at, { $case: "terminal", value: { events: [...events], buffered } });
+          const reported = reports(at, { $case: "terminal", value: { events: [...events], buffered } });
           before += events.length;
           return reported;
         },
-        complete: (at) => says(at, { $case: "complete", value: {} }),
+        complete: (at) => reports(at, { $case: "complete", value: {} }),
         ends: (at, code = 0) =>
           observation(at, { $case: "stream_ended", value: { job: id, stream: name, code, message: "" } }),
       };

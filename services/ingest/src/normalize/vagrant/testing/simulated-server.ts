@@ -120,11 +120,11 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
     if (stream.reported !== state) {
       const previous = stream.reported === undefined ? Job_State.UNKNOWN : Job_State.QUEUED;
       stream.reported = state;
-      say(of, stream, { $case: "state", value: { previous, current: of.job.state, job: of.job, canceling } });
+      report(of, stream, { $case: "state", value: { previous, current: of.job.state, job: of.job, canceling } });
       return;
     }
     if (printMore(of, stream, max) || !isOver(of)) return;
-    say(of, stream, { $case: "complete", value: { error: of.job.error, result: of.job.result } });
+    report(of, stream, { $case: "complete", value: { error: of.job.error, result: of.job.result } });
     end(of, 0);
     of.isTold = of.isComplete;
     of.isComplete = true;
@@ -146,14 +146,14 @@ export function simulateServer(windowSize: number, textOf: (index: number) => st
     const end = stream.at + Math.min(max, buffered ? stream.replay : windowSize - (stream.at % windowSize));
     const events = output.slice(stream.at, end);
     if (events.length === 0) return false;
-    say(of, stream, { $case: "terminal", value: { events, buffered } });
+    report(of, stream, { $case: "terminal", value: { events, buffered } });
     stream.at += events.length;
     stream.before += events.length;
     stream.replay = Math.max(0, stream.replay - events.length);
     return true;
   }
 
-  function say({ job: { id } }: Simulated, { name, before }: Stream, event: GetJobStreamResponse["event"]): void {
+  function report({ job: { id } }: Simulated, { name, before }: Stream, event: GetJobStreamResponse["event"]): void {
     const bytes = Buffer.from(GetJobStreamResponse.encode({ event }).finish());
     show({ $case: "streamed", value: { job: id, bytes, stream: name, before: BigInt(before) } });
   }

@@ -4,7 +4,7 @@ import type { Logger } from "@tapedeck/shared/service/logger";
 import { startInterval, stopTimer, type Timer } from "@tapedeck/shared/sync/timers";
 import type { NatsConnection } from "nats";
 
-export type LogTroubleOptions = {
+export type PublishFailuresOptions = {
   readonly bounds: LogReader["bounds"];
   readonly logger: Logger;
   /** The free bytes of the disk that the log is on; undefined if they can't be determined. */
@@ -33,8 +33,8 @@ const timeoutMs = 2_000;
  * occurs. It is over when something gets in. With nothing left to record, it is over when nothing was refused and the
  * disk had room for a while.
  */
-export class LogTrouble implements Disposable {
-  readonly #options: Required<LogTroubleOptions>;
+export class PublishFailures implements Disposable {
+  readonly #options: Required<PublishFailuresOptions>;
   #isAsking = false;
   #reported: string | undefined;
   /** The time of the first publish in a row that failed. */
@@ -47,13 +47,13 @@ export class LogTrouble implements Disposable {
   #wasFull = false;
   readonly #timer: Timer;
 
-  constructor(options: LogTroubleOptions) {
+  constructor(options: PublishFailuresOptions) {
     this.#options = { freeBytes: async () => undefined, quietMs: 10_000, ...options };
     this.#timer = startInterval(() => void this.#checkRoom(), Math.min(1_000, this.#options.quietMs / 4)).unref();
   }
 
   /** Why nothing gets into a log that can be asked, in one sentence; undefined when all is well, or was a moment ago. */
-  get problem(): string | undefined {
+  get reason(): string | undefined {
     return this.#isFull ? full : this.#isStuck ? stuck : undefined;
   }
 
@@ -121,7 +121,7 @@ export class LogTrouble implements Disposable {
   }
 
   async #checkRoom(): Promise<void> {
-    if (this.problem === undefined) return;
+    if (this.reason === undefined) return;
     const met = this.#lastMet;
     if ((await this.#free()) < roomBytes) this.#lastMet = performance.now();
     else if (met === this.#lastMet && performance.now() - met > this.#options.quietMs) this.#clear();

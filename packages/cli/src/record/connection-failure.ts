@@ -3,7 +3,7 @@ import { gatewayUrlText } from "../gateway-url.ts";
 import type { GrpcTarget } from "../grpc-target.ts";
 
 /** Why Tapedeck does not take what is recorded. */
-export type Trouble = {
+export type ConnectionFailure = {
   /** A sentence for people, without a full stop. */
   readonly why: string;
   /** It may resolve by itself: the network, a restart. Otherwise a user has to act. */
@@ -22,7 +22,7 @@ const ownWords = "grpc-status-details-bin";
 type Target = Pick<GrpcTarget, "address" | "name" | "gateway">;
 
 /** The problem behind an error of a push to that gateway; undefined if it is not worth reporting. */
-export function troubleOf(error: unknown, target: Target): Trouble | undefined {
+export function failureOf(error: unknown, target: Target): ConnectionFailure | undefined {
   if (!(error instanceof Error)) return undefined;
   const { code, details, metadata } = error as GrpcError;
   if (code === status.CANCELLED) return undefined;
@@ -31,10 +31,10 @@ export function troubleOf(error: unknown, target: Target): Trouble | undefined {
   if (isOurs) return { why: text, mends: code === status.UNAVAILABLE };
   if (code === status.UNIMPLEMENTED || /HTTP status|content-type/i.test(text)) return stranger(target, text);
   if (code !== status.UNAVAILABLE && typeof code === "number") return { why: text, mends: false };
-  return connectionTrouble(text, target);
+  return connectionFailure(text, target);
 }
 
-function stranger({ name, gateway }: Target, text?: string): Trouble {
+function stranger({ name, gateway }: Target, text?: string): ConnectionFailure {
   const said = text === undefined ? "" : ` (${text})`;
   const advice =
     gateway === undefined
@@ -44,7 +44,7 @@ function stranger({ name, gateway }: Target, text?: string): Trouble {
 }
 
 /** grpc-js reports these only in words. */
-function connectionTrouble(text: string, target: Target): Trouble {
+function connectionFailure(text: string, target: Target): ConnectionFailure {
   const { address, name, gateway } = target;
   const last = /Last error: (?:Error(?: \[\w+\])?: )?(.*?)\.? Resolution note:/s.exec(text)?.[1] ?? text;
   const host = address.slice(0, address.lastIndexOf(":"));

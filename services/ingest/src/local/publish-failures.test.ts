@@ -12,7 +12,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { readConfig } from "../config.ts";
 import { startIngest } from "../ingest.ts";
 import { openLogReader, skaffoldSource } from "../testing/ingest-harness.ts";
-import { LogTrouble } from "./log-trouble.ts";
+import { PublishFailures } from "./publish-failures.ts";
 
 const deleted =
   "the log was deleted: stop Tapedeck, and bring the log back with `tapedeck restore`, or begin anew with `tapedeck new-epoch`";
@@ -62,18 +62,18 @@ test("a refusal of the log is reported once, and again when it had been well in 
   const logger = silentLogger.child({});
   const error = vi.spyOn(logger, "error");
   const bounds = vi.fn(async () => ({ firstOffset: offsetOf(1), lastOffset: endOf(1), messages: 1, bytes: 0 }));
-  using trouble = new LogTrouble({ bounds, logger });
+  using failures = new PublishFailures({ bounds, logger });
   const full = { outcome: "refused", cause: new Error("the log refused: insufficient storage") } as const;
-  const met = async (published: Parameters<typeof trouble.met>[0]) => {
+  const met = async (published: Parameters<typeof failures.met>[0]) => {
     const asked = bounds.mock.calls.length;
-    trouble.met(published);
+    failures.met(published);
     await new Promise(setImmediate);
     return bounds.mock.calls.length - asked;
   };
   expect(await met(full)).toBe(1);
   await met(full);
   expect(error).toHaveBeenCalledTimes(1);
-  trouble.over();
+  failures.over();
   await met(full);
   expect(error).toHaveBeenCalledTimes(2);
   // An answer that was lost on the way, from a log that is well.
@@ -92,48 +92,48 @@ async function fullDisk(quietMs: number) {
     disk.observations++;
     return disk.free;
   };
-  const trouble = new LogTrouble({ bounds, logger: silentLogger, freeBytes, quietMs });
-  trouble.met(unanswered);
-  await until(() => trouble.isFull, { message: "the disk to be full" });
-  return Object.assign(trouble, { disk });
+  const failures = new PublishFailures({ bounds, logger: silentLogger, freeBytes, quietMs });
+  failures.met(unanswered);
+  await until(() => failures.isFull, { message: "the disk to be full" });
+  return Object.assign(failures, { disk });
 }
 
 test("a log that can be read and answers no publish is reported at the second one, until it takes something", async () => {
-  using trouble = new LogTrouble({ bounds, logger: silentLogger });
+  using failures = new PublishFailures({ bounds, logger: silentLogger });
   const now = vi.spyOn(performance, "now");
   onTestFinished(() => now.mockRestore());
   const met = async (ms: number) => {
     now.mockReturnValue(ms);
-    trouble.met(unanswered);
+    failures.met(unanswered);
     await new Promise(setImmediate);
-    return trouble.problem;
+    return failures.reason;
   };
   expect(await met(2_000)).toBeUndefined();
   expect(await met(2_500)).toBeUndefined();
   // A publish is given up after 2 s.
   expect(await met(4_100)).toContain("the log can be read and takes nothing");
-  expect(trouble.isFull).toBe(false);
-  trouble.over();
-  expect(trouble.problem).toBeUndefined();
+  expect(failures.isFull).toBe(false);
+  failures.over();
+  expect(failures.reason).toBeUndefined();
   expect(await met(10_000)).toBeUndefined();
 });
 
 test("a full disk is over when there is room, though nobody has anything to record any more", async () => {
-  using trouble = await fullDisk(20);
-  const { disk } = trouble;
+  using failures = await fullDisk(20);
+  const { disk } = failures;
   const before = disk.observations;
   await until(() => disk.observations > before + 20, { message: "some looks" });
-  expect(trouble.problem).toContain("the log's disk is full");
+  expect(failures.reason).toContain("the log's disk is full");
   disk.free = 1e9;
-  await until(() => !trouble.isFull, { message: "it to be over" });
-  expect(trouble.problem).toBeUndefined();
+  await until(() => !failures.isFull, { message: "it to be over" });
+  expect(failures.reason).toBeUndefined();
   // The server takes nothing before it is started again, and that is still for the disk that was full.
-  trouble.met(unanswered);
-  await until(() => trouble.isFull, { message: "the disk to be full" });
-  trouble.over();
-  trouble.met(unanswered);
+  failures.met(unanswered);
+  await until(() => failures.isFull, { message: "the disk to be full" });
+  failures.over();
+  failures.met(unanswered);
   await new Promise(setImmediate);
-  expect(trouble.isFull).toBe(false);
+  expect(failures.isFull).toBe(false);
 });
 
 test("a full disk is over for a server that was started since", async () => {
@@ -141,14 +141,14 @@ test("a full disk is over for a server that was started since", async () => {
   await using stack = new AsyncDisposableStack();
   const options = { servers: nats.url, maxReconnectAttempts: -1, reconnectTimeWait: 20 };
   const nc = stack.adopt(await connect(options), (connection) => connection.close());
-  using trouble = await fullDisk(3_600_000);
-  void trouble.watchServer(nc);
+  using failures = await fullDisk(3_600_000);
+  void failures.watchServer(nc);
   // The connection alone shows nothing of the server.
   const statuses = nc.status()[Symbol.asyncIterator]();
   await nc.reconnect();
   for (let type = ""; type !== "reconnect"; ) type = (await statuses.next()).value?.type ?? "reconnect";
   await new Promise(setImmediate);
-  expect(trouble.isFull).toBe(true);
+  expect(failures.isFull).toBe(true);
   await nats.restart();
-  await until(() => !trouble.isFull, { message: "it to be over" });
+  await until(() => !failures.isFull, { message: "it to be over" });
 });

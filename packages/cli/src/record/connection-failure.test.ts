@@ -13,7 +13,7 @@ import { gatewayLink } from "@tapedeck/tap/push/link";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type GrpcTarget, grpcTarget } from "../grpc-target.ts";
 import { urlOf } from "../testing/recorder.ts";
-import { type Trouble, troubleOf } from "./trouble.ts";
+import { type ConnectionFailure, failureOf } from "./connection-failure.ts";
 
 const stack = new AsyncDisposableStack();
 const folder = mkdtempSync(join(tmpdir(), "trouble-"));
@@ -50,14 +50,14 @@ async function listen(server: NetServer): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-async function troubleWith(target: GrpcTarget): Promise<Trouble | undefined> {
+async function failureWith(target: GrpcTarget): Promise<ConnectionFailure | undefined> {
   async function* nothing(): AsyncGenerator<PushRequest> {
     await new Promise(() => {});
   }
   try {
     for await (const _ of gatewayLink(target)(nothing(), AbortSignal.timeout(20_000)));
   } catch (error) {
-    return troubleOf(error, target);
+    return failureOf(error, target);
   }
   return undefined;
 }
@@ -70,8 +70,8 @@ const at = (text: string, ca?: TestCertificate) =>
   });
 
 test("nobody is there, or there is no such host", async () => {
-  expect(await troubleWith(at("127.0.0.1:9"))).toEqual({ why: "nothing listens at 127.0.0.1:9", mends: true });
-  expect(await troubleWith(at("https://tapedeck.invalid"))).toEqual({
+  expect(await failureWith(at("127.0.0.1:9"))).toEqual({ why: "nothing listens at 127.0.0.1:9", mends: true });
+  expect(await failureWith(at("https://tapedeck.invalid"))).toEqual({
     why: "the host tapedeck.invalid was not found",
     mends: true,
   });
@@ -79,12 +79,12 @@ test("nobody is there, or there is no such host", async () => {
 
 test("a certificate that is not trusted, or for another name", async () => {
   const [port, otherPort] = [await grpc(known), await grpc(foreign)];
-  const untrusted = await troubleWith(at(`https://localhost:${port}`, foreign));
+  const untrusted = await failureWith(at(`https://localhost:${port}`, foreign));
   expect(untrusted).toEqual({
     why: `the certificate at localhost:${port} is not trusted (self-signed certificate): set TAPEDECK_CA to the PEM file of its authority`,
     mends: false,
   });
-  const other = await troubleWith(at(`https://localhost:${otherPort}`, foreign));
+  const other = await failureWith(at(`https://localhost:${otherPort}`, foreign));
   expect(other).toEqual({
     why: `the certificate at localhost:${otherPort} is for another name (DNS:elsewhere.example): use a host name that the certificate is for`,
     mends: false,
@@ -93,11 +93,11 @@ test("a certificate that is not trusted, or for another name", async () => {
 
 test("TLS where there is none, and the reverse", async () => {
   const [plain, tls] = [await grpc(), await grpc(known)];
-  expect(await troubleWith(at(`https://localhost:${plain}`, known))).toEqual({
+  expect(await failureWith(at(`https://localhost:${plain}`, known))).toEqual({
     why: `the server at localhost:${plain} does not speak TLS: check the port`,
     mends: false,
   });
-  expect(await troubleWith(at(`127.0.0.1:${tls}`))).toEqual({
+  expect(await failureWith(at(`127.0.0.1:${tls}`))).toEqual({
     why: `127.0.0.1:${tls} closes the connection: if it speaks TLS, use https://127.0.0.1:${tls + 1}`,
     mends: true,
   });
@@ -110,11 +110,11 @@ test("another port than the one of gRPC", async () => {
     why: `${name} is not the gRPC port of a Tapedeck server: check the address ${url}:${port + 1} and, if its gRPC is not on the port below, TAPEDECK_GRPC_PORT`,
     mends: false,
   });
-  expect(await troubleWith(at(`127.0.0.1:${http}`))).toEqual(wrong(`127.0.0.1:${http}`, "http://127.0.0.1", http));
-  expect(await troubleWith(at(`https://localhost:${https}`, known))).toEqual(
+  expect(await failureWith(at(`127.0.0.1:${http}`))).toEqual(wrong(`127.0.0.1:${http}`, "http://127.0.0.1", http));
+  expect(await failureWith(at(`https://localhost:${https}`, known))).toEqual(
     wrong(`https://localhost:${https}`, "https://localhost", https),
   );
-  const other = await troubleWith(at(`https://localhost:${await grpc(known)}`, known));
+  const other = await failureWith(at(`https://localhost:${await grpc(known)}`, known));
   expect(other).toMatchObject({
     why: expect.stringContaining("is not the gRPC port of a Tapedeck server (The server does not implement"),
     mends: false,
@@ -123,7 +123,7 @@ test("another port than the one of gRPC", async () => {
 
 test("somebody who hangs up in the middle", async () => {
   const port = await listen(createServer((socket) => socket.once("data", () => socket.destroy())));
-  expect(await troubleWith(at(`https://localhost:${port}`, known))).toEqual({
+  expect(await failureWith(at(`https://localhost:${port}`, known))).toEqual({
     why: `the connection to localhost:${port} is lost`,
     mends: true,
   });
@@ -131,9 +131,9 @@ test("somebody who hangs up in the middle", async () => {
 
 test("a message of Tapedeck itself is printed as it is", () => {
   const target = { address: "127.0.0.1:7051", name: "127.0.0.1:7051" };
-  const reported = (error: TapedeckError) => troubleOf(Object.assign(new Error("x"), toGrpcStatus(error)), target);
+  const reported = (error: TapedeckError) => failureOf(Object.assign(new Error("x"), toGrpcStatus(error)), target);
   expect(reported(new TapedeckError("forbidden", "not you"))).toEqual({ why: "not you", mends: false });
   expect(reported(new TapedeckError("not_ready", "the log is away"))).toEqual({ why: "the log is away", mends: true });
   const cancelled = Object.assign(new Error("x"), { code: status.CANCELLED, details: "Call cancelled" });
-  expect(troubleOf(cancelled, target)).toBeUndefined();
+  expect(failureOf(cancelled, target)).toBeUndefined();
 });
