@@ -24,8 +24,8 @@ describe.skipIf(why !== undefined)(
       dist = await built("arm64");
       folder = await mkdtemp(join(tmpdir(), "tapedeck-arm64-"));
       const packages = join(folder, "packages");
-      const wanted = { folder: packages, suite: "trixie", names: libraries, architecture: "arm64" };
-      await unpackDebianPackages(await downloadDebianPackages(wanted), join(folder, "root"));
+      const expected = { folder: packages, suite: "trixie", names: libraries, architecture: "arm64" };
+      await unpackDebianPackages(await downloadDebianPackages(expected), join(folder, "root"));
       // The link is Debian's base-files', whose rest is not needed.
       await symlink("usr/lib", join(folder, "root", "lib"));
     }, 600_000);

@@ -42,9 +42,9 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
   });
 
   /** Types what the page says, but for where the packages are. */
-  const install = async (who: string, wanted: string) => {
+  const install = async (who: string, command: string) => {
     const [typed = ""] = page.typed(who);
-    expect(typed).toBe(wanted);
+    expect(typed).toBe(command);
     const began = performance.now();
     const ran = await place.run("sh", "-c", typed.replaceAll(/@[\w-]+\/[\w-]+/g, dist.archive));
     expect([ran.code, ran.stderr]).toEqual([0, expect.not.stringContaining("ERR")]);
@@ -140,14 +140,14 @@ describe("the packages and executables of npm run dist", { timeout: 600_000 }, (
   it("starts hardly later than Node does", async () => {
     const executable = join(dist.folder, `tapedeck-${version}-linux-x64`);
     const node = await startTimes(place, "node -e 0");
-    const asked = await startTimes(place, "tapedeck --version");
+    const versionTimes = await startTimes(place, "tapedeck --version");
     const help = await startTimes(place, "tapedeck --help");
     const file = await startTimes(place, `${executable} --version`);
     const show = ({ shortestMs, cpuMs }: StartTimes) => `${shortestMs.toFixed(0)} (${cpuMs.toFixed(0)})`;
     console.log(
-      `ms, of the processor: node -e 0 ${show(node)}; tapedeck --version ${show(asked)}, --help ${show(help)}; as one file ${show(file)}`,
+      `ms, of the processor: node -e 0 ${show(node)}; tapedeck --version ${show(versionTimes)}, --help ${show(help)}; as one file ${show(file)}`,
     );
-    expect(asked.cpuMs).toBeLessThan(1.5 * node.cpuMs);
+    expect(versionTimes.cpuMs).toBeLessThan(1.5 * node.cpuMs);
   });
 
   it("fetches neither NATS nor Postgres where it is given both", async () => {

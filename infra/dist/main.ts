@@ -35,7 +35,7 @@ const { values } = parseArgs({
 const to = resolve(values.to);
 const stage = join(to, "stage");
 const tapedeck: Subject = { name: "tapedeck", purl: `pkg:generic/tapedeck@${version}` };
-const isWanted = (part: string) => values.only === undefined || values.only.includes(part);
+const isSelected = (part: string) => values.only === undefined || values.only.includes(part);
 
 // The built files are readable for everyone, whoever builds them.
 process.umask(0o022);
@@ -61,7 +61,7 @@ await writeFormula(join(to, "tapedeck.rb"), archives);
 
 const script = await timed("bundled the executable", () => buildCliScript(join(stage, "script")));
 for (const architecture of ["x64", "arm64"] as const) {
-  if (!isWanted(architecture)) continue;
+  if (!isSelected(architecture)) continue;
   const name = `tapedeck-${version}-linux-${architecture}`;
   const made = { script: script.file, architecture, folder: join(stage, architecture), file: join(to, name) };
   await timed(`built the executable for ${architecture}`, () => buildExecutable(made));
@@ -69,7 +69,7 @@ for (const architecture of ["x64", "arm64"] as const) {
 }
 
 if (!existsSync("/usr/bin/dpkg-deb")) console.log("no Debian package: there is no dpkg-deb here");
-else if (isWanted("debian")) {
+else if (isSelected("debian")) {
   const name = `tapedeck_${version}_all`;
   const made = { folder: join(stage, "debian"), archives, file: join(to, `${name}.deb`) };
   const installed = await timed("built the Debian package", () => buildDebianPackage(made));

@@ -72,8 +72,8 @@ type Named = { readonly name: string; readonly version: string };
  * under its own.
  * @throws Error for something wanted that the bill does not have
  */
-export function restricted(all: Materials, wanted: readonly Named[]): Materials {
-  const refs = new Set(wanted.map(({ name, version }) => `${name}@${version}`));
+export function restricted(all: Materials, packages: readonly Named[]): Materials {
+  const refs = new Set(packages.map(({ name, version }) => `${name}@${version}`));
   const components = all.components.filter((one) => refs.has(one["bom-ref"]));
   const known = new Set(components.map((one) => one["bom-ref"]));
   const missing = [...refs].filter((one) => !known.has(one));

@@ -85,12 +85,12 @@ describe("compose.yaml", () => {
         volumes.findLast((volume) => volume.endsWith(`:/etc/prometheus/${path}:ro`))?.split(":")[0] ?? "";
       const config = parse(read(mounted("prometheus.yml")));
       for (const file of config.rule_files) expect(parse(read(mounted(file))).groups).not.toEqual([]);
-      const asked = config.scrape_configs.flatMap(
+      const targets = config.scrape_configs.flatMap(
         (job: { static_configs: readonly { targets: readonly string[] }[] }) =>
           job.static_configs.flatMap(({ targets }) => targets),
       );
       const isOpen = servicesOf(name).gateway?.environment?.TAPEDECK_AUTH !== "tokens";
-      expect(asked).toEqual(["ingest:7061", "query:7062", ...(isOpen ? ["gateway:7052"] : [])]);
+      expect(targets).toEqual(["ingest:7061", "query:7062", ...(isOpen ? ["gateway:7052"] : [])]);
     },
   );
 

@@ -68,9 +68,9 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
       const objects = await chart.render(values);
       const kinds: Record<string, number> = {};
       for (const { kind } of objects) kinds[kind] = (kinds[kind] ?? 0) + 1;
-      const wanted: Record<string, number> = { ...always };
-      for (const [kind, count] of Object.entries(more)) wanted[kind] = (wanted[kind] ?? 0) + count;
-      expect(kinds).toEqual(Object.fromEntries(Object.entries(wanted).filter(([, count]) => count > 0)));
+      const expected: Record<string, number> = { ...always };
+      for (const [kind, count] of Object.entries(more)) expected[kind] = (expected[kind] ?? 0) + count;
+      expect(kinds).toEqual(Object.fromEntries(Object.entries(expected).filter(([, count]) => count > 0)));
       expect(new Set(objects.map(({ kind, metadata }) => `${kind} ${metadata.name}`)).size).toBe(objects.length);
       for (const object of objects) expect(await complaints(object, modules)).toEqual([]);
     });
@@ -254,13 +254,13 @@ describe.skipIf(!canFetchHelm)(`the chart${canFetchHelm ? "" : " (npm has a Helm
     const values = { ...least, services: servicesTls };
     const listening = { TAPEDECK_SERVICES_TLS_CERT: "/run/services-tls/tls.crt" };
     const ca = "/run/services-tls/ca.crt";
-    const wanted: Readonly<Record<string, object>> = {
+    const expected: Readonly<Record<string, object>> = {
       ingest: listening,
       query: listening,
       gateway: { TAPEDECK_SERVICES_TLS_CA: ca },
       cli: {},
     };
-    for (const [name, pod] of await eachPod(values)) expect(envOf(pod)).toMatchObject(wanted[name] ?? {});
+    for (const [name, pod] of await eachPod(values)) expect(envOf(pod)).toMatchObject(expected[name] ?? {});
     const volumesOf = async (name: string, kind: string) => podOf(await one(values, kind, name)).spec.volumes;
     expect(await volumesOf("-gateway", "Deployment")).toContainEqual({
       name: "services-tls",

@@ -30,15 +30,15 @@ export async function downloadDebianPackages({
 }: DownloadDebianPackages): Promise<readonly string[]> {
   if (process.platform !== "linux" || !existsSync("/usr/bin/apt-get")) throw new Error("no apt on this machine");
   if (!existsSync(keyring)) throw new Error(`apt here does not have ${keyring} (package debian-archive-keyring)`);
-  const wanted = architecture ?? (await run("dpkg", ["--print-architecture"])).stdout.trim();
+  const target = architecture ?? (await run("dpkg", ["--print-architecture"])).stdout.trim();
 
   await mkdir(join(folder, "state", "lists", "partial"), { recursive: true });
   await mkdir(join(folder, "cache", "archives", "partial"), { recursive: true });
   const sources = join(folder, "sources.list");
-  await writeFile(sources, `deb [arch=${wanted} signed-by=${keyring}] ${debianMirror} ${suite} main\n`);
+  await writeFile(sources, `deb [arch=${target} signed-by=${keyring}] ${debianMirror} ${suite} main\n`);
   const options = {
-    "APT::Architecture": wanted,
-    "APT::Architectures": wanted,
+    "APT::Architecture": target,
+    "APT::Architectures": target,
     "Dir::State": join(folder, "state"),
     "Dir::State::status": "/dev/null",
     "Dir::Cache": join(folder, "cache"),

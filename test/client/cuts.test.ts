@@ -12,14 +12,14 @@ import { startLiveHarness, type Written } from "./live-harness.ts";
 const cuts = 50;
 const restartEvery = 20;
 
-type Wanted = { readonly asked: SubscriptionOptions; readonly wants: (event: Written) => boolean };
+type Reader = { readonly options: SubscriptionOptions; readonly wants: (event: Written) => boolean };
 
-const wanted: readonly Wanted[] = [
-  { asked: {}, wants: () => true },
-  { asked: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },
-  { asked: { kinds: ["*.failed"] }, wants: ({ kind }) => kind.endsWith(".failed") },
-  { asked: { developers: ["bob"] }, wants: ({ source }) => source.includes("/bob/") },
-  { asked: { subjects: ["api"] }, wants: ({ subject }) => subject === "api" },
+const cases: readonly Reader[] = [
+  { options: {}, wants: () => true },
+  { options: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },
+  { options: { kinds: ["*.failed"] }, wants: ({ kind }) => kind.endsWith(".failed") },
+  { options: { developers: ["bob"] }, wants: ({ source }) => source.includes("/bob/") },
+  { options: { subjects: ["api"] }, wants: ({ subject }) => subject === "api" },
 ];
 
 test("readers get each event once and in order, however often their connections are cut", async () => {
@@ -50,19 +50,19 @@ test("readers get each event once and in order, however often their connections 
   // handshake, so that nothing is fetched.
   const clients = await Promise.all([client(WebSocket as WebSocketClass, 400), client(WsWebSocket, 0)]);
 
-  const read = (client: Client, { asked, wants }: Wanted, isSlow: boolean) => {
+  const read = (client: Client, { options, wants }: Reader, isSlow: boolean) => {
     const received: Message[] = [];
     const run = async () => {
-      for await (const message of client.subscribe({ ...asked, after: "start" })) {
+      for await (const message of client.subscribe({ ...options, after: "start" })) {
         received.push(message);
         if (isSlow) await turn();
       }
     };
     const ended = run();
     ended.catch(() => {});
-    return { asked, wants, received, ended };
+    return { options, wants, received, ended };
   };
-  const readers = clients.flatMap((client) => wanted.map((one, index) => read(client, one, index % 2 === 1)));
+  const readers = clients.flatMap((client) => cases.map((one, index) => read(client, one, index % 2 === 1)));
 
   const written: Written[] = [];
   const writers = ["alice", "bob"].map((developer) => harness.writer(developer));
@@ -74,7 +74,7 @@ test("readers get each event once and in order, however often their connections 
     }
   }
   await restarting;
-  const due = ({ wants }: Wanted) => written.filter(wants).map(({ id, position }) => ({ id, seq: seqIn(position) }));
+  const due = ({ wants }: Reader) => written.filter(wants).map(({ id, position }) => ({ id, seq: seqIn(position) }));
   const eventsOf = (received: readonly Message[]) => received.filter(({ type }) => type === "event");
   await until(() => readers.every((reader) => eventsOf(reader.received).length >= due(reader).length), {
     message: "everybody to have everything",
@@ -83,10 +83,10 @@ test("readers get each event once and in order, however often their connections 
 
   for (const reader of readers) {
     await reader.ended;
-    const { asked, received } = reader;
+    const { options, received } = reader;
     const caughtUp = received.filter(({ type }) => type === "caught_up").length;
-    expect({ asked, caughtUp, wrong: wrongWith(received, due(reader)).slice(0, 5) }).toEqual({
-      asked,
+    expect({ options, caughtUp, wrong: wrongWith(received, due(reader)).slice(0, 5) }).toEqual({
+      options,
       caughtUp: 1,
       wrong: [],
     });

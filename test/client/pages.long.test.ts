@@ -125,9 +125,9 @@ describe.skipIf(browser === undefined)("a page in a browser", () => {
       .finally(() => response.end());
   }
 
-  async function reportOf(name: string, host: string, asked: Readonly<Record<string, string>>): Promise<Report> {
+  async function reportOf(name: string, host: string, request: Readonly<Record<string, string>>): Promise<Report> {
     const [served = ""] = vite.resolvedUrls?.local ?? [];
-    const url = `http://${host}:${new URL(served).port}/#${new URLSearchParams({ ...asked, page: name })}`;
+    const url = `http://${host}:${new URL(served).port}/#${new URLSearchParams({ ...request, page: name })}`;
     await using _browser = openInBrowser([url], join(folder, `profile-${name}`));
     return await until(() => reports.get(name), { message: `the report of ${name}`, deadlineMs: 60_000 });
   }

@@ -103,10 +103,10 @@ it("begins now by default, and at any other requested point", async () => {
   using tapedeck = impatientClient({ url: harness.url });
   const writer = harness.writer("finn");
   const [first, second] = await writer.builds(2);
-  const asked = { developers: ["finn"], kinds: ["build.*"] } as const;
-  const now = following(tapedeck.subscribe(asked));
-  const there = following(tapedeck.events({ ...asked, after: first?.position ?? "" }));
-  const then = following(tapedeck.events({ ...asked, after: new Date(Date.now() - 60_000) }));
+  const request = { developers: ["finn"], kinds: ["build.*"] } as const;
+  const now = following(tapedeck.subscribe(request));
+  const there = following(tapedeck.events({ ...request, after: first?.position ?? "" }));
+  const then = following(tapedeck.events({ ...request, after: new Date(Date.now() - 60_000) }));
   await until(() => now.got.some(({ type }) => type === "caught_up"), { message: "now" });
   const [third] = await writer.builds(1);
   const all = ids([first, second, third].flatMap((event) => event ?? []));
@@ -122,16 +122,16 @@ it("ends at `until` with the position of the end", async () => {
   using tapedeck = impatientClient({ url: harness.url });
   const writer = harness.writer("gus");
   const built = await writer.builds(4);
-  const asked = { developers: ["gus"], kinds: ["build.*"], after: "start" } as const;
+  const request = { developers: ["gus"], kinds: ["build.*"], after: "start" } as const;
   const third = built[2]?.position ?? "";
-  const reading = following(tapedeck.subscribe({ ...asked, until: third }));
+  const reading = following(tapedeck.subscribe({ ...request, until: third }));
   await reading.ended;
   expect(reading.got.at(-1)).toEqual({ type: "complete", position: third });
   expect(reading.got).toHaveLength(4);
-  const all = following(tapedeck.events({ ...asked, until: "now" }));
+  const all = following(tapedeck.events({ ...request, until: "now" }));
   await all.ended;
   expect(ids(all.got)).toEqual(ids(built));
-  const none = following(tapedeck.events({ ...asked, until: new Date(0) }));
+  const none = following(tapedeck.events({ ...request, until: new Date(0) }));
   await none.ended;
   expect(none.got).toEqual([]);
 });
@@ -164,10 +164,10 @@ it("a slow reader buffers little, does not slow down others, and gets every even
   using tapedeck = impatientClient({ url: harness.url, WebSocket: notes.WebSocket, maxWaiting: 20_000 });
   const writer = harness.writer("ida");
   const built = await writer.builds(400);
-  const asked = { developers: ["ida"], kinds: ["build.*"], after: "start" } as const;
-  const slow = tapedeck.events(asked)[Symbol.asyncIterator]();
+  const request = { developers: ["ida"], kinds: ["build.*"], after: "start" } as const;
+  const slow = tapedeck.events(request)[Symbol.asyncIterator]();
   const got = [await slow.next()];
-  const fast = following(tapedeck.events(asked));
+  const fast = following(tapedeck.events(request));
   await until(() => notes.said.some(({ type }) => type === "unsubscribe"), { message: "it to be too much" });
   await until(() => fast.got.length === 400, { message: "the other to have it" });
   // An iteration that is not read gets nothing more.
@@ -483,17 +483,17 @@ it("events that are no longer kept cause an error, or are reported and skipped",
   const writer = harness.writer("zoe");
   const built = await writer.builds(6);
   const [first, , third] = built;
-  const asked = { developers: ["zoe"], kinds: ["build.*"], after: first?.position ?? "" } as const;
+  const request = { developers: ["zoe"], kinds: ["build.*"], after: first?.position ?? "" } as const;
   const connection = await connectNats({ servers: harness.seeded.stack.parts.nats.url });
   const seq = seqIn(third?.position) + 1;
   await (await jetstreamManager(connection)).streams.purge("TAPEDECK", { seq });
   await connection.close();
-  await expect(following(tapedeck.events(asked)).ended).rejects.toMatchObject({
+  await expect(following(tapedeck.events(request)).ended).rejects.toMatchObject({
     code: "out_of_range",
     earliest: harness.seeded.endAt(seq - 1),
   });
   const gaps: Gap[] = [];
-  const reading = following(tapedeck.events({ ...asked, onGap: (gap) => gaps.push(gap) }));
+  const reading = following(tapedeck.events({ ...request, onGap: (gap) => gaps.push(gap) }));
   await until(() => reading.got.length === 3, { message: "what is kept" });
   expect(ids(reading.got)).toEqual(ids(built.slice(3)));
   expect(gaps).toEqual([{ after: first?.position, until: harness.seeded.endAt(seq - 1) }]);

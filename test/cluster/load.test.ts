@@ -14,8 +14,8 @@ test("frames of a source are counted by channel, and each is read once", async (
   const { lastMatch, history } = log.reader;
   const counting: Pick<LogReader, "lastMatch" | "history"> = {
     lastMatch,
-    async *history(...asked) {
-      for await (const recorded of history(...asked)) {
+    async *history(...request) {
+      for await (const recorded of history(...request)) {
         read++;
         yield recorded;
       }

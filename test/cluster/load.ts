@@ -75,11 +75,14 @@ export class Load implements AsyncDisposable {
 
   /** Resolves when so many more frames were emitted and all frames emitted until then are in the log. */
   async recorded(log: LogReader, more: number): Promise<void> {
-    const wanted = { v1: this.fake.played.v1, v2: this.fake.played.v2 + more };
-    await until(() => this.fake.played.v2 >= wanted.v2, { message: `${this.developer} to have said more`, deadlineMs });
+    const expected = { v1: this.fake.played.v1, v2: this.fake.played.v2 + more };
+    await until(() => this.fake.played.v2 >= expected.v2, {
+      message: `${this.developer} to have said more`,
+      deadlineMs,
+    });
     const isThere = async () => {
       const there = await this.#recorded.count(log);
-      for (const channel of channels) expect(there[channel], channel).toBeGreaterThanOrEqual(wanted[channel]);
+      for (const channel of channels) expect(there[channel], channel).toBeGreaterThanOrEqual(expected[channel]);
       return true;
     };
     await until(isThere, { message: `${this.developer}'s frames to be recorded`, deadlineMs });

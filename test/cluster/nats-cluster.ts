@@ -61,7 +61,10 @@ export class NatsCluster implements AsyncDisposable {
     };
     const cluster = new NatsCluster(nodes, await Promise.all(pairs.map(route)), options);
     await Promise.all(nodes.map((node) => cluster.#launch(node)));
-    await cluster.#asked(async (nats) => (await jetstreamManager(nats)).getAccountInfo(), "JetStream to have a leader");
+    await cluster.#answer(
+      async (nats) => (await jetstreamManager(nats)).getAccountInfo(),
+      "JetStream to have a leader",
+    );
     return cluster;
   }
 
@@ -83,7 +86,7 @@ export class NatsCluster implements AsyncDisposable {
   /** The node that leads the log now. */
   async leader(): Promise<string> {
     const ask = async (nats: NatsConnection) => (await infoOf(nats, "TAPEDECK")).cluster?.leader;
-    return this.#asked(ask, "the log to have a leader");
+    return this.#answer(ask, "the log to have a leader");
   }
 
   /** A node that does not lead the log now. */
@@ -123,7 +126,7 @@ export class NatsCluster implements AsyncDisposable {
       const infos = await Promise.all(streams.map((stream) => infoOf(nats, stream)));
       return Object.fromEntries(infos.map(({ config }) => [config.name, config.num_replicas]));
     };
-    return this.#asked(ask, "the streams' replicas");
+    return this.#answer(ask, "the streams' replicas");
   }
 
   /** Resolves when every node has all of its replicas of the streams, as reported by all nodes. */
@@ -136,7 +139,7 @@ export class NatsCluster implements AsyncDisposable {
           const isComplete = followers.length === config.num_replicas - 1;
           return isComplete && followers.every(({ current, offline }) => current && !offline);
         };
-        await this.#asked(isWhole, `${stream} to be whole, by ${node.name}`, [node]);
+        await this.#answer(isWhole, `${stream} to be whole, by ${node.name}`, [node]);
       }
     }
   }
@@ -144,8 +147,8 @@ export class NatsCluster implements AsyncDisposable {
   /** Resolves when this node, which has no users, answers for the log without its leader: some seconds after it has it. */
   async answersAlone(name: string): Promise<void> {
     const { monitorPort } = this.#node(name);
-    const asked = "subs=1&acc=$G&limit=1000&test=$JS.API.DIRECT.GET.TAPEDECK";
-    const answers = async () => (await fetch(`http://127.0.0.1:${monitorPort}/subsz?${asked}`)).text();
+    const requested = "subs=1&acc=$G&limit=1000&test=$JS.API.DIRECT.GET.TAPEDECK";
+    const answers = async () => (await fetch(`http://127.0.0.1:${monitorPort}/subsz?${requested}`)).text();
     await until(async () => (await answers()).includes('"$JS.API.DIRECT.GET.TAPEDECK"'), {
       message: `${name} to answer for the log`,
     });
@@ -217,7 +220,7 @@ ${ofClients}
   }
 
   /** Queries one node after the other until one answers. */
-  #asked<T>(ask: (nats: NatsConnection) => Promise<T>, message: string, nodes = this.#nodes) {
+  #answer<T>(ask: (nats: NatsConnection) => Promise<T>, message: string, nodes = this.#nodes) {
     let turn = 0;
     const once = async () => {
       const node = nodes[turn++ % nodes.length] as NatsNode;

@@ -71,7 +71,7 @@ export class PostgresPair implements AsyncDisposable {
     await this.#running.get(this.#primary)?.kill("SIGKILL");
     this.#running.delete(this.#primary);
     this.#primary = this.#replica;
-    await asked(this.primaryUrl, "select pg_promote()");
+    await ask(this.primaryUrl, "select pg_promote()");
   }
 
   /** Makes the other side a copy of the primary again; it then follows the primary. */
@@ -81,7 +81,7 @@ export class PostgresPair implements AsyncDisposable {
     await this.#launch(replica);
     await until(
       async () =>
-        (await asked(this.primaryUrl, "select 1 from pg_stat_replication where state = 'streaming'")).length > 0,
+        (await ask(this.primaryUrl, "select 1 from pg_stat_replication where state = 'streaming'")).length > 0,
       { message: "the replica to follow" },
     );
   }
@@ -145,7 +145,7 @@ async function copy(
   }
 }
 
-async function asked(url: string, question: string): Promise<readonly unknown[]> {
+async function ask(url: string, question: string): Promise<readonly unknown[]> {
   const client = new Client(url);
   await client.connect();
   try {

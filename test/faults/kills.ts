@@ -120,10 +120,10 @@ async function listeningAgain({ log, services: { ingest } }: Processes, tapes: r
   const connections = async ({ source }: Playing) =>
     kindsOf(await sourceEvents(log, source)()).filter((kind) => kind === "upstream.connected").length;
   // The test's own connection to a log that was just killed reconnects by itself.
-  const asked = (tape: Playing) =>
+  const isConnected = (tape: Playing) =>
     until(async () => ({ count: await connections(tape) }), { message: `the log of ${tape.source}` });
   await ingest.kill();
-  const before = await Promise.all(tapes.map(asked));
+  const before = await Promise.all(tapes.map(isConnected));
   await ingest.start();
   for (const [index, tape] of tapes.entries()) {
     const isBack = async () => (await connections(tape)) > (before[index]?.count ?? 0);
@@ -139,10 +139,10 @@ async function recordedToTheEnd(stack: Processes, tapes: readonly Playing[]): Pr
   for (const { source, recording, fake } of tapes) {
     const events = sourceEvents(stack.log, source);
     for (const channel of ["v1", "v2"] as const) {
-      const wanted = recording.messages[channel].length;
+      const expected = recording.messages[channel].length;
       const isThere = async () => {
         const there = framesOf(await events(), channel).length;
-        if (there !== wanted) throw new Error(`${there} of ${wanted}`);
+        if (there !== expected) throw new Error(`${there} of ${expected}`);
         return true;
       };
       await until(isThere, { message: `${channel} of ${source}`, deadlineMs: 60_000 });

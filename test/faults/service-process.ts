@@ -53,7 +53,7 @@ export async function startServiceProcess(
   { checkout: first, logFile }: FirstStart = {},
 ): Promise<ServiceProcess> {
   const logged: string[] = [];
-  let asked: Promise<unknown> = Promise.resolve();
+  let pending: Promise<unknown> = Promise.resolve();
   let addresses: Readonly<Record<string, string>> = {};
   const portSettings = await ownPorts(name);
   let child: ChildProcess | undefined;
@@ -108,13 +108,13 @@ export async function startServiceProcess(
     kill,
     ask(message) {
       // Answers do not identify their requests, so the next request waits for the last one's answer.
-      asked = asked.then(async () => {
+      pending = pending.then(async () => {
         if (child === undefined) throw new Error(`${name} does not run`);
         const answer = once(child, "message");
         child.send(message);
         return (await answer)[0];
       });
-      return asked;
+      return pending;
     },
     async start(other) {
       // Its dependencies may be away too, and its port may be in use for a moment: retries, as a supervisor would.

@@ -55,24 +55,24 @@ test("a reader that stops reading delays no other reader, costs little memory, a
   const isRecorded = async () => framesOf(await all(), "v2").length === recording.messages.v2.length;
   await until(isRecorded, { message: "all to be recorded" });
   const expected = { ids: (await all()).map(({ event: { id } }) => id), frames: sentFrames(recording, "v2") };
-  const wanted = (name: string) => (name === "gRPC" ? expected.frames : expected.ids);
+  const expectedOf = (name: string) => (name === "gRPC" ? expected.frames : expected.ids);
   const haveAll = async (some: readonly Reading[]) => {
     max = Math.max(max, await residentMiB(stack.services.gateway.pid));
     for (const { name, reader } of some) {
       expect({ name, over: reader.over }).toEqual({ name, over: undefined });
-      expect({ name, got: reader.got.length }).toEqual({ name, got: wanted(name).length });
+      expect({ name, got: reader.got.length }).toEqual({ name, got: expectedOf(name).length });
     }
     return true;
   };
   await until(() => haveAll(fast), { message: "the others to have everything" });
   const unlike = (some: readonly Reading[]) =>
     some.flatMap(({ name, reader }) => {
-      const at = reader.got.findIndex((one, index) => one !== wanted(name)[index]);
+      const at = reader.got.findIndex((one, index) => one !== expectedOf(name)[index]);
       return at < 0 ? [] : [`${name} differs at ${at}`];
     });
   expect(unlike(fast)).toEqual([]);
   // They did stop reading: the kernel buffered far less for them than was sent.
-  const read = slow.map(({ name, reader }) => reader.got.length / wanted(name).length);
+  const read = slow.map(({ name, reader }) => reader.got.length / expectedOf(name).length);
   expect(Math.max(...read)).toBeLessThan(0.5);
 
   for (const { reader } of slow) reader.resume();

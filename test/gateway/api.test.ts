@@ -25,9 +25,9 @@ const get = (path: string) => harness.get(path);
 const items = (path: string) => harness.items(path);
 const positionOf: ApiHarness["positionOf"] = (event) => harness.positionOf(event);
 const isKind =
-  (wanted: string) =>
+  (expected: string) =>
   ({ kind }: { readonly kind: string }) =>
-    kind === wanted;
+    kind === expected;
 
 describe("the JSON of the API's resources", () => {
   it("a source", async () => {

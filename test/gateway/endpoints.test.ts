@@ -87,8 +87,8 @@ describe("listeners bound to a source", () => {
   });
 
   it("a source of another workspace is another source, whatever the rest of its name", async () => {
-    const asked = { "tapedeck-source": "globex/alice/shop/skaffold" };
-    expect(await grpc("alice/shop grpc").unary(getState, Buffer.alloc(0), asked)).toMatchObject({ code: 3 });
+    const request = { "tapedeck-source": "globex/alice/shop/skaffold" };
+    expect(await grpc("alice/shop grpc").unary(getState, Buffer.alloc(0), request)).toMatchObject({ code: 3 });
   });
 
   it("offer only Skaffold's API with health and reflection", async () => {
@@ -219,7 +219,7 @@ describe("Host and Origin", () => {
 });
 
 describe("compression", () => {
-  const asked = { "accept-encoding": "gzip, deflate, br" };
+  const request = { "accept-encoding": "gzip, deflate, br" };
   const read = async (path: string, headers: Record<string, string> = {}) => {
     const over = new AbortController();
     const response = await fetch(`http://${addresses.http}${path}`, { headers, signal: over.signal });
@@ -230,7 +230,7 @@ describe("compression", () => {
   it.each(["/api/v1/events", "/v1/state?source=alice/shop", "/api/docs/openapi.json", "/metrics"])(
     "answers of %s are compressed for clients that accept it, with the same content",
     async (path) => {
-      const [plain, compressed] = [await read(path, { "accept-encoding": "identity" }), await read(path, asked)];
+      const [plain, compressed] = [await read(path, { "accept-encoding": "identity" }), await read(path, request)];
       const isLarge = Number(plain.response.headers.get("content-length")) >= 1_024;
       expect([plain.encoding, compressed.encoding]).toEqual([null, isLarge ? "br" : null]);
       expect(isLarge).toBe(!path.startsWith("/v1"));
@@ -240,12 +240,12 @@ describe("compression", () => {
   );
 
   it("an answer to a page varies by both Origin and Accept-Encoding", async () => {
-    const { response } = await read("/api/v1/events", { ...asked, origin: dashboard });
+    const { response } = await read("/api/v1/events", { ...request, origin: dashboard });
     expect(response.headers.get("vary")?.split(", ").sort()).toEqual(["accept-encoding", "origin"]);
   });
 
   it("an answer to HEAD has no body", async () => {
-    const answer = await http("/api/v1/events", asked, "HEAD");
+    const answer = await http("/api/v1/events", request, "HEAD");
     expect([answer.status, answer.body]).toEqual([200, ""]);
   });
 
@@ -256,7 +256,7 @@ describe("compression", () => {
     ["/v1/events?source=alice/shop", {}],
     ["/v2/events?source=alice/shop", {}],
   ])("a stream is not compressed, so that each message arrives at once: %s %j", async (path, headers) => {
-    const { response, encoding, end } = await read(path, { ...asked, ...headers });
+    const { response, encoding, end } = await read(path, { ...request, ...headers });
     expect([response.status, encoding]).toEqual([200, null]);
     end();
   });

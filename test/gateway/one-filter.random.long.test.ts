@@ -59,29 +59,29 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-const asked = <Response>(ask: (done: (error: Error | null, response: Response) => void) => unknown) =>
+const answered = <Response>(ask: (done: (error: Error | null, response: Response) => void) => unknown) =>
   new Promise<Response>((resolve, reject) => {
     ask((error, response) => (error === null ? resolve(response) : reject(error)));
   });
 
-type Asked = { readonly [Field in keyof Filter]?: string[] };
+type FilterLists = { readonly [Field in keyof Filter]?: string[] };
 
 const lists = {
-  sources: (filter: Asked) =>
-    asked<ListSourcesResponse>((done) =>
+  sources: (filter: FilterLists) =>
+    answered<ListSourcesResponse>((done) =>
       client.listSources(ListSourcesRequest.fromPartial({ filter, limit: 1_000 }), done),
     ),
-  sessions: (filter: Asked) =>
-    asked<ListSessionsResponse>((done) =>
+  sessions: (filter: FilterLists) =>
+    answered<ListSessionsResponse>((done) =>
       client.listSessions(ListSessionsRequest.fromPartial({ filter, limit: 1_000 }), done),
     ),
-  operations: (filter: Asked) =>
-    asked<ListOperationsResponse>((done) =>
+  operations: (filter: FilterLists) =>
+    answered<ListOperationsResponse>((done) =>
       client.listOperations(ListOperationsRequest.fromPartial({ filter, limit: 1_000 }), done),
     ),
 };
 
-async function streamed(filter: Asked): Promise<string[]> {
+async function streamed(filter: FilterLists): Promise<string[]> {
   const request = EventsRequest.fromPartial({ after: "start", until: end, filter });
   const ids: string[] = [];
   for await (const { body } of client.events(request)) {
@@ -92,7 +92,7 @@ async function streamed(filter: Asked): Promise<string[]> {
 
 type EventsPage = { readonly items: readonly { readonly id: string }[]; readonly nextPage?: string };
 
-async function page(filter: Asked, parameters: string): Promise<EventsPage> {
+async function page(filter: FilterLists, parameters: string): Promise<EventsPage> {
   const query = new URLSearchParams(parameters);
   for (const [field, values] of Object.entries(filter)) {
     for (const value of values) query.append(field.slice(0, -1), value);
@@ -101,7 +101,7 @@ async function page(filter: Asked, parameters: string): Promise<EventsPage> {
   return JSON.parse(body) as EventsPage;
 }
 
-async function paged(filter: Asked, limit: number): Promise<string[]> {
+async function paged(filter: FilterLists, limit: number): Promise<string[]> {
   const ids: string[] = [];
   for (let after: string | undefined = "start"; after !== undefined; ) {
     const { items, nextPage }: EventsPage = await page(filter, `limit=${limit}&after=${after}`);
@@ -111,7 +111,7 @@ async function paged(filter: Asked, limit: number): Promise<string[]> {
   return ids;
 }
 
-async function newest(filter: Asked, count: number): Promise<string[]> {
+async function newest(filter: FilterLists, count: number): Promise<string[]> {
   return (await page(filter, `last=${count}`)).items.map(({ id }) => id);
 }
 
@@ -152,7 +152,7 @@ const ofOperations: Words = {
 };
 
 /** Filters of one or a few fields, because filters that match nothing prove little. */
-function anyFilter(words: Words): fc.Arbitrary<Asked> {
+function anyFilter(words: Words): fc.Arbitrary<FilterLists> {
   const fields = Object.entries(words);
   return fc
     .subarray(fields, { minLength: 1, maxLength: 3 })
@@ -169,9 +169,9 @@ function anyFilter(words: Words): fc.Arbitrary<Asked> {
 }
 
 /** Each value alone, then `more` random filters. */
-function runs(words: Words, more: number): fc.Parameters<[Asked]> {
+function runs(words: Words, more: number): fc.Parameters<[FilterLists]> {
   const alone = Object.entries(words).flatMap(([field, values]) =>
-    (field === "kinds" ? values.slice(-20) : values).map((value): [Asked] => [{ [field]: [value] }]),
+    (field === "kinds" ? values.slice(-20) : values).map((value): [FilterLists] => [{ [field]: [value] }]),
   );
   return { examples: alone, numRuns: alone.length + more };
 }

@@ -277,22 +277,22 @@ describe("reading one's own write", () => {
         session.configured();
         session.build("first", "started");
         const seqs = await on.write(fresh.events);
-        const asked = { "tapedeck-source": `new-${turn}/${name}`, [name]: on.at(seqs.at(-1) ?? 0) };
-        expect(await askWhenReady(asked)).toMatchObject({ artifacts: { first: "In Progress" } });
+        const request = { "tapedeck-source": `new-${turn}/${name}`, [name]: on.at(seqs.at(-1) ?? 0) };
+        expect(await askWhenReady(request)).toMatchObject({ artifacts: { first: "In Progress" } });
       }
     },
   );
 
   it("beyond the log it is position_future, with the latest", async () => {
     const lastSeq = sequenceOf((await on.stack.log.bounds()).lastOffset);
-    const asked = { ...bobs, "tapedeck-min-position": on.at(lastSeq + 1) };
+    const request = { ...bobs, "tapedeck-min-position": on.at(lastSeq + 1) };
     const refusal = {
       code: 11,
       status: 416,
       reason: "position_future",
       more: { latest: on.endAt(lastSeq), field: "min_position" },
     };
-    expect(await ask(asked)).toMatchObject(refusal);
+    expect(await ask(request)).toMatchObject(refusal);
   });
 
   it("it is not_ready when query does not get that far", async () => {
@@ -306,13 +306,13 @@ describe("reading one's own write", () => {
       await until(async () => sequenceOf((await on.stack.log.bounds()).lastOffset) > lastSeq, {
         message: "the event in the log",
       });
-      const asked = { ...bobs, "tapedeck-min-position": on.at(lastSeq + 1) };
-      expect(await ask(asked)).toMatchObject({ code: 14, status: 503, reason: "not_ready" });
-      const { headers } = await on.stack.httpCall("GET", "/v1/state", asked);
+      const request = { ...bobs, "tapedeck-min-position": on.at(lastSeq + 1) };
+      expect(await ask(request)).toMatchObject({ code: 14, status: 503, reason: "not_ready" });
+      const { headers } = await on.stack.httpCall("GET", "/v1/state", request);
       expect(headers["retry-after"]).toBe("1");
       await client.query("rollback");
       await writing;
-      expect(await ask(asked)).toMatchObject({ artifacts: { "held back": "In Progress" } });
+      expect(await ask(request)).toMatchObject({ artifacts: { "held back": "In Progress" } });
     } finally {
       await client.end();
     }

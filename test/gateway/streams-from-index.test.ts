@@ -76,7 +76,7 @@ class Index {
   }
 }
 
-type Reader = { readonly asked: Subscription; readonly got: SubscriptionMessage[]; readonly done: Promise<void> };
+type Reader = { readonly request: Subscription; readonly got: SubscriptionMessage[]; readonly done: Promise<void> };
 
 /** Opens streams of all filters from anywhere, with pages and short histories of a few events. */
 function readersFrom(on: Stage, index: Index, written: readonly Offset[], random: Random, signal: AbortSignal) {
@@ -85,18 +85,18 @@ function readersFrom(on: Stage, index: Index, written: readonly Offset[], random
     const afterOffset = random(2) === 0 ? logStart : anywhere();
     const untilOffset = random(3) === 0 ? anywhere() : undefined;
     const bookmarks = { ms: 0, messages: 4 };
-    const asked = { workspace: "acme", filter, afterOffset, bookmarks, ...(untilOffset && { untilOffset }) };
+    const request = { workspace: "acme", filter, afterOffset, bookmarks, ...(untilOffset && { untilOffset }) };
     const limits = { shortHistory: 1 + random(8), pageSize: 1 + random(30) };
-    const reader = indexedLog(on.log.reader, index, asked, limits);
+    const reader = indexedLog(on.log.reader, index, request, limits);
     const got: SubscriptionMessage[] = [];
     const turns = random(4);
     const read = async () => {
-      for await (const message of subscribe(reader, asked, signal)) {
+      for await (const message of subscribe(reader, request, signal)) {
         got.push(message);
         for (let turn = 0; turn < turns; turn++) await setImmediate();
       }
     };
-    return { asked, got, done: read() };
+    return { request, got, done: read() };
   });
 }
 
@@ -144,22 +144,22 @@ it("a stream with a filter is the stream without one, filtered, while query stop
     ),
   );
   const jsonAt = new Map(unfiltered.map(({ position, json }) => [position, json]));
-  for (const { asked, got, done } of readers) {
-    const wanted = all
-      .filter((recorded) => isWanted(asked, recorded))
+  for (const { request, got, done } of readers) {
+    const expected = all
+      .filter((recorded) => isExpected(request, recorded))
       .map(({ offset }) => jsonAt.get(on.written(offset)));
     const events = () => got.filter(({ type }) => type === "event").map(({ json }) => json);
-    if (asked.untilOffset === undefined) {
-      await until(() => events().length >= wanted.length && got.some(({ type }) => type === "caught_up"), {
-        message: `all events of ${JSON.stringify(asked)}`,
+    if (request.untilOffset === undefined) {
+      await until(() => events().length >= expected.length && got.some(({ type }) => type === "caught_up"), {
+        message: `all events of ${JSON.stringify(request)}`,
       });
       // All of it, though the last events may not be wanted.
       const end = on.written(lastOffset);
-      await until(() => (got.at(-1)?.position ?? "") >= end, { message: `the end of ${JSON.stringify(asked)}` });
+      await until(() => (got.at(-1)?.position ?? "") >= end, { message: `the end of ${JSON.stringify(request)}` });
     } else await done;
-    expect(events(), JSON.stringify(asked)).toEqual(wanted);
+    expect(events(), JSON.stringify(request)).toEqual(expected);
     const ends = got.map(({ type }) => type).filter((type) => type === "caught_up" || type === "complete");
-    expect(ends).toEqual([asked.untilOffset === undefined ? "caught_up" : "complete"]);
+    expect(ends).toEqual([request.untilOffset === undefined ? "caught_up" : "complete"]);
     const inOrder = got.map(({ position }) => position);
     expect(inOrder).toEqual(inOrder.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0)));
   }
@@ -177,11 +177,11 @@ it("a stream reports what the index has passed, and goes on after its last event
   await until(() => index.position >= (offsets.at(-1) ?? 0), { message: "query to have it all" });
   const over = new AbortController();
   const follow = (reader: LogReader, filter: Filter) => {
-    const asked = { workspace: "acme", filter, afterOffset: logStart, bookmarks: { ms: 0, messages: 10_000 } };
+    const request = { workspace: "acme", filter, afterOffset: logStart, bookmarks: { ms: 0, messages: 10_000 } };
     const got: SubscriptionMessage[] = [];
     const read = async () => {
-      const indexed = indexedLog(reader, index, asked, { shortHistory: 10, pageSize: 30 });
-      for await (const message of subscribe(indexed, asked, over.signal)) got.push(message);
+      const indexed = indexedLog(reader, index, request, { shortHistory: 10, pageSize: 30 });
+      for await (const message of subscribe(indexed, request, over.signal)) got.push(message);
     };
     return { got, done: read() };
   };
@@ -195,8 +195,8 @@ it("a stream reports what the index has passed, and goes on after its last event
   expect(nothing.got.map(({ type, position }) => [type, position])).toEqual([["bookmark", on.written(index.position)]]);
 
   let batches = 0;
-  const readBatches: LogReader["readBatches"] = async function* (...asked) {
-    for await (const batch of on.log.reader.readBatches(...asked)) {
+  const readBatches: LogReader["readBatches"] = async function* (...request) {
+    for await (const batch of on.log.reader.readBatches(...request)) {
       if (++batches === 5) throw new Error("the log is away");
       yield batch;
     }
@@ -205,16 +205,16 @@ it("a stream reports what the index has passed, and goes on after its last event
   const broken = follow({ ...on.log.reader, readBatches }, failed);
   await until(() => broken.got.some(({ type }) => type === "caught_up"), { message: "caught_up" });
   expect(batches).toBe(5);
-  const wanted = script.flatMap((event, nth) =>
+  const expected = script.flatMap((event, nth) =>
     event.source.startsWith("acme/") && matches(failed, event) ? [on.written(offsets[nth] ?? logStart)] : [],
   );
-  expect(wanted.length).toBeGreaterThan(5);
-  expect(broken.got.filter(({ type }) => type === "event").map(({ position }) => position)).toEqual(wanted);
+  expect(expected.length).toBeGreaterThan(5);
+  expect(broken.got.filter(({ type }) => type === "event").map(({ position }) => position)).toEqual(expected);
   over.abort();
   await Promise.all([nothing.done, broken.done]);
 });
 
-function isWanted({ workspace, filter, afterOffset, untilOffset }: Subscription, { event, offset }: RecordedEvent) {
+function isExpected({ workspace, filter, afterOffset, untilOffset }: Subscription, { event, offset }: RecordedEvent) {
   return (
     event.source.startsWith(`${workspace}/`) &&
     offset > afterOffset &&

@@ -79,9 +79,9 @@ describe("Events", () => {
 
   it("begin after a position or time, across sessions", async () => {
     const after = seqs[3] ?? 0; // the first build's start
-    const wanted = framesOf(4);
-    expect(text(await client.take(events, wanted.length, { "tapedeck-after": on.at(after) }))).toEqual(wanted);
-    const lines = await on.stack.httpLines(`/v1/events?after=${on.at(after)}`, wanted.length);
+    const expected = framesOf(4);
+    expect(text(await client.take(events, expected.length, { "tapedeck-after": on.at(after) }))).toEqual(expected);
+    const lines = await on.stack.httpLines(`/v1/events?after=${on.at(after)}`, expected.length);
     expect(lines[0]).toMatchObject({ result: { event: { buildEvent: { artifact: "web", status: "Complete" } } } });
     expect(text(await client.take(events, 1, { "tapedeck-after": "2020-01-01T00:00:00Z" }))).toEqual(
       framesOf(0).slice(0, 1),
@@ -115,9 +115,9 @@ describe("Events", () => {
     const later = alice.session("01A5");
     later.started();
     later.configured();
-    const wanted = framesOf(alice.events.length - 1);
+    const expected = framesOf(alice.events.length - 1);
     await addEvents();
-    expect(text(await taking)).toEqual(wanted);
+    expect(text(await taking)).toEqual(expected);
   });
 
   it.each([
@@ -164,8 +164,8 @@ describe("Events", () => {
     });
     session.loopStarted();
     await addEvents();
-    const wanted = framesOf(before - 1);
-    expect(text(await client.take(events, 2))).toEqual(wanted);
+    const expected = framesOf(before - 1);
+    expect(text(await client.take(events, 2))).toEqual(expected);
     expect(await on.stack.httpLines("/v1/events", 2)).toMatchObject([
       { result: { event: { metaEvent: {} } } },
       { result: { event: { devLoopEvent: {} } } },

@@ -204,12 +204,12 @@ describe("state, then live events", () => {
 
   it("needs one source: other filters and a start without state are refused", async () => {
     const reader = await socket();
-    for (const [id, wanted] of Object.entries({
+    for (const [id, expected] of Object.entries({
       two: { filter: { sources: ["alice/shop", "bob/shop"] } },
       half: { filter: { developers: ["alice"] } },
       start: { filter: { sources: ["alice/shop"] }, after: "start" },
     })) {
-      reader.send({ type: "subscribe", id, state: true, ...wanted });
+      reader.send({ type: "subscribe", id, state: true, ...expected });
     }
     await until(() => reader.got.length === 3, { message: "three refusals" });
     expect(reader.got).toEqual(

@@ -68,7 +68,7 @@ export async function startHost(name: string, recording: RecordedUpstream, optio
   function noted(call: FakeCall) {
     if (call.rpc === "ListPods") {
       answered.pods.push({ at: Date.now(), before: fake.played.pods });
-      observations.asked(call.peer, { reported: fake.played.pods, answers: fake.polls.pods });
+      observations.answered(call.peer, { reported: fake.played.pods, answers: fake.polls.pods });
     }
     if (call.rpc === "ListImages") answered.images.push({ at: Date.now(), before: fake.played.images });
     if (call.rpc === "InspectPod" && isFrozen()) return standsStill;

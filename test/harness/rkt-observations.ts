@@ -18,7 +18,7 @@ export class Observations {
    * A connection requests a list. `reported`: the row that was reported last; `answers`: how many were given to all
    * connections so far.
    */
-  asked(connection: string, { reported, answers }: { readonly reported: number; readonly answers: number }): void {
+  answered(connection: string, { reported, answers }: { readonly reported: number; readonly answers: number }): void {
     const life = this.#lives.at(-1);
     if (life?.connection !== connection) this.#lives.push({ connection, rows: [], recorded: 0 });
     // A call that the client abandoned was not answered.

@@ -21,8 +21,8 @@ it("every metric and label in the alerts is one that the services serve", async 
   expect(new Set(selectors.map(({ alert }) => alert)).size).toBe(alerts.length);
   expect(selectors.filter(({ metric }) => !served.has(metric) && metric !== ofPrometheus.metric)).toEqual([]);
   // A metric without any value yet has no labels to compare.
-  const unknown = selectors.flatMap(({ alert, metric, labels: wanted }) =>
-    wanted.filter((label) => labels.get(metric)?.has(label) === false).map((label) => ({ alert, metric, label })),
+  const unknown = selectors.flatMap(({ alert, metric, labels: expected }) =>
+    expected.filter((label) => labels.get(metric)?.has(label) === false).map((label) => ({ alert, metric, label })),
   );
   expect(unknown).toEqual([]);
   expect(labels.get("tapedeck_ready")).toEqual(new Set([...ofPrometheus.labels, "check", "service"]));

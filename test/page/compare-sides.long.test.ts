@@ -57,7 +57,7 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
       .waitFor();
     const { differences, equal, same } = await api("compare?left=bob/shop&right=olga/shop");
     type Shown = { readonly kind: string; readonly left: string | null; readonly right: string | null };
-    const wanted = differences.map(({ kind, left, right }: Shown) => {
+    const expected = differences.map(({ kind, left, right }: Shown) => {
       const none = kind === "failure" ? "did not fail" : "absent";
       return [left ?? none, right ?? none];
     });
@@ -67,7 +67,7 @@ describe.skipIf(browserProgram === undefined)("on the page", () => {
       );
       return columns[0]?.map((left, at) => [left, columns[1]?.[at]]);
     };
-    await expect.poll(shown, waitOptions).toEqual(wanted);
+    await expect.poll(shown, waitOptions).toEqual(expected);
     expect(equal).toBeGreaterThan(0);
     expect(await page.locator(".same li").first().isVisible()).toBe(false);
     await page.getByText(`${equal} equal`, { exact: true }).click();

@@ -31,20 +31,20 @@ export function exportedPages(): ExportedPages {
   };
 }
 
-/** Opens a file from disk, without a network. `asked`: the browser's other requests. */
+/** Opens a file from disk, without a network. `requests`: the browser's other requests. */
 export async function openFile(
   browser: Browser,
   path: string,
   options: Parameters<typeof openPage>[2] = {},
-): Promise<Opened & { readonly asked: readonly string[] }> {
-  const asked: string[] = [];
+): Promise<Opened & { readonly requests: readonly string[] }> {
+  const requests: string[] = [];
   const opened = await openPage(browser, "about:blank", { ...options, offline: true });
   const url = pathToFileURL(path).href;
   opened.context.on("request", (request) => {
-    if (request.url().split("#")[0] !== url && !request.url().startsWith("data:")) asked.push(request.url());
+    if (request.url().split("#")[0] !== url && !request.url().startsWith("data:")) requests.push(request.url());
   });
   await opened.page.goto(url);
-  return { ...opened, asked };
+  return { ...opened, requests };
 }
 
 /** Navigates from the session to the first of its failed loops. */

@@ -56,7 +56,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
 
   it("shows its loops, filters its events and shows the state of then, and asks nobody for anything", async () => {
     await using opened = await openFile(browser, file);
-    const { page, errors, asked } = opened;
+    const { page, errors, requests } = opened;
     await page.getByRole("heading", { name: "bob/shop · session" }).waitFor();
     const { items: loops } = await api("operations?source=bob/shop&kind=loop&limit=1000");
     expect(await page.getByLabel("Loops").locator("li").count()).toBe(loops.length);
@@ -66,13 +66,13 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     await page.getByLabel(`${own.length} events`, { exact: true }).waitFor();
 
     await page.getByLabel("Filter events").fill("kind:build.started");
-    const wanted = own.filter(({ kind }) => kind === "build.started");
-    await page.getByText(`${wanted.length} of ${own.length}`).waitFor();
+    const expected = own.filter(({ kind }) => kind === "build.started");
+    await page.getByText(`${expected.length} of ${own.length}`).waitFor();
     await expect.poll(async () => new Set(await shownEvents(page))).toEqual(new Set(["build.started"]));
 
     const states = new Set<string>();
     const panel = page.getByLabel("State at this moment");
-    for (const { position } of [wanted[0], own.find(({ kind }) => kind === "deploy.started")].filter(
+    for (const { position } of [expected[0], own.find(({ kind }) => kind === "deploy.started")].filter(
       (one) => one !== undefined,
     )) {
       await page.getByLabel("Moment of the session").fill(`${own.findIndex((one) => one.position === position)}`);
@@ -87,12 +87,12 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     }
     expect(states.size).toBe(2);
     expect(page.url()).toContain("#/sessions/");
-    expect([errors, asked]).toEqual([[], []]);
+    expect([errors, requests]).toEqual([[], []]);
   });
 
   it("leads to a failed loop with its cause, its output and what differed, and back", async () => {
     await using opened = await openFile(browser, file);
-    const { page, errors, asked } = opened;
+    const { page, errors, requests } = opened;
     await openFailedLoop(page);
     await page.getByRole("heading", { name: /deploy: unable to recognize "STDIN": no matches for kind/ }).waitFor();
     await page.locator(".log .error", { hasText: /no matches for kind "Deploymint"/ }).waitFor();
@@ -108,7 +108,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     await page.getByRole("button", { name: "Show its output" }).click();
     await page.locator(".log pre .error", { hasText: "Deploymint" }).waitFor();
     await expect.poll(() => page.url()).toMatch(/#\/sessions\/\w+\?.*step=/);
-    expect([errors, asked]).toEqual([[], []]);
+    expect([errors, requests]).toEqual([[], []]);
   });
 
   it("is used from the keyboard", async () => {
@@ -189,14 +189,14 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     const html = readFileSync(output, "utf8");
     expect([html.includes("globalThis.ran"), html.match(/<script/g)?.length]).toEqual([false, 2]);
     await using opened = await openFile(browser, output);
-    const { page, errors, asked } = opened;
+    const { page, errors, requests } = opened;
     await page.locator(".event-list", { hasText: "</script><script>globalThis.ran" }).waitFor();
     await page.locator(".label-list", { hasText: "onerror" }).waitFor();
     await page.getByRole("link", { name: "loop 1", exact: true }).click();
     await page.getByLabel("What failed first").getByText("</script>").first().waitFor();
     await page.locator(".log pre", { hasText: "</script><script>" }).waitFor();
     expect(await page.evaluate("globalThis.ran")).toBeUndefined();
-    expect([errors, asked]).toEqual([[], []]);
+    expect([errors, requests]).toEqual([[], []]);
   });
 
   it("holds what the visitor's token may read, and nothing else", async () => {
@@ -217,7 +217,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     expect(await exported("acme")).toMatchObject({ code: 0, err: "" });
     await using opened = await openFile(browser, output);
     await opened.page.getByRole("heading", { name: "alice/shop · session" }).waitFor();
-    expect([opened.errors, opened.asked]).toEqual([[], []]);
+    expect([opened.errors, opened.requests]).toEqual([[], []]);
   });
 
   it("has the newest events of a session that is too long, and says what it lacks", async () => {
@@ -230,7 +230,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     expect(said.mock.lastCall?.[0]).toMatch(/, the newest 60 events \(\d+ older ones left out\), /);
     said.mockRestore();
     await using opened = await openFile(browser, output);
-    const { page, errors, asked } = opened;
+    const { page, errors, requests } = opened;
     await page
       .getByText(/It has the newest 60 events; \d+ older ones left out\. It has the state of 5 of \d+/)
       .waitFor();
@@ -250,7 +250,7 @@ describe.skipIf(browserProgram === undefined)("a session that was exported as a 
     }
     expect(shown.size).toBeLessThan(own.length);
     expect(shown.size).toBeGreaterThanOrEqual(5);
-    expect([errors, asked]).toEqual([[], []]);
+    expect([errors, requests]).toEqual([[], []]);
   });
 
   it("says what is wrong with what was asked", async () => {

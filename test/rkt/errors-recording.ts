@@ -35,10 +35,10 @@ export function errorsWithObservations(recording: RecordedUpstream): RecordedUps
     images(24.5, ListImagesResponse.encode({ images: fetched }).finish()),
     images(32.5, new Uint8Array()),
   ];
-  const asked = recording.rows.filter(
+  const requests = recording.rows.filter(
     (row) => row.kind !== "unary" || row.rpc !== "GetInfo" || row.error === undefined,
   );
-  return { ...recording, rows: [...asked, ...observations].sort((a, b) => a.n - b.n) };
+  return { ...recording, rows: [...requests, ...observations].sort((a, b) => a.n - b.n) };
 
   function observation(rpc: RecordedUnary["rpc"], n: number, request: Uint8Array, response: Uint8Array): RecordedUnary {
     const bytes = { request: Buffer.from(request), response: Buffer.from(response) };

@@ -67,10 +67,10 @@ export function expectEvents(events: readonly RktEvent[], recording: RecordedUps
   const expected = recording.expectedEvents as unknown as readonly Expected[];
   for (const kind of ["pods", "images"] as const) {
     const actual = events.filter((event) => kindOf(event) === kind);
-    const wanted = expected.filter(({ type }) => kind === (type.startsWith("EVENT_TYPE_IMAGE_") ? "images" : "pods"));
-    expect(actual.map(comparable)).toEqual(wanted.map(comparableOf));
+    const ofKind = expected.filter(({ type }) => kind === (type.startsWith("EVENT_TYPE_IMAGE_") ? "images" : "pods"));
+    expect(actual.map(comparable)).toEqual(ofKind.map(comparableOf));
     const observations = actual.map((event) => observationOf(event, host));
-    for (const [index, want] of wanted.entries()) {
+    for (const [index, want] of ofKind.entries()) {
       const event = actual[index];
       const observation = observations[index] ?? 0;
       const at = host.polls[kind][observation - 1]?.at ?? 0;
@@ -86,7 +86,7 @@ export function expectEvents(events: readonly RktEvent[], recording: RecordedUps
     // Facts of one poll came from one observation.
     const poll = ({ time_source, time, observed_at }: Expected) =>
       `${observed_at} ${time_source === "observed" ? time : ""}`;
-    const first = wanted.map((one) => wanted.findIndex((other) => poll(other) === poll(one)));
+    const first = ofKind.map((one) => ofKind.findIndex((other) => poll(other) === poll(one)));
     expect(observations).toEqual(first.map((index) => observations[index]));
   }
 }

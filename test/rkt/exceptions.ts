@@ -65,9 +65,9 @@ function as(n: number): Exception["answer"] {
 /** The requested item as in that list. Lists have no manifests. */
 function listedIn(n: number): Exception["answer"] {
   return (recording, { rpc, request }) => {
-    const asked = (rpc === "InspectPod" ? InspectPodRequest : InspectImageRequest).decode(request).id;
-    const found = resultOf<{ id: string; manifest: Buffer }>(recording, n).find(({ id }) => id === asked);
-    if (found === undefined) throw new Error(`${recording.name} ${n} has no ${asked}`);
+    const requested = (rpc === "InspectPod" ? InspectPodRequest : InspectImageRequest).decode(request).id;
+    const found = resultOf<{ id: string; manifest: Buffer }>(recording, n).find(({ id }) => id === requested);
+    if (found === undefined) throw new Error(`${recording.name} ${n} has no ${requested}`);
     const { manifest: _, ...result } = found;
     return { result };
   };

@@ -44,7 +44,7 @@ export async function startRktHost(
     return last === undefined ? [] : [{ ...last, n: Number.MAX_SAFE_INTEGER }];
   });
   /** When each poll was requested, and how many polls had been answered by then. */
-  const asked: { readonly [K in InventoryKind]: { readonly at: number; readonly answered: number }[] } = {
+  const request: { readonly [K in InventoryKind]: { readonly at: number; readonly answered: number }[] } = {
     pods: [],
     images: [],
   };
@@ -53,7 +53,7 @@ export async function startRktHost(
     recording: { ...recording, rows: [...recording.rows, ...beyond] },
     lie(call) {
       const kind = kindsOf[call.rpc];
-      if (kind !== undefined) asked[kind].push({ at: Date.now(), answered: fake.played[kind] });
+      if (kind !== undefined) request[kind].push({ at: Date.now(), answered: fake.played[kind] });
       return options.lie?.(call);
     },
   });
@@ -73,8 +73,8 @@ export async function startRktHost(
       before.open();
     },
     stands: (kind) =>
-      polls[kind].length === 0 ? asked[kind].length > 1 : asked[kind].at(-1)?.answered === gates[kind].answered,
-    pollAt: (kind, ms) => (asked[kind].findLast(({ at }) => at - clockMs <= ms)?.answered ?? -1) + 1,
+      polls[kind].length === 0 ? request[kind].length > 1 : request[kind].at(-1)?.answered === gates[kind].answered,
+    pollAt: (kind, ms) => (request[kind].findLast(({ at }) => at - clockMs <= ms)?.answered ?? -1) + 1,
     [Symbol.asyncDispose]: () => fake[Symbol.asyncDispose](),
   };
 }

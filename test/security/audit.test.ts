@@ -27,8 +27,14 @@ beforeAll(async () => {
   viewer = await stack.tokens.token("acme", ["viewer"]);
   ofGlobex = await stack.tokens.token("globex", ["admin"]);
   const nats = cleanup.adopt(await connect({ servers: stack.tokens.on.stack.parts.nats.url }), (nc) => nc.close());
-  const wanted = { name: "ops", workspace: "acme", roles: ["admin"], everywhere: true, lifetimeMs: 3_600_000 } as const;
-  const made = makeToken({ ...wanted, roles: [...wanted.roles] });
+  const expected = {
+    name: "ops",
+    workspace: "acme",
+    roles: ["admin"],
+    everywhere: true,
+    lifetimeMs: 3_600_000,
+  } as const;
+  const made = makeToken({ ...expected, roles: [...expected.roles] });
   tokens = await openTokenStore(nats);
   await tokens.create(made);
   ofAll = made;

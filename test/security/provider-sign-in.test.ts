@@ -77,9 +77,9 @@ describe("signing in on the page", () => {
 
   it("leads to the provider with PKCE, state and nonce, and back to where the person was", async () => {
     const browser = new ProviderBrowser();
-    const asked = await browser.ask(origin + begin);
-    const to = new URL(asked.headers.get("location") ?? "");
-    expect([asked.status, to.origin]).toEqual([303, stack.provider.issuer]);
+    const redirect = await browser.ask(origin + begin);
+    const to = new URL(redirect.headers.get("location") ?? "");
+    expect([redirect.status, to.origin]).toEqual([303, stack.provider.issuer]);
     expect(Object.fromEntries(to.searchParams)).toMatchObject({
       response_type: "code",
       code_challenge_method: "S256",
@@ -87,7 +87,7 @@ describe("signing in on the page", () => {
       state: expect.stringMatching(/.{20}/),
       nonce: expect.stringMatching(/.{20}/),
     });
-    expect(asked.headers.get("set-cookie")).toMatch(/HttpOnly; SameSite=Lax/);
+    expect(redirect.headers.get("set-cookie")).toMatch(/HttpOnly; SameSite=Lax/);
     const { answer } = await loggedIn("alice", browser);
     const back = await browser.ask(answer);
     expect([back.status, back.headers.get("location")]).toEqual([303, `${origin}/sessions/01A?at=1`]);

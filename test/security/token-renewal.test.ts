@@ -94,8 +94,8 @@ it("tapedeck token create --from makes a token for each developer of a list", as
   const admin = await stack.token("acme", ["admin"]);
   const env = { TAPEDECK_URL: `http://${stack.on.stack.http}`, TAPEDECK_TOKEN: admin.text };
   await writeFile(join(cwd, "team.txt"), "dana\nerin  Erin's laptop\n");
-  const wanted = ["--role", "recorder", "--role", "viewer", "--renewable"];
-  await using cli = startCli(["token", "create", "--from", "team.txt", ...wanted], { cwd, env });
+  const expected = ["--role", "recorder", "--role", "viewer", "--renewable"];
+  await using cli = startCli(["token", "create", "--from", "team.txt", ...expected], { cwd, env });
   expect([await cli.ended, cli.stderr()]).toEqual([0, expect.stringContaining("2 tokens")]);
   const lines = cli
     .stdout()
@@ -111,6 +111,6 @@ it("tapedeck token create --from makes a token for each developer of a list", as
   await list.ended;
   expect(list.stdout()).toMatch(/Erin's laptop\s+viewer, recorder\s+acme\s+erin/);
   await writeFile(join(cwd, "bad.txt"), "frank\nGina.X\n");
-  await using bad = startCli(["token", "create", "--from", "bad.txt", ...wanted], { cwd, env });
+  await using bad = startCli(["token", "create", "--from", "bad.txt", ...expected], { cwd, env });
   expect([await bad.ended, bad.stdout(), bad.stderr()]).toEqual([1, "", expect.stringContaining('line 2: "Gina.X"')]);
 });

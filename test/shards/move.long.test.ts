@@ -162,8 +162,8 @@ it.each([
     '"default" is the setting workspace, which stays in home',
   ],
   ["when there is nothing of it", { workspace: "nobody", to: "two" }, 'there is nothing of the workspace "nobody"'],
-])("is not moved %s", async (_, wanted, message) => {
-  const lines = await Array.fromAsync(move({ http: on.home.http, token: everywhere, ...wanted }));
+])("is not moved %s", async (_, target, message) => {
+  const lines = await Array.fromAsync(move({ http: on.home.http, token: everywhere, ...target }));
   expect(lines).toMatchObject([{ type: "error", error: { code: "invalid_argument", message } }]);
   const { items } = await json("/api/v1/shards", everywhere);
   expect(items.flatMap(({ workspaces }: { workspaces: string[] }) => workspaces)).not.toContain("nobody");

@@ -65,8 +65,8 @@ export async function startTwoShards(
     home: cleanup.use(await openLog(atHome, { syncKnown: true, timeoutMs: 20_000 })),
     two: cleanup.use(await openLog(atTwo, { syncKnown: true, timeoutMs: 20_000 })),
   };
-  const create = async (wanted: Pick<Parameters<typeof makeToken>[0], "workspace" | "roles" | "everywhere">) => {
-    const made = makeToken({ name: "of a test", developer: "alice", lifetimeMs: 3_600_000, ...wanted });
+  const create = async (request: Pick<Parameters<typeof makeToken>[0], "workspace" | "roles" | "everywhere">) => {
+    const made = makeToken({ name: "of a test", developer: "alice", lifetimeMs: 3_600_000, ...request });
     await tokens.create(made);
     return made.text;
   };

@@ -75,15 +75,15 @@ describe("Skaffold's own tests of its API", () => {
 /** What each read of the answer's body gives, as a client sees it that reads on as soon as there is something. */
 function readsOf(path: string, reads: number): Promise<readonly string[]> {
   const { promise, resolve, reject } = Promise.withResolvers<readonly string[]>();
-  const asked = request(`http://${stack.http}${path}`, (answer) => {
+  const call = request(`http://${stack.http}${path}`, (answer) => {
     const texts: string[] = [];
     answer.setEncoding("utf8").on("data", (text: string) => {
       texts.push(text);
       if (texts.length < reads) return;
-      asked.destroy();
+      call.destroy();
       resolve(texts);
     });
   });
-  asked.on("error", reject).end();
+  call.on("error", reject).end();
   return promise;
 }

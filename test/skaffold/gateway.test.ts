@@ -54,7 +54,8 @@ function chunksIn(body: Buffer): string[] {
   }
 }
 
-const intent = (wanted: object) => UserIntentRequest.encode(UserIntentRequest.fromPartial({ intent: wanted })).finish();
+const intent = (expected: object) =>
+  UserIntentRequest.encode(UserIntentRequest.fromPartial({ intent: expected })).finish();
 const enabled = (value: boolean) => TriggerRequest.encode({ state: { val: { $case: "enabled", value } } }).finish();
 const intentOf = (request: Uint8Array) =>
   Object.entries(UserIntentRequest.decode(request).intent ?? {}).flatMap(([name, is]) => (is === true ? [name] : []));

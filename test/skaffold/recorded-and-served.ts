@@ -155,7 +155,7 @@ function testsOf(scenario: string): void {
   /** Sends the later intents of one call when the loop of the previous intent has ended. */
   async function laterSteps({ t, path, method, requestBody, status }: RecordedHttpCall, { v1 }: ReplayStep["counts"]) {
     if (method !== "POST" || path !== "/v1/execute" || status !== 200) return;
-    const intents = Object.entries(parsed(requestBody ?? "") ?? {}).filter(([, wanted]) => wanted === true);
+    const intents = Object.entries(parsed(requestBody ?? "") ?? {}).filter(([, expected]) => expected === true);
     steps += Math.max(1, intents.length);
     if (intents.length > 1) {
       const loops = recording.messages.v1.map(({ bytes }) => LogEntry.decode(bytes).event?.event_type);

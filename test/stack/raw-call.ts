@@ -67,7 +67,7 @@ export function rawClient(address: string, channel: ChannelCredentials = credent
       begun: Promise.race([begun.promise, ended]),
     };
   };
-  const asked = (
+  const answered = (
     path: string,
     metadata: Readonly<Record<string, string>> = {},
     request: Uint8Array = new Uint8Array(),
@@ -80,13 +80,13 @@ export function rawClient(address: string, channel: ChannelCredentials = credent
   return {
     open,
     async code(...what) {
-      const call = asked(...what);
+      const call = answered(...what);
       const end = await call.begun;
       call.cancel();
       return end?.code ?? 0;
     },
     async ask(...what) {
-      const call = asked(...what);
+      const call = answered(...what);
       const answer = await call.answer;
       call.cancel();
       return answer;

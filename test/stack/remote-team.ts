@@ -105,13 +105,13 @@ export class Team {
     const port = Number(this.stack.http.split(":").at(-1));
     const headers = { authorization: `Bearer ${bearer}` };
     const text = await new Promise<string>((resolve, reject) => {
-      const asked = request(
+      const call = request(
         { host: "localhost", port, path, headers, ca: readFileSync(this.#now.caFile) },
         async (response) => {
           resolve((await Array.fromAsync(response)).join(""));
         },
       );
-      asked.on("error", reject).end();
+      call.on("error", reject).end();
     });
     return JSON.parse(text) as Answer;
   }

@@ -353,8 +353,8 @@ it("several sessions of a source are moved at once", async () => {
   expect(progress.lines()).toContain(`importing ${file}: 40 of 48 events (83 %)`);
   await target.caughtUp();
   const again = join(folder, "again");
-  const exportIds = (wanted: readonly string[], source?: string) =>
-    exportSessions(wanted, { url: urlOf(target.grpc), output: again, ...(source !== undefined && { source }) });
+  const exportIds = (expected: readonly string[], source?: string) =>
+    exportSessions(expected, { url: urlOf(target.grpc), output: again, ...(source !== undefined && { source }) });
   const said = vi.spyOn(process.stdout, "write").mockReturnValue(true);
   const exporting = progressPipe(60_000);
   await exportTo(target, "carol/site", again, exporting);

@@ -181,17 +181,17 @@ export async function startStack(options: StackOptions): Promise<Stack> {
     return { v1: count("v1"), v2: count("v2"), logs: count("logs") };
   };
 
-  const inLog = (one: SourceName, wanted: FrameCounts) =>
+  const inLog = (one: SourceName, expected: FrameCounts) =>
     until(
       async () => {
         const have = frames(await eventsOf(one));
         for (const channel of ["v1", "v2", "logs"] as const) {
-          const want = wanted[channel] ?? have[channel];
+          const want = expected[channel] ?? have[channel];
           if (have[channel] !== want) throw new Error(`${channel}: ${have[channel]} of ${want} frames`);
         }
         return true;
       },
-      { message: `${one} to have frames ${JSON.stringify(wanted)}` },
+      { message: `${one} to have frames ${JSON.stringify(expected)}` },
     );
 
   const owned = cleanup.move();
@@ -211,8 +211,8 @@ export async function startStack(options: StackOptions): Promise<Stack> {
         message: "the upstream to be connected",
       });
     },
-    async recorded(wanted) {
-      await inLog(source, wanted);
+    async recorded(expected) {
+      await inLog(source, expected);
       await caughtUp();
     },
     async described() {

@@ -5,17 +5,17 @@ import { ConnectionLost, type Message, refusedBy, type Transport } from "./trans
 
 export const grpc: Transport = {
   name: "gRPC",
-  async *read({ grpc: address, token }, asked, signal) {
+  async *read({ grpc: address, token }, streamRequest, signal) {
     const client = new Client(address, credentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
     const metadata = new Metadata();
     if (token !== undefined) metadata.set("authorization", `Bearer ${token}`);
     const { path, requestSerialize, responseDeserialize } = TapedeckService.events;
     const request = EventsRequest.fromPartial({
-      after: asked.after ?? "",
-      until: asked.until ?? "",
-      state: asked.state ?? false,
-      ...(asked.speed !== undefined && { speed: asked.speed }),
-      ...(asked.filter && { filter: copyOf(asked.filter) }),
+      after: streamRequest.after ?? "",
+      until: streamRequest.until ?? "",
+      state: streamRequest.state ?? false,
+      ...(streamRequest.speed !== undefined && { speed: streamRequest.speed }),
+      ...(streamRequest.filter && { filter: copyOf(streamRequest.filter) }),
     });
     const call = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, metadata);
     const leave = () => call.cancel();

@@ -12,7 +12,7 @@ export type Due = { readonly seq: number; readonly id: string };
 export function wrongWith(received: readonly Message[], due: readonly Due[]): string[] {
   const wrong: string[] = [];
   const seen = new Set<string>();
-  const wanted = new Map(due.map(({ id, seq }) => [id, seq]));
+  const expected = new Map(due.map(({ id, seq }) => [id, seq]));
   let lastSeq = 0;
   let by = "the start";
   for (const { type, position, event } of received) {
@@ -23,8 +23,8 @@ export function wrongWith(received: readonly Message[], due: readonly Due[]): st
     } else {
       if (seen.has(event.id)) wrong.push(`${what} came twice`);
       else if (!(seq > lastSeq)) wrong.push(`${what} came after ${by}`);
-      if (!wanted.has(event.id)) wrong.push(`${what} is not for this reader`);
-      else if (wanted.get(event.id) !== seq) wrong.push(`${what} stands at ${wanted.get(event.id)}`);
+      if (!expected.has(event.id)) wrong.push(`${what} is not for this reader`);
+      else if (expected.get(event.id) !== seq) wrong.push(`${what} stands at ${expected.get(event.id)}`);
       seen.add(event.id);
     }
     lastSeq = Math.max(lastSeq, seq || 0);

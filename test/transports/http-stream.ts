@@ -1,6 +1,13 @@
 import { get, type IncomingMessage } from "node:http";
 import { createParser } from "eventsource-parser";
-import { type Asked, ConnectionLost, type Endpoint, type Message, refused, type Transport } from "./transport.ts";
+import {
+  ConnectionLost,
+  type Endpoint,
+  type Message,
+  refused,
+  type StreamRequest,
+  type Transport,
+} from "./transport.ts";
 
 /** Splits chunks into whole messages; keeps the rest for the next chunk. */
 type Parse = (text: string) => readonly Message[];
@@ -39,8 +46,8 @@ export const ndjson: Transport = httpStream("NDJSON", "application/x-ndjson", ()
 function httpStream(name: string, accept: string, parserOf: () => Parse): Transport {
   return {
     name,
-    async *read(endpoint, asked, signal) {
-      const response = await open(endpoint, asked, accept, signal);
+    async *read(endpoint, request, signal) {
+      const response = await open(endpoint, request, accept, signal);
       const parse = parserOf();
       const decoder = new TextDecoder();
       try {
@@ -58,7 +65,7 @@ function httpStream(name: string, accept: string, parserOf: () => Parse): Transp
 
 async function open(
   { http, token }: Endpoint,
-  { after, until, speed, filter = {}, state }: Asked,
+  { after, until, speed, filter = {}, state }: StreamRequest,
   accept: string,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {

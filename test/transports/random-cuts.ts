@@ -12,10 +12,10 @@ import { gatewayEnv } from "../stack/stack.ts";
 import { transports } from "./all-transports.ts";
 import { type CuttingProxy, cuttingProxy } from "./cutting-proxy.ts";
 import { type Due, wrongWith } from "./history.ts";
-import { type AskedFilter, ConnectionLost, type Message, Refused } from "./transport.ts";
+import { ConnectionLost, type Message, Refused, type StreamFilter } from "./transport.ts";
 
 /** Each filter with a predicate for the events that it selects, written independently of the product. */
-const filters: readonly { readonly filter: AskedFilter; readonly wants: (event: Event) => boolean }[] = [
+const filters: readonly { readonly filter: StreamFilter; readonly wants: (event: Event) => boolean }[] = [
   { filter: {}, wants: () => true },
   { filter: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },
   { filter: { kinds: ["*.failed", "log.written"] }, wants: ({ kind }) => /\.failed$|^log\.written$/.test(kind) },

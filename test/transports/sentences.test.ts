@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type SeededStack, startSeededStack } from "../stack/seeded-stack.ts";
 import { transports } from "./all-transports.ts";
 import { idsOf, isCaughtUp, readUntil, typesOf } from "./reading.ts";
-import type { AskedFilter, Endpoint, Message } from "./transport.ts";
+import type { Endpoint, Message, StreamFilter } from "./transport.ts";
 
 // These sentences about subscriptions hold for every transport.
 
@@ -59,20 +59,21 @@ afterAll(() => cleanup.disposeAsync());
 
 /** A WebSocket stays open after it. */
 const isComplete = ({ type }: Message) => type === "complete";
-const quiet: AskedFilter = { kinds: ["session.*", "loop.*", "build.*", "deploy.*", "source.*"] };
-const ids = (wanted: (event: Event) => boolean) => recorded.flatMap(({ event }) => (wanted(event) ? [event.id] : []));
+const quiet: StreamFilter = { kinds: ["session.*", "loop.*", "build.*", "deploy.*", "source.*"] };
+const ids = (selected: (event: Event) => boolean) =>
+  recorded.flatMap(({ event }) => (selected(event) ? [event.id] : []));
 const isQuiet = ({ kind }: Event) => kind !== "log.written";
 const seqOf = ({ position }: Message) => seqIn(position);
 
 describe.each(transports)("a subscription over $name", (transport) => {
-  const read = (asked: Parameters<typeof readUntil>[2], isLast = isCaughtUp as Parameters<typeof readUntil>[3]) =>
-    readUntil(transport, endpoint, asked, isLast);
+  const read = (request: Parameters<typeof readUntil>[2], isLast = isCaughtUp as Parameters<typeof readUntil>[3]) =>
+    readUntil(transport, endpoint, request, isLast);
 
   it("gives history, says once that it has caught up, then gives live events: in order, once each", async () => {
-    const wanted = { ...quiet, developers: ["alice"] };
+    const selected = { ...quiet, developers: ["alice"] };
     const expected = ids((event) => isQuiet(event) && event.source === alice.source);
     let adding: Promise<void> | undefined;
-    const messages = await read({ after: "start", filter: wanted }, (message, soFar) => {
+    const messages = await read({ after: "start", filter: selected }, (message, soFar) => {
       if (message.type === "caught_up" && adding === undefined) {
         sessions.alice.build("live", "started");
         sessions.alice.build("live", "canceled");
@@ -112,7 +113,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
     expect(idsOf(await read({ after: new Date(Date.now() + 60_000).toISOString(), filter: quiet }))).toEqual([]);
   });
 
-  it.each<[AskedFilter, (event: Event) => boolean]>([
+  it.each<[StreamFilter, (event: Event) => boolean]>([
     [{ kinds: ["build.*"] }, ({ kind }) => kind.startsWith("build.")],
     [{ kinds: ["*.failed", "loop.started"] }, ({ kind }) => kind.endsWith(".failed") || kind === "loop.started"],
     [
@@ -167,9 +168,9 @@ describe.each(transports)("a subscription over $name", (transport) => {
 
   it("ends at its requested end with `complete`", async () => {
     const [third, fifth] = [recorded[2]?.seq ?? 0, recorded[4]?.seq ?? 0];
-    const wanted = recorded.filter(({ seq, event }) => seq > third && seq <= fifth && isQuiet(event));
+    const selected = recorded.filter(({ seq, event }) => seq > third && seq <= fifth && isQuiet(event));
     const messages = await read({ after: on.at(third), until: on.at(fifth), filter: quiet }, isComplete);
-    expect(idsOf(messages)).toEqual(wanted.map(({ event }) => event.id));
+    expect(idsOf(messages)).toEqual(selected.map(({ event }) => event.id));
     expect(messages.at(-1)).toMatchObject({ type: "complete", position: on.at(fifth) });
     const all = await read({ after: "start", until: "now", filter: quiet }, isComplete);
     expect(new Set(typesOf(all))).toEqual(new Set(["event", "bookmark", "complete"]));
@@ -208,8 +209,8 @@ describe.each(transports)("a subscription over $name", (transport) => {
     const slow: Message[] = [];
     const leaving = new AbortController();
     const reading = (async () => {
-      const asked = { after: "start", speed: 0.000001, filter };
-      for await (const message of transport.read(endpoint, asked, leaving.signal)) slow.push(message);
+      const request = { after: "start", speed: 0.000001, filter };
+      for await (const message of transport.read(endpoint, request, leaving.signal)) slow.push(message);
     })().catch(() => {});
     await until(() => slow.length > 0, { message: "the first" });
     await read({ after: "start", filter });
@@ -221,7 +222,7 @@ describe.each(transports)("a subscription over $name", (transport) => {
   });
 
   it.each(transports)("continues where $name has stopped", async (other) => {
-    const wanted = recorded.filter(({ event }) => isQuiet(event)).map(({ event }) => event.id);
+    const selected = recorded.filter(({ event }) => isQuiet(event)).map(({ event }) => event.id);
     const first = await readUntil(
       other,
       endpoint,
@@ -229,6 +230,6 @@ describe.each(transports)("a subscription over $name", (transport) => {
       (_, soFar) => idsOf(soFar).length === 5,
     );
     const rest = await read({ after: first.at(-1)?.position ?? "", filter: quiet });
-    expect([...idsOf(first), ...idsOf(rest)]).toEqual(wanted);
+    expect([...idsOf(first), ...idsOf(rest)]).toEqual(selected);
   });
 });

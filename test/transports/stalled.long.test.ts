@@ -8,7 +8,7 @@ import { gatewayEnv } from "../stack/stack.ts";
 import { transports } from "./all-transports.ts";
 import { startGatewayProcess } from "./gateway-process.ts";
 import { type Due, wrongWith } from "./history.ts";
-import { type AskedFilter, ConnectionLost, type Message, type Transport } from "./transport.ts";
+import { ConnectionLost, type Message, type StreamFilter, type Transport } from "./transport.ts";
 
 /** Other readers of each transport: of all events, and of builds only. */
 const others = { all: 5, builds: 45 } as const;
@@ -22,7 +22,7 @@ const batch = 100;
 const maxBehind = 1_000;
 const maxBytesOfEach = 2 << 20;
 
-const builds: AskedFilter = { kinds: ["build.*"] };
+const builds: StreamFilter = { kinds: ["build.*"] };
 
 test("a reader that stops reading costs little, slows down nobody, and gets everything when it reads again, on every transport", async () => {
   await using cleanup = new AsyncDisposableStack();
@@ -48,10 +48,10 @@ test("a reader that stops reading costs little, slows down nobody, and gets ever
     for (const [index, { kind }] of fresh.entries()) if (kind.startsWith("build.")) isBuild.add(seqs[index] ?? 0);
     tail = seqs.at(-1) ?? tail;
   };
-  const dueOf = (filter: AskedFilter) => (filter === builds ? due.filter(({ seq }) => isBuild.has(seq)) : due);
+  const dueOf = (filter: StreamFilter) => (filter === builds ? due.filter(({ seq }) => isBuild.has(seq)) : due);
   const isBuild = new Set<number>();
 
-  const open = (transport: Transport, filter: AskedFilter) => {
+  const open = (transport: Transport, filter: StreamFilter) => {
     const one = reader(transport, gateway, filter, over.signal);
     return { name: transport.name, filter, ...one };
   };
@@ -94,8 +94,8 @@ test("a reader that stops reading costs little, slows down nobody, and gets ever
   );
   for (const { name, filter, received, failure } of [...fast, ...stalled]) {
     const start = seqIn(received[0]?.position);
-    const wanted = dueOf(filter).filter(({ seq }) => seq > start);
-    expect({ name, filter, failure: failure(), wrong: wrongWith(received, wanted).slice(0, 5) }).toEqual({
+    const expected = dueOf(filter).filter(({ seq }) => seq > start);
+    expect({ name, filter, failure: failure(), wrong: wrongWith(received, expected).slice(0, 5) }).toEqual({
       name,
       filter,
       failure: undefined,
@@ -112,7 +112,7 @@ test("a reader that stops reading costs little, slows down nobody, and gets ever
 function reader(
   transport: Transport,
   endpoint: { grpc: string; http: string },
-  filter: AskedFilter,
+  filter: StreamFilter,
   signal: AbortSignal,
 ) {
   const received: Message[] = [];

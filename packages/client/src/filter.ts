@@ -23,8 +23,8 @@ export type Filter<Pattern extends string = string> = SourceFilter & {
 const fields = ["developers", "projects", "upstreams", "sources", "sessions", "kinds", "subjects", "outcomes"] as const;
 
 /** The filter in a request's options, as it is sent over a WebSocket. */
-export function filterOf(asked: Filter): Filter {
-  return Object.fromEntries(fields.flatMap((field) => (asked[field] === undefined ? [] : [[field, asked[field]]])));
+export function filterOf(options: Filter): Filter {
+  return Object.fromEntries(fields.flatMap((field) => (options[field] === undefined ? [] : [[field, options[field]]])));
 }
 
 /** An RFC 3339 time, or a position. */

@@ -65,8 +65,8 @@ it("leaves one that answers nothing, and tries again", async () => {
 it("says when not even the first connection can be made, once, and when it is there", async () => {
   const reported: boolean[] = [];
   const notReady = { status: 503, body: { error: { code: "not_ready", message: "the log is away" } } };
-  let asked = 0;
-  const refuses = () => (++asked > 6 ? undefined : notReady);
+  let requestCount = 0;
+  const refuses = () => (++requestCount > 6 ? undefined : notReady);
   await using gateway = await fakeGateway({ hears: (message, send) => send(caughtUp(message)), refuses });
   using tapedeck = clientOf(gateway, 15_000, { onConnection: (isOpen) => reported.push(isOpen) });
   const { got } = reading(tapedeck.subscribe());

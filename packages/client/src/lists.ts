@@ -5,19 +5,19 @@ import type { OperationsOptions, SessionsOptions, SourcesOptions } from "./resou
 
 type Page<Item> = { readonly items: readonly Item[]; readonly nextPage?: string };
 
-export type ListAsked = SourcesOptions & SessionsOptions & OperationsOptions;
+export type ListOptions = SourcesOptions & SessionsOptions & OperationsOptions;
 
 /** A list, page by page as it is taken. Throws as `Http` does. */
 export async function* list<Item>(
   { get }: Http,
   name: "sources" | "sessions" | "operations",
-  asked: ListAsked,
+  options: ListOptions,
   signal: AbortSignal,
 ): AsyncGenerator<Item, void> {
   let page: string | undefined;
   try {
     do {
-      const parameters = { ...parametersOf(asked), ...(page !== undefined && { page }) };
+      const parameters = { ...parametersOf(options), ...(page !== undefined && { page }) };
       const { items, nextPage } = (await get(`/api/v1/${name}`, parameters, signal)) as Page<Item>;
       yield* items;
       page = nextPage;
@@ -27,16 +27,16 @@ export async function* list<Item>(
   }
 }
 
-export type NewestAsked = Filter & { readonly last: number };
+export type NewestOptions = Filter & { readonly last: number };
 
 /** The newest events that match, in their order. Throws as `Http` does. */
 export async function newestEvents(
   { get }: Http,
-  asked: NewestAsked,
+  options: NewestOptions,
   signal: AbortSignal | undefined,
 ): Promise<readonly TapedeckEvent[]> {
-  const { last, ...filter } = asked;
-  const parameters = { ...parametersOf(filterOf(filter) as ListAsked), last: String(last) };
+  const { last, ...filter } = options;
+  const parameters = { ...parametersOf(filterOf(filter) as ListOptions), last: String(last) };
   return ((await get("/api/v1/events", parameters, signal)) as Page<TapedeckEvent>).items;
 }
 
@@ -52,7 +52,7 @@ function parametersOf({
   runner,
   loop,
   ...filter
-}: ListAsked): Parameters {
+}: ListOptions): Parameters {
   return {
     ...Object.fromEntries(Object.entries(filter).map(([field, values]) => [field.slice(0, -1), values])),
     label: labels && Object.entries(labels).map(([label, value]) => `${label}=${value}`),

@@ -51,11 +51,11 @@ type Waiting = { readonly message: Message; readonly size: number } | { readonly
  * and to continue from there once the buffer is empty: the log is the buffer.
  */
 export async function* subscription(
-  asked: SubscriptionOptions,
+  options: SubscriptionOptions,
   pool: LinkPool,
   over: AbortSignal,
 ): AsyncGenerator<Message, void> {
-  const inbox = new Inbox(asked, pool);
+  const inbox = new Inbox(options, pool);
   over.addEventListener("abort", inbox.wake);
   try {
     inbox.start();
@@ -64,7 +64,7 @@ export async function* subscription(
       if (next === undefined) {
         await inbox.changed();
       } else if ("gap" in next) {
-        asked.onGap?.(next.gap);
+        options.onGap?.(next.gap);
       } else {
         yield next.message;
         if (next.message.type === "complete") return;
@@ -78,7 +78,7 @@ export async function* subscription(
 
 /** The messages sent by the gateway and not yet taken, and the position to resume from. */
 class Inbox implements Subscriber {
-  readonly #asked: SubscriptionOptions;
+  readonly #options: SubscriptionOptions;
   readonly #maxWaiting: number;
   readonly #wait: ReturnType<typeof backoff>;
   readonly #seat: Seat;
@@ -93,27 +93,27 @@ class Inbox implements Subscriber {
   #retry: ReturnType<typeof setTimeout> | undefined;
   #resume = () => {};
 
-  constructor(asked: SubscriptionOptions, { join, maxWaiting, backoff: times }: LinkPool) {
-    this.#asked = asked;
+  constructor(options: SubscriptionOptions, { join, maxWaiting, backoff: times }: LinkPool) {
+    this.#options = options;
     this.#maxWaiting = maxWaiting;
     this.#wait = backoff(times);
-    this.#after = asked.after === undefined ? undefined : momentText(asked.after);
-    this.#until = asked.until === undefined ? undefined : momentText(asked.until);
-    this.#wantsState = asked.state === true;
+    this.#after = options.after === undefined ? undefined : momentText(options.after);
+    this.#until = options.until === undefined ? undefined : momentText(options.until);
+    this.#wantsState = options.state === true;
     this.#seat = join(this);
   }
 
   readonly request = (): object => {
-    const asked = this.#asked;
+    const options = this.#options;
     // First where that is: asked for again after a cut, "now" would be later.
     if (this.#until === "now") return { after: "now", until: this.#until };
     return {
-      filter: filterOf(asked),
+      filter: filterOf(options),
       ...(this.#after !== undefined && { after: this.#after }),
       ...(this.#until !== undefined && { until: this.#until }),
       ...(this.#wantsState && { state: true }),
-      ...(asked.original === true && { original: true }),
-      ...(asked.speed !== undefined && { speed: asked.speed }),
+      ...(options.original === true && { original: true }),
+      ...(options.speed !== undefined && { speed: options.speed }),
     };
   };
 
@@ -181,7 +181,7 @@ class Inbox implements Subscriber {
   #refused(error: TapedeckError | undefined): void {
     if (error === undefined) this.failed(new Error("the gateway reported an error that can't be read"));
     else if (this.#isPassing(error.code)) this.#retry = setTimeout(() => this.#seat.start(), this.#wait.next());
-    else if (error.code === "out_of_range" && error.earliest !== undefined && this.#asked.onGap !== undefined) {
+    else if (error.code === "out_of_range" && error.earliest !== undefined && this.#options.onGap !== undefined) {
       this.#waiting.push({ gap: { after: this.#after ?? "start", until: error.earliest } });
       this.#after = error.earliest;
       this.#seat.start();

@@ -3,9 +3,9 @@ import { type AddressInfo, createServer, type Server as NetServer, type Socket }
 import { type Server, ServerCredentials } from "@grpc/grpc-js";
 
 /** Opens a port for a gRPC server. Rejects if it is taken. */
-export async function openPort(server: Server, wanted: number): Promise<FakePort> {
+export async function openPort(server: Server, portNumber: number): Promise<FakePort> {
   const port = new FakePort(server);
-  await port.listen(wanted);
+  await port.listen(portNumber);
   return port;
 }
 
@@ -28,14 +28,14 @@ export class FakePort {
     return this.#sockets;
   }
 
-  async listen(wanted: number): Promise<void> {
+  async listen(portNumber: number): Promise<void> {
     const listener = createServer({ noDelay: true }, (socket) => {
       this.#sockets.add(socket);
       socket.on("close", () => this.#sockets.delete(socket));
       socket.on("error", () => {});
       this.#injector.injectConnection(socket);
     });
-    listener.listen(wanted, "127.0.0.1");
+    listener.listen(portNumber, "127.0.0.1");
     await once(listener, "listening");
     this.#listener = listener;
     this.#port = (listener.address() as AddressInfo).port;

@@ -26,15 +26,15 @@ export function to(path: string): string | undefined {
 }
 
 /** Shows what a path of this page names. `replace`: without an entry in the history, as for a slider that moves. */
-export function navigate(wanted: string, { replace = false }: { readonly replace?: boolean } = {}): void {
-  const address = to(wanted);
+export function navigate(path: string, { replace = false }: { readonly replace?: boolean } = {}): void {
+  const address = to(path);
   if (address === undefined) return;
   if (replace) {
-    pathShown = wanted;
+    pathShown = path;
     writeSoon();
   } else {
     writeNow();
-    pathShown = wanted;
+    pathShown = path;
     history.pushState(undefined, "", address);
   }
   show({ keepsPlace: replace });

@@ -36,13 +36,13 @@ async function ask(
   source: SourceName,
   call: ControlCall,
 ): Promise<ControlReply> {
-  const asked = connection.request(controlSubject(source), ControlCallCodec.encode(call).finish(), {
+  const pending = connection.request(controlSubject(source), ControlCallCodec.encode(call).finish(), {
     timeout: controlTimeouts.callerMs,
   });
   try {
-    return ControlReply.decode((await abortable(asked, broken)).data);
+    return ControlReply.decode((await abortable(pending, broken)).data);
   } catch (cause) {
-    asked.catch(() => {}); // the request may outlive its connection
+    pending.catch(() => {}); // the request may outlive its connection
     const nobody = cause instanceof errors.RequestError && cause.isNoResponders();
     const text = nobody
       ? `${source} is not being recorded now, so the call can't reach it: start its tap (tapedeck run, or tapedeck up) and try again`

@@ -75,7 +75,7 @@ const execute = (intent: { build?: boolean; deploy?: boolean }) =>
   }).finish();
 const intentOf = (request: Uint8Array) =>
   Object.entries(UserIntentRequest.decode(request).intent ?? {})
-    .flatMap(([name, wanted]) => (wanted === true ? [name] : []))
+    .flatMap(([name, expected]) => (expected === true ? [name] : []))
     .join(" ");
 const path = "/proto.SkaffoldService/Execute";
 const controlOf = (events: readonly Event[]) =>
@@ -176,7 +176,7 @@ test("a call whose turn comes too late for its caller is recorded as rejected, a
   vi.useFakeTimers({ toFake: ["performance"] });
   onTestFinished(() => void vi.useRealTimers());
   const said: string[] = [];
-  const asked: string[] = [];
+  const requests: string[] = [];
   const stalled = Promise.withResolvers<void>();
   const recorder: ControlOptions["recorder"] = {
     recordFact: async ({ kind, detail }) => {
@@ -191,7 +191,7 @@ test("a call whose turn comes too late for its caller is recorded as rejected, a
     normalizer,
     signal: new AbortController().signal,
     ask: async ({ call, method }) => {
-      asked.push(method);
+      requests.push(method);
       if (method.endsWith("Handle")) await stalled.promise;
       return { call, code: 0, message: "", response: Buffer.alloc(0) };
     },
@@ -203,7 +203,7 @@ test("a call whose turn comes too late for its caller is recorded as rejected, a
   };
   const first = call("Handle", "first");
   const late = call("Execute", "late");
-  await until(() => asked.length === 1, { message: "the first to be asked" });
+  await until(() => requests.length === 1, { message: "the first to be asked" });
   vi.advanceTimersByTime(controlTimeouts.turnMs - 1);
   const early = call("AutoBuild", "early");
   vi.advanceTimersByTime(2);
@@ -212,7 +212,7 @@ test("a call whose turn comes too late for its caller is recorded as rejected, a
   expect(await first).toMatchObject({ code: 0, reason: "" });
   expect(await late).toMatchObject({ code: 14, reason: "upstream_away", message: expect.stringContaining("too late") });
   expect(await early).toMatchObject({ code: 0 });
-  expect(asked).toEqual(["/proto.SkaffoldService/Handle", "/proto.SkaffoldService/AutoBuild"]);
+  expect(requests).toEqual(["/proto.SkaffoldService/Handle", "/proto.SkaffoldService/AutoBuild"]);
   expect(said).toEqual([
     ...["control.requested first", "control.accepted first", "control.requested late", "control.rejected late"],
     ...["control.requested early", "control.accepted early"],

@@ -73,10 +73,14 @@ export type Run = { readonly name: PartName; readonly size: number };
 /** The log size from which the rate of a full run is meaningful. */
 const rateSize = 100_000;
 
-/** Returns all runs of these parts. `asked`: the caller's sizes; undefined: those of a full run or of a quick one. */
-export function runsOf(names: readonly PartName[], asked: readonly number[] | undefined, quick: boolean): Run[] {
-  const sizes = asked ?? (quick ? [10_000] : [10_000, 1_000_000]);
-  const rateSizes = asked ?? [quick ? 10_000 : rateSize];
+/** Returns all runs of these parts. `requestedSizes`: the caller's sizes; undefined: those of a full run or of a quick one. */
+export function runsOf(
+  names: readonly PartName[],
+  requestedSizes: readonly number[] | undefined,
+  quick: boolean,
+): Run[] {
+  const sizes = requestedSizes ?? (quick ? [10_000] : [10_000, 1_000_000]);
+  const rateSizes = requestedSizes ?? [quick ? 10_000 : rateSize];
   return names.flatMap((name) => {
     const of = { yes: sizes, duration: rateSizes, no: rateSizes.slice(0, 1) }[sizeMatters[name]];
     return of.map((size) => ({ name, size }));

@@ -5,7 +5,7 @@ import { now, SightingLog, type Sightings } from "../frame/arrivals.ts";
 /** A reader of the log that notes when it sees each frame. An event is readable when it is on disk and acknowledged. */
 
 const log = new SightingLog();
-let wanted = { count: 0, reached: () => {} };
+let expected = { count: 0, reached: () => {} };
 
 /** Observes a log from now on; repeated calls add logs. Resolves when the live end is reached. */
 export async function observe(
@@ -24,7 +24,7 @@ export async function observe(
     for await (const { event } of follow) {
       if (event.part !== 0 || event.channel === "tapedeck") continue;
       log.see(`${event.source.split("/")[1]} ${event.channel}`, Number(event.frame_ordinal), now());
-      if (log.count === wanted.count) wanted.reached();
+      if (log.count === expected.count) expected.reached();
     }
   };
   read().catch(caughtUp.reject);
@@ -34,7 +34,7 @@ export async function observe(
 /** Resolves when so many frames were seen since the last `take`. */
 export async function sawFrames(count: number): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  wanted = { count, reached: resolve };
+  expected = { count, reached: resolve };
   if (log.count >= count) resolve();
   await promise;
 }

@@ -19,7 +19,7 @@ let events = 0;
 let bytes = 0;
 let caughtUp = 0;
 let failure: string | undefined;
-let wanted = { events: 0, reached: () => {} };
+let expected = { events: 0, reached: () => {} };
 let samples: string[] = [];
 const log = new SightingLog();
 const keptSamples = 2_000;
@@ -57,7 +57,7 @@ export async function readOnce(http: string, path: string, message: string | und
 /** Resolves when so many events have come to all sockets together since `reset`. */
 export async function arrived(count: number): Promise<{ count: number; bytes: number }> {
   const { promise, resolve } = Promise.withResolvers<void>();
-  wanted = { events: count, reached: resolve };
+  expected = { events: count, reached: resolve };
   if (events >= count) resolve();
   await promise;
   if (failure !== undefined) throw new Error(failure);
@@ -74,7 +74,7 @@ export async function framesWithin(count: number, ms: number): Promise<number> {
 export function reset(): void {
   [events, bytes] = [0, 0];
   samples = [];
-  wanted = { events: 0, reached: () => {} };
+  expected = { events: 0, reached: () => {} };
   log.take();
 }
 
@@ -110,12 +110,12 @@ function take(payload: Buffer, timed: boolean): void {
     bytes += payload.length;
     if (timed) note(payload);
     else if (samples.length < keptSamples) samples.push(payload.toString());
-    if (events === wanted.events) wanted.reached();
+    if (events === expected.events) expected.reached();
   } else if (isCaughtUp(payload)) {
     caughtUp++;
   } else if (isError(payload)) {
     failure = payload.toString();
-    wanted.reached();
+    expected.reached();
   }
 }
 

@@ -55,7 +55,7 @@ function knowable(lives: readonly Life[], wild: readonly RecordedFact[] = onlyRe
   for (const [index, { rows, recorded }] of lives.entries()) {
     // A row counts as read when the next call comes.
     for (const [before, reported] of [0, ...rows].entries()) {
-      observations.asked(`connection ${index}`, { reported, answers: answers++ });
+      observations.answered(`connection ${index}`, { reported, answers: answers++ });
       if (before === recorded) observations.takenIn()();
     }
   }
@@ -88,9 +88,9 @@ test("a given up preparation that is recorded must be recorded as undisturbed", 
 
 test("a call that the client gave up is no answer", () => {
   const observations = new Observations();
-  observations.asked("connection", { reported: 0, answers: 0 });
-  observations.asked("connection", { reported: 2, answers: 1 });
-  observations.asked("connection", { reported: 2, answers: 1 });
+  observations.answered("connection", { reported: 0, answers: 0 });
+  observations.answered("connection", { reported: 2, answers: 1 });
+  observations.answered("connection", { reported: 2, answers: 1 });
   observations.takenIn()();
   expect(observations.recordedPairs).toEqual([]);
 });

@@ -139,16 +139,16 @@ async function strike(fault: Fault, { harness, ingest, hosts, random }: Struck):
       await ingest.kill(fault === "answered" ? "SIGKILL" : "SIGTERM");
       return await ingest.start();
     case "asked": {
-      const asked = Promise.withResolvers<void>();
+      const request = Promise.withResolvers<void>();
       for (const host of hosts) {
         host.onInspect = () => {
           // Kills at once: the call is answered by the next turn.
           process.kill(ingest.pid, "SIGKILL");
           for (const other of hosts) other.onInspect = undefined;
-          asked.resolve();
+          request.resolve();
         };
       }
-      await Promise.race([asked.promise, reportOneMore(hosts, hosts.length)]);
+      await Promise.race([request.promise, reportOneMore(hosts, hosts.length)]);
       for (const host of hosts) host.onInspect = undefined;
       await ingest.kill();
       return await ingest.start();

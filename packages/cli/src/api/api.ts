@@ -51,8 +51,8 @@ export function apiAt(url?: string): ApiClient {
   };
   /** When the event at a position was recorded, for people, who can't read that from it. */
   const momentOf = async (position = ""): Promise<string> => {
-    const asked = queryOf({ until: position, last: 1 });
-    const answer = await answerTo(`/api/v1/events${asked}`, {});
+    const query = queryOf({ until: position, last: 1 });
+    const answer = await answerTo(`/api/v1/events${query}`, {});
     const body = (await answer.json().catch(() => undefined)) as Partial<Page<{ recordedAt: string }>> | undefined;
     const [event] = body?.items ?? [];
     // sv-SE writes a time as 2026-01-31 12:03:41.

@@ -69,10 +69,10 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
   }
 
   /** The first page, or all of them as they were when the first one was answered. */
-  async function listedSessions(all: boolean, asked: DeepPartial<ListSessionsRequest>) {
+  async function listedSessions(all: boolean, query: DeepPartial<ListSessionsRequest>) {
     const items: Session[] = [];
     for (let page = "", at = ""; ; ) {
-      const request = ListSessionsRequest.fromPartial({ ...asked, page, at });
+      const request = ListSessionsRequest.fromPartial({ ...query, page, at });
       const list = await answer<ListSessionsResponse>((take) => client.listSessions(request, metadata, take));
       items.push(...list.items);
       if (!all || list.next_page === "") return { items, position: list.position };
@@ -82,8 +82,8 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
   }
 
   return {
-    async find(wanted, source, { since, until } = {}) {
-      const sessions = [...new Set(wanted)];
+    async find(requested, source, { since, until } = {}) {
+      const sessions = [...new Set(requested)];
       const only = sessions.length === 0 ? await onlySource(source) : source;
       const filter = { sessions, sources: only === undefined ? [] : [only] };
       const isPeriod = since !== undefined || until !== undefined;
@@ -94,7 +94,7 @@ export function exportFrom({ address, credentials, metadata, name }: GrpcTarget)
         ...(since !== undefined && { from: timestampOfMs(Date.parse(since)) }),
         ...(until !== undefined && { to: timestampOfMs(Date.parse(until)) }),
       });
-      return { ...chosenOf(items, wanted, source), position };
+      return { ...chosenOf(items, requested, source), position };
     },
     async *events({ session, source, start_position }, until) {
       const request = EventsRequest.fromPartial({
@@ -130,8 +130,8 @@ async function* eventsUntilEnd(call: ClientReadableStream<EventsResponse>): Asyn
   return false;
 }
 
-function chosenOf(items: readonly Session[], wanted: readonly string[], source: string | undefined) {
-  const absent = wanted.find((one) => !items.some(({ session }) => session === one));
+function chosenOf(items: readonly Session[], requested: readonly string[], source: string | undefined) {
+  const absent = requested.find((one) => !items.some(({ session }) => session === one));
   if (absent !== undefined)
     throw new CommandError(`there is no session ${absent}${of(source)}: see \`tapedeck sessions\`.`);
   const [first] = items;

@@ -16,7 +16,7 @@ export type RemoteMaintenance = {
   readonly rebuild: (signal: AbortSignal) => AsyncIterable<Rebuilding>;
   readonly shards: () => Promise<readonly ShardLine[]>;
   readonly move: (
-    wanted: { readonly workspace: string; readonly to: string },
+    move: { readonly workspace: string; readonly to: string },
     signal: AbortSignal,
   ) => AsyncIterable<Moving>;
   /** The audit log (who did what), the oldest first. Times are RFC 3339. */
@@ -106,7 +106,7 @@ export function remoteMaintenance(url: string | undefined): RemoteMaintenance {
       const { items } = JSON.parse(await text(await ask("GET", "shards"))) as { items: readonly ShardLine[] };
       return items;
     },
-    move: (wanted, signal) => progress<Moving>("POST", "shards/move", signal, wanted),
+    move: (move, signal) => progress<Moving>("POST", "shards/move", signal, move),
     audit: (period) => progress<AuditEntry>("GET", `audit?${new URLSearchParams(period)}`),
     async backUp(take, signal) {
       for await (const { letter, content } of framesOf(await ask("GET", "backup", signal))) {

@@ -35,7 +35,7 @@ export type TestRecorderOptions = {
 
 /** The other side of Recorder/Push, over real gRPC: takes and commits everything. */
 export async function startRecorder(options: TestRecorderOptions = {}): Promise<TestRecorder> {
-  const { taken = [], refusal, port: wanted = 0 } = options;
+  const { taken = [], refusal, port: requestedPort = 0 } = options;
   const hellos: Hello[] = [];
   const items: Item[] = [];
   /** By tap. One that connects again pushes once more what it does not know to be committed. */
@@ -75,7 +75,7 @@ export async function startRecorder(options: TestRecorderOptions = {}): Promise<
   const server = new Server({ "grpc.max_receive_message_length": -1 });
   server.addService(RecorderService, { push });
   const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(`127.0.0.1:${wanted}`, ServerCredentials.createInsecure(), (error, bound) =>
+    server.bindAsync(`127.0.0.1:${requestedPort}`, ServerCredentials.createInsecure(), (error, bound) =>
       error === null ? resolve(bound) : reject(error),
     );
   });

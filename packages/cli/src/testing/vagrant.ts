@@ -25,8 +25,8 @@ const samples = join(import.meta.dirname, "../../../fakes/recordings/vagrant/sam
 const report = (what: object) => process.stdout.write(`${JSON.stringify(what)}\n`);
 
 function log(level: "INFO" | "WARN", text: string): void {
-  const asked = env.VAGRANT_LOG_LEVEL;
-  const isLogged = asked === "info" || (asked === "warn" && level === "WARN");
+  const requested = env.VAGRANT_LOG_LEVEL;
+  const isLogged = requested === "info" || (requested === "warn" && level === "WARN");
   if (isLogged)
     process.stderr.write(`${new Date().toISOString()} [${level}]${" ".repeat(6 - level.length)}vagrant: ${text}\n`);
 }

@@ -5,11 +5,11 @@ import { keep } from "./keep.ts";
 function servers() {
   const stopped: number[] = [];
   const starts: PromiseWithResolvers<void>[] = [];
-  const asked = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
+  const requests = [Promise.withResolvers<void>(), Promise.withResolvers<void>()] as const;
   const exits: (() => void)[] = [];
   const start = async (port: number) => {
     const number = starts.push(Promise.withResolvers<void>()) - 1;
-    asked[number]?.resolve();
+    requests[number]?.resolve();
     await starts[number]?.promise;
     const { promise: exited, resolve: exit } = Promise.withResolvers<void>();
     exits.push(exit);
@@ -19,16 +19,16 @@ function servers() {
     };
     return { port, exited, stop };
   };
-  return { start, asked, let: (number: number) => starts[number]?.resolve(), exits, stopped };
+  return { start, request: requests, let: (number: number) => starts[number]?.resolve(), exits, stopped };
 }
 
 it("stops what it was starting again when it is disposed of", async () => {
-  const { start, asked, let: letStart, exits, stopped } = servers();
+  const { start, request: requests, let: letStart, exits, stopped } = servers();
   const keeping = keep("NATS", 7042, start, () => {});
   letStart(0);
   const kept = await keeping;
   exits[0]?.();
-  await asked[1].promise;
+  await requests[1].promise;
   const disposed = kept[Symbol.asyncDispose]();
   letStart(1);
   await disposed;

@@ -28,7 +28,7 @@ export class Kept<S extends Server> implements AsyncDisposable {
   readonly #stopping = new AbortController();
   readonly #over: Promise<void>;
   #current: S;
-  #isAsked = false;
+  #isStopRequested = false;
 
   constructor(running: S, options: KeepOptions<S>) {
     this.#options = options;
@@ -43,7 +43,7 @@ export class Kept<S extends Server> implements AsyncDisposable {
 
   /** Stops it; it is started again at once. */
   restart(): Promise<void> {
-    this.#isAsked = true;
+    this.#isStopRequested = true;
     return this.#current.stop();
   }
 
@@ -61,8 +61,8 @@ export class Kept<S extends Server> implements AsyncDisposable {
     while (!stopping.aborted) {
       await this.#current.exited;
       if (stopping.aborted) return;
-      if (!this.#isAsked) printLine(`${name} exited unexpectedly and is restarted`);
-      this.#isAsked = false;
+      if (!this.#isStopRequested) printLine(`${name} exited unexpectedly and is restarted`);
+      this.#isStopRequested = false;
       await this.#startAgain(stopping);
     }
   }

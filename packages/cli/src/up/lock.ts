@@ -86,8 +86,8 @@ async function findLocks(
   return { alive, left };
 }
 
-function alreadyRuns({ pid, mode: running, addresses, access }: RunningUp, wanted: RunningUp["mode"]): string {
-  if (running === "demo" && wanted === "record") {
+function alreadyRuns({ pid, mode: running, addresses, access }: RunningUp, requested: RunningUp["mode"]): string {
+  if (running === "demo" && requested === "record") {
     return `the demo runs here (process ${pid}), and it accepts no recordings: stop it first (Ctrl-C in its terminal, or kill ${pid}), then start again.`;
   }
   const scheme = access?.tls === true ? "https" : "http";

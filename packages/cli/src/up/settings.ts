@@ -164,12 +164,14 @@ function flagSources(options: UpOptions): readonly UpSource[] {
   const { skaffold, vagrant, rkt, developer = loginName(), project, hostName, label, redact } = options;
   const ofAll = { ...(label !== undefined && { labels: label }), ...(redact !== undefined && { redact }) };
   const folder = process.cwd();
-  const asked = [
+  const demoSources = [
     { upstream: "skaffold", address: skaffold, developer, project: project ?? projectName(folder, undefined) },
     { upstream: "vagrant", address: vagrant, developer, project: project ?? vagrantProject(folder, process.env) },
     { upstream: "rkt", address: rkt, developer: hostName ?? hostname(), project: "host" },
   ] as const;
-  return asked.flatMap(({ address, ...source }) => (address === undefined ? [] : [{ ...source, address, ...ofAll }]));
+  return demoSources.flatMap(({ address, ...source }) =>
+    address === undefined ? [] : [{ ...source, address, ...ofAll }],
+  );
 }
 
 /**

@@ -55,8 +55,8 @@ export function isErrorLine(line: string): boolean {
 export function errorLine(lines: readonly string[], error: string): number {
   const first = lines.findIndex(isErrorLine);
   if (first >= 0) return first;
-  const wanted = error.split("\n")[0]?.trim() ?? "";
-  const same = wanted === "" ? -1 : lines.findIndex((line) => line.includes(wanted));
+  const firstLine = error.split("\n")[0]?.trim() ?? "";
+  const same = firstLine === "" ? -1 : lines.findIndex((line) => line.includes(firstLine));
   return same >= 0 ? same : Math.max(0, lines.length - 1);
 }
 

@@ -295,7 +295,7 @@ export function usualMs({ loops }: Pick<Row, "loops">, subject = ""): number | u
 /** A row stays in its group for a while, and as long as the pointer is on it: nothing jumps under the reader's eyes. */
 export const settleMs = 2_000;
 
-export type Placement = { readonly group: Group; readonly wanted: Group; readonly since: number };
+export type Placement = { readonly group: Group; readonly target: Group; readonly since: number };
 
 export function placed(
   before: ReadonlyMap<string, Placement>,
@@ -304,12 +304,12 @@ export function placed(
 ): ReadonlyMap<string, Placement> {
   return new Map(
     [...rows].map(([source, row]) => {
-      const wanted = groupOf(row, now);
+      const target = groupOf(row, now);
       const old = before.get(source);
-      if (old === undefined) return [source, { group: wanted, wanted, since: now }];
-      const since = old.wanted === wanted ? old.since : now;
+      if (old === undefined) return [source, { group: target, target, since: now }];
+      const since = old.target === target ? old.since : now;
       const mayMove = source !== held && now - since >= settleMs;
-      return [source, { group: mayMove ? wanted : old.group, wanted, since }];
+      return [source, { group: mayMove ? target : old.group, target, since }];
     }),
   );
 }

@@ -10,7 +10,7 @@ import { readLanes } from "./read-lanes.ts";
 const pages = 30;
 let ports = 0;
 let isOld = false;
-const asked: URL[] = [];
+const requests: URL[] = [];
 const source = (n: number) => ({
   source: `acme/dev${n}/shop/skaffold`,
   developer: `dev${n}`,
@@ -26,7 +26,7 @@ const session = { endedAt: null, endReason: null, labels: {} };
 
 const server = createServer((request, response) => {
   const url = new URL(request.url ?? "", "http://127.0.0.1");
-  asked.push(url);
+  requests.push(url);
   response.setHeader("content-type", "application/json").end(JSON.stringify(answer(url)));
 });
 
@@ -70,7 +70,7 @@ afterAll(() => {
   server.close();
 });
 beforeEach(() => {
-  asked.length = 0;
+  requests.length = 0;
 });
 
 async function read() {
@@ -81,29 +81,29 @@ async function read() {
 const portCounts = ({ now }: Awaited<ReturnType<typeof read>>) => [
   ...new Set([...now.values()].map((row) => row.ports.length)),
 ];
-const askedOf = (path: string) => asked.filter(({ pathname }) => pathname === `/api/v1/${path}`);
+const requestsOf = (path: string) => requests.filter(({ pathname }) => pathname === `/api/v1/${path}`);
 
 it("does not read all history of a query that does not know `perSource`", async () => {
   isOld = true;
   await read();
   isOld = false;
-  const kinds = askedOf("operations").map(({ searchParams }) => searchParams.getAll("kind").length);
+  const kinds = requestsOf("operations").map(({ searchParams }) => searchParams.getAll("kind").length);
   expect(kinds.filter((count) => count > 1)).toHaveLength(2 * 10);
 });
 
 it("asks for the ports of fewer sessions as long as an answer is full", async () => {
   ports = 4;
   expect(portCounts(await read())).toEqual([4]);
-  expect(askedOf("events")).toHaveLength(2);
-  asked.length = 0;
+  expect(requestsOf("events")).toHaveLength(2);
+  requests.length = 0;
   ports = 30;
   expect(portCounts(await read())).toEqual([30]);
   // Parts of 100, 50 and 25 sessions.
-  expect(askedOf("events")).toHaveLength(2 + 4 + 8);
+  expect(requestsOf("events")).toHaveLength(2 + 4 + 8);
 });
 
 it("asks for no more when many answers are full", async () => {
   ports = 1_000;
   await read();
-  expect(askedOf("events")).toHaveLength(2 + 2 * 50);
+  expect(requestsOf("events")).toHaveLength(2 + 2 * 50);
 });

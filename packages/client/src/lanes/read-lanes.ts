@@ -27,15 +27,15 @@ export async function readLanes(
       .toSorted()
       .at(-1) ?? "";
   if (at === "") return { now: new Map(), after: "start" };
-  const asked = { ...filter, at, pageSize: 1_000, signal };
+  const index = { ...filter, at, pageSize: 1_000, signal };
   // So many of each source, so that a quiet one is not lost behind the others.
   const share = (what: keyof typeof perSource) =>
     Math.max(perSource[what].least, Math.min(perSource[what].max, Math.floor(max[what] / known.length)));
   const [sources, loops, steps, apps] = await Promise.all([
-    firstOf(client.sources(asked), max.sources),
-    firstOf(client.operations({ ...asked, kinds: loopKinds, perSource: share("loops") }), maxOfSources),
-    firstOf(client.operations({ ...asked, kinds: stepKinds, perSource: share("steps") }), maxOfSources),
-    firstOf(client.operations({ ...asked, kinds: ["app"] }), max.apps),
+    firstOf(client.sources(index), max.sources),
+    firstOf(client.operations({ ...index, kinds: loopKinds, perSource: share("loops") }), maxOfSources),
+    firstOf(client.operations({ ...index, kinds: stepKinds, perSource: share("steps") }), maxOfSources),
+    firstOf(client.operations({ ...index, kinds: ["app"] }), max.apps),
   ]);
   const newest = sources.flatMap(({ currentSession }) => currentSession ?? []);
   const sessions = await inParts(newest, (part) =>
@@ -66,11 +66,11 @@ async function portsOf<Port>(
   const found: Port[] = [];
   const parts = partsOf(sessions);
   // The parts that are appended below are asked for, too.
-  for (const [asked, part] of parts.entries()) {
+  for (const [index, part] of parts.entries()) {
     const ports = await ask(part);
     const isFull = ports.length >= max.ports && part.length > 1;
     // A session that forwards again and again may hide the ports of the others.
-    if (isFull && asked < maxHalved) parts.push(...halvesOf(part));
+    if (isFull && index < maxHalved) parts.push(...halvesOf(part));
     else for (const port of ports) found.push(port);
   }
   return found;

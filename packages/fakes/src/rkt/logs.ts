@@ -22,7 +22,7 @@ export function logAnswers(recording: RecordedUpstream): (request: Buffer) => Lo
   const pods = new Set(
     rows.map(({ request }) => GetLogsRequest.decode(request).pod_id).filter((id) => id.length === 36),
   );
-  const asked = new Map<string, number>();
+  const requests = new Map<string, number>();
 
   function podMeant(prefix: string): string | undefined {
     const [id, ...others] = [...pods].filter((each) => prefix !== "" && each.startsWith(prefix.toLowerCase()));
@@ -38,8 +38,8 @@ export function logAnswers(recording: RecordedUpstream): (request: Buffer) => Lo
     if (rows.length === 0) return failed(unsupported);
     const key = keyOf(bytes);
     const same = rows.filter(({ request }) => keyOf(request) === key);
-    const count = asked.get(key) ?? 0;
-    asked.set(key, count + 1);
+    const count = requests.get(key) ?? 0;
+    requests.set(key, count + 1);
     const row = same[count] ?? same.at(-1);
     if (row !== undefined) return asRecorded(row);
     const request = GetLogsRequest.decode(bytes);

@@ -24,12 +24,12 @@ describe.each(scenarios)("%s, asked the same in the same order", (scenario) => {
   const isList = ({ rpc }: RecordedUnary) => rpc === "ListPods" || rpc === "ListImages";
   // An unfiltered list beside the polling would be taken for the next poll.
   const isApart = (row: RecordedUnary) => isList(row) && !polls.has(row) && row.request.length <= 2;
-  const asked = recording.rows.filter((row) => row.kind === "unary").filter((row) => !isApart(row));
+  const requests = recording.rows.filter((row) => row.kind === "unary").filter((row) => !isApart(row));
 
   it("answers the same, byte for byte", async () => {
     await using fake = await startFakeRkt({ recording });
     using client = connectTo(fake);
-    for (const { n, rpc, request, response = empty, error } of asked) {
+    for (const { n, rpc, request, response = empty, error } of requests) {
       const expected = { n, code: error?.code ?? 0, bytes: response };
       // The recorded client had a deadline: it is never answered.
       if (error?.code === 4) {
@@ -44,7 +44,7 @@ describe.each(scenarios)("%s, asked the same in the same order", (scenario) => {
       pods: pollRows(recording, "pods").length,
       images: pollRows(recording, "images").length,
     });
-    if (asked.length > 0) await fake.allPlayed;
+    if (requests.length > 0) await fake.allPlayed;
   });
 
   it("streams the same, and leaves open what only the client ended", async () => {

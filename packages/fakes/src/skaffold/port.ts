@@ -9,9 +9,9 @@ const streamCreated = "http2.server.stream.created";
 const toleratedPings = 2;
 
 /** Opens the port of a Skaffold process. Rejects if it is taken. */
-export async function openSkaffoldPort(server: Server, wanted: number): Promise<SkaffoldPort> {
+export async function openSkaffoldPort(server: Server, portNumber: number): Promise<SkaffoldPort> {
   const port = new FakePort(server);
-  await port.listen(wanted);
+  await port.listen(portNumber);
   return new SkaffoldPort(server, port);
 }
 

@@ -49,7 +49,7 @@ export type FakeSkaffold = AsyncDisposable &
     /** HTTP/2 pings of clients so far; the fourth on a connection ends it, as with the real one. */
     readonly pings: () => number;
     /** GetState calls answered so far. */
-    readonly statesAsked: Readonly<Record<ApiVersion, number>>;
+    readonly stateRequests: Readonly<Record<ApiVersion, number>>;
     /**
      * Ends as the real Skaffold does: GOAWAY, a second of nothing, then the connections are cut ("graceful"); or just
      * the cut.
@@ -75,11 +75,11 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
   const cues = cuesOf({ recording, handlers, loop, saying });
   const playback = new Playback({ cues: cues.lists, speed, end: over.signal, refill: cues.refill });
   const answers = new Answers(recording);
-  const statesAsked = { v1: 0, v2: 0 };
+  const stateRequests = { v1: 0, v2: 0 };
   const peers = new Set<string>();
 
   const server = new Server({ "grpc.max_send_message_length": -1 });
-  const parts = { recording, handlers, playback, answers, statesAsked, peers, lie, kill: () => end("kill") };
+  const parts = { recording, handlers, playback, answers, stateRequests, peers, lie, kill: () => end("kill") };
   addServices(server, parts);
   const endpoint = await openSkaffoldPort(server, options.port ?? 0);
 
@@ -107,7 +107,7 @@ export async function startFakeSkaffold(options: FakeSkaffoldOptions): Promise<F
     played: playback.played,
     end,
     peers,
-    statesAsked,
+    stateRequests,
     pings: () => endpoint.pings,
     address: `127.0.0.1:${endpoint.port}`,
     port: endpoint.port,
@@ -129,7 +129,7 @@ type ServedParts = {
   readonly handlers: Record<SkaffoldChannel, EventHandler>;
   readonly playback: Playback;
   readonly answers: Answers;
-  readonly statesAsked: Record<ApiVersion, number>;
+  readonly stateRequests: Record<ApiVersion, number>;
   readonly peers: Set<string>;
   readonly lie: FakeSkaffoldOptions["lie"];
   readonly kill: () => Promise<void>;
@@ -156,11 +156,11 @@ function addServices(server: Server, parts: ServedParts): void {
 }
 
 function unaryMethods(
-  { recording, handlers, playback, answers, statesAsked, lie, kill }: ServedParts,
+  { recording, handlers, playback, answers, stateRequests, lie, kill }: ServedParts,
   api: ApiVersion,
 ) {
   function getState(_: ServerUnaryCall<Buffer, Buffer>, reply: sendUnaryData<Buffer>) {
-    statesAsked[api]++;
+    stateRequests[api]++;
     const state = answers.state(api, playback.played[api], playback.now);
     reply(null, lie?.(api, state) ?? state);
   }

@@ -51,7 +51,7 @@ it("gives the bytes of the wire where they were kept", () => {
 
 it("has requests, answers, errors, and streams with their ends", () => {
   const { rows } = loadRecording(`${samples}up.jsonl`);
-  const row = (wanted: number) => rows.find(({ n }) => n === wanted);
+  const row = (expected: number) => rows.find(({ n }) => n === expected);
   expect(row(3)).toMatchObject({ kind: "unary", actor: "cli", rpc: "GetVersionInfo", atMs: 2 });
   expect(row(7)).toMatchObject({
     kind: "unary",

@@ -151,6 +151,6 @@ function timesOf(row: RecordedRow, rows: readonly RecordedRow[]): Timestamp[] {
   });
   const { queue_time, expire_time } = jobs[0] ?? {};
   const expiresIn = goDuration(QueueJobRequest.decode(row.request).expires_in);
-  const asked = expire_time && expiresIn !== undefined ? [plus(expire_time, -expiresIn)] : [];
-  return queue_time === undefined ? [] : [...asked, queue_time];
+  const requests = expire_time && expiresIn !== undefined ? [plus(expire_time, -expiresIn)] : [];
+  return queue_time === undefined ? [] : [...requests, queue_time];
 }

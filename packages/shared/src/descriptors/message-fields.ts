@@ -4,12 +4,12 @@ import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
  * All values of a field that holds messages, text or bytes. They are views of the message's own bytes, encoded as their
  * sender encoded them. Throws for bytes that are not a message.
  */
-export function fieldsOf(message: Uint8Array, wanted: number): Buffer[] {
+export function fieldsOf(message: Uint8Array, fieldNumber: number): Buffer[] {
   const reader = new BinaryReader(message);
   const found: Buffer[] = [];
   while (reader.pos < reader.len) {
     const [number, type] = reader.tag();
-    if (number !== wanted || type !== WireType.LengthDelimited) {
+    if (number !== fieldNumber || type !== WireType.LengthDelimited) {
       reader.skip(type, number);
       continue;
     }
@@ -20,12 +20,12 @@ export function fieldsOf(message: Uint8Array, wanted: number): Buffer[] {
 }
 
 /** The number or enum in a field of a valid message; 0 when it is not set. */
-export function numberIn(message: Uint8Array, wanted: number): number {
+export function numberIn(message: Uint8Array, fieldNumber: number): number {
   const reader = new BinaryReader(message);
   let found = 0;
   while (reader.pos < reader.len) {
     const [field, type] = reader.tag();
-    if (field === wanted && type === WireType.Varint) found = reader.int32();
+    if (field === fieldNumber && type === WireType.Varint) found = reader.int32();
     else reader.skip(type, field);
   }
   return found;

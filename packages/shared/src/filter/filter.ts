@@ -103,19 +103,19 @@ function normalized(field: FilterField, value: string): string {
 const outcomes = Object.values(outcomeNames).filter((name) => name !== "");
 
 /** A command's events are those of its job, and its operation is called by its own name: both mean it. */
-function isAbout(wanted: string, { subject, operation }: Event): boolean {
-  return wanted === subject || wanted === operation?.subject;
+function isAbout(pattern: string, { subject, operation }: Event): boolean {
+  return pattern === subject || pattern === operation?.subject;
 }
 
 /** `developer/project` and `developer/project/upstream` omit parts of a full name. */
-function isSource(wanted: string, source: string): boolean {
-  switch (wanted.split("/").length) {
+function isSource(pattern: string, source: string): boolean {
+  switch (pattern.split("/").length) {
     case 4:
-      return wanted === source;
+      return pattern === source;
     case 3:
-      return source.endsWith(`/${wanted}`);
+      return source.endsWith(`/${pattern}`);
     default:
-      return source.includes(`/${wanted}/`);
+      return source.includes(`/${pattern}/`);
   }
 }
 

@@ -40,8 +40,8 @@ function nounsOf(patterns: readonly string[]): string[] {
   const matching = kinds.filter((kind) => patterns.some((pattern) => kindMatches(pattern, kind)));
   const nouns = matching.flatMap(recordedNouns);
   const all = new Set(kinds.flatMap(recordedNouns));
-  const wanted = new Set(nouns);
-  return wanted.size === all.size ? ["*"] : [...wanted];
+  const chosen = new Set(nouns);
+  return chosen.size === all.size ? ["*"] : [...chosen];
 }
 
 function fromSource(source: string): string {

@@ -55,8 +55,8 @@ export async function backUpLog(
   const inbox = newInbox(nc);
   const pieces = nc.subscribe(inbox, { timeout: silentMs });
   try {
-    const asked = { deliver_subject: inbox, no_consumers: true, chunk_size: chunkBytes, jsck: isChecked };
-    const { config, state } = await ask<Snapshot>(nc, `${api}.SNAPSHOT.${name}`, JSON.stringify(asked));
+    const request = { deliver_subject: inbox, no_consumers: true, chunk_size: chunkBytes, jsck: isChecked };
+    const { config, state } = await ask<Snapshot>(nc, `${api}.SNAPSHOT.${name}`, JSON.stringify(request));
     for await (const piece of pieces) {
       if (piece.data.length === 0) {
         if (piece.headers?.hasError) throw new BackupError(`NATS aborted the snapshot: ${piece.headers.description}.`);
@@ -90,8 +90,8 @@ export async function restoreLog(
   const formerEpochs = [...formerEpochsOf({ config }), { epoch: old, lastSeq }];
   const epoch = newEpoch();
   const metadata = { ...config.metadata, [epochKey]: epoch, [formerEpochsKey]: JSON.stringify(formerEpochs) };
-  const asked = JSON.stringify({ config: { ...config, metadata }, state });
-  const { deliver_subject } = await ask<{ deliver_subject: string }>(nc, `${api}.RESTORE.${name}`, asked);
+  const request = JSON.stringify({ config: { ...config, metadata }, state });
+  const { deliver_subject } = await ask<{ deliver_subject: string }>(nc, `${api}.RESTORE.${name}`, request);
   for await (const piece of pieces) await send(nc, deliver_subject, piece);
   const made = await ask<StreamInfo>(nc, deliver_subject, "");
   if (made.state.last_seq !== lastSeq) {

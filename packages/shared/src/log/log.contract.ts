@@ -45,16 +45,16 @@ export function logContract(name: string, open: () => Promise<LogUnderTest>): vo
     await using log = await open();
     const { append, written } = testWriter(log.writer, alice, { perMessage: 5 });
     await append(200);
-    const asked = written.filter((_, nth) => nth % 7 === 0 || nth % 11 === 0);
+    const requests = written.filter((_, nth) => nth % 7 === 0 || nth % 11 === 0);
     const missing = [offsetOf(3, 5), offsetOf(77)];
-    const batches = await Array.fromAsync(log.reader.readBatches([...asked, ...missing], never));
-    expect(batches.flat().map(({ offset }) => offset)).toEqual(asked);
+    const batches = await Array.fromAsync(log.reader.readBatches([...requests, ...missing], never));
+    expect(batches.flat().map(({ offset }) => offset)).toEqual(requests);
     expect(batches.map((batch) => new Set(batch.map(({ offset }) => sequenceOf(offset))).size)).toEqual(
       batches.map(() => 1),
     );
-    expect(new Set(asked.map(sequenceOf)).size).toBe(batches.length);
-    expect(batches.flat().map((held) => held.decode()?.offset)).toEqual(asked);
-    expect(await Array.fromAsync(log.reader.readBatches(asked, AbortSignal.abort()))).toEqual([]);
+    expect(new Set(requests.map(sequenceOf)).size).toBe(batches.length);
+    expect(batches.flat().map((held) => held.decode()?.offset)).toEqual(requests);
+    expect(await Array.fromAsync(log.reader.readBatches(requests, AbortSignal.abort()))).toEqual([]);
   });
 
   describe(`${name}: writing`, () => {

@@ -30,7 +30,7 @@ export function reportTablesEnd(nats: NatsConnection, now: () => TablesEnd, ever
   };
   write();
   const timer = startInterval(write, everyMs).unref();
-  const asked = nats.subscribe(requestSubject, {
+  const requests = nats.subscribe(requestSubject, {
     callback: (error, message) => {
       if (error === null) message.respond(encoded());
     },
@@ -40,7 +40,7 @@ export function reportTablesEnd(nats: NatsConnection, now: () => TablesEnd, ever
       stopTimer(timer);
       if (nats.isClosed()) return;
       write();
-      asked.unsubscribe();
+      requests.unsubscribe();
     },
   };
 }

@@ -62,7 +62,7 @@ async function call(client: ClientHttp2Session): Promise<unknown> {
 const unimplemented = "12";
 
 /** A connection that has made a request in time, which takes more than one on a machine that is very slow. */
-const asked = (connect: () => ReturnType<typeof session>) =>
+const isAccepted = (connect: () => ReturnType<typeof session>) =>
   until(
     async () => {
       const asking = connect();
@@ -115,7 +115,9 @@ describe("a connection is closed", () => {
     };
     await until(hasShakenHandsInTime, { message: "one that had finished its handshake before it was closed" });
 
-    const asking = await asked(() => watched(connectHttp2(`https://${host}:${port}`, { rejectUnauthorized: false })));
+    const asking = await isAccepted(() =>
+      watched(connectHttp2(`https://${host}:${port}`, { rejectUnauthorized: false })),
+    );
     await isOver(silent(port));
     expect(asking.over).toBe(false);
   });
@@ -123,7 +125,7 @@ describe("a connection is closed", () => {
 
 it("a connection that has made a request stays open, however long it is idle", async () => {
   const { port } = await listen();
-  const asking = await asked(() => session(port));
+  const asking = await isAccepted(() => session(port));
   // Later ones, so the time is over for this one, too.
   await isOver(silent(port));
   await isOver(silent(port));

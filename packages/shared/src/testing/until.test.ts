@@ -7,10 +7,10 @@ test("until() returns what the condition returns in the end", async () => {
 });
 
 test("a condition may throw until it holds", async () => {
-  let asked = 0;
+  let requestCount = 0;
   const condition = () => {
-    asked += 1;
-    expect(asked).toBe(3);
+    requestCount += 1;
+    expect(requestCount).toBe(3);
     return true;
   };
   expect(await until(condition, { message: "the third time" })).toBe(true);

@@ -169,9 +169,9 @@ it("before the bucket was read for the first time every token is refused", async
 
 /** A connection that can't be had until `there` is set. */
 function comesLater(connection: NatsConnection) {
-  const state = { asked: 0, there: false };
+  const state = { requestCount: 0, there: false };
   const live = () => {
-    state.asked++;
+    state.requestCount++;
     if (!state.there) throw new TapedeckError("not_ready", "away");
     return { connection, broken: new AbortController().signal };
   };
@@ -184,11 +184,11 @@ it("a log that is not reached at once is not worth a word", async () => {
   const reported: string[] = [];
   const warn = (message: string) => reported.push(message);
   const tokens = stack.current.use(knownTokens({ connection: live, refreshMs: 20, startMs: 3_600_000, warn }));
-  await until(() => state.asked > 2, { message: "it to be tried" });
+  await until(() => state.requestCount > 2, { message: "it to be tried" });
   state.there = true;
   await tokens.find((await on.made()).text);
-  const { asked } = state;
-  await until(() => state.asked > asked + 1, { message: "further reads" });
+  const { requestCount } = state;
+  await until(() => state.requestCount > requestCount + 1, { message: "further reads" });
   expect(reported).toEqual([]);
 });
 

@@ -4,7 +4,7 @@ import { delayMs, type PollPace } from "./pace.ts";
 
 const pace: PollPace = {
   tookMs: [2, 2],
-  askedMs: [],
+  inspectMs: [],
   roundTripMs: 1,
   share: 0.016,
   intervalMs: 1_000,
@@ -24,10 +24,10 @@ describe("the time between two polls", () => {
     ["is as long as the last answer took at least", { tookMs: [2, 2, 3_000] }, 3_000],
     [
       "counts what was asked about an observation, without the way",
-      { tookMs: [9, 9], askedMs: Array(50).fill(4) },
+      { tookMs: [9, 9], inspectMs: Array(50).fill(4) },
       9_717,
     ],
-    ["… each at most as a list, as what takes longer has waited", { tookMs: [9, 9], askedMs: [6_000, 4_000] }, 1_476],
+    ["… each at most as a list, as what takes longer has waited", { tookMs: [9, 9], inspectMs: [6_000, 4_000] }, 1_476],
     ["does not judge by the first answer", { tookMs: [900] }, 1_000],
     ["nor by none", { tookMs: [] }, 1_000],
     ["takes an answer that was quicker than the way for no cost", { tookMs: [1, 1], roundTripMs: 5 }, 1_000],
@@ -39,8 +39,8 @@ describe("the time between two polls", () => {
     const ms = fc.double({ min: 0, max: 60_000, noNaN: true });
     fc.assert(
       fc.property(ms, fc.double({ min: 1, max: 60_000, noNaN: true }), fc.boolean(), (list, intervalMs, isChanging) => {
-        const askedMs = Array<number>(50).fill(list / 20);
-        const pause = delayMs({ ...pace, tookMs: [list, list], askedMs, roundTripMs: 0, intervalMs, isChanging });
+        const inspectMs = Array<number>(50).fill(list / 20);
+        const pause = delayMs({ ...pace, tookMs: [list, list], inspectMs, roundTripMs: 0, intervalMs, isChanging });
         const cost = list + 50 * (list / 20);
         expect(cost / (cost + pause)).toBeLessThanOrEqual(pace.share + 1e-9);
       }),

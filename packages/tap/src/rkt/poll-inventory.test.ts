@@ -33,13 +33,13 @@ async function polled(
 ) {
   const over = new AbortController();
   const started = performance.now();
-  const askedAt: number[] = [];
+  const requestedAt: number[] = [];
   const seen: PollResult["$case"][] = [];
   let calls = 0;
   const connection: Pick<PolledConnection, "signal" | "call"> = {
     signal: over.signal,
     call: async (path, _, timeoutMs) => {
-      if (path === methods.list) askedAt.push(performance.now() - started);
+      if (path === methods.list) requestedAt.push(performance.now() - started);
       return answer(path, timeoutMs, ++calls);
     },
   };
@@ -57,7 +57,7 @@ async function polled(
   over.abort();
   await vi.advanceTimersByTimeAsync(60_000);
   await done;
-  const pauses = askedAt.slice(1).map((at, index) => Math.round(at - (askedAt[index] ?? 0)));
+  const pauses = requestedAt.slice(1).map((at, index) => Math.round(at - (requestedAt[index] ?? 0)));
   return { pauses, seen };
 }
 
@@ -173,9 +173,9 @@ describe("a pod that lists leave out", () => {
   const unreadable: Reply = { code: 2, message: "unable to get pod", response: Buffer.alloc(0) };
 
   it("is asked for after each observation as long as it is there, whatever else changes", async () => {
-    let asked = 0;
+    let requestCount = 0;
     const { seen } = await polled((path, _, call) => {
-      if (path === podMethods.inspect) return ++asked < 4 ? unreadable : unknown;
+      if (path === podMethods.inspect) return ++requestCount < 4 ? unreadable : unknown;
       return ok(call === 1 ? list(a, b) : call < 6 ? list(a) : list());
     }, 5_000);
     const observations = ["all", "all", "one", "same", "one", "all", "one", "one", "same", "one", "same", "same"];

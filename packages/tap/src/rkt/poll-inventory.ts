@@ -111,12 +111,12 @@ export class InventoryPoll {
     }
     const doubtful = hasChanged ? doubts.compare(list) : doubts.unresolved();
     onList?.();
-    const askedMs = await this.#inspect(doubtful);
+    const inspectMs = await this.#inspect(doubtful);
     this.#unchangedPolls = hasChanged ? 0 : this.#unchangedPolls + 1;
     this.#tookMs = [...this.#tookMs, answeredAt - requestedAt].slice(-recentPolls);
     return delayMs({
       tookMs: this.#tookMs,
-      askedMs,
+      inspectMs,
       roundTripMs,
       intervalMs,
       share: load * methods.share,

@@ -70,7 +70,7 @@ function listen(address: string, options: Listening = {}) {
   };
 }
 
-const asked = (fake: FakeRkt, rpc: "InspectPod" | "InspectImage") =>
+const calls = (fake: FakeRkt, rpc: "InspectPod" | "InspectImage") =>
   fake.newestCalls
     .filter((call) => call.rpc === rpc)
     .map(({ request }) => (rpc === "InspectPod" ? InspectPodRequest : InspectImageRequest).decode(request).id);
@@ -302,7 +302,7 @@ describe("a doubtful entry is asked for at once", () => {
     const [one] = tapped.ones("pods");
     expect(one && InspectPodResponse.decode(one.bytes).pod).toMatchObject(exited(a, 0));
     await when("more looks", () => tapped.observations("pods").length > 10);
-    expect(asked(fake, "InspectPod")).toEqual([a.id, c.id]);
+    expect(calls(fake, "InspectPod")).toEqual([a.id, c.id]);
   });
 
   it("an image that is missing", async () => {
@@ -325,7 +325,7 @@ describe("a doubtful entry is asked for at once", () => {
     await using fake = await fakeOf([pods, [], []]);
     await using tapped = listen(fake.address);
     await when("some", () => tapped.ones("pods").length === 50 && tapped.observations("pods").at(-1)?.$case === "same");
-    expect(asked(fake, "InspectPod")).toHaveLength(50);
+    expect(calls(fake, "InspectPod")).toHaveLength(50);
     expect(fake.calls.InspectPod.maxInFlight).toBe(1);
   });
 
@@ -337,7 +337,7 @@ describe("a doubtful entry is asked for at once", () => {
     fake.setEmpty(true);
     await fake.comeBack();
     await when("answers", () => tapped.ones("pods").length === 2);
-    expect(asked(fake, "InspectPod")).toEqual([a.id, b.id]);
+    expect(calls(fake, "InspectPod")).toEqual([a.id, b.id]);
     expect(tapped.lists("pods").map((list) => ListPodsResponse.decode(list).pods.length)).toEqual([2, 0]);
   });
 
@@ -354,7 +354,7 @@ describe("a doubtful entry is asked for at once", () => {
       () => tapped.lists("pods").length === 2 && tapped.observations("pods").at(-1)?.$case === "same",
     );
     expect(tapped.all("identified").at(-1)?.identity).toBe("/another");
-    expect(asked(fake, "InspectPod")).toEqual([]);
+    expect(calls(fake, "InspectPod")).toEqual([]);
   });
 });
 

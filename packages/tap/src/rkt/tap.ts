@@ -28,13 +28,13 @@ export const tap: UpstreamTap = { livesInCommand: false, run };
 
 function run(options: TapOptions): RunningTap {
   const { address, emit, signal, settings = {} } = options;
-  const wanted = wantedChannels(options);
-  const rkt = new RktHost(wanted, settings);
+  const channels = channelsOf(options);
+  const rkt = new RktHost(channels, settings);
   const loop = new DialLoop({
     address,
     emit,
     signal,
-    channels: wanted,
+    channels: channels,
     timeoutMs: rkt.timeoutMs,
     now: wallClock(),
     delays: dialDelays,
@@ -49,7 +49,7 @@ function run(options: TapOptions): RunningTap {
 }
 
 /** The pods determine which logs there are, so without pods there are no logs. */
-function wantedChannels({ skipChannels = [] }: TapOptions): readonly RktChannel[] {
+function channelsOf({ skipChannels = [] }: TapOptions): readonly RktChannel[] {
   const skipped = skipChannels.includes("pods") ? [...skipChannels, "logs"] : skipChannels;
   return channels.filter((channel) => !skipped.includes(channel));
 }
@@ -64,9 +64,9 @@ class RktHost {
   #texts = new HeardTexts();
   #identity: string | undefined;
 
-  constructor(wanted: readonly RktChannel[], settings: NonNullable<TapOptions["settings"]>) {
+  constructor(channels: readonly RktChannel[], settings: NonNullable<TapOptions["settings"]>) {
     this.timeoutMs = milliseconds(settings.timeout, 10_000);
-    this.#channels = wanted;
+    this.#channels = channels;
     this.#intervalMs = milliseconds(settings.interval, 1_000);
     this.#load = Number(settings.load ?? 2) / 100;
   }

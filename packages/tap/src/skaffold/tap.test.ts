@@ -327,7 +327,7 @@ describe("GetState", () => {
       { channel: "v1", state: last("v1") },
       { channel: "v2", state: last("v2") },
     ]);
-    expect(fake.statesAsked).toEqual({ v1: 2, v2: 2 });
+    expect(fake.stateRequests).toEqual({ v1: 2, v2: 2 });
     expect(fake.pings()).toBe(0);
   });
 

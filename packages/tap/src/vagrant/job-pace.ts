@@ -33,8 +33,8 @@ export function jobDelayMs({ jobs, msSinceConnected, msSinceJobEnded, tookMs }: 
   const isQuick = isNew || msSinceJobEnded < quickFor.finished;
   const isBusy = jobs.some(({ isFinished }) => !isFinished);
   // A long list is work for the server, which has most of the time for itself.
-  const wanted = isQuick
+  const delayMs = isQuick
     ? Math.min(busyMs, Math.max(quickMs, 4 * tookMs))
     : Math.min(isBusy ? busyMs : idleMs, Math.max(soonMs, littleCost * tookMs));
-  return Math.max(wanted, 2 * tookMs);
+  return Math.max(delayMs, 2 * tookMs);
 }

@@ -25,17 +25,17 @@ type Answer = (path: string, at: number) => Reply | Promise<Reply>;
 function asking(answer: Answer) {
   const over = new AbortController();
   const started = performance.now();
-  const asked = new Map<string, number[]>();
+  const callTimes = new Map<string, number[]>();
   const call = async (path: string) => {
     const at = performance.now() - started;
-    asked.set(path, [...(asked.get(path) ?? []), at]);
+    callTimes.set(path, [...(callTimes.get(path) ?? []), at]);
     return answer(path, at);
   };
   return {
     connection: { signal: over.signal, call },
-    times: (path: string) => asked.get(path) ?? [],
+    times: (path: string) => callTimes.get(path) ?? [],
     pauses: (path: string) => {
-      const times = asked.get(path) ?? [];
+      const times = callTimes.get(path) ?? [];
       return times.slice(1).map((at, index) => Math.round(at - (times[index] ?? 0)));
     },
     leave: () => over.abort(),

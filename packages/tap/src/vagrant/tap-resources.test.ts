@@ -62,9 +62,9 @@ describe("the first observation of resources", () => {
     expect(first?.kinds.some(({ same }) => same)).toBe(false);
     const gets = it.fake.newestCalls.filter(({ rpc }) => rpc.startsWith("Get") && !/Version|Stream/.test(rpc));
     for (const { id, bytes } of first?.kinds.flatMap(({ entries }) => entries) ?? []) {
-      const asked = gets.find(({ request }) => request.includes(id));
-      const answer = it.fake.call(asked?.rpc ?? "", asked?.request ?? Buffer.alloc(0));
-      expect(bytes).toEqual(asked?.rpc === "GetRunner" ? answer : fieldsOf(answer, 1)[0]);
+      const get = gets.find(({ request }) => request.includes(id));
+      const answer = it.fake.call(get?.rpc ?? "", get?.request ?? Buffer.alloc(0));
+      expect(bytes).toEqual(get?.rpc === "GetRunner" ? answer : fieldsOf(answer, 1)[0]);
     }
     for (const rpc of ["ListTargets", "GetTarget", "ListBoxes", "GetRunner"]) {
       expect(it.fake.calls(rpc).maxInFlight).toBe(1);

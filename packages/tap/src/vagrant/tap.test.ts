@@ -137,8 +137,8 @@ describe("a connection", () => {
     await using tapped = listen(address);
     await when("the stream", () => tapped.streamed("J").length === 1);
     const gone = new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
-    const asked = () => tapped.control({ call: "C", method: VagrantService.listBoxes.path, request: none });
-    await until(async () => (await asked()).code === 14, { message: "the goodbye" });
+    const control = () => tapped.control({ call: "C", method: VagrantService.listBoxes.path, request: none });
+    await until(async () => (await control()).code === 14, { message: "the goodbye" });
     stream?.write({ event: { $case: "terminal", value: { events: [line("last words")], buffered: false } } });
     stream?.end();
     await gone;

@@ -15,11 +15,11 @@ export function readSources(signal: AbortSignal): Promise<readonly Source[]> {
 /** The newest sessions and finished loops of a source; the loops oldest first. */
 export async function readChoices(source: string, signal: AbortSignal): Promise<SideChoices> {
   const client = tapedeck();
-  const asked = { sources: [source], signal };
+  const request = { sources: [source], signal };
   const outcomes = ["succeeded", "failed", "canceled", "unknown"] as const;
   const [sessions, loops] = await Promise.all([
-    firstOf(client.sessions(asked), max.sessions),
-    firstOf(client.operations({ ...asked, kinds: ["loop"], outcomes }), max.loops),
+    firstOf(client.sessions(request), max.sessions),
+    firstOf(client.operations({ ...request, kinds: ["loop"], outcomes }), max.loops),
   ]);
   return { sessions, loops: loops.toReversed() };
 }

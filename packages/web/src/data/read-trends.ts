@@ -56,7 +56,7 @@ export async function readTrends(choice: Choice, signal: AbortSignal): Promise<T
   const client = tapedeck();
   const bins = binsOf(choice, serverNow());
   const range = rangeOf(choice, bins, signal);
-  const own = <Value>(asked: Promise<Value>, nothing: Value) => answered(asked, nothing, signal);
+  const own = <Value>(pending: Promise<Value>, nothing: Value) => answered(pending, nothing, signal);
   const noTime = { all: undefined, bins: [] };
   const [{ value: sources }, { value: labels }, sides, loops, green, causes, slow, flaky, commands] = await Promise.all(
     [
@@ -229,17 +229,17 @@ function behind({ loop = "", source = "", time = "" }: Named, more: Partial<Behi
 type Shown = { readonly causes: Causes; readonly by: TrendsSide };
 type Read = (client: Client, range: Range, pick: Pick, shown: Shown) => Promise<readonly Behind[]>;
 
-async function loopsOf({ stats }: Client, range: Range, isWanted: (row: StatsRow<"loops">) => boolean) {
-  return (await stats.loops({ ...range, group: rows })).items.filter(isWanted).map((row) => ({
+async function loopsOf({ stats }: Client, range: Range, predicate: (row: StatsRow<"loops">) => boolean) {
+  return (await stats.loops({ ...range, group: rows })).items.filter(predicate).map((row) => ({
     row,
     one: behind(row, { ms: Number(row.waitedMs), isFailed: row.failed !== "0", isOvertaken: row.overtaken !== "0" }),
   }));
 }
 
 const loopsBehind =
-  (isWanted: (row: StatsRow<"loops">) => boolean): Read =>
+  (predicate: (row: StatsRow<"loops">) => boolean): Read =>
   async (client, range) =>
-    (await loopsOf(client, range, isWanted)).map(({ one }) => one);
+    (await loopsOf(client, range, predicate)).map(({ one }) => one);
 
 const reads: Readonly<Record<Pick["chart"], Read>> = {
   sides: async (client, range, { of = "" }, { by }) => {
@@ -263,9 +263,9 @@ const reads: Readonly<Record<Pick["chart"], Read>> = {
   failures: async ({ stats }, range, { of }, { causes }) => {
     const { items } = await stats.failures({ ...range, group: [...rows, "phase", "errorCode", "error"] });
     const top = new Set(causes.top.map(({ key }) => key));
-    const isWanted = (key: string) => of === undefined || (of === restKey ? !top.has(key) : key === of);
+    const predicate = (key: string) => of === undefined || (of === restKey ? !top.has(key) : key === of);
     return items
-      .filter((row) => isWanted(causeKey(row)))
+      .filter((row) => predicate(causeKey(row)))
       .map((row) => behind(row, { isFailed: true, text: textOf(row) }));
   },
   slow: async ({ stats }, range, { of = "" }) =>

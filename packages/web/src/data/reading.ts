@@ -44,9 +44,9 @@ async function untilRead(
 export type Answered<Value> = { readonly value: Value; readonly error: string | undefined };
 
 /** Lets a view show the rest when one part of it is refused. Without a gateway there is no rest. */
-export async function answered<Value>(asked: Promise<Value>, nothing: Value, signal: AbortSignal) {
+export async function answered<Value>(pending: Promise<Value>, nothing: Value, signal: AbortSignal) {
   try {
-    return { value: await asked, error: undefined };
+    return { value: await pending, error: undefined };
   } catch (error) {
     if (signal.aborted || isNobodyThere(error)) throw error;
     return { value: nothing, error: errorText(error) };

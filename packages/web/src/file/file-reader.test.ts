@@ -25,8 +25,8 @@ const data: SessionData = {
   comparisons: {},
 };
 const reader = fileReader(data);
-const positions = async (asked: Parameters<typeof reader.events>[0]) =>
-  (await Array.fromAsync(reader.events(asked))).map(({ position }) => position);
+const positions = async (options: Parameters<typeof reader.events>[0]) =>
+  (await Array.fromAsync(reader.events(options))).map(({ position }) => position);
 
 it("gives events as a gateway does: after a position, up to one, of some kinds", async () => {
   expect(await positions({ after: "start" })).toEqual(["p0", "p1", "p2", "p3", "p4", "p5"]);
@@ -36,8 +36,8 @@ it("gives events as a gateway does: after a position, up to one, of some kinds",
 });
 
 it("gives operations by kind, outcome, time, loop and as of a position", async () => {
-  const found = async (asked: Parameters<typeof reader.operations>[0]) =>
-    (await Array.fromAsync(reader.operations(asked))).map(({ kind }) => kind);
+  const found = async (options: Parameters<typeof reader.operations>[0]) =>
+    (await Array.fromAsync(reader.operations(options))).map(({ kind }) => kind);
   expect(await found({})).toEqual(["loop", "build"]);
   expect(await found({ kinds: ["loop"] })).toEqual(["loop"]);
   expect([await found({ runner: 1, loop: 2 }), await found({ runner: 2 })]).toEqual([["loop"], []]);

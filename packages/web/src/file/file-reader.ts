@@ -9,10 +9,10 @@ export function fileReader(data: SessionData): Reader {
   const comparisons = new Map(Object.entries(data.comparisons));
   const reader = {
     sessions: () => oneByOne([session]),
-    operations: (asked: OperationsOptions = {}) =>
-      oneByOne(operations.filter((operation) => isAsked(operation, asked))),
-    events: (asked: EventsOptions = {}) => oneByOne(eventsOf(events, asked)),
-    subscribe: (asked: EventsOptions = {}) => oneByOne<Message>([...messagesOf(events, asked), complete(position)]),
+    operations: (options: OperationsOptions = {}) =>
+      oneByOne(operations.filter((operation) => matchesOptions(operation, options))),
+    events: (options: EventsOptions = {}) => oneByOne(eventsOf(events, options)),
+    subscribe: (options: EventsOptions = {}) => oneByOne<Message>([...messagesOf(events, options), complete(position)]),
     state: async (_: string, { at }: { readonly at?: string } = {}) => stateAt(data, at ?? position),
     async compare(left: string) {
       const found = comparisons.get(left);
@@ -29,8 +29,8 @@ async function* oneByOne<Item>(items: readonly Item[]): AsyncGenerator<Item, voi
 
 const complete = (position: string): Message => ({ type: "complete", position });
 
-function messagesOf(events: readonly TapedeckEvent[], asked: EventsOptions): readonly Message[] {
-  return eventsOf(events, asked).map((event) => ({ type: "event", position: event.position, event }));
+function messagesOf(events: readonly TapedeckEvent[], options: EventsOptions): readonly Message[] {
+  return eventsOf(events, options).map((event) => ({ type: "event", position: event.position, event }));
 }
 
 function eventsOf(events: readonly TapedeckEvent[], { kinds, after, until }: EventsOptions): readonly TapedeckEvent[] {
@@ -49,7 +49,7 @@ function positionIn(moment: EventsOptions["after"]): string | undefined {
   return typeof moment !== "string" || moment === "start" || moment === "now" ? undefined : moment;
 }
 
-function isAsked(
+function matchesOptions(
   { kind, outcome, startedAt, startPosition, ...own }: SessionData["operations"][number],
   { kinds, outcomes, from, to, at, runner, loop }: OperationsOptions,
 ): boolean {

@@ -73,8 +73,8 @@ export function pauseAfter(events: readonly TapedeckEvent[], index: number, spee
 }
 
 /** Words, and `kind:`, `subject:` and `outcome:` with a value as in the API's filter: `kind:build.* api`. */
-export function matching(rows: readonly EventLine[], asked: string): readonly EventLine[] {
-  const terms = asked
+export function matching(rows: readonly EventLine[], query: string): readonly EventLine[] {
+  const terms = query
     .toLowerCase()
     .split(/\s+/)
     .filter((term) => term !== "");
@@ -95,6 +95,6 @@ function testOf(term: string): (row: EventLine) => boolean {
 /** Whether a pattern of a filter means a kind: `build.*`, `*.failed`. */
 export function isKind(kind: string, pattern: string): boolean {
   const [noun = "", verb = ""] = kind.split(".");
-  const [wantedNoun = "", wantedVerb = "*"] = pattern.split(".");
-  return (wantedNoun === "*" || wantedNoun === noun) && (wantedVerb === "*" || wantedVerb === verb);
+  const [expectedNoun = "", expectedVerb = "*"] = pattern.split(".");
+  return (expectedNoun === "*" || expectedNoun === noun) && (expectedVerb === "*" || expectedVerb === verb);
 }

@@ -11,19 +11,19 @@ export type Unit = "duration" | "share" | "count";
 
 /** Where the lines of an axis are, from 0 to past `max`: round numbers, three or four of them. */
 export function linesUpTo(max: number, unit: Unit): readonly number[] {
-  const wanted = Math.max(max, unit === "share" ? 0.1 : unit === "count" ? 1 : 10) / 3;
+  const target = Math.max(max, unit === "share" ? 0.1 : unit === "count" ? 1 : 10) / 3;
   const step =
     unit === "duration"
-      ? (durations.find((size) => size >= wanted) ?? Math.ceil(wanted / (30 * day)) * 30 * day)
-      : roundUp(wanted, unit === "count" ? 1 : 0.01);
+      ? (durations.find((size) => size >= target) ?? Math.ceil(target / (30 * day)) * 30 * day)
+      : roundUp(target, unit === "count" ? 1 : 0.01);
   const count = Math.max(1, Math.ceil(max / step - 1e-9));
   return Array.from({ length: count + 1 }, (_, index) => index * step);
 }
 
 /** The next 1, 2 or 5 of a power of ten. */
-function roundUp(wanted: number, least: number): number {
-  const power = 10 ** Math.floor(Math.log10(wanted));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= wanted - 1e-9) ?? wanted;
+function roundUp(target: number, least: number): number {
+  const power = 10 ** Math.floor(Math.log10(target));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= target - 1e-9) ?? target;
   return Math.max(least, step);
 }
 

@@ -30,7 +30,7 @@ function linesOf(text: string): readonly string[] {
 /** The output of a step, scrolled to its error. */
 export function LogText({ log, step, steps, error, choices, children }: LogTextProps) {
   const wraps = choices.wrap !== "off";
-  const wanted = (choices.find ?? "").toLowerCase();
+  const searched = (choices.find ?? "").toLowerCase();
   const marked = useRef<HTMLElement>(null);
   const text = logOf(log, step);
   const lines = linesOf(text);
@@ -44,7 +44,9 @@ export function LogText({ log, step, steps, error, choices, children }: LogTextP
     if (line?.parentElement) line.parentElement.scrollTop = line.offsetTop - 48;
   }, [step, text]);
   if (log.length === 0) return <p class="quiet-text">No output was recorded in this loop. {children}</p>;
-  const shown = lines.map((line, index) => ({ line, index })).filter(({ line }) => line.toLowerCase().includes(wanted));
+  const shown = lines
+    .map((line, index) => ({ line, index }))
+    .filter(({ line }) => line.toLowerCase().includes(searched));
   return (
     <section class="log" aria-label="Output">
       <header>

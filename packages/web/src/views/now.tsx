@@ -35,8 +35,8 @@ export function NowView({ source, filter }: NowViewProps) {
   if (now.value === undefined) return <Loading what="what happens now" />;
   if (now.value.size === 0) return <Nothing />;
   const chosen = source === undefined ? undefined : rowNamed(now.value, source);
-  const wanted = search.value.trim();
-  const isNone = ![...now.value.values()].some((row) => matches(row, wanted.toLowerCase()));
+  const searched = search.value.trim();
+  const isNone = ![...now.value.values()].some((row) => matches(row, searched.toLowerCase()));
   return (
     <div class={`now ${chosen === undefined ? "" : "beside"}`}>
       <div class="groups" ref={list}>
@@ -46,7 +46,7 @@ export function NowView({ source, filter }: NowViewProps) {
         {groups.map((group) => (
           <GroupOfRows key={group} group={group} chosen={chosen?.source} />
         ))}
-        {isNone && <NoMatch wanted={wanted} />}
+        {isNone && <NoMatch searched={searched} />}
       </div>
       {chosen !== undefined && <SourcePanel key={chosen.source} row={chosen} />}
     </div>
@@ -95,9 +95,9 @@ function place(rows: Now | undefined, moving: () => void): void {
 
 function differs(before: ReadonlyMap<string, Placement>, after: ReadonlyMap<string, Placement>): boolean {
   if (before.size !== after.size) return true;
-  return [...after].some(([source, { group, wanted }]) => {
+  return [...after].some(([source, { group, target: searched }]) => {
     const old = before.get(source);
-    return old?.group !== group || old.wanted !== wanted;
+    return old?.group !== group || old.target !== searched;
   });
 }
 
@@ -108,9 +108,9 @@ function rowNamed(rows: Now, name: string): Row | undefined {
 }
 
 function GroupOfRows({ group, chosen }: { readonly group: Group; readonly chosen: string | undefined }) {
-  const wanted = search.value.trim().toLowerCase();
+  const searched = search.value.trim().toLowerCase();
   const rows = [...(now.value?.values() ?? [])]
-    .filter((row) => places.value.get(row.source)?.group === group && matches(row, wanted))
+    .filter((row) => places.value.get(row.source)?.group === group && matches(row, searched))
     .toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : a.upstream < b.upstream ? -1 : 1));
   if (rows.length === 0) return null;
   return (
@@ -136,8 +136,8 @@ function GroupOfRows({ group, chosen }: { readonly group: Group; readonly chosen
   );
 }
 
-function matches(row: Row, wanted: string): boolean {
-  if (wanted === "") return true;
+function matches(row: Row, searched: string): boolean {
+  if (searched === "") return true;
   // What the row shows: its current loop, and the failure that is not repaired yet.
   const loops = [row.loops.at(-1), failedLoop(row)].filter((loop) => loop !== undefined);
   const texts = [
@@ -146,7 +146,7 @@ function matches(row: Row, wanted: string): boolean {
     ...Object.values(row.labels),
     ...loops.flatMap((loop) => [loop, ...loop.steps]).flatMap(({ subject, error }) => [subject, error]),
   ];
-  return texts.some((text) => text.toLowerCase().includes(wanted));
+  return texts.some((text) => text.toLowerCase().includes(searched));
 }
 
 /** j and k move through the rows; Enter opens one, as it is a link. */
@@ -165,13 +165,13 @@ function useRowKeys(list: { readonly current: HTMLDivElement | null }, isBeside:
   }, [isBeside]);
 }
 
-function NoMatch({ wanted }: { readonly wanted: string }) {
+function NoMatch({ searched }: { readonly searched: string }) {
   const showAll = () => {
     search.value = "";
   };
   return (
     <div class="empty">
-      <p>No source, artifact or error matches “{wanted}”.</p>
+      <p>No source, artifact or error matches “{searched}”.</p>
       <p>
         <button type="button" class="quiet" onClick={showAll}>
           Show all sources

@@ -22,9 +22,9 @@ type SliderProps = {
 };
 
 /** From the session's first event to its last; loops and failures are marked. */
-export function Slider({ events, loops, index, go, isLive, speed: wanted }: SliderProps) {
+export function Slider({ events, loops, index, go, isLive, speed: target }: SliderProps) {
   const [isPlaying, setPlaying] = useState(false);
-  const speed = speeds.find((times) => String(times) === wanted) ?? defaultSpeed;
+  const speed = speeds.find((times) => String(times) === target) ?? defaultSpeed;
   const last = events.length - 1;
   usePlay({ events, index, go, isPlaying, speed, stop: () => setPlaying(false) });
   useSliderKeys({ index, loops, events, go, toggle: () => setPlaying((before) => !before) });

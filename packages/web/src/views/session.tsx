@@ -128,10 +128,10 @@ function ChosenLoop({ loop, record: { events, loops }, choices }: ChosenLoopProp
   const steps = loop.steps.length > 0 ? loop.steps : [loop];
   const step = steps.find(({ position }) => position === choices.step);
   const isOpen = step !== undefined || choices.step === allSteps;
-  const select = (wanted: Step) => {
-    const end = wanted.endPosition ?? wanted.position;
+  const select = (target: Step) => {
+    const end = target.endPosition ?? target.position;
     // A step may outlast its loop: the moment stays in it.
-    choose({ at: loopAt(loops, end) === loop ? end : wanted.position, step: wanted.position });
+    choose({ at: loopAt(loops, end) === loop ? end : target.position, step: target.position });
   };
   return (
     <>
@@ -297,15 +297,15 @@ type StateAtProps = {
 function StateAt({ head, events, position }: StateAtProps) {
   const [state, setState] = useState<State>();
   const [error, setError] = useState<string>();
-  const asked = useRef({ isAsking: false, wanted: position });
+  const pending = useRef({ isAsking: false, target: position });
   useEffect(() => {
-    const turn = asked.current;
-    turn.wanted = position;
+    const turn = pending.current;
+    turn.target = position;
     if (turn.isAsking || position === undefined) return;
     turn.isAsking = true;
     void (async () => {
-      for (let read = ""; turn.wanted !== undefined && read !== turn.wanted; ) {
-        read = turn.wanted;
+      for (let read = ""; turn.target !== undefined && read !== turn.target; ) {
+        read = turn.target;
         try {
           setState(await reader().state(head.source, { session: head.session, at: read }));
           setError(undefined);

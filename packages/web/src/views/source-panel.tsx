@@ -25,19 +25,19 @@ function useSourceNow(source: string) {
       const at = await client.state(source, { signal });
       setState(at);
       const messages = client.subscribe({ sources: [source], after: at.position, signal, onGap: () => {} });
-      let isAsked = false;
+      let isRequested = false;
       await inFrames(messages, signal, (batch) => {
         const found = batch.flatMap((message) => (message.type === "event" ? [message.event] : [])).filter(isShown);
         if (found.length === 0) return;
         setEvents((before) => [...found.toReversed(), ...before].slice(0, shownEvents));
         // The state is the upstream's own; the gateway folds it, and one question at a time is enough.
-        if (isAsked) return;
-        isAsked = true;
+        if (isRequested) return;
+        isRequested = true;
         void client
           .state(source, { signal })
           .then(setState, () => {})
           .finally(() => {
-            isAsked = false;
+            isRequested = false;
           });
       });
     },

@@ -20,8 +20,8 @@ export function StateChanges({ source, loop }: Props) {
     [loop.position, loop.endPosition, loop.steps],
     async (signal) => {
       const at = async (position: string | undefined) => {
-        const asked = { session: loop.session, ...(position !== undefined && { at: position }), signal };
-        return answered<State | undefined>(reader().state(source, asked), undefined, signal);
+        const options = { session: loop.session, ...(position !== undefined && { at: position }), signal };
+        return answered<State | undefined>(reader().state(source, options), undefined, signal);
       };
       const [before, after] = await Promise.all([at(loop.position), at(loop.endPosition)]);
       setRead({ before: before.value, after: after.value });

@@ -26,18 +26,18 @@ async function choose(
   { workspace, source, at, minPosition = "" }: Choosing,
   upstream?: string,
 ): Promise<{ readonly source: Source; readonly position: string | undefined }> {
-  const wanted = source === undefined ? {} : sourcePattern(workspace, source, upstream);
-  const asked = {
+  const pattern = source === undefined ? {} : sourcePattern(workspace, source, upstream);
+  const request = {
     workspace,
     ...(upstream !== undefined && { upstreams: [upstream] }),
-    ...wanted,
+    ...pattern,
     min_position: minPosition,
     limit: maxChoices,
   };
-  const now = await query.listSources(asked);
+  const now = await query.listSources(request);
   // Query waits for the moment that is asked for, and may have the source by then.
   const isEarlier = now.items.length === 0 && at !== undefined;
-  const { items } = isEarlier ? await query.listSources({ ...asked, at }) : now;
+  const { items } = isEarlier ? await query.listSources({ ...request, at }) : now;
   const [first, ...others] = items;
   if (first === undefined) throw unknownSource(source, upstream);
   if (others.length > 0) {

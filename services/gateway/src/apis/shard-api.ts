@@ -22,7 +22,7 @@ export type ShardApi = {
   list(caller: Caller): Promise<{ readonly items: readonly ListedShard[] }>;
   /** Moves a workspace while it is written to; yields the progress. A move that was broken off continues. */
   move(
-    wanted: { readonly workspace: string; readonly to: string },
+    move: { readonly workspace: string; readonly to: string },
     context: CallContext,
   ): Promise<AsyncIterable<MoveProgress>>;
 };

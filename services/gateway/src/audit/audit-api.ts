@@ -11,12 +11,12 @@ export const auditParameters = z.strictObject({
   until: one(time, "Only entries up to this time."),
 });
 
-export type AuditAsked = z.infer<typeof auditParameters>;
+export type AuditParameters = z.infer<typeof auditParameters>;
 
 /** The audit log for admins. Everything throws TapedeckError. */
 export type AuditApi = {
   /** Entries of the caller's workspace, the oldest first; for admins of all workspaces those of all. */
-  read(asked: AuditAsked, context: CallContext): Promise<AsyncIterable<AuditEntry>>;
+  read(period: AuditParameters, context: CallContext): Promise<AsyncIterable<AuditEntry>>;
 };
 
 export function auditApi(store: () => Promise<AuditStore>): AuditApi {

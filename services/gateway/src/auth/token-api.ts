@@ -61,13 +61,13 @@ export function tokenApi({ store, audit }: TokenApiDeps): TokenApi {
   return {
     async create(request, caller) {
       const workspace = workspaceOf(caller);
-      const { expires, developer, machine, renewable, ...wanted } = parseRequest(request);
+      const { expires, developer, machine, renewable, ...tokenRequest } = parseRequest(request);
       const lifetimeMs = durationMs(expires);
       if (lifetimeMs === undefined) throw invalidArgument(`expires: "${expires}" is not ${durationForm}`, "expires");
       const reason = developer === undefined ? undefined : nameError(developer);
       if (reason !== undefined) throw invalidArgument(`developer: the name ${reason}`, "developer");
       const made = newToken({
-        ...wanted,
+        ...tokenRequest,
         workspace,
         lifetimeMs,
         ...(developer !== undefined && { developer: namePart(developer) }),

@@ -200,8 +200,8 @@ export class ShardMap {
   /** Settings may name another shard than the one that a workspace was recorded in before. */
   async #holder(workspace: string): Promise<string | undefined> {
     const names = [homeShard, ...this.#options.shards.map(({ name }) => name)];
-    const asked = await Promise.all(names.map((name) => this.#options.holds(name, workspace)));
-    const holders = names.filter((_, index) => asked[index]);
+    const requests = await Promise.all(names.map((name) => this.#options.holds(name, workspace)));
+    const holders = names.filter((_, index) => requests[index]);
     if (holders.length > 1) {
       throw misplaced(`events of the workspace "${workspace}" are in several shards: ${holders.join(", ")}`);
     }

@@ -101,7 +101,7 @@ export class PublishFailures implements Disposable {
 
   async #report(refusal: unknown): Promise<void> {
     const { bounds, logger } = this.#options;
-    const asked = this.#since;
+    const since = this.#since;
     const isWithoutRoom = (await this.#free()) < leastBytes;
     const isFull = this.#wasFull || isWithoutRoom || (refusal instanceof LogRefusedError && refusal.isFull);
     const err = await bounds().then(
@@ -109,10 +109,10 @@ export class PublishFailures implements Disposable {
       (cause: unknown) => cause,
     );
     // Something was acknowledged meanwhile.
-    if (asked !== this.#since || asked === undefined) return;
+    if (since !== this.#since || since === undefined) return;
     this.#wasFull ||= isWithoutRoom;
     this.#isFull ||= isFull;
-    this.#isStuck ||= performance.now() - asked > timeoutMs;
+    this.#isStuck ||= performance.now() - since > timeoutMs;
     const reason = this.#isFull ? full : err === undefined ? undefined : String(err);
     if (reason !== undefined && reason !== this.#reported) {
       logger.error({ err: err ?? new Error(reason) }, "nothing gets into the log now: what is seen waits in the spill");

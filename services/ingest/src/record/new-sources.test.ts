@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(() => cleanup.disposeAsync());
 
-type Asked = {
+type SourceRequest = {
   readonly workspace: string;
   readonly token?: string;
   readonly developer: string;
@@ -35,7 +35,7 @@ type Asked = {
 };
 
 /** Records an event of a source. Resolves with "recorded", or with the refusal. */
-async function record({ workspace, token, developer, redact = "on" }: Asked): Promise<string> {
+async function record({ workspace, token, developer, redact = "on" }: SourceRequest): Promise<string> {
   const client = new RecorderClient(ingest.addresses.grpc, credentials.createInsecure());
   const metadata = new Metadata();
   metadata.set("tapedeck-key", "key");

@@ -293,13 +293,17 @@ test("an answer that is too large for whoever asked is an error for them alone",
   tap.item(1n, dialled);
   await until(() => tap.committed() === 1n, { message: "the connection to be known" });
   const call = ControlCall.create({ method: "/x", forwarded_method: "/x", who: "a test" });
-  const asked = logReader.nats.request(controlSubject(skaffoldSource("talkative")), ControlCall.encode(call).finish(), {
-    timeout: 60_000,
-  });
+  const pending = logReader.nats.request(
+    controlSubject(skaffoldSource("talkative")),
+    ControlCall.encode(call).finish(),
+    {
+      timeout: 60_000,
+    },
+  );
   const asks = await until(() => tap.responses.find(({ $case }) => $case === "control"), { message: "the request" });
   if (asks.$case !== "control") throw new Error("not a request");
   tap.answer({ call: asks.value.call, code: 0, message: "", response: Buffer.alloc(9 * 1024 * 1024) });
-  expect(ControlReply.decode((await asked).data)).toMatchObject({ code: 14 });
+  expect(ControlReply.decode((await pending).data)).toMatchObject({ code: 14 });
 });
 
 test("a frame that is too large for the log does not end the recording", async () => {
@@ -354,8 +358,8 @@ test("a control call that is too large for the log is refused", async () => {
   const request = Buffer.alloc(4_150_000);
   const call = ControlCall.create({ method: "/x", request, forwarded_method: "/x", forwarded_request: request });
   const subject = controlSubject(skaffoldSource("eager"));
-  const asked = await logReader.nats.request(subject, ControlCall.encode(call).finish(), { timeout: 60_000 });
-  expect(ControlReply.decode(asked.data)).toMatchObject({ code: 8, reason: "limit_exceeded" });
+  const pending = await logReader.nats.request(subject, ControlCall.encode(call).finish(), { timeout: 60_000 });
+  expect(ControlReply.decode(pending.data)).toMatchObject({ code: 8, reason: "limit_exceeded" });
   tap.end();
   await tap.ended();
 });

@@ -143,8 +143,8 @@ function placeOf(metadata: Metadata, workspace: string): Pick<PushContext, "work
 function assertKey(metadata: Metadata, key: string): void {
   if (key === "") return;
   const given = Buffer.from(String(metadata.get("tapedeck-key")[0] ?? ""));
-  const wanted = Buffer.from(key);
-  if (given.length === wanted.length && timingSafeEqual(given, wanted)) return;
+  const expected = Buffer.from(key);
+  if (given.length === expected.length && timingSafeEqual(given, expected)) return;
   throw new TapedeckError("unauthenticated", "push through the gateway: tapedeck-key is missing or wrong");
 }
 

@@ -52,12 +52,12 @@ export async function takeAll(
   await session.drained();
 
   function ask() {
-    const asked = iterator.next();
+    const pending = iterator.next();
     const note = ({ done, value }: IteratorResult<PushRequest>) => {
       if (done !== true && value.sent_at !== undefined) heard.sent(value.sent_at);
     };
     // A failure is handled where it is awaited, or no longer matters.
-    asked.then(note).catch(() => {});
-    return asked;
+    pending.then(note).catch(() => {});
+    return pending;
   }
 }

@@ -291,8 +291,8 @@ describe("ListOperations", () => {
 
   it("returns the newest of each source, over pages as in one", async () => {
     const all = await ask.listOperations({ limit: 1_000 });
-    type Asked = { readonly kinds: string[]; readonly sessions?: string[]; readonly subjects?: string[] };
-    const newest = ({ kinds, sessions, subjects }: Asked, max: number) => {
+    type OperationsFilter = { readonly kinds: string[]; readonly sessions?: string[]; readonly subjects?: string[] };
+    const newest = ({ kinds, sessions, subjects }: OperationsFilter, max: number) => {
       const own = all.items.filter(
         ({ kind, session, subject }) =>
           kinds.includes(kind) &&
@@ -304,7 +304,7 @@ describe("ListOperations", () => {
     expect(new Set(all.items.map((one) => one.source)).size).toBeGreaterThan(1);
     const sessions = [...new Set(all.items.map(({ session }) => session))];
     const subjects = [...new Set(all.items.map(({ subject }) => subject))].filter((subject) => subject !== "");
-    const requests: readonly (readonly [Asked, number])[] = [
+    const requests: readonly (readonly [OperationsFilter, number])[] = [
       [{ kinds: ["build"] }, 2],
       [{ kinds: ["build", "loop", "pod", "app"] }, 3],
       [{ kinds: ["loop"] }, 1],
@@ -313,13 +313,13 @@ describe("ListOperations", () => {
       [{ kinds: ["build", "pod", "app"], subjects }, 2],
     ];
     for (const [filter, max] of requests) {
-      const asked = { ...filter, per_source: max };
-      const { items } = await ask.listOperations(asked);
+      const request = { ...filter, per_source: max };
+      const { items } = await ask.listOperations(request);
       expect(items).toEqual(newest(filter, max));
       expect(items.length).toBeGreaterThan(0);
       const paged = [];
       for (let page = ""; ; ) {
-        const answer = await ask.listOperations({ ...asked, limit: 1, page });
+        const answer = await ask.listOperations({ ...request, limit: 1, page });
         paged.push(...answer.items);
         page = answer.next_page;
         if (page === "") break;

@@ -38,8 +38,8 @@ export function ofSource(request: ListRequest): (SqlCondition | undefined)[] {
 function sources({ workspace, sources }: ListRequest): SqlCondition | undefined {
   if (sources.length === 0) return undefined;
   const names = sources.map((source) => {
-    const wanted = text(source.split("/").length === 4 ? source : `${workspace}/${source}`);
-    return wanted.split("/").length === 4 ? sql`t.source = ${wanted}` : sql`starts_with(t.source, ${`${wanted}/`})`;
+    const value = text(source.split("/").length === 4 ? source : `${workspace}/${source}`);
+    return value.split("/").length === 4 ? sql`t.source = ${value}` : sql`starts_with(t.source, ${`${value}/`})`;
   });
   return sql`(${sql.join(names, sql` or `)})`;
 }

@@ -124,10 +124,10 @@ it("one question to the tables is about one set of them", async () => {
     known: [],
   };
   await using swapping = openDatabase({ url: on.databaseUrl, connections: 1 });
-  let asked: ReturnType<typeof readStateTables> | undefined;
+  let pending: ReturnType<typeof readStateTables> | undefined;
   await swapping.db.transaction().execute(async (tx) => {
     await swapLock(tx);
-    asked = readStateTables(database.db, question);
+    pending = readStateTables(database.db, question);
     const waiting = async () => {
       const { rows } = await sql<{ tables: string[] }>`
         select array(select relation::regclass::text from pg_locks held where held.pid = waiting.pid and granted
@@ -137,5 +137,5 @@ it("one question to the tables is about one set of them", async () => {
     };
     expect(await until(waiting, { message: "the question to wait for the swap" })).toEqual([]);
   });
-  expect(sequenceOf((await asked)?.checkpoint ?? endOf(0))).toBe(seq);
+  expect(sequenceOf((await pending)?.checkpoint ?? endOf(0))).toBe(seq);
 });

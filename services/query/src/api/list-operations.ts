@@ -77,8 +77,8 @@ type Conditions = { readonly ofSource: SqlCondition; readonly own: SqlCondition 
 /** With few candidates all of them are read, and not the index in the order of the list, which may pass all others first. */
 function plainly(request: ListRequest, { ofSource, own }: Conditions, isNarrow: boolean): SqlCondition {
   const conditions = allOf([ofSource, own, anyOf(sql`t.kind`, request.kinds), anyOf(sql`t.outcome`, request.outcomes)]);
-  const wanted = sql`select t.* from operations t where ${conditions}`;
-  return isNarrow ? sql`select * from (${wanted} offset 0) as t` : wanted;
+  const filter = sql`select t.* from operations t where ${conditions}`;
+  return isNarrow ? sql`select * from (${filter} offset 0) as t` : filter;
 }
 
 /**

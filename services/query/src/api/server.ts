@@ -156,8 +156,8 @@ class AnsweredCalls {
 function assertKey(metadata: Metadata, key: string): void {
   if (key === "") return;
   const given = Buffer.from(String(metadata.get("tapedeck-key")[0] ?? ""));
-  const wanted = Buffer.from(key);
-  if (given.length === wanted.length && timingSafeEqual(given, wanted)) return;
+  const expected = Buffer.from(key);
+  if (given.length === expected.length && timingSafeEqual(given, expected)) return;
   throw new TapedeckError(
     "unauthenticated",
     "query answers only Tapedeck's own services: tapedeck-key is missing or wrong",

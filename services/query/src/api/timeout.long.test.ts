@@ -68,8 +68,8 @@ it("a reader of a state that stops reading keeps its snapshot no longer than its
   const session = stack.adopt(connect(`http://${query.address}`), (one) => one.close());
   const headers = { "content-type": "application/grpc", te: "trailers", "tapedeck-key": servicesKey };
   const call = session.request({ ":method": "POST", ":path": QueryService.readState.path, ...headers });
-  const asked = { workspace: "acme", source: vagrantShop, collection: "vagrant.jobs" };
-  const request = ReadStateRequest.encode(ReadStateRequest.fromPartial(asked)).finish();
+  const fields = { workspace: "acme", source: vagrantShop, collection: "vagrant.jobs" };
+  const request = ReadStateRequest.encode(ReadStateRequest.fromPartial(fields)).finish();
   call.end(Buffer.concat([Buffer.of(0, 0, 0, 0, request.length), request]));
   const status = new Promise((resolve) => call.once("trailers", (trailers) => resolve(trailers["grpc-status"])));
   const reading = await until(reader, { message: "the snapshot of the reader" });

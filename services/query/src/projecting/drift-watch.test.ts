@@ -100,18 +100,18 @@ it("finds the last event of the folded channels behind messages of others", asyn
 it("asks record to adopt the answer, at the position of the folded channels and the control calls", async () => {
   await using on = await theatre();
   const nats = await connect({ servers: on.on.nats.url });
-  const asked: Observed[] = [];
-  nats.subscribe(adoptSubject(shop), { callback: (_, { data }) => void asked.push(Observed.decode(data)) });
+  const requests: Observed[] = [];
+  nats.subscribe(adoptSubject(shop), { callback: (_, { data }) => void requests.push(Observed.decode(data)) });
   await nats.flush();
   on.answer("Complete", later);
   on.answer("Failed", later, { v1: 5n, v2: 0n, logs: 99n, tapedeck: 1n });
-  await until(() => asked.length > 0, { message: "the answer to be asked for" });
+  await until(() => requests.length > 0, { message: "the answer to be asked for" });
   await nats.close();
-  expect(asked).toMatchObject([
+  expect(requests).toMatchObject([
     { source: shop, session: "S", channel: "v1", ordinals: { v1: 5n, v2: 0n, tapedeck: 1n } },
   ]);
-  expect(Object.keys(asked[0]?.ordinals ?? {}).sort()).toEqual(["tapedeck", "v1", "v2"]);
-  expect(State.decode(asked[0]?.state ?? Buffer.alloc(0)).buildState?.artifacts).toEqual({ web: "Failed" });
+  expect(Object.keys(requests[0]?.ordinals ?? {}).sort()).toEqual(["tapedeck", "v1", "v2"]);
+  expect(State.decode(requests[0]?.state ?? Buffer.alloc(0)).buildState?.artifacts).toEqual({ web: "Failed" });
 });
 
 it("compares no answer that may belong to another position", async () => {

@@ -70,11 +70,11 @@ type Contents = Awaited<ReturnType<typeof contents>>;
 /** The first rows in which the tables differ, by table: a whole database is too large to be printed as a difference. */
 export function differencesOf(found: Contents, expected: Contents): readonly unknown[] {
   return [...new Set([...Object.keys(expected), ...Object.keys(found)])].flatMap((table) => {
-    const [own = [], wanted = []] = [found[table], expected[table]];
-    const index = wanted.findIndex((row, index) => !isDeepStrictEqual(own[index], row));
-    if (index === -1 && own.length === wanted.length) return [];
-    const at = index === -1 ? wanted.length : index;
-    return [{ table, rows: [own.length, wanted.length], at, found: own[at], expected: wanted[at] }];
+    const [own = [], expectedRows = []] = [found[table], expected[table]];
+    const index = expectedRows.findIndex((row, index) => !isDeepStrictEqual(own[index], row));
+    if (index === -1 && own.length === expectedRows.length) return [];
+    const at = index === -1 ? expectedRows.length : index;
+    return [{ table, rows: [own.length, expectedRows.length], at, found: own[at], expected: expectedRows[at] }];
   });
 }
 

@@ -17,7 +17,7 @@ export function writeCompletion(shell: Shell): void {
 
 /** Answers the shell's question, `complete -- <words>`: which words may stand at the end of them. */
 export async function completeWords(program: Command, words: readonly string[]): Promise<void> {
-  const sources = isSourceAsked(words) ? await sourceNames() : [];
+  const sources = completesSource(words) ? await sourceNames() : [];
   const root = describe(program, { completionCommandName: "completion" });
   for (const [name, command] of root.commands) {
     command.description = summaryOf(program, name) || firstLine(command.description);
@@ -44,15 +44,15 @@ function firstLine(text: string): string {
 }
 
 /** Nobody waits for a Tapedeck where none of its words are wanted. */
-function isSourceAsked(words: readonly string[]): boolean {
+function completesSource(words: readonly string[]): boolean {
   const [before = "", last = ""] = words.slice(-2);
   return ["-s", "--source"].includes(before) || last.startsWith("--source=");
 }
 
 async function sourceNames(): Promise<readonly string[]> {
   try {
-    const asked = apiAt().get<Page<{ readonly source: string }>>("/api/v1/sources", { limit: 200 });
-    const page = await abortable(asked, timeoutSignal(timeoutMs));
+    const pending = apiAt().get<Page<{ readonly source: string }>>("/api/v1/sources", { limit: 200 });
+    const page = await abortable(pending, timeoutSignal(timeoutMs));
     const names = page.items
       .map(({ source }) => source.split("/").slice(1))
       // A server may answer anything, and a shell would run it.

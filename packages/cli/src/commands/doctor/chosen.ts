@@ -25,16 +25,16 @@ export async function checkChosen(url: string | undefined): Promise<readonly Fin
   } catch (error) {
     return [fail("address", (error as Error).message, "see docs/team.md")];
   }
-  const asked = Date.now();
+  const startedAt = Date.now();
   try {
     const about = await askAbout(at.http, urlTrustAdvice);
-    const took = Date.now() - asked;
+    const took = Date.now() - startedAt;
     return [
       ok("HTTP", `${at.http.base} answers in ${took} ms`),
       await grpcFinding(at.grpc, about),
       versionFinding(about.version),
       tokenFinding(about),
-      clockFinding(Date.parse(about.time) - (asked + took / 2)),
+      clockFinding(Date.parse(about.time) - (startedAt + took / 2)),
       ...tablesFinding(await setAsideLines(apiAt(url))),
       ...(await sourceClockFindings(url)),
     ];

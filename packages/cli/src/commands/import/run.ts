@@ -38,8 +38,8 @@ async function importEventLogs(files: readonly string[], options: ImportOptions,
   const logs = await read(files);
   const developer = options.developer ?? loginName();
   const project = options.project ?? projectName(process.cwd(), undefined);
-  const asked = [developer, project].map(namePart).join("/");
-  const known = await knownSessions(apiAt(options.url), asked);
+  const name = [developer, project].map(namePart).join("/");
+  const known = await knownSessions(apiAt(options.url), name);
   const found = logs.processes.map((imported) => ({ imported, session: known.find(imported) }));
   const fresh = found.flatMap(({ imported, session }) => (session === undefined ? [imported] : []));
   const about = {
@@ -51,7 +51,7 @@ async function importEventLogs(files: readonly string[], options: ImportOptions,
     redact: options.redact,
   };
   const recordedAs = await recordAll(fresh, about, progressTo);
-  const source = recordedAs === undefined ? asked : recordedAs.split("/").slice(1, 3).join("/");
+  const source = recordedAs === undefined ? name : recordedAs.split("/").slice(1, 3).join("/");
   const results = found.map(({ imported, session }) => ({
     started: timeText(imported),
     messages: imported.frames.length,

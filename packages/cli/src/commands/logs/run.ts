@@ -81,7 +81,7 @@ async function sessionOf(api: ApiClient, { source, session }: LogsOptions): Prom
 /** Whether the text matches the options; every given option has to match. */
 function isMeant({ subject = "", detail = {} }: TextEvent, { artifact, pod, app, job }: LogsOptions): boolean {
   const { pod: itsPod = "", container = "", subtask = "" } = detail;
-  const fits = (wanted: readonly string[] | undefined, is: (name: string) => boolean) => wanted?.some(is) ?? true;
+  const fits = (names: readonly string[] | undefined, is: (name: string) => boolean) => names?.some(is) ?? true;
   return (
     fits(artifact, (name) => [subject, container, subtask].includes(name)) &&
     fits(pod, (name) => itsPod.startsWith(name)) &&

@@ -25,8 +25,8 @@ const over = ["succeeded", "failed", "canceled", "unknown"];
 export async function loops(options: LoopsOptions): Promise<void> {
   const { url, json, source, outcome, limit, since: from, until: to } = options;
   const api = apiAt(url);
-  const asked = { source, kind: "loop", outcome: outcome ?? over, limit, from, to };
-  const page = await api.get<Page<Operation>>("/api/v1/operations", asked);
+  const query = { source, kind: "loop", outcome: outcome ?? over, limit, from, to };
+  const page = await api.get<Page<Operation>>("/api/v1/operations", query);
   if (json) {
     printJson(page);
     return;
@@ -79,12 +79,12 @@ async function causesOf(
   const ends = failed.map(({ endedAt }) => (endedAt === null ? Date.now() : Date.parse(endedAt)));
   // Else later failures would fill the answer.
   const to = new Date(Math.max(...ends) + marginMs).toISOString();
-  const asked = { source, outcome: "failed", from, to, limit: maxFailures };
-  const { items } = await api.get<Page<Operation>>("/api/v1/operations", asked);
+  const query = { source, outcome: "failed", from, to, limit: maxFailures };
+  const { items } = await api.get<Page<Operation>>("/api/v1/operations", query);
   const inLoops = items.filter(({ kind, loop }) => kind !== "loop" && loop > 0);
   const isSync = ({ kind }: Operation) => kind === "sync";
   const synced = inLoops.some(isSync)
-    ? await api.get<Page<Operation>>("/api/v1/operations", { ...asked, kind: "sync", outcome: "succeeded" })
+    ? await api.get<Page<Operation>>("/api/v1/operations", { ...query, kind: "sync", outcome: "succeeded" })
     : { items: [] };
   const repaired = new Set(synced.items.map(stepName));
   const steps = inLoops.filter((step) => !isSync(step) || !repaired.has(stepName(step)));

@@ -38,7 +38,7 @@ class TapeQuery implements QueryClient {
       [sources, one.source],
       [developers, one.developer],
       [projects, one.project],
-    ].every(([wanted = [], value = ""]) => wanted.length === 0 || wanted.includes(value as string));
+    ].every(([values = [], value = ""]) => values.length === 0 || values.includes(value as string));
     return this.#page(isMeant ? [one] : []);
   }
 

@@ -14,15 +14,15 @@ const arrivalMs = 2_000;
  * signal no longer runs, so the answer does not depend on how busy the machine is.
  */
 export class GroupWitness {
-  #asked = new Cat();
+  #cat = new Cat();
 
   /** To be called at each signal that comes to us. */
   async saw(signal: NodeJS.Signals): Promise<boolean> {
-    const asked = this.#asked;
-    asked.heard.abort();
-    if (!(await asked.started)) return isatty(0) && signal !== "SIGTERM";
-    if (await asked.isAlive(timeoutMs)) return false;
-    if (this.#asked === asked) this.#asked = new Cat();
+    const cat = this.#cat;
+    cat.heard.abort();
+    if (!(await cat.started)) return isatty(0) && signal !== "SIGTERM";
+    if (await cat.isAlive(timeoutMs)) return false;
+    if (this.#cat === cat) this.#cat = new Cat();
     return true;
   }
 
@@ -31,13 +31,13 @@ export class GroupWitness {
    * it before.
    */
   async settled(): Promise<void> {
-    const asked = this.#asked;
-    if (!(await asked.started) || (await asked.isAlive(arrivalMs))) return;
-    await delay(arrivalMs, asked.heard.signal);
+    const cat = this.#cat;
+    if (!(await cat.started) || (await cat.isAlive(arrivalMs))) return;
+    await delay(arrivalMs, cat.heard.signal);
   }
 
   leave(): void {
-    this.#asked.end();
+    this.#cat.end();
   }
 }
 

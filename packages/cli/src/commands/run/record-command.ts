@@ -32,7 +32,7 @@ export type RecordCommand = {
   readonly plan: RunPlan;
   readonly sessions: SessionLines;
   /** The developer that the user has named. */
-  readonly asked: string | undefined;
+  readonly developer: string | undefined;
   readonly labels: Promise<Labels>;
   /** Absent: the upstream has no dev loops. */
   readonly git?: { readonly names: readonly GitName[]; readonly readGit: () => Promise<GitState> } | undefined;
@@ -99,7 +99,7 @@ export async function recordCommand(options: RecordCommand): Promise<CommandReco
     home,
     spill,
     control: running?.control ?? unreachable,
-    developer: options.asked,
+    developer: options.developer,
     printLine: warn,
     ...(running?.stream && { stream: running.stream }),
     identity: options.labels.then((labels) => {

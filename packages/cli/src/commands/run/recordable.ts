@@ -12,7 +12,7 @@ export const finds = ["sockets", "log"] as const;
 export type Find = (typeof finds)[number];
 
 /** The command that a recordable upstream is prepared for. */
-export type AskedCommand = {
+export type CommandRequest = {
   readonly command: readonly string[];
   readonly env: Env;
   /** Where the command runs. */
@@ -68,7 +68,7 @@ export type RecordableCommand = {
    * Undefined for a command in which there is nothing to record.
    * @throws CommandError when the command can't be recorded, with why
    */
-  readonly prepare: (asked: AskedCommand) => Promise<Recordable | undefined>;
+  readonly prepare: (request: CommandRequest) => Promise<Recordable | undefined>;
 };
 
 /** `/usr/bin/vagrant` → "vagrant". */

@@ -14,7 +14,7 @@ import type { RunOptions } from "./options.ts";
 import { planRun, type RunPlan } from "./plan.ts";
 import type { CommandRecording, Left } from "./record-command.ts";
 import {
-  type AskedCommand,
+  type CommandRequest,
   type Recordable,
   type RecordableCommand,
   type RecordableUpstream,
@@ -65,13 +65,13 @@ type Prepared = { readonly recordable: Recordable; readonly plan: RunPlan };
 
 async function prepare(
   upstream: RecordableUpstream,
-  asked: AskedCommand,
+  requested: CommandRequest,
   options: RunOptions,
 ): Promise<Prepared | undefined> {
   try {
-    const recordable = await recordables[upstream].prepare(asked);
+    const recordable = await recordables[upstream].prepare(requested);
     if (recordable === undefined) return undefined;
-    const plan = await planRun(recordable, options, asked.env);
+    const plan = await planRun(recordable, options, requested.env);
     if (plan.reason !== undefined) warn(plan.reason);
     for (const [what, given] of [
       ["developer", options.developer],
@@ -126,7 +126,7 @@ async function record(
       settings,
       plan,
       sessions: sessionLines(options.url, env, warn),
-      asked: options.developer || undefined,
+      developer: options.developer || undefined,
       labels: sessionLabels(folder, env).then((labels) => ({ ...labels, ...given })),
       ...(upstream === "skaffold" && { git: gitOf(folder, { ...ciLabels(env), ...given }) }),
       isUpstream,

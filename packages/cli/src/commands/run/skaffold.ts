@@ -14,28 +14,28 @@ export const skaffold: RecordableCommand = {
   isIt: (program) => programName(program) === "skaffold",
 
   async prepare({ command, env, folder }) {
-    const asked = readSkaffoldCommand(command, env);
-    const port = asked.rpcPort === undefined ? await freePort() : Number(asked.rpcPort);
+    const options = readSkaffoldCommand(command, env);
+    const port = options.rpcPort === undefined ? await freePort() : Number(options.rpcPort);
     if (!Number.isInteger(port) || port <= 0 || port >= 65_536) {
-      throw new CommandError(`--rpc-port ${asked.rpcPort} is not a fixed port`);
+      throw new CommandError(`--rpc-port ${options.rpcPort} is not a fixed port`);
     }
-    if (asked.subcommand === "render") throw new CommandError("skaffold render has no --rpc-port");
+    if (options.subcommand === "render") throw new CommandError("skaffold render has no --rpc-port");
     // With a port, Skaffold serves its API in `version` and the like too, and may complain when they are over at once.
-    if (asked.rpcPort === undefined && !mayHaveApi(asked)) return undefined;
+    if (options.rpcPort === undefined && !mayHaveApi(options)) return undefined;
     return {
       upstream: "skaffold",
-      isUpstream: asked.isSkaffold,
+      isUpstream: options.isSkaffold,
       command,
       env: { SKAFFOLD_RPC_PORT: String(port) },
-      project: () => projectName(folder, asked.filename),
-      labels: asked.isSkaffold
-        ? { command: ["skaffold", asked.subcommand, ...asked.choices].filter(Boolean).join(" ") }
+      project: () => projectName(folder, options.filename),
+      labels: options.isSkaffold
+        ? { command: ["skaffold", options.subcommand, ...options.choices].filter(Boolean).join(" ") }
         : {},
       address: async () => `127.0.0.1:${port}`,
-      ...(mayHaveApi(asked) && {
+      ...(mayHaveApi(options) && {
         eventLog: {
           variable: "SKAFFOLD_EVENT_LOG_FILE",
-          file: asked.eventLogFile && resolve(folder, asked.eventLogFile),
+          file: options.eventLogFile && resolve(folder, options.eventLogFile),
           address: `127.0.0.1:${port}`,
         },
       }),

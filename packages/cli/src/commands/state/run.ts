@@ -38,8 +38,8 @@ type States = {
 
 export async function state({ url, json, source, session, at }: StateOptions): Promise<void> {
   const api = apiAt(url);
-  const asked = source ?? (session === undefined ? undefined : await sourceOf(session, api));
-  const answer = await api.get<StateAnswer>("/api/v1/state", { source: asked, session, at });
+  const query = source ?? (session === undefined ? undefined : await sourceOf(session, api));
+  const answer = await api.get<StateAnswer>("/api/v1/state", { source: query, session, at });
   if (json) {
     printJson(answer);
     return;
@@ -80,8 +80,8 @@ export function heardText(heardAt: Readonly<Record<string, string>>, now = Date.
 /** rkt does not report when a pod ended; the record has the time at which it was observed. */
 async function podEnds({ source, session, position }: StateAnswer, api: ApiClient): Promise<PodEnds> {
   if (session === null) return new Map();
-  const asked = { source, session, kind: "pod", at: position, limit: largestPage };
-  const { items } = await api.get<Page<Operation>>("/api/v1/operations", asked);
+  const query = { source, session, kind: "pod", at: position, limit: largestPage };
+  const { items } = await api.get<Page<Operation>>("/api/v1/operations", query);
   return new Map(items.flatMap(({ subject, endedAt }) => (endedAt === null ? [] : [[subject, endedAt] as const])));
 }
 
@@ -94,8 +94,8 @@ async function lastCommands(
   session: string | undefined,
   api: ApiClient,
 ): Promise<readonly RecordedVagrantCommand[]> {
-  const asked = { source, session, kind: "command", at: position, limit: 10 };
-  const { items } = await api.get<Page<RecordedVagrantCommand>>("/api/v1/operations", asked);
+  const query = { source, session, kind: "command", at: position, limit: 10 };
+  const { items } = await api.get<Page<RecordedVagrantCommand>>("/api/v1/operations", query);
   return items;
 }
 

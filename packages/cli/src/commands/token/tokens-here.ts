@@ -29,7 +29,7 @@ export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Prom
   const connection = stack.adopt(await dialNats(nats), (nc) => nc.close());
   const store = await openTokenStore(connection);
   const defaultWorkspace = running?.mode === "demo" ? demoWorkspace : namePart(read.string("workspace", "default"));
-  const isAsked = read.string("auth", "none") === "tokens";
+  const needsToken = read.string("auth", "none") === "tokens";
   const audited = (action: "token.created" | "token.revoked", { workspace, ...record }: TokenRecord) => {
     const { id, name, roles, expiresAt } = record;
     return auditDone(auditHere(connection, { action, workspace, about: { id, name, roles, expiresAt } }));
@@ -59,7 +59,7 @@ export async function openTokensHere(data: string, env: NodeJS.ProcessEnv): Prom
       await audited("token.revoked", revoked);
       return revoked;
     },
-    ...(!isAsked && { remark: "Tokens are not required until auth: tokens is set (TAPEDECK_AUTH=tokens)." }),
+    ...(!needsToken && { remark: "Tokens are not required until auth: tokens is set (TAPEDECK_AUTH=tokens)." }),
     [Symbol.asyncDispose]: () => owned.disposeAsync(),
   };
 }

@@ -89,9 +89,9 @@ describe("tapedeck up", () => {
     // A single request is refused with "try again" while the gateway has not found the restarted NATS.
     const all = await until(
       async () => {
-        const asked = ask(...follow, "--no-follow", "--json");
-        expect([await asked.ended, asked.stderr()]).toEqual([0, ""]);
-        return asked;
+        const request = ask(...follow, "--no-follow", "--json");
+        expect([await request.ended, request.stderr()]).toEqual([0, ""]);
+        return request;
       },
       { message: "the log to be readable again" },
     );

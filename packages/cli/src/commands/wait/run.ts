@@ -61,8 +61,8 @@ async function positionNow(api: ApiClient, filter: ReturnType<typeof filterOf>):
 }
 
 /** `build.failed`, `build.*` or `*.failed`. */
-function isOfKind(kind: string, wanted: string): boolean {
+function isOfKind(kind: string, pattern: string): boolean {
   const [noun, verb] = kind.split(".");
-  const [wantedNoun, wantedVerb] = wanted.split(".");
-  return [noun, "*"].includes(wantedNoun ?? "") && [verb, "*"].includes(wantedVerb ?? "");
+  const [expectedNoun, expectedVerb] = pattern.split(".");
+  return [noun, "*"].includes(expectedNoun ?? "") && [verb, "*"].includes(expectedVerb ?? "");
 }

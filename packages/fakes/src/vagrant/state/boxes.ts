@@ -71,8 +71,8 @@ export function boxCalls({ boxes }: ServerDatabase, stamps: Stamps) {
 /** "1.2.0" for ">= 1, < 2". */
 function fits(version: string, condition: string): boolean {
   return condition.split(",").every((part) => {
-    const [, operator = "=", wanted = ""] = /^\s*(>=|<=|!=|~>|>|<|=)?\s*(.*?)\s*$/.exec(part) ?? [];
-    const order = compare(version, wanted);
+    const [, operator = "=", bound = ""] = /^\s*(>=|<=|!=|~>|>|<|=)?\s*(.*?)\s*$/.exec(part) ?? [];
+    const order = compare(version, bound);
     switch (operator) {
       case ">":
         return order > 0;
@@ -85,7 +85,7 @@ function fits(version: string, condition: string): boolean {
       case "!=":
         return order !== 0;
       case "~>":
-        return order >= 0 && compare(version, pessimistic(wanted)) < 0;
+        return order >= 0 && compare(version, pessimistic(bound)) < 0;
       default:
         return order === 0;
     }
@@ -93,8 +93,8 @@ function fits(version: string, condition: string): boolean {
 }
 
 /** The first version that "~> 1.2.3" leaves out: 1.3. */
-function pessimistic(wanted: string): string {
-  const parts = wanted.split(".").map(Number);
+function pessimistic(bound: string): string {
+  const parts = bound.split(".").map(Number);
   const kept = parts.slice(0, Math.max(1, parts.length - 1));
   return [...kept.slice(0, -1), (kept.at(-1) ?? 0) + 1].join(".");
 }

@@ -51,9 +51,9 @@ function basisCalls(database: ServerDatabase, stamps: Stamps) {
   }
 
   function findBasis(request: FindBasisRequest): FindBasisResponse {
-    const wanted = needed(request.basis, "basis");
-    if (wanted.resource_id !== "") return { basis: shownBasis(bases.get(wanted.resource_id)) };
-    return { basis: shownBasis(byNameAndPath(bases.values(), wanted)) };
+    const reference = needed(request.basis, "basis");
+    if (reference.resource_id !== "") return { basis: shownBasis(bases.get(reference.resource_id)) };
+    return { basis: shownBasis(byNameAndPath(bases.values(), reference)) };
   }
 
   function listBasis(): ListBasisResponse {
@@ -98,9 +98,9 @@ function projectCalls(database: ServerDatabase, stamps: Stamps) {
 
   /** Requires a basis and ignores it. */
   function findProject(request: FindProjectRequest): FindProjectResponse {
-    const wanted = needed(request.project, "project");
-    needed(wanted.basis, "basis");
-    return { project: shownProject(byNameAndPath(projects.values(), wanted)) };
+    const reference = needed(request.project, "project");
+    needed(reference.basis, "basis");
+    return { project: shownProject(byNameAndPath(projects.values(), reference)) };
   }
 
   function listProjects(): ListProjectsResponse {

@@ -63,9 +63,9 @@ export function assignedJob(database: ServerDatabase, job: Job): Job {
   return job;
 }
 
-export function accepts(runner: Runner, wanted: Ref_Runner | undefined): boolean {
-  if (wanted?.target?.$case === "id") return wanted.target.value.id === runner.id;
-  return wanted?.target?.$case === "any" && !runner.by_id_only;
+export function accepts(runner: Runner, target: Ref_Runner | undefined): boolean {
+  if (target?.target?.$case === "id") return target.target.value.id === runner.id;
+  return target?.target?.$case === "any" && !runner.by_id_only;
 }
 
 /** Reading such a row ends the process; and no process can start that has to. */

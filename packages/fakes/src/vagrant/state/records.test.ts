@@ -58,9 +58,9 @@ describe("a basis", () => {
     });
     expect(await it.code(service.getBasis, { basis: { ...basisRef, name: "default" } })).toBe(NOT_FOUND);
     expect(await it.code(service.getBasis, {})).toBe(FAILED_PRECONDITION);
-    const found = (wanted: Partial<Basis>) => it.call(service.findBasis, { basis: Basis.fromPartial(wanted) });
-    for (const wanted of [{ resource_id: it.basis }, { name: "default" }, { path }, { name: "default", path }]) {
-      expect((await found(wanted)).basis).toMatchObject(basis);
+    const found = (expected: Partial<Basis>) => it.call(service.findBasis, { basis: Basis.fromPartial(expected) });
+    for (const expected of [{ resource_id: it.basis }, { name: "default" }, { path }, { name: "default", path }]) {
+      expect((await found(expected)).basis).toMatchObject(basis);
     }
     const other = { basis: Basis.fromPartial({ name: "default", path: "/elsewhere" }) };
     expect(await it.code(service.findBasis, other)).toBe(NOT_FOUND);
@@ -102,9 +102,9 @@ describe("a project", () => {
 
   it("is found in whatever basis, but a basis must be named", async () => {
     await using it = await shop();
-    const wanted = Project.fromPartial({ name: "shop" });
-    expect(await it.code(service.findProject, { project: wanted })).toBe(FAILED_PRECONDITION);
-    const elsewhere = { ...wanted, basis: { ...basisRef, name: "another" } };
+    const expected = Project.fromPartial({ name: "shop" });
+    expect(await it.code(service.findProject, { project: expected })).toBe(FAILED_PRECONDITION);
+    const elsewhere = { ...expected, basis: { ...basisRef, name: "another" } };
     expect((await it.call(service.findProject, { project: elsewhere })).project?.resource_id).toBe(it.project);
     const nameless = { ...elsewhere, name: "", resource_id: it.project };
     expect(await it.code(service.findProject, { project: nameless })).toBe(NOT_FOUND);
@@ -134,8 +134,8 @@ describe("a target", () => {
   it("is found by id, by project and name, or by a part of its uuid", async () => {
     await using it = await shop();
     const id = it.target({ name: "web1", uuid: "4f1d0c30-8a52" });
-    const found = async (wanted: Partial<Target>) =>
-      (await it.call(service.findTarget, { target: { ...Target.fromPartial({}), ...wanted } })).target?.resource_id;
+    const found = async (expected: Partial<Target>) =>
+      (await it.call(service.findTarget, { target: { ...Target.fromPartial({}), ...expected } })).target?.resource_id;
     expect(await found({ resource_id: id })).toBe(id);
     expect(await found({ name: "web1", project: { resource_id: it.project, path: "", name: "" } })).toBe(id);
     expect(await found({ uuid: "0c30" })).toBe(id);
@@ -244,8 +244,8 @@ describe("a box", () => {
   it("is found by id, by exact version, and wrongly by a condition", async () => {
     await using it = await shop();
     for (const version of ["1.0", "2.0", "3.0.0"]) await it.call(service.upsertBox, { box: box(version) });
-    const found = async (wanted: Partial<typeof ref>) =>
-      (await it.call(service.findBox, { box: { ...ref, ...wanted } })).box?.version;
+    const found = async (expected: Partial<typeof ref>) =>
+      (await it.call(service.findBox, { box: { ...ref, ...expected } })).box?.version;
     expect(await found({ ...bionic, version: "2.0" })).toBe("2.0");
     expect(await found({ ...bionic, version: "4.0" })).toBeUndefined();
     expect(await found({ ...bionic, version: "< 2" })).toBe("3.0.0");

@@ -22,8 +22,8 @@ test("a server that answers no ping is left for another one", async () => {
   const said: string[] = [];
   await using _watch = watch(nats, { pingMs: 200, timeoutMs: 5_000 }, said);
   nats.setServers([`127.0.0.1:${way.port}`, `127.0.0.1:${other.port}`]);
-  const asked = await nats.rtt();
-  expect([asked >= 0, nats.getServer()]).toEqual([true, `127.0.0.1:${way.port}`]);
+  const requestCount = await nats.rtt();
+  expect([requestCount >= 0, nats.getServer()]).toEqual([true, `127.0.0.1:${way.port}`]);
   // The watch may have asked about the log just now: it pings again when that took too long.
   way.deaf = true;
   await until(() => nats.getServer() === `127.0.0.1:${other.port}`, { message: "the other server" });
@@ -54,8 +54,8 @@ test("a server that answers pings, but nothing about the log, is left for anothe
   await using cutOff = await startBareNats();
   await using other = await startTestNats();
   const mute = await connectNats("mute", { url: cutOff.url }, silentLogger);
-  let asked = 0;
-  mute.subscribe(`$JS.API.STREAM.INFO.${streamName}`, { callback: () => void asked++ });
+  let requestCount = 0;
+  mute.subscribe(`$JS.API.STREAM.INFO.${streamName}`, { callback: () => void requestCount++ });
   await mute.flush();
   const nats = await connectNats("test", { url: cutOff.url }, silentLogger);
   nats.setServers([cutOff.url, `127.0.0.1:${other.port}`]);
@@ -65,7 +65,7 @@ test("a server that answers pings, but nothing about the log, is left for anothe
   // The library may dial the same one again before the other.
   expect(new Set(said)).toEqual(new Set(["this nats-server does not reach the log's others: trying another one"]));
   // The client gives up before the server has delivered its second question here, on a machine that is busy.
-  await until(() => asked >= 2, { message: "both questions about the log" });
+  await until(() => requestCount >= 2, { message: "both questions about the log" });
   await Promise.all([nats.close(), mute.close()]);
 });
 

@@ -89,7 +89,7 @@ export class ServerWatch implements AsyncDisposable {
 
   async #answersPings(): Promise<boolean> {
     const timeoutMs = Math.max(this.#times.pingMs, Math.min(longestPingMs, pingSpread * this.#slowestMs));
-    for (let asked = 0; asked < pingsToLeave; asked++) {
+    for (let request = 0; request < pingsToLeave; request++) {
       const since = performance.now();
       // A connection that is away is dialled by the library, so there is nothing to leave.
       const answered = this.#nats.rtt().then(
@@ -107,15 +107,15 @@ export class ServerWatch implements AsyncDisposable {
   /** A leader that was cut off answers for some seconds more, until it notices; so it is asked whom it hears. */
   async #isInTouch(): Promise<boolean> {
     const { timeoutMs } = this.#times;
-    const asked = this.#nats.request(`$JS.API.STREAM.INFO.${streamName}`, "", { timeout: timeoutMs });
+    const request = this.#nats.request(`$JS.API.STREAM.INFO.${streamName}`, "", { timeout: timeoutMs });
     try {
-      const info = (await abortable(asked, this.#over.signal)).json<
+      const info = (await abortable(request, this.#over.signal)).json<
         Partial<StreamInfo> & { readonly error?: { readonly err_code: number } }
       >();
       if (info.error !== undefined) return info.error.err_code === streamNotFound;
       return hasQuorum(info.cluster?.replicas ?? [], silenceMs);
     } catch {
-      asked.catch(() => {}); // its answer may come when nobody waits for it
+      request.catch(() => {}); // its answer may come when nobody waits for it
       return this.#over.signal.aborted;
     }
   }

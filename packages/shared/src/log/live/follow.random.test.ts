@@ -86,9 +86,9 @@ test("many followers that begin anywhere, at any time and pace, see each event o
     if (isLong && chance(0.02)) await log.outage(writer.source);
   }
 
-  const wanted = ({ want, after }: Follower) =>
+  const expected = ({ want, after }: Follower) =>
     written.filter(({ offset, source }) => offset > after && (want.length === 0 || want.includes(source)));
-  await until(() => followers.every((follower) => follower.seen.length >= wanted(follower).length), {
+  await until(() => followers.every((follower) => follower.seen.length >= expected(follower).length), {
     message: "all events to arrive",
     // Only the long search comes near it: a thousand followers read history with three readers.
     deadlineMs: 500_000,
@@ -97,7 +97,7 @@ test("many followers that begin anywhere, at any time and pace, see each event o
   abort.abort();
   await Promise.all(running);
   for (const follower of followers) {
-    expect(follower.seen.map(({ offset }) => offset)).toEqual(wanted(follower).map(({ offset }) => offset));
+    expect(follower.seen.map(({ offset }) => offset)).toEqual(expected(follower).map(({ offset }) => offset));
   }
   expect(caughtUp.length).toBe(followers.length);
 });

@@ -3,7 +3,7 @@ import { sourceName } from "../../source.ts";
 import { newEvent } from "../../testing/log-messages.ts";
 import { encodeBatch } from "../batch.ts";
 import { offsetOf } from "../offset.ts";
-import { messageReader, type Wanted } from "./decode.ts";
+import { type EventSelection, messageReader } from "./decode.ts";
 
 const source = sourceName({ workspace: "acme", developer: "alice", project: "shop", upstream: "skaffold" });
 
@@ -13,13 +13,13 @@ it("reads of a message only the events at the offsets that are wanted", () => {
   const noEvent = Uint8Array.of(0xff, 0xff);
   const { event, subject } = newEvent(source, 1);
   const message = { seq: 5, recordedAtMs: 0, subject, data: encodeBatch([event, noEvent, event, noEvent, event]) };
-  const offsetsOf = (which?: Wanted) => readMessage(message, which).map(({ offset }) => offset);
+  const offsetsOf = (which?: EventSelection) => readMessage(message, which).map(({ offset }) => offset);
 
-  const wanted = [offsetOf(5, 2), offsetOf(5, 4)];
-  expect(offsetsOf({ at: (offset) => wanted.includes(offset) })).toEqual(wanted);
-  expect(offsetsOf({ at: (offset) => wanted.includes(offset), of: () => false })).toEqual([]);
+  const expected = [offsetOf(5, 2), offsetOf(5, 4)];
+  expect(offsetsOf({ at: (offset) => expected.includes(offset) })).toEqual(expected);
+  expect(offsetsOf({ at: (offset) => expected.includes(offset), of: () => false })).toEqual([]);
   // The bytes that are not an event were not looked at. They are when everything is wanted.
   expect(warnings).toEqual([]);
-  expect(offsetsOf()).toEqual([offsetOf(5, 0), ...wanted]);
+  expect(offsetsOf()).toEqual([offsetOf(5, 0), ...expected]);
   expect(warnings).toHaveLength(1);
 });

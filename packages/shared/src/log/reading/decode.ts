@@ -12,10 +12,10 @@ export type Warn = (message: string, fields?: Readonly<Record<string, unknown>>)
 type BatchMessage = Pick<Delivered, "seq" | "recordedAtMs" | "subject" | "data">;
 
 /** Which events a reader wants: those for which both are true. What it does not want costs little; by its offset, nothing. */
-export type Wanted = { readonly at?: (offset: Offset) => boolean; readonly of?: (subject: string) => boolean };
+export type EventSelection = { readonly at?: (offset: Offset) => boolean; readonly of?: (subject: string) => boolean };
 
 /** The events of a message that are wanted, in order; none when the message is not a batch of events. */
-export type ReadMessage = (message: BatchMessage, wanted?: Wanted) => readonly HeldEvent[];
+export type ReadMessage = (message: BatchMessage, selection?: EventSelection) => readonly HeldEvent[];
 
 const maxReported = 1_000;
 
@@ -31,7 +31,7 @@ export function messageReader(warn: Warn, erased: ErasedSessions = nothingErased
     warn("a message of the log is not a batch of events and is skipped", { seq, subject, err });
   };
   const subjects = new SubjectNames();
-  return (message, { at: isWantedAt, of: isWanted } = {}) => {
+  return (message, { at: matchesOffset, of: matchesSubject } = {}) => {
     const events: HeldEvent[] = [];
     const body = asBuffer(message.data);
     let layout: BatchLayout;
@@ -48,11 +48,11 @@ export function messageReader(warn: Warn, erased: ErasedSessions = nothingErased
     for (let index = 0; 2 * index < ends.length; index++) {
       const [start, end] = [ends[2 * index] as number, ends[2 * index + 1] as number];
       const offset = offsetOf(message.seq, index);
-      if (isWantedAt?.(offset) === false) continue;
+      if (matchesOffset?.(offset) === false) continue;
       try {
         places.find(start, end);
         const subject = byLabels.at(body, places);
-        if (isWanted?.(subject) === false) continue;
+        if (matchesSubject?.(subject) === false) continue;
         const event = new EventInMessage(message, times, offset, subject, body.subarray(start, end), {
           report,
           erased,

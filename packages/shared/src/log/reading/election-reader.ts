@@ -9,7 +9,7 @@ import { OutOfRangeError } from "../out-of-range.ts";
 import { subjectMatcher } from "../subject-match.ts";
 import { messageFilters } from "../subjects.ts";
 import { Breaker } from "./breaker.ts";
-import type { ReadMessage, Wanted, Warn } from "./decode.ts";
+import type { EventSelection, ReadMessage, Warn } from "./decode.ts";
 import type { Stored } from "./direct-get.ts";
 import { hold } from "./hold.ts";
 import { type Leader, orNotReady } from "./leader.ts";
@@ -37,7 +37,7 @@ export type ElectionReaderDeps = {
   ) => HeldBatches;
   readonly leaderStoredAt: (seq: Sequence) => Promise<Stored | null>;
   readonly readMessage: ReadMessage;
-  readonly wantedBy: (subjects: readonly string[], after: Offset, until: Offset) => Wanted;
+  readonly selectionOf: (subjects: readonly string[], after: Offset, until: Offset) => EventSelection;
   /** The last message that this process has seen. */
   readonly lastSeen: () => Sequence;
   readonly semaphore: Semaphore;
@@ -149,9 +149,9 @@ export class ElectionReader {
    * has everything before.
    */
   async *#fromReplicas({ afterOffset, subjects }: ReadFrom, untilOffset: Offset, signal: AbortSignal): HeldBatches {
-    const { replicas, readMessage, wantedBy, semaphore, shift } = this.#deps;
+    const { replicas, readMessage, selectionOf, semaphore, shift } = this.#deps;
     const isOf = subjectMatcher(messageFilters(subjects));
-    const wanted = wantedBy(subjects, afterOffset, untilOffset);
+    const selection = selectionOf(subjects, afterOffset, untilOffset);
     const end = sequenceOf(untilOffset);
     let next = firstMessageAfter(afterOffset);
     for (let size = firstBatch; next <= end && !signal.aborted; size = Math.min(largestBatch, size * 2)) {
@@ -168,7 +168,7 @@ export class ElectionReader {
       using held = hold(read);
       for (let message = held.next(); message !== undefined; message = held.next()) {
         if (message.seq > end || signal.aborted) return;
-        const events = isOf(message.subject.split(".")) ? readMessage(message, wanted) : [];
+        const events = isOf(message.subject.split(".")) ? readMessage(message, selection) : [];
         if (events.length > 0) yield events;
         next = message.seq + 1;
         if (shift.isOver) await shift.next();
@@ -180,6 +180,6 @@ export class ElectionReader {
 /** Asking otherwise would change nothing: the log was replaced or deleted, or does not have it. */
 function isAnswer(cause: unknown): boolean {
   if (cause instanceof LogReplacedError || cause instanceof OutOfRangeError) return true;
-  const asked = cause instanceof TapedeckError ? cause.cause : cause;
-  return asked instanceof Error && asked.name === "StreamNotFoundError";
+  const error = cause instanceof TapedeckError ? cause.cause : cause;
+  return error instanceof Error && error.name === "StreamNotFoundError";
 }

@@ -232,11 +232,11 @@ class RangeReader {
     return complete && next <= end ? next : undefined;
   }
 
-  #answered<A>(asked: Promise<A>): Promise<A> {
+  #answered<A>(pending: Promise<A>): Promise<A> {
     const { maxSilenceMs } = this.#deps;
     const signal = this.#signal;
     return abortable(
-      asked,
+      pending,
       maxSilenceMs === undefined ? signal : AbortSignal.any([signal, timeoutSignal(maxSilenceMs)]),
     );
   }

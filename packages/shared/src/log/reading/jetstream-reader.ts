@@ -16,7 +16,7 @@ import { SharedHistory } from "../shared-history/shared-history.ts";
 import { subjectMatcher } from "../subject-match.ts";
 import { messageFilters } from "../subjects.ts";
 import type { Delivered, StreamAccess } from "./consumer.ts";
-import { messageReader, type ReadMessage, type Wanted, type Warn } from "./decode.ts";
+import { type EventSelection, messageReader, type ReadMessage, type Warn } from "./decode.ts";
 import type { Stored } from "./direct-get.ts";
 import { ElectionReader, type ElectionReaderDeps } from "./election-reader.ts";
 import { type HistoryDeps, type MessageRange, readHistory, readLasts, readStretch } from "./history.ts";
@@ -84,10 +84,10 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
   };
 
   const leaderStoredAt = (sequence: Sequence) => storedAt(deps, leader, sequence);
-  const readOne: ReadOneMessage = async (sequence, isWanted) => {
+  const readOne: ReadOneMessage = async (sequence, isIncluded) => {
     const message = await leaderStoredAt(sequence);
     lastFound = Math.max(lastFound, message?.seq ?? 0);
-    return message === null ? [] : readMessage(message, { at: isWanted });
+    return message === null ? [] : readMessage(message, { at: isIncluded });
   };
 
   const inTurn = readInTurn(historySemaphore, readOne, checkSame);
@@ -98,7 +98,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     consumerHistory,
     leaderStoredAt,
     readMessage,
-    wantedBy,
+    selectionOf,
     warn,
     shift,
     semaphore: historySemaphore,
@@ -123,7 +123,7 @@ export function jetstreamReader(deps: ReaderDeps): JetstreamReader {
     },
 
     read: (offsets, signal) =>
-      readEvents(offsets, (sequence, isWanted) => orNotReady(readOne(sequence, isWanted)), signal),
+      readEvents(offsets, (sequence, isIncluded) => orNotReady(readOne(sequence, isIncluded)), signal),
 
     async *readBatches(offsets, signal) {
       for await (const events of readEventBatches(offsets, inTurn(signal), signal)) {
@@ -164,9 +164,9 @@ function eventHistory(
   return ({ afterOffset, subjects }, untilOffset, { signal, maxSilenceMs }) => {
     const last = sequenceOf(untilOffset);
     const range = { first: firstMessageAfter(afterOffset), last, subjects: messageFilters(subjects) };
-    const wanted = wantedBy(subjects, afterOffset, untilOffset);
+    const selection = selectionOf(subjects, afterOffset, untilOffset);
     const read = (message: Delivered) => {
-      const events = readMessage(message, wanted);
+      const events = readMessage(message, selection);
       return events.length === 0 ? undefined : events;
     };
     const timeouts = maxSilenceMs === undefined ? {} : { maxSilenceMs, timeoutMs: maxSilenceMs };
@@ -180,12 +180,12 @@ function pageOfHistory(deps: Omit<HistoryDeps<never>, "read">, readMessage: Read
     const range = { first, last, subjects: messageFilters(subjects) };
     const stretch = await readStretch(deps, range, pageMessages, signal);
     if (stretch === undefined) return undefined;
-    const wanted = wantedBy(subjects, logStart, beyondAll);
+    const selection = selectionOf(subjects, logStart, beyondAll);
     const events: SharedEvent[] = [];
     let bytes = 0;
     for (const message of stretch.messages) {
       bytes += message.data.byteLength;
-      for (const event of readMessage(message, wanted)) events.push(new SharedEvent(message, event));
+      for (const event of readMessage(message, selection)) events.push(new SharedEvent(message, event));
       if (deps.shift.isOver) await deps.shift.next();
     }
     return { events, upTo: stretch.upTo, bytes };
@@ -193,7 +193,7 @@ function pageOfHistory(deps: Omit<HistoryDeps<never>, "read">, readMessage: Read
 }
 
 /** Which events a reader gets: their messages hold others too. */
-function wantedBy(subjects: readonly string[], after: Offset, until: Offset): Wanted {
+function selectionOf(subjects: readonly string[], after: Offset, until: Offset): EventSelection {
   const at = (offset: Offset) => offset > after && offset <= until;
   if (subjects.length === 0) return { at };
   const matches = subjectMatcher(subjects);
@@ -266,16 +266,16 @@ function pageReader(
   election: ElectionReader,
   readMessage: ReadMessage,
 ): PageReader {
-  const readOne: ReadOneMessage = async (sequence, isWanted) => {
+  const readOne: ReadOneMessage = async (sequence, isIncluded) => {
     const message = await election.storedAt(sequence);
-    return message === null ? [] : readMessage(message, { at: isWanted });
+    return message === null ? [] : readMessage(message, { at: isIncluded });
   };
   return {
     ...parts,
     bounds: () => election.bounds(),
     firstSince: (time) => election.firstSince(time),
     read: (offsets, signal) =>
-      readEvents(offsets, (sequence, isWanted) => orNotReady(readOne(sequence, isWanted)), signal),
+      readEvents(offsets, (sequence, isIncluded) => orNotReady(readOne(sequence, isIncluded)), signal),
     history: (from, untilOffset, signal) => oneByOne(election.historyBatches(from, untilOffset, signal), signal),
   };
 }

@@ -177,8 +177,8 @@ export function timeOf(time: Date): string {
 }
 
 /** Turns a failure of the log into the error that clients get. That it was replaced is no failure. */
-export function orNotReady<T>(asked: Promise<T>): Promise<T> {
-  return asked.catch((cause: unknown) => {
+export function orNotReady<T>(pending: Promise<T>): Promise<T> {
+  return pending.catch((cause: unknown) => {
     if (cause instanceof LogReplacedError || cause instanceof OutOfRangeError) throw cause;
     const isDeleted = cause instanceof Error && cause.name === "StreamNotFoundError";
     const text = isDeleted

@@ -8,7 +8,7 @@ const never = new AbortController().signal;
 
 /** 40 messages with so many events each. */
 function messagesOf(events: number) {
-  const asked: Sequence[] = [];
+  const requests: Sequence[] = [];
   const decoded: Offset[] = [];
   const eventAt = (offset: Offset): HeldEvent => ({
     offset,
@@ -20,13 +20,13 @@ function messagesOf(events: number) {
       return { offset, recordedAt: new Date(0), subject: "", event: Event.fromPartial({ id: `event ${offset}` }) };
     },
   });
-  const read: ReadOneMessage = async (sequence, isWanted) => {
-    asked.push(sequence);
+  const read: ReadOneMessage = async (sequence, isIncluded) => {
+    requests.push(sequence);
     if (sequence > 40) return [];
     const offsets = Array.from({ length: events }, (_, index) => offsetOf(sequence, index));
-    return offsets.filter(isWanted).map(eventAt);
+    return offsets.filter(isIncluded).map(eventAt);
   };
-  return { asked, decoded, read };
+  return { request: requests, decoded, read };
 }
 
 async function offsetsRead(offsets: readonly Offset[], { read }: Pick<ReturnType<typeof messagesOf>, "read">) {
@@ -56,7 +56,7 @@ it("asks once for a message whose events follow each other", async () => {
     offsetOf(1 + Math.floor(nth / indexesPerMessage), nth % indexesPerMessage),
   );
   expect(await offsetsRead(offsets, messages)).toEqual(offsets);
-  expect(messages.asked).toEqual([1, 2, 3]);
+  expect(messages.request).toEqual([1, 2, 3]);
 });
 
 it("holds few messages at once, and asks for no more after its signal aborts", async () => {
@@ -64,10 +64,10 @@ it("holds few messages at once, and asks for no more after its signal aborts", a
   const abort = new AbortController();
   const offsets = Array.from({ length: 80 }, (_, nth) => offsetOf(1 + Math.floor(nth / 2), nth % 2));
   for await (const { offset } of readEvents(offsets, messages.read, abort.signal)) {
-    expect(messages.asked.length - sequenceOf(offset)).toBeLessThan(16);
+    expect(messages.request.length - sequenceOf(offset)).toBeLessThan(16);
     if (sequenceOf(offset) === 20) abort.abort();
   }
-  expect(messages.asked).toHaveLength(32);
+  expect(messages.request).toHaveLength(32);
 });
 
 it("keeps no messages for a reader that pauses, and reads them again when it goes on", async () => {
@@ -82,8 +82,8 @@ it("keeps no messages for a reader that pauses, and reads them again when it goe
     }
     expect(read).toEqual(offsets);
     // The six that were left of the first reading.
-    expect(messages.asked.slice(0, 22)).toEqual([...upTo(16), ...upTo(16, 11)]);
-    expect(messages.asked).toHaveLength(46);
+    expect(messages.request.slice(0, 22)).toEqual([...upTo(16), ...upTo(16, 11)]);
+    expect(messages.request).toHaveLength(46);
   } finally {
     vi.useRealTimers();
   }

@@ -8,7 +8,7 @@ const readAtOnce = 16;
 /** The events of a message that are wanted; none when it is not there. */
 export type ReadOneMessage = (
   sequence: Sequence,
-  isWanted: (offset: Offset) => boolean,
+  isIncluded: (offset: Offset) => boolean,
 ) => Promise<readonly HeldEvent[]>;
 
 /** Neighbors in one message, which are taken from one reading of it. */
@@ -20,9 +20,9 @@ export type ReadRuns = (runs: readonly MessageRun[]) => Promise<(readonly HeldEv
 /** Reads the runs beside each other. No events but the wanted ones are decoded: a message may hold a thousand. */
 export function besideEachOther(readMessage: ReadOneMessage): ReadRuns {
   const readRun = async ({ sequence, offsets }: MessageRun) => {
-    const wanted = new Set(offsets);
+    const selected = new Set(offsets);
     const found = new Map(
-      (await readMessage(sequence, (offset) => wanted.has(offset))).map((one) => [one.offset, one]),
+      (await readMessage(sequence, (offset) => selected.has(offset))).map((one) => [one.offset, one]),
     );
     return offsets.flatMap((offset) => found.get(offset) ?? []);
   };

@@ -73,7 +73,7 @@ export class Replicas {
       }
     };
     const askAll = async () => {
-      for (let asked = 0; asked < attempts && !over.signal.aborted; asked++) {
+      for (let attempted = 0; attempted < attempts && !over.signal.aborted; attempted++) {
         void attempt();
         await delay(askAgainMs, over.signal);
       }

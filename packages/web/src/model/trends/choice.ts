@@ -84,14 +84,14 @@ export function choiceOf(search: string): Choice {
   const query = new URLSearchParams(search);
   const text = (name: string) => query.get(name) ?? "";
   const range = rangeOf(text("range"), text("from"), text("to"));
-  const asked = groups.find((name) => name === text("group")) ?? groupFor(range);
+  const group = groups.find((name) => name === text("group")) ?? groupFor(range);
   // A source is known by its developer and project: the loops of Trends are Skaffold's.
   const sources = query.getAll("source").map((source) => source.split("/").slice(0, 2));
   const pick = pickOf(query);
   const by = sides.find((name) => name === text("by"));
   return {
     range,
-    group: asked === "hour" && daysOf(range) > maxDaysByHour ? "day" : asked,
+    group: group === "hour" && daysOf(range) > maxDaysByHour ? "day" : group,
     zone: text("zone") === "" ? ownZone : zoneNamed(text("zone")),
     developers: unique([...query.getAll("developer"), ...sources.map(([developer = ""]) => developer)]),
     projects: unique([...query.getAll("project"), ...sources.map(([, project = ""]) => project)]),

@@ -3,7 +3,7 @@ import type { Choice, TrendsGroup } from "./choice.ts";
 import { phases } from "./figures.ts";
 
 /** The rows that a chart counts, for SQL: the same rows as the API's, in the same groups. */
-export type AskedTrends = Pick<Choice, "group" | "zone" | "developers" | "projects" | "labels" | "by"> & {
+export type TrendsRequest = Pick<Choice, "group" | "zone" | "developers" | "projects" | "labels" | "by"> & {
   readonly workspace: string;
   readonly bins: readonly Bin[];
 };
@@ -20,57 +20,57 @@ export type ChartQuery =
   | "commands";
 
 /** The query that gives a chart's numbers, to run with any of Tapedeck's logins for SQL. */
-export function sqlOf(query: ChartQuery, asked: AskedTrends): string {
-  return queries[query](asked);
+export function sqlOf(query: ChartQuery, request: TrendsRequest): string {
+  return queries[query](request);
 }
 
-const queries: Readonly<Record<ChartQuery, (asked: AskedTrends) => string>> = {
+const queries: Readonly<Record<ChartQuery, (request: TrendsRequest) => string>> = {
   sides: (
-    asked,
-  ) => `select ${asked.by ?? "developer"}, count(*) as loops, count(*) filter (where outcome = 'failed') as failed,
+    request,
+  ) => `select ${request.by ?? "developer"}, count(*) as loops, count(*) filter (where outcome = 'failed') as failed,
   percentile_cont(0.5) within group (order by ready_ms) as p50_ms,
   percentile_cont(0.9) within group (order by ready_ms) as p90_ms,
   avg(overtaken::int)::float8 as overtaken,
   ${phases.map((phase) => `sum(${phase}_ms)::float8 / nullif(sum(duration_ms), 0) as ${phase}`).join(",\n  ")}
 from tapedeck.loop_times
-where ${where("started_at", asked)}
+where ${where("started_at", request)}
 group by 1 order by 4 desc nulls last, 1;`,
-  waits: (asked) => `select phase, sum(ms)::bigint as ms, sum(ms)::float8 / nullif(sum(sum(ms)) over (), 0) as share
+  waits: (request) => `select phase, sum(ms)::bigint as ms, sum(ms)::float8 / nullif(sum(sum(ms)) over (), 0) as share
 from tapedeck.loop_times cross join lateral (values
   ${phases.map((phase) => `('${phase}', ${phase}_ms)`).join(", ")}) as waits (phase, ms)
-where ${where("started_at", asked)}
+where ${where("started_at", request)}
 group by 1 having sum(ms) > 0 order by 2 desc, 1;`,
-  wait: (asked) => `select ${binned("started_at", asked)}, count(*) as loops,
+  wait: (request) => `select ${binned("started_at", request)}, count(*) as loops,
   percentile_cont(0.5) within group (order by ready_ms) as p50_ms,
   percentile_cont(0.9) within group (order by ready_ms) as p90_ms,
   percentile_cont(0.99) within group (order by ready_ms) as p99_ms
 from tapedeck.loop_times
-where ${where("started_at", asked)}
+where ${where("started_at", request)}
 group by 1 order by 1;`,
-  green: (asked) => `select ${binned("failed_at", asked)}, count(*) as red,
+  green: (request) => `select ${binned("failed_at", request)}, count(*) as red,
   count(*) filter (where green_at is null) as still_red,
   percentile_cont(0.5) within group (order by red_ms) as p50_ms,
   percentile_cont(0.9) within group (order by red_ms) as p90_ms
 from tapedeck.time_to_green
-where ${where("failed_at", asked)}
+where ${where("failed_at", request)}
 group by 1 order by 1;`,
-  overtaken: (asked) => `select ${binned("started_at", asked)}, count(*) as loops,
+  overtaken: (request) => `select ${binned("started_at", request)}, count(*) as loops,
   count(*) filter (where overtaken) as overtaken, avg(overtaken::int)::float8 as share
 from tapedeck.loop_times
-where ${where("started_at", asked)}
+where ${where("started_at", request)}
 group by 1 order by 1;`,
-  failures: (asked) => `select ${binned("failed_at", asked)}, phase, error_code, count(*) as failures
+  failures: (request) => `select ${binned("failed_at", request)}, phase, error_code, count(*) as failures
 from tapedeck.failures
-where ${where("failed_at", asked)}
+where ${where("failed_at", request)}
 group by 1, 2, 3 order by 1, 4 desc, 2, 3;`,
-  slow: (asked) => `select project, artifact, count(*) as builds,
+  slow: (request) => `select project, artifact, count(*) as builds,
   percentile_cont(0.5) within group (order by duration_ms) as p50_ms,
   percentile_cont(0.9) within group (order by duration_ms) as p90_ms
 from tapedeck.build_times
 where outcome in ('succeeded', 'failed') and not cache_hit and not injected
-  and ${where("started_at", asked)}
+  and ${where("started_at", request)}
 group by 1, 2 order by 5 desc, 1, 2;`,
-  flaky: (asked) => `select b.project, b.artifact, count(*) as builds, count(*) filter (where next.is_good) as flakes,
+  flaky: (request) => `select b.project, b.artifact, count(*) as builds, count(*) filter (where next.is_good) as flakes,
   count(distinct b.developer) filter (where next.is_good) as developers
 from tapedeck.build_times b left join lateral (
   select n.outcome = 'succeeded' as is_good from tapedeck.build_times n
@@ -79,13 +79,15 @@ from tapedeck.build_times b left join lateral (
     and n.outcome in ('succeeded', 'failed') and not n.cache_hit and not n.injected
   order by n.loop, n.start_position limit 1) next on true
 where b.outcome in ('succeeded', 'failed') and not b.cache_hit and not b.injected
-  and ${where("started_at", asked, "b.")}
+  and ${where("started_at", request, "b.")}
 group by 1, 2 having bool_or(next.is_good) order by 4 desc, 1, 2;`,
-  commands: (asked) => `select command, machine, count(*) as runs, count(*) filter (where outcome = 'failed') as failed,
+  commands: (
+    request,
+  ) => `select command, machine, count(*) as runs, count(*) filter (where outcome = 'failed') as failed,
   percentile_cont(0.5) within group (order by duration_ms) as p50_ms,
   percentile_cont(0.9) within group (order by duration_ms) as p90_ms
 from tapedeck.vagrant_command_times
-where ${where("started_at", asked)}
+where ${where("started_at", request)}
 group by 1, 2 order by 6 desc, 1, 2;`,
 };
 
@@ -95,12 +97,12 @@ const expressions: Readonly<Record<TrendsGroup, (column: string, zone: string) =
   week: (column, zone) => `date_trunc('week', ${column} at time zone ${zone})::date as week`,
 };
 
-function binned(column: string, { group, zone }: AskedTrends): string {
+function binned(column: string, { group, zone }: TrendsRequest): string {
   return expressions[group](column, literal(zone));
 }
 
-function where(column: string, asked: AskedTrends, of = ""): string {
-  const { workspace, bins, developers, projects, labels } = asked;
+function where(column: string, request: TrendsRequest, of = ""): string {
+  const { workspace, bins, developers, projects, labels } = request;
   const [first, last] = [bins.at(0), bins.at(-1)];
   const among = (name: string, values: readonly string[]) =>
     values.length === 0 ? [] : [`${of}${name} in (${values.map(literal).join(", ")})`];

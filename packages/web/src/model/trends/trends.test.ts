@@ -113,21 +113,21 @@ it.each([
 });
 
 it("SQL quotes what a URL may hold", () => {
-  const asked = {
+  const request = {
     ...choice("developer=o'neil&range=7d&label=it's=a=b"),
     workspace: "a'b",
     bins: binsOf(choice("range=7d"), now),
   };
-  const text = sqlOf("wait", asked);
+  const text = sqlOf("wait", request);
   expect(text).toContain("workspace = 'a''b'");
   expect(text).toContain("developer in ('o''neil')");
   expect(text).toContain("labels ->> 'it''s' = 'a=b'");
-  expect(sqlOf("flaky", asked)).toContain("b.labels ->> 'it''s' = 'a=b'");
+  expect(sqlOf("flaky", request)).toContain("b.labels ->> 'it''s' = 'a=b'");
 });
 
 it("SQL finds a build's next one where no loops are reported, too", () => {
-  const asked = { ...choice("range=7d"), workspace: "acme", bins: binsOf(choice("range=7d"), now) };
-  expect(sqlOf("flaky", asked)).toContain("(n.loop, n.start_position) > (b.loop, b.start_position)");
+  const request = { ...choice("range=7d"), workspace: "acme", bins: binsOf(choice("range=7d"), now) };
+  expect(sqlOf("flaky", request)).toContain("(n.loop, n.start_position) > (b.loop, b.start_position)");
 });
 
 it("axes have three or four round lines, and names that do not touch", () => {

@@ -99,9 +99,9 @@ type DayInputsProps = Pick<ChoiceBarProps, "days"> & { readonly choose: (days: C
 /** The first and the last day, in either order. */
 function DayInputs({ days, choose }: DayInputsProps) {
   const change = (changed: Partial<ChoiceBarProps["days"]>) => {
-    const wanted = { ...days, ...changed };
-    if (!isDay(wanted.from) || !isDay(wanted.to)) return;
-    choose(wanted.from <= wanted.to ? wanted : { from: wanted.to, to: wanted.from });
+    const range = { ...days, ...changed };
+    if (!isDay(range.from) || !isDay(range.to)) return;
+    choose(range.from <= range.to ? range : { from: range.to, to: range.from });
   };
   return (
     <span class="days">

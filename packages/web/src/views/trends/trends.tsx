@@ -26,12 +26,12 @@ export function TrendsView({ query }: { readonly query: string }) {
   const [shown, setShown] = useState<{ readonly trends: Trends; readonly choice: string }>();
   const [error, setError] = useState<string>();
   const { pick, ...unpicked } = choice;
-  const asked = trendsPath({ ...unpicked, sql: [] });
+  const requested = trendsPath({ ...unpicked, sql: [] });
   useReading(
-    [asked],
+    [requested],
     async (signal) => {
       setError(undefined);
-      setShown({ trends: await readTrends(choice, signal), choice: asked });
+      setShown({ trends: await readTrends(choice, signal), choice: requested });
       lostSince.value = undefined;
     },
     setError,
@@ -43,7 +43,7 @@ export function TrendsView({ query }: { readonly query: string }) {
   }, []);
   if (error !== undefined) return <ErrorNotice text={error} />;
   if (shown === undefined) return <Loading what="the trends" />;
-  const isOld = shown.choice !== asked;
+  const isOld = shown.choice !== requested;
   return (
     <Shown
       trends={shown.trends}

@@ -65,19 +65,19 @@ export function eventMatches(event: RktEvent, filter: EventFilter): boolean {
   );
 }
 
-function isAny<T>(wanted: readonly T[], test: (one: T) => boolean): boolean {
-  return wanted.length === 0 || wanted.some(test);
+function isAny<T>(allowed: readonly T[], test: (one: T) => boolean): boolean {
+  return allowed.length === 0 || allowed.some(test);
 }
 
-function isAnyOf<T>(wanted: readonly T[], found: T): boolean {
-  return isAny(wanted, (one) => one === found);
+function isAnyOf<T>(allowed: readonly T[], found: T): boolean {
+  return isAny(allowed, (one) => one === found);
 }
 
-function hasEvery<T>(found: readonly T[], wanted: readonly string[], of: (one: T) => string | undefined): boolean {
-  return wanted.every((name) => found.some((one) => of(one) === name));
+function hasEvery<T>(found: readonly T[], allowed: readonly string[], of: (one: T) => string | undefined): boolean {
+  return allowed.every((name) => found.some((one) => of(one) === name));
 }
 
 /** The first pair of a key counts. A key without a value means the empty value. */
-function hasPairs(found: readonly KeyValue[], wanted: readonly KeyValue[]): boolean {
-  return wanted.every(({ Key, value }) => found.find((pair) => pair.Key === Key)?.value === value);
+function hasPairs(found: readonly KeyValue[], allowed: readonly KeyValue[]): boolean {
+  return allowed.every(({ Key, value }) => found.find((pair) => pair.Key === Key)?.value === value);
 }

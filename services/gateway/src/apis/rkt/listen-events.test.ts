@@ -160,9 +160,9 @@ it("a `since_time` to come keeps it silent until then, and goes on from there", 
 
 describe("refused requests", () => {
   it("is a `since_time` after `until_time`", async () => {
-    const asked = listen({ since_time: 12n, until_time: 11n });
+    const pending = listen({ since_time: 12n, until_time: 11n });
     const details = { field: "filter.since_time" };
-    await expect(asked).rejects.toMatchObject({ code: "invalid_argument", details });
+    await expect(pending).rejects.toMatchObject({ code: "invalid_argument", details });
   });
 
   it("is a moment, and a session that nobody knows", async () => {

@@ -69,15 +69,15 @@ describe("errors are a real rkt's", () => {
   });
 
   it.each(calls.filter(({ rpc }) => rpc === "InspectPod"))("InspectPod: $tag", async ({ request, error }) => {
-    const asked = on.api.inspectPod(InspectPodRequest.fromJSON(request), on.context());
-    await expect(asked).rejects.toMatchObject({ code: 2, message: error?.details });
+    const pending = on.api.inspectPod(InspectPodRequest.fromJSON(request), on.context());
+    await expect(pending).rejects.toMatchObject({ code: 2, message: error?.details });
   });
 
   // That of an image which was cached is the server's own affair.
   const images = calls.filter(({ rpc, tag }) => rpc === "InspectImage" && tag !== "image removed, was cached");
   it.each(images)("InspectImage: $tag", async ({ request, error }) => {
-    const asked = on.api.inspectImage(InspectImageRequest.fromJSON(request), on.context());
-    await expect(asked).rejects.toMatchObject({ code: 2, message: error?.details });
+    const pending = on.api.inspectImage(InspectImageRequest.fromJSON(request), on.context());
+    await expect(pending).rejects.toMatchObject({ code: 2, message: error?.details });
   });
 
   it.each(["feed0000-0000-4000-8000-000000000002", "FEED0000-0000-4000-8000-000000000002"])(
@@ -113,7 +113,7 @@ describe("fields beside a request", () => {
       info: GetInfoResponse.encode({ info: Info.fromPartial({ rkt_version: "1.30.0" }) }).finish(),
     });
     const { head, bytes } = await on.api.getInfo({}, on.context({ session: "01S", at: "x-5", minPosition: "x-4" }));
-    expect(on.asked.at(-1)).toMatchObject({ collection: "rkt.info", session: "01S", at: "x-5", min_position: "x-4" });
+    expect(on.request.at(-1)).toMatchObject({ collection: "rkt.info", session: "01S", at: "x-5", min_position: "x-4" });
     expect(head).toEqual({ position: on.position(7), session: "01S", sessionEnded: true, heardAt: {} });
     expect(GetInfoResponse.decode(bytes).info?.rkt_version).toBe("1.30.0");
   });

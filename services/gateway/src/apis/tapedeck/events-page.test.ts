@@ -44,7 +44,7 @@ function texts(
 const to = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, index) => first + index);
 const line = (atOnce = 1) => timedSemaphore({ atOnce, timeoutMs: 20, what: "pages of events" });
 const { signal } = new AbortController();
-const asked = { workspace: "default", filter: {}, after: "start", limit: 1_000, signal };
+const request = { workspace: "default", filter: {}, after: "start", limit: 1_000, signal };
 
 const away: EventFinder = {
   async findEvents() {
@@ -58,7 +58,7 @@ function pageOf(count: number, inTurn = line(), query = away) {
 }
 
 it("a page with much text in it ends early, and another follows", async () => {
-  const { items, nextPage } = await pageOf(20)(asked);
+  const { items, nextPage } = await pageOf(20)(request);
   expect([items.length, nextPage]).toEqual([16, eventPosition("t", 16)]);
 });
 
@@ -67,17 +67,17 @@ it("a page that ends with the last event is followed by none", async () => {
     [16, 1_000],
     [3, 3],
   ] as const) {
-    const { items, nextPage, position } = await pageOf(count)({ ...asked, limit });
+    const { items, nextPage, position } = await pageOf(count)({ ...request, limit });
     expect([items.length, nextPage, position]).toEqual([count, undefined, endPosition("t", count)]);
   }
 });
 
 it("of the last events only those that match count", async () => {
-  const { items } = await pageOf(40)({ ...asked, last: 10 });
+  const { items } = await pageOf(40)({ ...request, last: 10 });
   expect(items.map(({ position }) => position)).toEqual(
     Array.from({ length: 10 }, (_, index) => eventPosition("t", 31 + index)),
   );
-  await expect(pageOf(40)({ ...asked, last: 20 })).rejects.toMatchObject({
+  await expect(pageOf(40)({ ...request, last: 20 })).rejects.toMatchObject({
     code: "limit_exceeded",
     details: { field: "last" },
   });
@@ -92,8 +92,8 @@ it("reads what query does not know yet from the log, and nothing that it knows",
   };
   const query: EventFinder = { findEvents: async () => known };
   const page = pageOf(40, line(), query);
-  const found = async (more: Partial<typeof asked> & { last?: number }) =>
-    (await page({ ...asked, filter: { kinds: ["log.*"] }, ...more })).items.map(({ position }) => position);
+  const found = async (more: Partial<typeof request> & { last?: number }) =>
+    (await page({ ...request, filter: { kinds: ["log.*"] }, ...more })).items.map(({ position }) => position);
   const later = Array.from({ length: 10 }, (_, index) => eventPosition("t", 31 + index));
   expect(await found({})).toEqual([...known.positions, ...later]);
   expect(await found({ last: 11 })).toEqual([...known.positions.slice(-1), ...later]);
@@ -120,7 +120,7 @@ it.each([
     }),
   };
   const page = eventsPage({ log, positions: positions(log), query }, line());
-  const { items } = await page({ ...asked, filter: { kinds: ["log.*"] }, last: offsets.length });
+  const { items } = await page({ ...request, filter: { kinds: ["log.*"] }, last: offsets.length });
   expect(items).toHaveLength(offsets.length);
   expect(reads.map((read) => [...new Set(read.map(sequenceOf))])).toEqual(turns);
 });
@@ -128,7 +128,7 @@ it.each([
 it("does not take the positions of another log's tables", async () => {
   const known = { positions: [eventPosition("other", 3)], reached: endPosition("other", 30) };
   const query: EventFinder = { findEvents: async () => known };
-  const { items } = await pageOf(5, line(), query)({ ...asked, filter: { kinds: ["log.*"] } });
+  const { items } = await pageOf(5, line(), query)({ ...request, filter: { kinds: ["log.*"] } });
   expect(items).toHaveLength(5);
 });
 
@@ -136,9 +136,9 @@ it("waits for its turn, and leaves it when it is made or has failed", async () =
   const inTurn = line();
   const page = pageOf(1, inTurn);
   const end = await inTurn.acquire(signal);
-  await expect(page(asked)).rejects.toMatchObject({ code: "limit_exceeded", retryAfter: 1 });
+  await expect(page(request)).rejects.toMatchObject({ code: "limit_exceeded", retryAfter: 1 });
   end();
-  await page(asked);
-  await expect(page({ ...asked, after: eventPosition("t", 99) })).rejects.toMatchObject({ code: "position_future" });
-  expect((await page(asked)).items).toHaveLength(1);
+  await page(request);
+  await expect(page({ ...request, after: eventPosition("t", 99) })).rejects.toMatchObject({ code: "position_future" });
+  expect((await page(request)).items).toHaveLength(1);
 });

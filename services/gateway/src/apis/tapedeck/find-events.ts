@@ -15,7 +15,7 @@ import {
 import { timeoutSignal } from "@tapedeck/shared/sync/timers";
 import { type EventFinder, findOffsets, type HistoryRange } from "./log-index/find-offsets.ts";
 
-type Wanted = { readonly workspace: string; readonly filter: Filter; readonly signal: AbortSignal };
+type EventSearch = { readonly workspace: string; readonly filter: Filter; readonly signal: AbortSignal };
 
 /** How many messages of the log the search for the newest ones covers at first; it grows until there are enough. */
 const firstWindow = 256;
@@ -32,12 +32,12 @@ const longestReadMs = 20_000;
 export class FoundEvents {
   readonly #log: PageReader;
   readonly #query: EventFinder;
-  readonly #wanted: Wanted;
+  readonly #search: EventSearch;
 
-  constructor(log: PageReader, query: EventFinder, wanted: Wanted) {
+  constructor(log: PageReader, query: EventFinder, search: EventSearch) {
     this.#log = log;
     this.#query = query;
-    this.#wanted = wanted;
+    this.#search = search;
   }
 
   /** Passes through the range from its beginning. `recorded` is absent where nothing matches up to the position. */
@@ -47,7 +47,7 @@ export class FoundEvents {
   ): AsyncGenerator<{ readonly offset: Offset; readonly recorded?: RecordedEvent }, void> {
     let done = afterOffset;
     // Without a filter the log has what is wanted next.
-    let isKnown = Object.keys(this.#wanted.filter).length > 0;
+    let isKnown = Object.keys(this.#search.filter).length > 0;
     while (isKnown && mayHoldEvents(done, untilOffset)) {
       const { offsets, reached } = await this.#ask({ afterOffset: done, untilOffset }, limit, false);
       let found = 0;
@@ -62,7 +62,7 @@ export class FoundEvents {
     }
     for await (const recorded of this.#history({ afterOffset: done, untilOffset })) {
       const { offset } = recorded;
-      yield this.#isWanted(recorded) ? { offset, recorded } : { offset };
+      yield this.#matches(recorded) ? { offset, recorded } : { offset };
     }
   }
 
@@ -103,7 +103,7 @@ export class FoundEvents {
       begin = laterOf(afterOffset, messagesBefore(end, window));
       const found: Offset[] = [];
       for await (const recorded of this.#history({ afterOffset: begin, untilOffset: end })) {
-        if (this.#isWanted(recorded)) found.push(recorded.offset);
+        if (this.#matches(recorded)) found.push(recorded.offset);
       }
       offsets = [...found, ...offsets];
     }
@@ -112,21 +112,21 @@ export class FoundEvents {
 
   /** Query's answer; while it can't answer, nothing, up to the beginning. */
   async #ask({ afterOffset, untilOffset }: HistoryRange, limit: number, newest: boolean) {
-    const { workspace, filter } = this.#wanted;
-    const wanted = { workspace, filter, afterOffset, untilOffset, limit, newest };
-    const found = mayHoldEvents(afterOffset, untilOffset) && (await findOffsets(this.#log, this.#query, wanted));
+    const { workspace, filter } = this.#search;
+    const search = { workspace, filter, afterOffset, untilOffset, limit, newest };
+    const found = mayHoldEvents(afterOffset, untilOffset) && (await findOffsets(this.#log, this.#query, search));
     return found || { offsets: [], reached: afterOffset };
   }
 
   async *#read(offsets: readonly Offset[]): AsyncGenerator<RecordedEvent, void> {
-    for await (const recorded of this.#log.read(offsets, this.#wanted.signal)) {
-      if (this.#isWanted(recorded)) yield recorded;
+    for await (const recorded of this.#log.read(offsets, this.#search.signal)) {
+      if (this.#matches(recorded)) yield recorded;
     }
   }
 
   async *#history({ afterOffset, untilOffset }: HistoryRange): AsyncGenerator<RecordedEvent, void> {
     if (!mayHoldEvents(afterOffset, untilOffset)) return;
-    const { workspace, filter, signal } = this.#wanted;
+    const { workspace, filter, signal } = this.#search;
     // A reader waits while the log is away. A request for a page gets an error instead.
     const late = timeoutSignal(longestReadMs);
     const from = { afterOffset, subjects: toSubjects(filter, workspace) };
@@ -135,8 +135,8 @@ export class FoundEvents {
   }
 
   /** Also of what query found: it compares long names by their hashes, and the log may have been replaced since. */
-  #isWanted({ event }: RecordedEvent): boolean {
-    const { workspace, filter } = this.#wanted;
+  #matches({ event }: RecordedEvent): boolean {
+    const { workspace, filter } = this.#search;
     return event.source.startsWith(`${workspace}/`) && matches(filter, event);
   }
 }

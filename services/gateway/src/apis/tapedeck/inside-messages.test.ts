@@ -29,7 +29,7 @@ afterAll(() => log[Symbol.asyncDispose]());
 
 const written = (offset: Offset) => formatPosition({ epoch: log.epoch, offset });
 const { signal } = new AbortController();
-const asked = { workspace: "acme", filter: {}, signal };
+const request = { workspace: "acme", filter: {}, signal };
 
 const away: EventFinder = {
   async findEvents() {
@@ -50,7 +50,7 @@ it("pages of any size give every event once, and the last one is followed by non
     const seen: (string | undefined)[] = [];
     let pages = 0;
     for (let after: string | undefined = "start"; after !== undefined; pages++) {
-      const page: Awaited<ReturnType<ReturnType<typeof pageOf>>> = await pageOf()({ ...asked, after, limit });
+      const page: Awaited<ReturnType<ReturnType<typeof pageOf>>> = await pageOf()({ ...request, after, limit });
       seen.push(...page.items.map(({ position }) => position));
       after = page.nextPage;
     }
@@ -62,12 +62,12 @@ it("pages of any size give every event once, and the last one is followed by non
 it("a page and a subscription begin and end at every event", async () => {
   for (const [index, offset] of all.entries()) {
     const rest = all.slice(index + 1).map(written);
-    const after = await pageOf()({ ...asked, after: written(offset), limit: 1_000 });
+    const after = await pageOf()({ ...request, after: written(offset), limit: 1_000 });
     expect(after.items.map(({ position }) => position)).toEqual(rest);
-    const upTo = await pageOf()({ ...asked, after: "start", until: written(offset), limit: 1_000 });
+    const upTo = await pageOf()({ ...request, after: "start", until: written(offset), limit: 1_000 });
     expect(upTo.items.map(({ position }) => position)).toEqual(all.slice(0, index + 1).map(written));
     expect(upTo.position).toBe(written(offset));
-    const last = await pageOf()({ ...asked, after: "start", limit: 1_000, last: index + 1 });
+    const last = await pageOf()({ ...request, after: "start", limit: 1_000, last: index + 1 });
     expect(last.items.map(({ position }) => position)).toEqual(all.slice(-index - 1).map(written));
 
     const messages: SubscriptionMessage[] = [];

@@ -12,7 +12,7 @@ import type { CallContext } from "../../call-context.ts";
 import type { QueryClient } from "../../query-client.ts";
 
 /** The parameters of a list, on any transport. */
-export type ListAsked = {
+export type ListParameters = {
   /** A result of `parseFilter`, as on streams, so that it means the same. */
   readonly filter: Omit<Filter, "kinds">;
   /** For operations; checked by `operationKind`. */
@@ -47,9 +47,9 @@ export type ListName = keyof typeof listFields;
 
 /** Lists from query, newest first, as query answers them. Everything throws TapedeckError. */
 export type ListMessages = {
-  readonly sources: (context: ListContext, asked: ListAsked) => Promise<ListSourcesResponse>;
-  readonly sessions: (context: ListContext, asked: ListAsked) => Promise<ListSessionsResponse>;
-  readonly operations: (context: ListContext, asked: ListAsked) => Promise<ListOperationsResponse>;
+  readonly sources: (context: ListContext, parameters: ListParameters) => Promise<ListSourcesResponse>;
+  readonly sessions: (context: ListContext, parameters: ListParameters) => Promise<ListSessionsResponse>;
+  readonly operations: (context: ListContext, parameters: ListParameters) => Promise<ListOperationsResponse>;
 };
 
 /** `source`, `session` and `at` apply when the request has none of its own. */
@@ -59,9 +59,9 @@ export type Lister = Pick<QueryClient, "listSources" | "listSessions" | "listOpe
 
 export function listMessages(query: Lister): ListMessages {
   return {
-    sources: (context, asked) => query.listSources(listRequest("sources", context, asked)),
-    sessions: (context, asked) => query.listSessions(listRequest("sessions", context, asked)),
-    operations: (context, asked) => query.listOperations(listRequest("operations", context, asked)),
+    sources: (context, parameters) => query.listSources(listRequest("sources", context, parameters)),
+    sessions: (context, parameters) => query.listSessions(listRequest("sessions", context, parameters)),
+    operations: (context, parameters) => query.listOperations(listRequest("operations", context, parameters)),
   };
 }
 
@@ -77,7 +77,7 @@ export function operationKind(kind: string, field: string): string {
  * What query is asked for.
  * @throws TapedeckError invalid_argument for a runner or loop that is not of one session
  */
-export function listRequest(list: ListName, context: ListContext, asked: ListAsked): ListRequest {
+export function listRequest(list: ListName, context: ListContext, parameters: ListParameters): ListRequest {
   const { workspace } = context;
   const has = (field: FilterField) => (listFields[list] as readonly FilterField[]).includes(field);
   const {
@@ -90,9 +90,9 @@ export function listRequest(list: ListName, context: ListContext, asked: ListAsk
     limit = 0,
     page = "",
     at = context.at ?? "",
-  } = asked;
+  } = parameters;
   const { sources, sessions } = placed(filter, context);
-  const ofLoop = numbersOf(asked, sessions);
+  const ofLoop = numbersOf(parameters, sessions);
   return {
     workspace,
     developers: [...(filter.developers ?? [])],
@@ -117,7 +117,7 @@ export function listRequest(list: ListName, context: ListContext, asked: ListAsk
 
 /** Each session numbers its runners, and each runner its loops. */
 function numbersOf(
-  { runner, loop }: ListAsked,
+  { runner, loop }: ListParameters,
   sessions: readonly string[] = [],
 ): Pick<ListRequest, "runner" | "loop"> {
   if (loop !== undefined && runner === undefined)

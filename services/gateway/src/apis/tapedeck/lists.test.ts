@@ -45,7 +45,7 @@ it("operations of one subject that run at the same time are distinguished by the
 });
 
 it("operations of a loop are asked of its runner in one session", async () => {
-  const asked: unknown[] = [];
+  const requests: unknown[] = [];
   const nothing = async () => ({ items: [], next_page: "", position: "e-1" });
   const lists = listsApi({
     listSources: nothing,
@@ -53,14 +53,14 @@ it("operations of a loop are asked of its runner in one session", async () => {
     buildStats: nothing,
     stats: nothing,
     listOperations: async ({ sessions, runner, loop }) => {
-      asked.push({ sessions, runner, loop });
+      requests.push({ sessions, runner, loop });
       return nothing();
     },
   });
   const inWorkspace = { workspace: "acme" };
   await lists.operations(inWorkspace, { session: ["01A"], runner: 0, loop: 14 });
   await lists.operations({ ...inWorkspace, session: "01B" }, { runner: 2 });
-  expect(asked).toEqual([
+  expect(requests).toEqual([
     { sessions: ["01A"], runner: 0, loop: 14 },
     { sessions: ["01B"], runner: 2 },
   ]);

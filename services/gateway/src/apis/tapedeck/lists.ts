@@ -4,10 +4,10 @@ import { timeToJson } from "@tapedeck/shared/events/time-text";
 import type { QueryClient } from "../../query-client.ts";
 import { timesJson } from "../state-head.ts";
 import type { AnswerOf } from "./answers.ts";
-import { between, labelsOf } from "./asked.ts";
 import type { List, Page } from "./list.ts";
-import { type ListAsked, type Lister, listMessages } from "./list-request.ts";
-import { type Asked, filterOf } from "./parameters.ts";
+import { type Lister, type ListParameters, listMessages } from "./list-request.ts";
+import { filterOf, type ParametersOf } from "./parameters.ts";
+import { between, labelsOf } from "./read-parameters.ts";
 import { type StatsLists, statsApi } from "./stats.ts";
 
 export type Lists = StatsLists & {
@@ -20,31 +20,31 @@ export type Lists = StatsLists & {
 export function listsApi(query: Lister & Pick<QueryClient, "buildStats" | "stats">): Lists {
   const lists = listMessages(query);
   return {
-    async sources(context, asked) {
+    async sources(context, parameters) {
       const { items, next_page, position } = await lists.sources(context, {
-        filter: filterOf(asked),
-        ...paging(asked),
+        filter: filterOf(parameters),
+        ...paging(parameters),
       });
       return page(items.map(sourceJson), next_page, position);
     },
-    async sessions(context, asked) {
+    async sessions(context, parameters) {
       const { items, next_page, position } = await lists.sessions(context, {
-        filter: filterOf(asked),
-        labels: labelsOf(asked.label ?? []),
-        ...between(asked),
-        ...paging(asked),
+        filter: filterOf(parameters),
+        labels: labelsOf(parameters.label ?? []),
+        ...between(parameters),
+        ...paging(parameters),
       });
       return page(items.map(sessionJson), next_page, position);
     },
-    async operations(context, { kind = [], runner, loop, ...asked }) {
+    async operations(context, { kind = [], runner, loop, ...parameters }) {
       const { items, next_page, position } = await lists.operations(context, {
         kinds: kind,
         ...(runner !== undefined && { runner }),
         ...(loop !== undefined && { loop }),
-        filter: filterOf(asked),
-        ...(asked.per_source !== undefined && { perSource: asked.per_source }),
-        ...between(asked),
-        ...paging(asked),
+        filter: filterOf(parameters),
+        ...(parameters.per_source !== undefined && { perSource: parameters.per_source }),
+        ...between(parameters),
+        ...paging(parameters),
       });
       return page(items.map(operationJson), next_page, position);
     },
@@ -52,7 +52,7 @@ export function listsApi(query: Lister & Pick<QueryClient, "buildStats" | "stats
   };
 }
 
-function paging({ limit, page, at }: Asked<"sources">): Pick<ListAsked, "limit" | "page" | "at"> {
+function paging({ limit, page, at }: ParametersOf<"sources">): Pick<ListParameters, "limit" | "page" | "at"> {
   return {
     ...(limit !== undefined && { limit }),
     ...(page !== undefined && { page }),

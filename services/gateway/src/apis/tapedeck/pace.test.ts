@@ -51,7 +51,7 @@ async function given(
   return { at, pauses };
 }
 
-const times = async (...asked: Parameters<typeof given>) => (await given(...asked)).at.map(([, ms]) => ms);
+const times = async (...request: Parameters<typeof given>) => (await given(...request)).at.map(([, ms]) => ms);
 
 describe("history at a speed", () => {
   it.each<[ReplaySpeed, number[]]>([

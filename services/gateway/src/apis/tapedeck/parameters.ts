@@ -182,7 +182,7 @@ export const parameters = {
   }),
 };
 
-export type Asked<Name extends keyof typeof parameters> = z.infer<(typeof parameters)[Name]>;
+export type ParametersOf<Name extends keyof typeof parameters> = z.infer<(typeof parameters)[Name]>;
 
 /**
  * The parameters of a request, as the schema has them.
@@ -217,7 +217,7 @@ const fieldOf = {
 type FilterParameters = { readonly [Name in keyof typeof fieldOf]?: readonly string[] | undefined };
 
 /** The filter of some parameters, parsed as on streams so that it means the same. */
-export function filterOf(asked: FilterParameters) {
+export function filterOf(parameters: FilterParameters) {
   const fields = Object.entries(fieldOf) as [keyof typeof fieldOf, FilterField][];
-  return parseFilter(Object.fromEntries(fields.map(([name, field]) => [field, asked[name]])));
+  return parseFilter(Object.fromEntries(fields.map(([name, field]) => [field, parameters[name]])));
 }

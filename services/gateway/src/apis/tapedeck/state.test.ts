@@ -7,17 +7,17 @@ const head = { position: "e-3", session: "01A", session_ended: false, not_heard_
 
 /** Query, with one source of an upstream; it keeps what it was asked for. */
 function queryOf(upstream: string) {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const source = `acme/alice/shop/${upstream}`;
   const query: Pick<QueryClient, "listSources" | "readState"> = {
     listSources: async () => ({ items: [{ source, upstream } as never], next_page: "", position: "" }),
     async readState({ collection = "", also = [], at = "", session = "" }) {
       if (at === "never") throw new Error("away");
-      asked.push(`${[collection, ...also]} ${at} ${session}`);
+      requests.push(`${[collection, ...also]} ${at} ${session}`);
       return { head: { ...head, source, heard_at: {} }, rows: [] };
     },
   };
-  return { asked, query: query as QueryClient };
+  return { request: requests, query: query as QueryClient };
 }
 
 const context = (signal = new AbortController().signal) => ({
@@ -29,9 +29,9 @@ const context = (signal = new AbortController().signal) => ({
 const oneAtOnce = () => timedSemaphore({ atOnce: 1, timeoutMs: 20, what: "large answers" });
 
 it("is of one moment and one session: all collections are asked for at once", async () => {
-  const { asked, query } = queryOf("skaffold");
+  const { request: requests, query } = queryOf("skaffold");
   const read = await stateReader({ query, largeAnswers: oneAtOnce() })({ ...context(), at: "e-9" });
-  expect(asked).toEqual(["skaffold.v1,skaffold.v2 e-9 "]);
+  expect(requests).toEqual(["skaffold.v1,skaffold.v2 e-9 "]);
   expect(stateAnswer(read)).toEqual({
     source: "acme/alice/shop/skaffold",
     session: "01A",

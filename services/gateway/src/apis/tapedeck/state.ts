@@ -86,8 +86,8 @@ async function readWhole(
 ): Promise<Omit<LoadedState, "done">> {
   const { collections } = upstreamStates[upstream];
   const [first, ...also] = collections.map(([name]) => name);
-  const asked = { workspace, source, session: named, at: at ?? "", min_position: minPosition };
-  const { head, rows } = await readState({ ...asked, collection: first ?? "", also });
+  const request = { workspace, source, session: named, at: at ?? "", min_position: minPosition };
+  const { head, rows } = await readState({ ...request, collection: first ?? "", also });
   const { position, session, session_ended, not_heard_since, heard_at } = head;
   const types = new Map(collections);
   return {

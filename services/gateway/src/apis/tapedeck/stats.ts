@@ -1,10 +1,10 @@
 import type { BuildStats, BuildStatsRequest, Stats } from "@tapedeck/proto/tapedeck/v1/query";
 import type { QueryClient } from "../../query-client.ts";
 import type { AnswerOf } from "./answers.ts";
-import { between, labelsOf } from "./asked.ts";
 import type { List } from "./list.ts";
 import type { ListContext } from "./list-request.ts";
-import { type Asked, filterOf, type groups } from "./parameters.ts";
+import { filterOf, type groups, type ParametersOf } from "./parameters.ts";
+import { between, labelsOf } from "./read-parameters.ts";
 
 export type StatsLists = {
   readonly buildStats: List<"buildStats", AnswerOf<"BuildStats">>;
@@ -19,15 +19,15 @@ export type StatsLists = {
 export function statsApi(query: Pick<QueryClient, "buildStats" | "stats">): StatsLists {
   const counted = async <Item>(
     about: string,
-    [context, asked]: readonly [ListContext, StatsAsked],
+    [context, parameters]: readonly [ListContext, StatsParameters],
     json: (stats: Stats) => Item,
   ) => {
-    const { items, position } = await query.stats(about, requestOf(context, asked));
+    const { items, position } = await query.stats(about, requestOf(context, parameters));
     return { items: items.map(json), position };
   };
   return {
-    async buildStats(context, asked) {
-      const { items, position } = await query.buildStats(requestOf(context, asked));
+    async buildStats(context, parameters) {
+      const { items, position } = await query.buildStats(requestOf(context, parameters));
       return { items: items.map(buildStatsJson), position };
     },
     loopStats: (...call) => counted("loops", call, loopStatsJson),
@@ -38,19 +38,22 @@ export function statsApi(query: Pick<QueryClient, "buildStats" | "stats">): Stat
   };
 }
 
-type StatsAsked = Asked<"loopStats"> & { readonly artifact?: readonly string[] | undefined };
+type StatsParameters = ParametersOf<"loopStats"> & { readonly artifact?: readonly string[] | undefined };
 
-function requestOf({ workspace, minPosition = "" }: ListContext, asked: StatsAsked): Partial<BuildStatsRequest> {
-  const { developers = [], projects = [] } = filterOf({ developer: asked.developer, project: asked.project });
+function requestOf(
+  { workspace, minPosition = "" }: ListContext,
+  parameters: StatsParameters,
+): Partial<BuildStatsRequest> {
+  const { developers = [], projects = [] } = filterOf({ developer: parameters.developer, project: parameters.project });
   return {
     workspace,
-    group: asked.group ?? [],
-    zone: asked.zone ?? "",
-    ...between(asked),
+    group: parameters.group ?? [],
+    zone: parameters.zone ?? "",
+    ...between(parameters),
     developers: [...developers],
     projects: [...projects],
-    artifacts: [...(asked.artifact ?? [])],
-    labels: labelsOf(asked.label ?? []),
+    artifacts: [...(parameters.artifact ?? [])],
+    labels: labelsOf(parameters.label ?? []),
     min_position: minPosition,
   };
 }

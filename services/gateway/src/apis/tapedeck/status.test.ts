@@ -64,7 +64,7 @@ it("says the rest where what records does not answer", async () => {
 });
 
 it("asks for the events that were set aside in the caller's workspace, or in all that it may see", async () => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const refused = {
     source: "acme/alice/shop/skaffold",
     events: 2n,
@@ -75,7 +75,7 @@ it("asks for the events that were set aside in the caller's workspace, or in all
   const telling = {
     ...query,
     async setAside(workspace: string) {
-      asked.push(workspace);
+      requests.push(workspace);
       return { sources: [found] };
     },
   };
@@ -84,7 +84,7 @@ it("asks for the events that were set aside in the caller's workspace, or in all
   const { setAside } = await statusOf(deps, { workspace: "acme", roles });
   await statusOf(deps, { workspace: "acme", roles, everywhere: true });
   await statusOf(deps, everybody);
-  expect(asked).toEqual(["acme", "", ""]);
+  expect(requests).toEqual(["acme", "", ""]);
   expect(setAside).toEqual([
     {
       source: refused.source,

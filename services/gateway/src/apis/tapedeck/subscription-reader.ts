@@ -85,7 +85,7 @@ export class SubscriptionReader {
       for (;;) {
         const { done, value } = await batches.next();
         if (done === true) return this.#add({ type: "end" });
-        if (this.#addWanted(value)) return;
+        if (this.#addMatching(value)) return;
         this.#pass((value.at(-1) as HeldEvent).offset);
       }
     } catch (error) {
@@ -95,7 +95,7 @@ export class SubscriptionReader {
   }
 
   /** False when nothing of the batch is wanted. */
-  #addWanted(batch: readonly HeldEvent[]): boolean {
+  #addMatching(batch: readonly HeldEvent[]): boolean {
     const messages: SubscriptionMessage[] = [];
     let first: Offset | undefined;
     let last: Offset | undefined;

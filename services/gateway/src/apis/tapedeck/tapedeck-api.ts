@@ -108,12 +108,12 @@ export function tapedeckApi({ query, log, positions, pages, largeAnswers, servic
       try {
         const afterOffset = first?.afterOffset ?? (await positions.resolveAfter(after));
         const end = until === undefined ? {} : await endOf(until, request);
-        const wanted: Subscription = { workspace, filter, afterOffset, original, ...end };
+        const subscription: Subscription = { workspace, filter, afterOffset, original, ...end };
         const reader = indexedLog(log(), query, { workspace, filter });
         const paced =
           speed === "max"
-            ? subscribeInBatches(reader, wanted, signal)
-            : pace(subscribe(reader, wanted, signal), speed, signal);
+            ? subscribeInBatches(reader, subscription, signal)
+            : pace(subscribe(reader, subscription, signal), speed, signal);
         return {
           position: positions.written(afterOffset),
           messages: first === undefined ? paced : beginningWith([first.message], first.release, paced),

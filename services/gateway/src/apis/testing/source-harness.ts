@@ -30,7 +30,7 @@ export async function sourceHarness(source: SourceName) {
   const { upstream } = sourceParts(source);
   const sessions: Session[] = [];
   const rows = new Map<string, Map<string, Uint8Array>>();
-  const asked: Partial<ReadStateRequest>[] = [];
+  const requests: Partial<ReadStateRequest>[] = [];
   const where = positions(() => log.reader);
 
   const query: Pick<QueryClient, "listSources" | "listSessions" | "readState"> = {
@@ -45,7 +45,7 @@ export async function sourceHarness(source: SourceName) {
     },
     async readState(request) {
       if (request.source !== source) throw new TapedeckError("unknown_source", "no such source");
-      asked.push(request);
+      requests.push(request);
       if (request.at === "before")
         throw new TapedeckError("before_first", "not begun", { field: "at", earliest: "e-1" });
       const { session = "", ended = false } = sessions.at(-1) ?? {};
@@ -64,7 +64,7 @@ export async function sourceHarness(source: SourceName) {
     /** What the API under test is built on. */
     deps: { query: query as QueryClient, log: () => log.reader, positions: where },
     over,
-    asked,
+    request: requests,
     /** The position of the event in a message. */
     position: (seq: Sequence) => where.written(offsetOf(seq)),
     /** The position after a whole message. */

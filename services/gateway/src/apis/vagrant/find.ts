@@ -15,14 +15,14 @@ export function recordOf(rows: Rows, kind: string, id: string): Uint8Array {
 }
 
 /** Finds by resource_id, else by whichever of name and path are set. */
-export function findBasis(rows: Rows, wanted: Basis): Uint8Array {
-  if (wanted.resource_id !== "") return recordOf(rows, "basis", wanted.resource_id);
-  return found(byNameAndPath(rows, Basis.decode, wanted), "basis");
+export function findBasis(rows: Rows, reference: Basis): Uint8Array {
+  if (reference.resource_id !== "") return recordOf(rows, "basis", reference.resource_id);
+  return found(byNameAndPath(rows, Basis.decode, reference), "basis");
 }
 
 /** Finds by whichever of name and path are set. Ignores the basis, which a request must have, as Vagrant does. */
-export function findProject(rows: Rows, wanted: Project): Uint8Array {
-  return found(byNameAndPath(rows, Project.decode, wanted), "project");
+export function findProject(rows: Rows, reference: Project): Uint8Array {
+  return found(byNameAndPath(rows, Project.decode, reference), "project");
 }
 
 /**

@@ -49,30 +49,30 @@ export function vagrantReads(deps: ReadDeps): Readonly<Record<ReadName, UnaryMet
 
     getBasis: record(deps, GetBasisRequest, bases, ({ basis }) => byId("basis", basis)),
     findBasis: record(deps, FindBasisRequest, { ...bases, ...inSecondField }, ({ basis }) => {
-      const wanted = required("basis", basis);
-      return { pick: (rows) => findBasis(rows, wanted), key: wanted.resource_id };
+      const reference = required("basis", basis);
+      return { pick: (rows) => findBasis(rows, reference), key: reference.resource_id };
     }),
     listBasis: list(deps, "bases", basisRef),
 
     getProject: record(deps, GetProjectRequest, projects, ({ project }) => byId("project", project)),
     findProject: record(deps, FindProjectRequest, { ...projects, ...inSecondField }, ({ project }) => {
-      const wanted = required("project", project);
-      required("basis", wanted.basis);
-      return { pick: (rows) => findProject(rows, wanted) };
+      const reference = required("project", project);
+      required("basis", reference.basis);
+      return { pick: (rows) => findProject(rows, reference) };
     }),
     listProjects: list(deps, "projects", projectRef),
 
     getTarget: record(deps, GetTargetRequest, targets, ({ target }) => byId("target", target)),
     findTarget: record(deps, FindTargetRequest, { ...targets, ...inSecondField }, ({ target }) => {
-      const wanted = required("target", target);
-      return { pick: (rows) => findTarget(rows, wanted), key: wanted.resource_id };
+      const reference = required("target", target);
+      return { pick: (rows) => findTarget(rows, reference), key: reference.resource_id };
     }),
     listTargets: list(deps, "targets", targetRef),
 
     getBox: record(deps, GetBoxRequest, boxes, ({ box }) => byId("box", box)),
     findBox: record(deps, FindBoxRequest, boxes, ({ box }) => {
-      const wanted = required("box", box);
-      return { pick: (rows) => findBox(rows, wanted), key: wanted.resource_id };
+      const reference = required("box", box);
+      return { pick: (rows) => findBox(rows, reference), key: reference.resource_id };
     }),
     listBoxes: list(deps, "boxes", boxRef),
 

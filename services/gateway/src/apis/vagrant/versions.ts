@@ -35,20 +35,20 @@ export function parseCondition(text: string): VersionCondition | undefined {
 
 function parsePart(text: string): VersionCondition | undefined {
   const [, operator = "", rest = ""] = /^\s*(=|!=|>=|<=|~>|>|<|)\s*(\S+)\s*$/.exec(text) ?? [];
-  const wanted = parseVersion(rest);
+  const supported = parseVersion(rest);
   const test = ownValue(tests, operator);
-  if (wanted === undefined || test === undefined) return undefined;
+  if (supported === undefined || test === undefined) return undefined;
   return (version) => {
     if (!exact.has(operator) && version.pre !== "") {
-      if (wanted.pre === "" || compareNumbers(version.numbers, wanted.numbers) !== 0) return false;
+      if (supported.pre === "" || compareNumbers(version.numbers, supported.numbers) !== 0) return false;
     }
-    return test(compareVersions(version, wanted), version, wanted);
+    return test(compareVersions(version, supported), version, supported);
   };
 }
 
 const exact: ReadonlySet<string> = new Set(["", "=", "!="]);
 
-const tests: Readonly<Record<string, (order: number, version: Version, wanted: Version) => boolean>> = {
+const tests: Readonly<Record<string, (order: number, version: Version, supported: Version) => boolean>> = {
   "": (order) => order === 0,
   "=": (order) => order === 0,
   "!=": (order) => order !== 0,
@@ -57,8 +57,8 @@ const tests: Readonly<Record<string, (order: number, version: Version, wanted: V
   "<": (order) => order < 0,
   "<=": (order) => order <= 0,
   // "~> 1.2.3" means at least 1.2.3 and below 1.3: only the last number may grow.
-  "~>": (order, { numbers }, wanted) => {
-    const kept = wanted.numbers.slice(0, Math.max(1, wanted.numbers.length - 1));
+  "~>": (order, { numbers }, supported) => {
+    const kept = supported.numbers.slice(0, Math.max(1, supported.numbers.length - 1));
     return order >= 0 && kept.every((number, index) => (numbers[index] ?? 0n) === number);
   },
 };

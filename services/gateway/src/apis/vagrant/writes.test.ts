@@ -197,8 +197,8 @@ describe("the answer", () => {
   });
 
   it("is no when the call names a moment", async () => {
-    const asked = on.call("CancelJob", {}, { at: "x-5" });
-    await expect(asked).rejects.toMatchObject({ code: "invalid_argument", details: { field: "at" } });
+    const pending = on.call("CancelJob", {}, { at: "x-5" });
+    await expect(pending).rejects.toMatchObject({ code: "invalid_argument", details: { field: "at" } });
     expect(on.sent).toEqual([]);
   });
 

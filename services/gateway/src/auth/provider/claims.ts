@@ -84,10 +84,12 @@ function valueAt(claims: Claims, path: string): unknown {
 
 function lackOf(claims: Claims, grants: readonly Grant[]): string {
   const unmet = [...Map.groupBy(grants, ({ claim }) => claim)].map(([claim, same]) => {
-    const wanted = [...new Set(same.map(({ value }) => `"${value}"`))].slice(0, 10).join(" or ");
+    const expected = [...new Set(same.map(({ value }) => `"${value}"`))].slice(0, 10).join(" or ");
     if (claim === "email" && claims.email_verified !== true) return `"email" is not verified (email_verified)`;
     const isThere = textsAt(claims, claim).length > 0;
-    return isThere ? `"${claim}" does not have ${wanted}` : `there is no claim "${claim}", which should have ${wanted}`;
+    return isThere
+      ? `"${claim}" does not have ${expected}`
+      : `there is no claim "${claim}", which should have ${expected}`;
   });
   return `no entry of oidc.grants is met (${unmet.join("; ")})`;
 }

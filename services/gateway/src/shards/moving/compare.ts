@@ -41,14 +41,14 @@ export class CopyComparison {
     const subjects = [workspaceFilter(this.#workspace)];
     let last = this.#reached.copies;
     const all = copies({ first: last + 1, last: until.copies, subjects }, signal);
-    const wanted = async function* () {
+    const expected = async function* () {
       for await (const copy of all) {
         if ((copy.moved?.sequence ?? 0) > until.old) return;
         last = copy.seq;
         if (copy.moved !== undefined) yield copy;
       }
     };
-    await this.compare(old({ first: this.#reached.old + 1, last: until.old, subjects }, signal), wanted());
+    await this.compare(old({ first: this.#reached.old + 1, last: until.old, subjects }, signal), expected());
     this.#reached = { old: until.old, copies: last };
   }
 

@@ -83,10 +83,10 @@ export async function isClosed(move: Omit<Finish, "onFinished">): Promise<boolea
 
 function isAt(
   { state, other }: MoveResponse,
-  wanted: "arriving" | "arrived" | "leaving" | "gone",
+  expected: "arriving" | "arrived" | "leaving" | "gone",
   shard: Shard,
 ): boolean {
-  return state === wanted && other === shard.name;
+  return state === expected && other === shard.name;
 }
 
 class Mover {

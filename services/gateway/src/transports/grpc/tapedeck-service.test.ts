@@ -309,8 +309,8 @@ describe("GetState", () => {
     const place = { "tapedeck-source": "alice/shop", "tapedeck-session": "01A", "tapedeck-at": at(1) };
     await ask(client.getState, GetStateRequest.create(), { ...place, "tapedeck-min-position": at(2) });
     const also = ["rkt.pods", "rkt.images"];
-    const asked = { source: alice, session: "01A", at: at(1), min_position: at(2), collection: "rkt.info", also };
-    expect(states.splice(-1)).toMatchObject([asked]);
+    const request = { source: alice, session: "01A", at: at(1), min_position: at(2), collection: "rkt.info", also };
+    expect(states.splice(-1)).toMatchObject([request]);
     const other = { source: "alice/shop/rkt", session: "01B", at: at(2), min_position: at(3) };
     await ask(client.getState, GetStateRequest.fromPartial(other), place);
     expect(states.splice(-1)).toMatchObject([{ ...other, source: alice }]);
@@ -325,7 +325,7 @@ describe("lists", () => {
   const paged = { limit: 7, page: "p", at: "2026-11-20T09:00:00+01:00" };
   const pagedUrl = { limit: ["7"], page: ["p"], at: ["2026-11-20T09:00:00 01:00"] };
 
-  const lastAsked = async (asking: Promise<unknown>) => {
+  const lastRequest = async (asking: Promise<unknown>) => {
     await asking;
     return lists.at(-1);
   };
@@ -335,23 +335,23 @@ describe("lists", () => {
     sessions: (given: Given) => api.lists.sessions(context, readParameters(parameters.sessions, given)),
     operations: (given: Given) => api.lists.operations(context, readParameters(parameters.operations, given)),
   };
-  const http = (name: keyof typeof overHttp, given: Given) => lastAsked(overHttp[name](given));
+  const http = (name: keyof typeof overHttp, given: Given) => lastRequest(overHttp[name](given));
 
   it("ask query for what HTTP's ask for", async () => {
-    expect(await lastAsked(ask(client.listSources, ListSourcesRequest.fromPartial({ filter, ...paged })))).toEqual(
+    expect(await lastRequest(ask(client.listSources, ListSourcesRequest.fromPartial({ filter, ...paged })))).toEqual(
       await http("sources", { ...inUrl, ...pagedUrl }),
     );
     const sessions = { filter: { ...filter, sessions: ["01A"] }, ...paged, labels: { branch: "main" }, from };
-    expect(await lastAsked(ask(client.listSessions, ListSessionsRequest.fromPartial(sessions)))).toEqual(
+    expect(await lastRequest(ask(client.listSessions, ListSessionsRequest.fromPartial(sessions)))).toEqual(
       await http("sessions", { ...inUrl, ...pagedUrl, session: ["01A"], label: ["branch=main"], from: [fromUrl] }),
     );
-    const wanted = { sessions: ["01A"], kinds: ["build", "app"], subjects: ["web"], outcomes: ["failed"] };
-    const operations = { filter: { ...filter, ...wanted }, ...paged, to: from, per_source: 3 };
-    const wantedUrl = { session: ["01A"], kind: ["build", "app"], subject: ["web"], outcome: ["failed"] };
-    expect(await lastAsked(ask(client.listOperations, ListOperationsRequest.fromPartial(operations)))).toEqual(
-      await http("operations", { ...inUrl, ...pagedUrl, ...wantedUrl, to: [fromUrl], per_source: ["3"] }),
+    const expected = { sessions: ["01A"], kinds: ["build", "app"], subjects: ["web"], outcomes: ["failed"] };
+    const operations = { filter: { ...filter, ...expected }, ...paged, to: from, per_source: 3 };
+    const expectedUrl = { session: ["01A"], kind: ["build", "app"], subject: ["web"], outcome: ["failed"] };
+    expect(await lastRequest(ask(client.listOperations, ListOperationsRequest.fromPartial(operations)))).toEqual(
+      await http("operations", { ...inUrl, ...pagedUrl, ...expectedUrl, to: [fromUrl], per_source: ["3"] }),
     );
-    expect(await lastAsked(ask(client.listSources, ListSourcesRequest.create()))).toEqual(await http("sources", {}));
+    expect(await lastRequest(ask(client.listSources, ListSourcesRequest.create()))).toEqual(await http("sources", {}));
   });
 
   it("come with their position and next page", async () => {
@@ -362,13 +362,13 @@ describe("lists", () => {
 
   it("go by metadata where the fields say nothing", async () => {
     const place = { "tapedeck-source": "bob/shop", "tapedeck-session": "01B", "tapedeck-at": at(1) };
-    expect(await lastAsked(ask(client.listSessions, ListSessionsRequest.create(), place))).toMatchObject({
+    expect(await lastRequest(ask(client.listSessions, ListSessionsRequest.create(), place))).toMatchObject({
       sources: ["bob/shop"],
       sessions: ["01B"],
       at: at(1),
     });
     const request = ListSourcesRequest.fromPartial({ filter: { developers: ["alice"] }, at: at(2) });
-    expect(await lastAsked(ask(client.listSources, request, place))).toMatchObject({
+    expect(await lastRequest(ask(client.listSources, request, place))).toMatchObject({
       developers: ["alice"],
       sources: [],
       sessions: [],

@@ -13,7 +13,7 @@ import { largestPage } from "@tapedeck/shared/largest-page";
 import { decodedRequest, type RequestCodec } from "@tapedeck/shared/rpc/decoded-request";
 import type { EncodedAnswer } from "../../apis/encoded-answer.ts";
 import { stateHead } from "../../apis/state-head.ts";
-import { type ListAsked, type ListName, listFields, operationKind } from "../../apis/tapedeck/list-request.ts";
+import { type ListName, type ListParameters, listFields, operationKind } from "../../apis/tapedeck/list-request.ts";
 import { allOf, type SubscriptionMessages, stateProto } from "../../apis/tapedeck/messages.ts";
 import { speedValue } from "../../apis/tapedeck/parameter-schemas.ts";
 import type { SubscribeRequest, TapedeckApi } from "../../apis/tapedeck/tapedeck-api.ts";
@@ -43,13 +43,13 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
       ),
       listSources: handlers.unary(
         answering(methods.listSources, async (request, context) =>
-          listAnswer(await lists.sources(context, askedOf("sources", request))),
+          listAnswer(await lists.sources(context, requestsOf("sources", request))),
         ),
       ),
       listSessions: handlers.unary(
         answering(methods.listSessions, async (request, context) => {
-          const asked = { ...askedOf("sessions", request), ...timesOf(request), labels: request.labels };
-          return listAnswer(await lists.sessions(context, asked));
+          const query = { ...requestsOf("sessions", request), ...timesOf(request), labels: request.labels };
+          return listAnswer(await lists.sessions(context, query));
         }),
       ),
       listOperations: handlers.unary(
@@ -58,15 +58,15 @@ export function tapedeckServices(api: TapedeckApi, caller: GrpcCaller, options: 
           if (per_source > largestPage)
             throw invalidArgument(`per_source ${per_source} is more than ${largestPage}`, "per_source");
           const ofLoop = { ...(runner !== undefined && { runner }), ...(loop !== undefined && { loop }) };
-          const asked = { ...askedOf("operations", request), ...timesOf(request), perSource: per_source, ...ofLoop };
-          return listAnswer(await lists.operations(context, asked));
+          const query = { ...requestsOf("operations", request), ...timesOf(request), perSource: per_source, ...ofLoop };
+          return listAnswer(await lists.operations(context, query));
         }),
       ),
       compare: handlers.unary(
         answering(methods.compare, async ({ left, right, min_position }, context) => {
-          const asked = { ...(left !== "" && { left }), ...(right !== "" && { right }) };
+          const query = { ...(left !== "" && { left }), ...(right !== "" && { right }) };
           const scope = min_position === "" ? context : { ...context, minPosition: min_position };
-          const comparison = await api.compare(scope, asked);
+          const comparison = await api.compare(scope, query);
           return { response: comparison, head: { position: comparison.position } };
         }),
       ),
@@ -131,10 +131,10 @@ function fieldsOf(filter: FilterMessage | undefined): Record<string, readonly st
 }
 
 /** The parameters that every list has. */
-function askedOf(
+function requestsOf(
   list: ListName,
   { filter, limit, page, at }: ListSourcesRequest | ListSessionsRequest | ListOperationsRequest,
-): ListAsked {
+): ListParameters {
   const { kinds = [], ...fields } = fieldsOf(filter);
   const known: readonly string[] = listFields[list];
   for (const field of filterFields) {
@@ -151,6 +151,6 @@ function askedOf(
   };
 }
 
-function timesOf({ from, to }: ListSessionsRequest | ListOperationsRequest): Pick<ListAsked, "from" | "to"> {
+function timesOf({ from, to }: ListSessionsRequest | ListOperationsRequest): Pick<ListParameters, "from" | "to"> {
   return { ...(from && { from }), ...(to && { to }) };
 }

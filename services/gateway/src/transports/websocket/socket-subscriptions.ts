@@ -58,9 +58,11 @@ export class SocketSubscriptions {
     for (const subscription of this.#running.values()) subscription.abort();
   }
 
-  async #send({ type: _, id, after, ...wanted }: Subscribe, context: CallContext): Promise<void> {
+  async #send({ type: _, id, after, ...subscription }: Subscribe, context: CallContext): Promise<void> {
     const { api, outbox, watch } = this.#options;
-    const request = Object.fromEntries(Object.entries({ ...wanted, after }).filter(([, value]) => value !== undefined));
+    const request = Object.fromEntries(
+      Object.entries({ ...subscription, after }).filter(([, value]) => value !== undefined),
+    );
     const { messages } = await api.subscribe(request, context);
     const max = Math.min(enoughAtOnce, this.#options.unreadBytes);
     const label = `,"id":${JSON.stringify(id)},`;

@@ -66,9 +66,9 @@ beforeEach(async () => {
     };
     serveSocket(socket, {
       api: {
-        subscribe: async (asked, context) => {
-          if (asked.after === "refuse") throw new TapedeckError("unknown_source", "no such source");
-          return { position: "p-0", messages: reported(asked, context) };
+        subscribe: async (request, context) => {
+          if (request.after === "refuse") throw new TapedeckError("unknown_source", "no such source");
+          return { position: "p-0", messages: reported(request, context) };
         },
       },
       caller: { workspace: "default", who: "a test", kind: "token" },

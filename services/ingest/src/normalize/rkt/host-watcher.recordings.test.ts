@@ -29,12 +29,12 @@ function watched(name: string): {
   const seen: ObservationOutcome[] = [];
   const observation = (kind: InventoryKind, at: number, what: Observation["result"]) =>
     seen.push(...outcomesOf(watcher.observe(kind, { result: what }, timestampOfMs(at))));
-  let asked = new Set<string>();
+  let requests = new Set<string>();
   for (const row of recording.rows) {
     if (row.kind !== "unary") continue;
     if (row.rpc === "InspectPod") {
       const { id } = InspectPodRequest.decode(row.request);
-      if (asked.delete(id)) observation("pods", row.at, { $case: "one", value: { id, ...oneOf(row) } });
+      if (requests.delete(id)) observation("pods", row.at, { $case: "one", value: { id, ...oneOf(row) } });
       continue;
     }
     const pods = polls.pods.find(({ n }) => n === row.n);
@@ -47,7 +47,7 @@ function watched(name: string): {
       });
     } else if (pods !== undefined) {
       const value = listAnswer("pods", pods, true);
-      asked = new Set(doubts.compare(value));
+      requests = new Set(doubts.compare(value));
       observation("pods", row.at, { $case: "all", value });
     } else if (images !== undefined) {
       observation("images", row.at, { $case: "all", value: listAnswer("images", images, true) });

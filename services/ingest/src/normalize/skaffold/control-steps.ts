@@ -12,9 +12,9 @@ const intents = ["build", "sync", "deploy"] as const;
  * everything and stays as it is. (docs/upstreams/skaffold.md#execute-loses-intents)
  */
 export function controlSteps(method: string, request: Uint8Array): readonly ControlStep[] {
-  const wanted = method === services.v1.execute.path ? intentsOf(request) : [];
-  if (wanted.length < 2) return [{ method, request }];
-  return wanted.map((intent) => ({ method, request: executeRequest(intent) }));
+  const steps = method === services.v1.execute.path ? intentsOf(request) : [];
+  if (steps.length < 2) return [{ method, request }];
+  return steps.map((intent) => ({ method, request: executeRequest(intent) }));
 }
 
 function intentsOf(request: Uint8Array): readonly (typeof intents)[number][] {

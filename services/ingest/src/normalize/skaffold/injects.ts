@@ -26,12 +26,12 @@ export function injects(method: string, request: Uint8Array): Injection | undefi
 type Key = string | undefined;
 
 function injection(channel: SkaffoldChannel, keys: readonly Key[], keyOf: (frame: Uint8Array) => Key): Injection {
-  const wanted = new Set(keys.filter((key) => key !== undefined));
+  const names = new Set(keys.filter((key) => key !== undefined));
   return {
     channel,
     matches(frame) {
       const key = keyOf(frame);
-      return key !== undefined && wanted.has(key);
+      return key !== undefined && names.has(key);
     },
   };
 }

@@ -71,8 +71,8 @@ describe("controlSteps", () => {
   const execute = "/proto.SkaffoldService/Execute";
   const intent = (...names: ("build" | "sync" | "deploy" | "devloop")[]) => {
     const none = { build: false, sync: false, deploy: false, devloop: false };
-    const wanted = Object.fromEntries(names.map((name) => [name, true]));
-    return UserIntentRequest.encode({ intent: { ...none, ...wanted } }).finish();
+    const expected = Object.fromEntries(names.map((name) => [name, true]));
+    return UserIntentRequest.encode({ intent: { ...none, ...expected } }).finish();
   };
 
   it.each([

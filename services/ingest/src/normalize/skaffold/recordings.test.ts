@@ -64,7 +64,7 @@ describe("the facts of recordings", () => {
       expect(facts.every(({ occurredAt }) => occurredAt !== undefined)).toBe(true);
       return { name, facts };
     });
-    const factsOf = (wanted: string) => reported.find(({ name }) => name === wanted)?.facts ?? [];
+    const factsOf = (expected: string) => reported.find(({ name }) => name === expected)?.facts ?? [];
     expect({ v1: story(factsOf("v1")), v2: counts(factsOf("v2")), logs: counts(factsOf("logs")) }).toMatchSnapshot();
   });
 

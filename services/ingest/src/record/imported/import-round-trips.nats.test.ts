@@ -19,11 +19,11 @@ const maxRequests = 21;
 /** Everything that somebody on this NATS asks and waits for an answer. */
 async function countRequests(url: string) {
   const nats = await connect({ servers: url });
-  let asked: string[] = [];
+  let perMinute: string[] = [];
   nats.subscribe(">", {
     callback(_, { reply = "", subject }) {
       // What a consumer is given has a reply as well.
-      if (reply !== "" && !reply.startsWith("$JS.ACK.")) asked.push(subject);
+      if (reply !== "" && !reply.startsWith("$JS.ACK.")) perMinute.push(subject);
     },
   });
   await nats.flush();
@@ -31,8 +31,8 @@ async function countRequests(url: string) {
     /** Since it was asked the last time. */
     async since(): Promise<readonly string[]> {
       await nats.flush();
-      const before = asked;
-      asked = [];
+      const before = perMinute;
+      perMinute = [];
       return before;
     },
     [Symbol.asyncDispose]: () => nats.close(),
@@ -75,15 +75,15 @@ test("a session that follows others costs no more round trips to the log than th
   await using store = await openStore({ url: nats.url }, "test", silentLogger, new AbortController().signal);
   await using recording = new Recorder({ store: () => store, normalizers, logger: silentLogger, lostAfterMs: 600_000 });
   await importInto(recording, sessionOf(0, 50));
-  const asked: (readonly string[])[] = [];
+  const perMinute: (readonly string[])[] = [];
   for (let minute = 1; minute <= 40; minute++) {
     await requests.since();
     const session = sessionOf(minute, 50);
     expect(await importInto(recording, session)).toBeGreaterThan(50n);
-    asked.push((await requests.since()).filter((subject) => !subject.startsWith("tapedeck.ends.")));
+    perMinute.push((await requests.since()).filter((subject) => !subject.startsWith("tapedeck.ends.")));
   }
   // Leases are renewed during an import that takes long. The last imports are not all so slow.
-  const [least = []] = asked.slice(-5).toSorted((a, b) => a.length - b.length);
+  const [least = []] = perMinute.slice(-5).toSorted((a, b) => a.length - b.length);
   expect(least.length, least.join(" ")).toBeLessThanOrEqual(maxRequests);
 });
 

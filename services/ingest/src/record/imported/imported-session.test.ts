@@ -325,13 +325,13 @@ describe("exactly once", () => {
       await importInto(log, foreign);
       const [a, b, c] = [foreign.events.slice(0, 5), foreign.events.slice(5, 8), foreign.events.slice(8)];
       const again = ["session.ended", "upstream.restored"];
-      const wanted = [a, b, c].map((events) => events.map(({ kind }) => kind));
+      const missing = [a, b, c].map((events) => events.map(({ kind }) => kind));
       expect(kinds(log)).toEqual([
-        ...(wanted[0] ?? []),
+        ...(missing[0] ?? []),
         ...again,
-        ...(wanted[1] ?? []),
+        ...(missing[1] ?? []),
         ...again,
-        ...(wanted[2] ?? []),
+        ...(missing[2] ?? []),
       ]);
       const reported = anywhere(ofSession(log, idOf(foreign.session)));
       expect(expected.filter((event) => !reported.includes(event))).toEqual([]);

@@ -174,11 +174,11 @@ test("a source is free when it was found so twice in a row", async () => {
   await using nc = disposable(await client(nats.port));
   await using leases = await openLeases(nc.nc, "I1", { ...calm, pollMs: 1 });
   const owners = [undefined, { ingest: "I2", tap: "T2", lease: "L2" }, undefined, undefined];
-  const asked = vi.spyOn(LeaseBucket.prototype, "ownerOf");
-  onTestFinished(() => asked.mockRestore());
-  for (const owner of owners) asked.mockResolvedValueOnce({ owner, revision: 1 });
+  const ownerOf = vi.spyOn(LeaseBucket.prototype, "ownerOf");
+  onTestFinished(() => ownerOf.mockRestore());
+  for (const owner of owners) ownerOf.mockResolvedValueOnce({ owner, revision: 1 });
   await leases.freed(source, never);
-  expect(asked).toHaveBeenCalledTimes(owners.length);
+  expect(ownerOf).toHaveBeenCalledTimes(owners.length);
 });
 
 const disposable = (nc: Awaited<ReturnType<typeof client>>) => ({ nc, [Symbol.asyncDispose]: () => nc.close() });

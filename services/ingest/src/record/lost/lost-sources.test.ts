@@ -287,12 +287,12 @@ test("a source that another ingest records is lost when that one's tap is gone, 
   stack.use(elsewhere);
   const observations: ("held" | "free")[] = [];
   const { leases } = elsewhere;
-  const take: typeof leases.take = async (...wanted) => {
-    const lease = await leases.take(...wanted);
+  const take: typeof leases.take = async (...expected) => {
+    const lease = await leases.take(...expected);
     observations.push(lease === undefined ? "held" : "free");
     return lease;
   };
-  const freed: typeof leases.freed = (...wanted) => leases.freed(...wanted);
+  const freed: typeof leases.freed = (...expected) => leases.freed(...expected);
   const here: Store = {
     ...elsewhere,
     leases: { take, freed, [Symbol.asyncDispose]: () => leases[Symbol.asyncDispose]() },
@@ -331,9 +331,9 @@ test("a tap that comes while its source is examined is not turned away", async (
     if (at === meetsAt) met.resolve();
   };
   // The process that examines it takes the lease first.
-  const take: typeof store.leases.take = async (...wanted) => {
+  const take: typeof store.leases.take = async (...expected) => {
     meet("asking");
-    const lease = await store.leases.take(...wanted);
+    const lease = await store.leases.take(...expected);
     meet("having");
     return lease;
   };

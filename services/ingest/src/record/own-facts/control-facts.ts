@@ -29,23 +29,23 @@ export type ControlResult = {
 
 export function controlAnswered(
   call: string,
-  asked: ControlCall,
+  control: ControlCall,
   { method, request, code, message: fullMessage }: ControlResult,
 ): Fact {
   const accepted = code === 0;
   const message = shorten(fullMessage);
   return {
     kind: accepted ? "control.accepted" : "control.rejected",
-    subject: asked.method,
+    subject: control.method,
     outcome: accepted ? Outcome.OUTCOME_SUCCEEDED : Outcome.OUTCOME_FAILED,
     summary: accepted ? `${method} was accepted` : `${method} was rejected: ${message}`,
     detail: {
       $case: "control",
       value: {
-        method: asked.method,
+        method: control.method,
         call,
-        who: asked.who,
-        request: asked.request,
+        who: control.who,
+        request: control.request,
         forwarded_method: method,
         forwarded_request: bufferOf(request),
         code,

@@ -60,13 +60,13 @@ export function maskEntriesInThread(upstream: UpstreamName, otherwise: Mask) {
       start = end;
       await yieldIfDue();
     }
-    return (type, asked) => {
+    return (type, bytes) => {
       const found = known.get(
-        `${type} ${Buffer.from(asked.buffer, asked.byteOffset, asked.byteLength).toString("latin1")}`,
+        `${type} ${Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1")}`,
       );
-      if (found === undefined) return otherwise(type, asked);
+      if (found === undefined) return otherwise(type, bytes);
       // A copy, which does not keep the whole observation alive.
-      return found.redacted === 0 ? { bytes: asked, redacted: 0 } : { ...found, bytes: Buffer.from(found.bytes) };
+      return found.redacted === 0 ? { bytes: bytes, redacted: 0 } : { ...found, bytes: Buffer.from(found.bytes) };
     };
   };
 }

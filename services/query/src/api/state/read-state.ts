@@ -32,8 +32,8 @@ export function stateReader(folds: Folds, heldBytes = defaultHeldBytes) {
     request: ReadStateRequest,
     { signal }: CallScope,
   ): AsyncGenerator<ReadStateResponse, void> {
-    const wanted = wantedOf(all, request);
-    const [{ fold, upstream }] = wanted;
+    const collections = requestedCollections(all, request);
+    const [{ fold, upstream }] = collections;
     const question = JSON.stringify([
       request.workspace,
       request.source,
@@ -41,12 +41,14 @@ export function stateReader(folds: Folds, heldBytes = defaultHeldBytes) {
       upstream,
       request.with_newest_source,
     ]);
-    const folded = wanted.filter((one) => one.of === "state");
+    const folded = collections.filter((one) => one.of === "state");
     const held = recent.get(
       question,
       folded.map(({ name }) => name),
     );
-    await using snapshot = wanted.some((one) => one.of === "tables") ? await reachedSnapshot(deps, request) : undefined;
+    await using snapshot = collections.some((one) => one.of === "tables")
+      ? await reachedSnapshot(deps, request)
+      : undefined;
     const db = snapshot?.tx ?? deps.database().db;
     const written = deps.newest?.of(request.source) ?? [];
     const read = (at: Offset | undefined) =>
@@ -66,7 +68,7 @@ export function stateReader(folds: Folds, heldBytes = defaultHeldBytes) {
     const isNow = at === undefined && tables.isCurrent && tables.silentSince === null;
     const heard = isNow ? deps.heard?.of(scope.source) : undefined;
     yield { body: { $case: "head", value: headOf(tables, scope, heard) } };
-    for (const collection of wanted) {
+    for (const collection of collections) {
       const items = collection.of === "tables" ? collection.items(scope, db) : state.itemsOf(collection);
       for await (const { key, bytes, offset } of items) {
         if (!key.startsWith(scope.keyPrefix)) continue;
@@ -78,7 +80,7 @@ export function stateReader(folds: Folds, heldBytes = defaultHeldBytes) {
   };
 }
 
-type TablesAsked = {
+type TablesRequest = {
   readonly request: ReadStateRequest;
   readonly fold: Fold;
   readonly held: HeldState | undefined;
@@ -90,7 +92,7 @@ type TablesAsked = {
 /** If their former answer is held, the tables are only checked for changes. */
 async function readTables(
   db: Kysely<Schema>,
-  { request, fold, held, written, at, isStateNeeded }: TablesAsked,
+  { request, fold, held, written, at, isStateNeeded }: TablesRequest,
 ): Promise<StateTables> {
   if (at === undefined && held !== undefined && (await tablesVersion(db)) === held.tables.version) return held.tables;
   const known = [...written.map(({ version }) => version), held?.tables.stored?.version ?? ""];
@@ -100,7 +102,10 @@ async function readTables(
 }
 
 /** @throws TapedeckError invalid_argument */
-function wantedOf(all: Collections, { collection, also }: ReadStateRequest): [NamedCollection, ...NamedCollection[]] {
+function requestedCollections(
+  all: Collections,
+  { collection, also }: ReadStateRequest,
+): [NamedCollection, ...NamedCollection[]] {
   const first = collectionNamed(all, collection);
   const others = also.map((name) => collectionNamed(all, name));
   const foreign = others.find(({ upstream }) => upstream !== first.upstream);

@@ -147,12 +147,20 @@ function versionOf(checkpoint: RawBuilder<unknown>): RawBuilder<string> {
   return sql`concat_ws(' ', ${checkpoint}.tableoid, ${checkpoint}.xmin, ${checkpoint}.epoch, ${checkpoint}.position)`;
 }
 
-function tablesQuery({ workspace, source, session, at, foldVersion, known, ...asked }: StateQuestion): RawBuilder<Row> {
+function tablesQuery({
+  workspace,
+  source,
+  session,
+  at,
+  foldVersion,
+  known,
+  ...request
+}: StateQuestion): RawBuilder<Row> {
   const newest = sql`(select max(first_position) from sources where workspace = ${text(workspace)})`;
   const current = currentSession(sql`of.source`, at ?? beyondAll);
   return sql<Row>`${withoutSwap}
     select ${versionOf(sql`log`)} as tables_version, log.epoch, log.position as checkpoint, of.source, of.upstream, of.first_position,
-      ${asked.with_newest_source ? newest : sql`null::int8`} as newest_source, one.session, one.start_position, one.last_position,
+      ${request.with_newest_source ? newest : sql`null::int8`} as newest_source, one.session, one.start_position, one.last_position,
       ${at === undefined ? sql`one.end_position is not null` : hadEnded(at)} as has_ended,
       one.session = current.session and of.status = 'recording' as is_current,
       case when one.session = current.session then ${at === undefined ? silentNow : silentAt(at)} end as silent_since,

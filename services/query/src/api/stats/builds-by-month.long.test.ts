@@ -71,9 +71,9 @@ describe("of many builds", () => {
     expect(counts(all)).toEqual(counts(exact));
     const percentiles = (items: typeof all) => items.flatMap(({ p50_ms, p90_ms, p99_ms }) => [p50_ms, p90_ms, p99_ms]);
     expect(percentiles(all)).not.toEqual(percentiles(exact));
-    const wanted = percentiles(exact);
+    const expected = percentiles(exact);
     const wrong = percentiles(all).map((ms, index) =>
-      ms === wanted[index] ? 0 : Math.abs((ms ?? 0) / (wanted[index] ?? 0) - 1),
+      ms === expected[index] ? 0 : Math.abs((ms ?? 0) / (expected[index] ?? 0) - 1),
     );
     // Between two builds, the exact percentile is interpolated.
     expect(Math.max(...wrong)).toBeLessThan(0.012);

@@ -218,12 +218,12 @@ it("the rows behind a figure are had by their loops and times", async () => {
 
 it("every figure is what SQL's view says", async () => {
   const range = `between '2026-11-20 09:00:30+00' and '2026-11-20 12:00:00+00'`;
-  const asked = {
+  const request = {
     from: { seconds: BigInt(startedAt / 1_000) + 30n },
     to: { seconds: BigInt(startedAt / 1_000) + 10_800n },
   };
   const bySql = async (statement: string) => (await sql.raw(statement).execute(db)).rows;
-  expect(await figures("loops", { ...asked, group: ["developer"] })).toEqual(
+  expect(await figures("loops", { ...request, group: ["developer"] })).toEqual(
     await bySql(`select developer, count(*) as loops, count(*) filter (where outcome = 'failed') as failed,
       count(*) filter (where overtaken) as overtaken, sum(duration_ms)::bigint as waited_ms,
       sum(sync_ms)::bigint as sync_ms, sum(build_ms)::bigint as build_ms, sum(test_ms)::bigint as test_ms,
@@ -233,11 +233,11 @@ it("every figure is what SQL's view says", async () => {
       percentile_cont(0.99) within group (order by ready_ms) as ready_p99_ms
       from tapedeck.loop_times where workspace = 'acme' and started_at ${range} group by 1 order by 1`),
   );
-  expect(await figures("failures", { ...asked, group: ["error"] })).toEqual(
+  expect(await figures("failures", { ...request, group: ["error"] })).toEqual(
     await bySql(`select error, count(*) as failures, count(distinct developer) as developers
       from tapedeck.failures where workspace = 'acme' and failed_at ${range} group by 1 order by 1`),
   );
-  expect(await figures("green", asked)).toEqual(
+  expect(await figures("green", request)).toEqual(
     await bySql(`select count(*) as red, count(*) filter (where green_at is null) as still_red,
       percentile_cont(0.5) within group (order by red_ms) as red_p50_ms,
       percentile_cont(0.9) within group (order by red_ms) as red_p90_ms, sum(loops_between)::bigint as loops_between

@@ -76,15 +76,15 @@ async function grant({ db, schema }: Database, roles: readonly string[]): Promis
     for (const relation of await relations(tx, schema, roles)) {
       const table = sql.table(`${schema}.${relation.name}`);
       const kind = ownValue(readable, relation.name);
-      const wanted = kind === undefined ? [] : roles;
-      for (const role of relation.readers.filter((name) => !wanted.includes(name))) {
+      const expected = kind === undefined ? [] : roles;
+      for (const role of relation.readers.filter((name) => !expected.includes(name))) {
         await sql`revoke all on ${table} from ${sql.id(role)}`.execute(tx);
       }
       if (kind === "view" && !relation.isInvoker) {
         await sql`alter view ${table} set (security_invoker = true)`.execute(tx);
       }
       if (kind === "workspace" || kind === "source") await restrictRows(tx, schema, relation, roles);
-      for (const role of wanted.filter((name) => !relation.readers.includes(name))) {
+      for (const role of expected.filter((name) => !relation.readers.includes(name))) {
         await sql`grant select on ${table} to ${sql.id(role)}`.execute(tx);
       }
     }

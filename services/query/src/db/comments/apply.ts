@@ -45,13 +45,13 @@ export async function readComments({ db, schema }: Database): Promise<readonly F
 export async function applyComments(database: Database): Promise<void> {
   const statements = (await readComments(database)).flatMap(({ relation, isView, column, comment }) => {
     const known = ownValue(comments, relation);
-    const wanted = column === "" ? known?.about : ownValue(known?.columns, column);
-    if (wanted === undefined || wanted === comment) return [];
+    const expected = column === "" ? known?.about : ownValue(known?.columns, column);
+    if (expected === undefined || expected === comment) return [];
     const what =
       column === ""
         ? sql`${sql.raw(isView ? "view" : "table")} ${sql.id(database.schema, relation)}`
         : sql`column ${sql.id(database.schema, relation, column)}`;
-    return [sql`comment on ${what} is ${sql.lit(wanted)}`];
+    return [sql`comment on ${what} is ${sql.lit(expected)}`];
   });
   if (statements.length > 0) await sql.join(statements, sql`; `).execute(database.db);
 }

@@ -61,9 +61,9 @@ export function finishedLoop(
 
 type Waited = Pick<FinishedLoopRow, `${LoopPhase | "other"}_ms`>;
 
-function waited(waits: readonly Wait[] | undefined, wanted: LoopPhase | "other"): number | null {
+function waited(waits: readonly Wait[] | undefined, ofPhase: LoopPhase | "other"): number | null {
   if (waits === undefined) return null;
-  return waits.reduce((sum, { phase, from_ms, to_ms }) => (phase === wanted ? sum + to_ms - from_ms : sum), 0);
+  return waits.reduce((sum, { phase, from_ms, to_ms }) => (phase === ofPhase ? sum + to_ms - from_ms : sum), 0);
 }
 
 /** An operation without an end lasted as long as its loop, and a failed sync until it is tried again. */

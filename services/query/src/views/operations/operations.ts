@@ -27,12 +27,12 @@ async function newest(tx: Tx, batch: readonly RecordedEvent[]): Promise<readonly
     if (step !== undefined) pairings.set(pairingKey(step.pairing), step.pairing);
   }
   if (pairings.size === 0) return [];
-  const wanted = [...pairings.values()];
+  const keys = [...pairings.values()];
   const { rows } = await sql<OperationRow>`
     select o.* from unnest(
-      ${wanted.map(({ session }) => session)}::text[], ${wanted.map(({ runner }) => runner)}::int[],
-      ${wanted.map(({ loop }) => loop)}::int[], ${wanted.map(({ kind }) => kind)}::text[],
-      ${wanted.map(({ subject }) => subject)}::text[], ${wanted.map(({ instance }) => instance)}::text[])
+      ${keys.map(({ session }) => session)}::text[], ${keys.map(({ runner }) => runner)}::int[],
+      ${keys.map(({ loop }) => loop)}::int[], ${keys.map(({ kind }) => kind)}::text[],
+      ${keys.map(({ subject }) => subject)}::text[], ${keys.map(({ instance }) => instance)}::text[])
       as wanted (session, runner, loop, kind, subject, instance)
     cross join lateral (
       select * from operations where session = wanted.session and runner = wanted.runner and loop = wanted.loop

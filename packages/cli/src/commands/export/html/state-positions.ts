@@ -15,27 +15,27 @@ export function statePositions(events: readonly Happened[], max: number): readon
   const first = events.at(0);
   const last = events.at(-1);
   if (first === undefined || last === undefined) return [];
-  const wanted = new Set<string>([last.position, ...(max > 1 ? [first.position] : [])]);
+  const chosen = new Set<string>([last.position, ...(max > 1 ? [first.position] : [])]);
   const loops = loopMoments(events);
   for (const failed of [true, false]) {
     const moments = loops
       .filter((loop) => loop.isFailed === failed)
-      .map(({ positions }) => positions.filter((position) => !wanted.has(position)))
+      .map(({ positions }) => positions.filter((position) => !chosen.has(position)))
       .filter(({ length }) => length > 0);
     const longest = Math.max(1, ...moments.map(({ length }) => length));
-    for (const positions of evenly(moments, Math.floor((max - wanted.size) / longest)))
-      for (const position of positions) wanted.add(position);
+    for (const positions of evenly(moments, Math.floor((max - chosen.size) / longest)))
+      for (const position of positions) chosen.add(position);
   }
   const ofLoops = new Set(loops.flatMap(({ positions }) => positions));
   let left = events.filter(
-    (event) => maySetState(event) && !wanted.has(event.position) && !ofLoops.has(event.position),
+    (event) => maySetState(event) && !chosen.has(event.position) && !ofLoops.has(event.position),
   );
   for (const rank of ranks) {
     const ranked = left.filter(({ kind }) => rank.test(kind));
-    for (const { position } of evenly(ranked, max - wanted.size)) wanted.add(position);
+    for (const { position } of evenly(ranked, max - chosen.size)) chosen.add(position);
     left = left.filter(({ kind }) => !rank.test(kind));
   }
-  return [...wanted].toSorted();
+  return [...chosen].toSorted();
 }
 
 type LoopMoments = { readonly positions: readonly string[]; readonly isFailed: boolean };

@@ -34,17 +34,17 @@ export type CompareApi = (context: CallContext, request: CompareRequest) => Prom
  */
 export function compareApi(deps: SummaryDeps): CompareApi {
   return async (context, { left = context.source, right }) => {
-    const asked = { workspace: context.workspace, ...(context.minPosition && { minPosition: context.minPosition }) };
+    const request = { workspace: context.workspace, ...(context.minPosition && { minPosition: context.minPosition }) };
     const sideName = (name: string | undefined, field: "left" | "right") =>
       name === undefined ? ({ type: "source", source: undefined, at: undefined } as const) : sideNamed(name, field);
     const [leftName, rightName] = [sideName(left, "left"), right === undefined ? undefined : sideName(right, "right")];
     const { position } = await deps.query.position();
     const [one, named] = await Promise.all([
-      resolveSide(deps, asked, leftName, rightName === undefined ? "failed" : "newest"),
-      rightName && resolveSide(deps, asked, rightName, "newest"),
+      resolveSide(deps, request, leftName, rightName === undefined ? "failed" : "newest"),
+      rightName && resolveSide(deps, request, rightName, "newest"),
     ]);
-    const other = named ?? (await lastGood(deps, asked, one));
-    const call = { ...callOf(context), ...asked };
+    const other = named ?? (await lastGood(deps, request, one));
+    const call = { ...callOf(context), ...request };
     const [leftSummary, rightSummary] = await Promise.all([
       readSummary(deps, call, one, peopleName(one, other)),
       other && readSummary(deps, call, other, peopleName(other, one)),

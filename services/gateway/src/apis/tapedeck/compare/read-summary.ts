@@ -155,8 +155,8 @@ async function readHistory({ deps, context: { workspace }, side: { session, unit
   if (unit === undefined) return new Map();
   const kinds =
     unit.kind === "command" ? ["command"] : ["build", "test", "render", "deploy", "check", "verify", "exec"];
-  const asked = { workspace, sources: [session.source], kinds, outcomes: ["succeeded"], at: unit.start_position };
-  const { items } = await deps.query.listOperations({ ...asked, limit: max.history });
+  const request = { workspace, sources: [session.source], kinds, outcomes: ["succeeded"], at: unit.start_position };
+  const { items } = await deps.query.listOperations({ ...request, limit: max.history });
   const ran = items.filter(({ cache_hit, duration_ms }) => !cache_hit && duration_ms !== undefined);
   const groups = Map.groupBy(ran, stepKey);
   return new Map([...groups].map(([key, steps]) => [key, steps.map(({ duration_ms = 0n }) => Number(duration_ms))]));
@@ -213,8 +213,8 @@ function readEvents(reading: Reading): Promise<readonly EventJson[]> {
 /** Where the configuration was recorded that the loop had. */
 async function readConfigured(reading: Reading): Promise<string> {
   const { session, position } = reading.side;
-  const asked = { kinds: ["session.configured"], after: session.start_position, until: position, limit: 1, last: 1 };
-  const [configured] = await eventsOf(reading, asked);
+  const request = { kinds: ["session.configured"], after: session.start_position, until: position, limit: 1, last: 1 };
+  const [configured] = await eventsOf(reading, request);
   return configured?.position ?? session.start_position;
 }
 

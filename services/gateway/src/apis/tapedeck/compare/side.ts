@@ -21,7 +21,7 @@ export type SideDeps = { readonly query: QueryClient };
 type Context = Pick<CallContext, "workspace" | "minPosition">;
 
 /** Which of a session or a source to compare: its newest one that is over, or the newest one that failed. */
-type Wanted = "newest" | "failed";
+type WhichLoop = "newest" | "failed";
 
 const unitKinds = ["loop", "command"];
 
@@ -33,18 +33,18 @@ const stepKinds = ["build", "test", "render", "deploy", "check", "verify", "exec
  * @throws TapedeckError unknown_source, ambiguous_source, unknown_session, not_found (no such loop), before_first and the
  * errors of query
  */
-export async function resolveSide(deps: SideDeps, context: Context, name: SideName, wanted: Wanted): Promise<Side> {
+export async function resolveSide(deps: SideDeps, context: Context, name: SideName, which: WhichLoop): Promise<Side> {
   if (name.type === "loop") return namedLoop(deps, context, name);
   const session =
     name.type === "session" ? await sessionOf(deps, context, name.session) : await sessionAt(deps, context, name);
   // A source's newest session may not have finished a loop yet.
   const of = name.type === "session" ? { sessions: [session.session] } : { sources: [session.source] };
-  const asked = { ...base(context), ...of, kinds: unitKinds, at: name.at ?? "", limit: 1 };
+  const request = { ...base(context), ...of, kinds: unitKinds, at: name.at ?? "", limit: 1 };
   const over = ["succeeded", "failed", "canceled", "unknown"];
-  const failed = wanted === "failed" ? await newest(deps, { ...asked, outcomes: ["failed"] }) : undefined;
-  const unit = failed ?? (await newest(deps, { ...asked, outcomes: over })) ?? (await newest(deps, asked));
+  const failed = which === "failed" ? await newest(deps, { ...request, outcomes: ["failed"] }) : undefined;
+  const unit = failed ?? (await newest(deps, { ...request, outcomes: over })) ?? (await newest(deps, request));
   if (unit === undefined) {
-    const [step] = wanted === "failed" ? await failedSteps(deps, context, session, name.at) : [];
+    const [step] = which === "failed" ? await failedSteps(deps, context, session, name.at) : [];
     const position = step?.end_position ?? (await positionOf(deps, context, session, name.at));
     return { session, unit, position };
   }
@@ -85,8 +85,8 @@ async function lastGoodStep(deps: SideDeps, context: Context, { session, positio
 
 /** The newest first. A round has hardly more: Skaffold ends it when a step fails. */
 async function failedSteps({ query }: SideDeps, context: Context, { session }: Session, at = "") {
-  const asked = { ...base(context), sessions: [session], kinds: stepKinds, outcomes: ["failed"], limit: 20 };
-  return (await query.listOperations({ ...asked, at })).items;
+  const request = { ...base(context), sessions: [session], kinds: stepKinds, outcomes: ["failed"], limit: 20 };
+  return (await query.listOperations({ ...request, at })).items;
 }
 
 /** A step that begins so soon after a failure follows from it, as in the statistics of failures. */
@@ -168,8 +168,8 @@ async function positionOf({ query }: SideDeps, context: Context, session: Sessio
   throw new TapedeckError("before_first", `session ${session.session} had not begun at ${at}`);
 }
 
-async function newest({ query }: SideDeps, asked: Parameters<QueryClient["listOperations"]>[0]) {
-  return (await query.listOperations(asked)).items[0];
+async function newest({ query }: SideDeps, request: Parameters<QueryClient["listOperations"]>[0]) {
+  return (await query.listOperations(request)).items[0];
 }
 
 function base({ workspace, minPosition = "" }: Context) {

@@ -13,7 +13,7 @@ export type EventFinder = Pick<QueryClient, "findEvents">;
 export type HistoryRange = { readonly afterOffset: Offset; readonly untilOffset: Offset };
 
 /** Which events are asked for: the `limit` newest or first ones of a filter in a range. */
-export type Wanted = HistoryRange & {
+export type OffsetSearch = HistoryRange & {
   readonly workspace: string;
   readonly filter: Filter;
   readonly limit: number;
@@ -30,7 +30,7 @@ export type FoundOffsets = { readonly offsets: readonly Offset[]; readonly reach
 export async function findOffsets(
   log: Pick<LogReader, "epoch" | "formerEpochs">,
   query: EventFinder,
-  { workspace, filter, afterOffset, untilOffset, limit, newest }: Wanted,
+  { workspace, filter, afterOffset, untilOffset, limit, newest }: OffsetSearch,
 ): Promise<FoundOffsets | undefined> {
   const { epoch } = log;
   try {

@@ -46,11 +46,11 @@ export type IndexedFilter = { readonly workspace: string; readonly filter: Filte
 export function indexedLog(
   log: LogReader,
   query: EventFinder,
-  wanted: IndexedFilter,
+  filter: IndexedFilter,
   limits: IndexLimits = defaultLimits,
 ): LogReader {
-  if (indexedFields.every((field) => wanted.filter[field] === undefined)) return log;
-  const history = new IndexedHistory(log, query, wanted, limits);
+  if (indexedFields.every((field) => filter.filter[field] === undefined)) return log;
+  const history = new IndexedHistory(log, query, filter, limits);
   return {
     ...log,
     async *followBatches(from, options) {
@@ -80,11 +80,11 @@ type IndexPage = Pick<FoundOffsets, "offsets"> & { readonly upTo: Offset; readon
 class IndexedHistory {
   readonly #log: LogReader;
   readonly #query: EventFinder;
-  readonly #wanted: IndexedFilter;
+  readonly #filter: IndexedFilter;
   readonly #limits: IndexLimits;
 
-  constructor(log: LogReader, query: EventFinder, wanted: IndexedFilter, limits: IndexLimits) {
-    [this.#log, this.#query, this.#wanted, this.#limits] = [log, query, wanted, limits];
+  constructor(log: LogReader, query: EventFinder, filter: IndexedFilter, limits: IndexLimits) {
+    [this.#log, this.#query, this.#filter, this.#limits] = [log, query, filter, limits];
   }
 
   /** Ends with the offset after which the log is to be read: all that matches up to there was given. */
@@ -96,12 +96,12 @@ class IndexedHistory {
     const { subjects } = from;
     const ask = (afterOffset: Offset) => this.#ask({ ...range, afterOffset }, signal);
     let done = range.afterOffset;
-    let asked = ask(done);
-    for (let page = await asked; page !== undefined && !signal.aborted; page = await asked) {
+    let pending = ask(done);
+    for (let page = await pending; page !== undefined && !signal.aborted; page = await pending) {
       const { offsets, upTo, isLast } = page;
       if (costOf(offsets) < messagesBetween(done, upTo)) {
         // Query looks for the next page meanwhile.
-        asked = isLast ? unknown : ask(upTo);
+        pending = isLast ? unknown : ask(upTo);
         done = yield* this.#look({ offsets, upTo, done, subjects }, signal);
         if (done !== upTo) break;
       } else {
@@ -109,7 +109,7 @@ class IndexedHistory {
         const end = earlierOf(range.untilOffset, endOf(sequenceOf(upTo) + this.#limits.shortHistory));
         yield* this.#log.historyBatches({ subjects, afterOffset: done }, end, signal);
         done = end;
-        asked = ask(done);
+        pending = ask(done);
       }
       if (!signal.aborted) reached?.(done);
     }
@@ -139,9 +139,9 @@ class IndexedHistory {
     const { shortHistory, pageSize } = this.#limits;
     const { afterOffset, untilOffset } = range;
     if (messagesBetween(afterOffset, untilOffset) < shortHistory) return undefined;
-    const wanted = { ...this.#wanted, ...range, limit: pageSize, newest: false };
+    const filter = { ...this.#filter, ...range, limit: pageSize, newest: false };
     const deadline = AbortSignal.any([signal, timeoutSignal(timeoutMs)]);
-    const found = await abortable(findOffsets(this.#log, this.#query, wanted), deadline).catch(() => undefined);
+    const found = await abortable(findOffsets(this.#log, this.#query, filter), deadline).catch(() => undefined);
     if (found === undefined) return undefined;
     const { offsets, reached } = found;
     const last = offsets.length < pageSize ? undefined : offsets.at(-1);

@@ -63,13 +63,13 @@ function sampleMessages() {
 }
 
 /** All there is of a field that holds messages. */
-function inside(messages: readonly Buffer[], wanted: number): Buffer[] {
+function inside(messages: readonly Buffer[], expected: number): Buffer[] {
   return messages.flatMap((message) => {
     const reader = new BinaryReader(message);
     const found: Buffer[] = [];
     while (reader.pos < reader.len) {
       const [field, type] = reader.tag();
-      if (field === wanted) found.push(Buffer.from(reader.bytes()));
+      if (field === expected) found.push(Buffer.from(reader.bytes()));
       else reader.skip(type, field);
     }
     return found;

@@ -57,12 +57,12 @@ export function completeMessage({ bytes }: JobVersion): Uint8Array {
 }
 
 /** The bytes of a field that holds a message; undefined when it is not set. */
-function messageIn(message: Uint8Array, wanted: number): Uint8Array | undefined {
+function messageIn(message: Uint8Array, fieldNumber: number): Uint8Array | undefined {
   const reader = new BinaryReader(message);
   let found: Uint8Array | undefined;
   while (reader.pos < reader.len) {
     const [field, type] = reader.tag();
-    if (field === wanted && type === WireType.LengthDelimited) found = reader.bytes();
+    if (field === fieldNumber && type === WireType.LengthDelimited) found = reader.bytes();
     else reader.skip(type, field);
   }
   return found;

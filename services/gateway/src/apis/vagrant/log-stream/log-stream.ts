@@ -31,15 +31,15 @@ const defaultBacklog = 50;
  */
 export async function logStream(
   deps: ScopeDeps,
-  { scope: asked, limit_backlog }: GetLogStreamRequest,
+  { scope: request, limit_backlog }: GetLogStreamRequest,
   context: CallContext,
 ): Promise<EncodedStream> {
-  const wanted = jobScope(asked);
+  const requestedScope = jobScope(request);
   const whole = await sessionScope(deps, context, "vagrant");
   const isAll = context.session === undefined && context.after === undefined;
   const scope = isAll ? ofAllSessions(whole, deps) : whole;
   const lastOffset = await deps.positions.lastOffset();
-  const jobs = new ScopedJobs(deps, { source: scope.source, wanted, context });
+  const jobs = new ScopedJobs(deps, { source: scope.source, scope: requestedScope, context });
   const backlog = limit_backlog === 0 ? defaultBacklog : limit_backlog;
   const playback = new LogPlayback(deps, { scope, jobs, backlog, lastOffset }, context.signal);
   return { head: scope.head, messages: playback.messages() };

@@ -13,7 +13,7 @@ export type JobScope = { readonly kind: "basis" | "project" | "target"; readonly
 
 export type ScopedJobsOptions = {
   readonly source: SourceName;
-  readonly wanted: JobScope;
+  readonly scope: JobScope;
   readonly context: CallContext;
 };
 
@@ -32,17 +32,17 @@ const askAgainMs = 1_000;
 export class ScopedJobs {
   readonly #deps: ScopeDeps;
   readonly #source: SourceName;
-  readonly #wanted: JobScope;
+  readonly #scope: JobScope;
   readonly #context: CallContext;
   readonly #scopes = new RecentMap<JobScope | undefined>();
   readonly #parents = new RecentMap<JobScope>();
   /** When the parent of a scope was last not found, by performance.now(). */
   readonly #unknownParents = new RecentMap<number>();
 
-  constructor(deps: ScopeDeps, { source, wanted, context }: ScopedJobsOptions) {
+  constructor(deps: ScopeDeps, { source, scope, context }: ScopedJobsOptions) {
     this.#deps = deps;
     this.#source = source;
-    this.#wanted = wanted;
+    this.#scope = scope;
     this.#context = context;
   }
 
@@ -54,7 +54,7 @@ export class ScopedJobs {
 
   /** Whether the job of an event is in the wanted scope. */
   async has(recorded: RecordedEvent): Promise<boolean> {
-    return this.#isWanted(await this.#scopeOf(recorded), recorded);
+    return this.#isInScope(await this.#scopeOf(recorded), recorded);
   }
 
   async #scopeOf({ event, offset }: RecordedEvent): Promise<JobScope | undefined> {
@@ -66,18 +66,18 @@ export class ScopedJobs {
     return this.#scopes.get(job);
   }
 
-  async #isWanted(scope: JobScope | undefined, recorded: RecordedEvent): Promise<boolean> {
+  async #isInScope(scope: JobScope | undefined, recorded: RecordedEvent): Promise<boolean> {
     if (scope === undefined) return false;
-    if (scope.kind === this.#wanted.kind) return scope.id === this.#wanted.id;
-    const isWider = scope.kind === "basis" || this.#wanted.kind === "target";
-    return !isWider && this.#isWanted(await this.#parentOf(scope, recorded), recorded);
+    if (scope.kind === this.#scope.kind) return scope.id === this.#scope.id;
+    const isWider = scope.kind === "basis" || this.#scope.kind === "target";
+    return !isWider && this.#isInScope(await this.#parentOf(scope, recorded), recorded);
   }
 
   async #parentOf(scope: JobScope, recorded: RecordedEvent): Promise<JobScope | undefined> {
     const key = `${scope.kind} ${scope.id}`;
     const known = this.#parents.get(key);
-    const askedAt = this.#unknownParents.get(key) ?? Number.NEGATIVE_INFINITY;
-    if (known !== undefined || performance.now() - askedAt < askAgainMs) return known;
+    const requestedAt = this.#unknownParents.get(key) ?? Number.NEGATIVE_INFINITY;
+    if (known !== undefined || performance.now() - requestedAt < askAgainMs) return known;
     const isNew = !this.#unknownParents.has(key) && Date.now() - recorded.recordedAt.getTime() < timeoutMs;
     const end = performance.now() + (isNew ? timeoutMs : 0);
     let parent = await this.#findParent(scope, recorded);

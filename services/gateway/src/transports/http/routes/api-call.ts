@@ -1,6 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Page } from "../../../apis/tapedeck/list.ts";
-import { type Asked, filterOf } from "../../../apis/tapedeck/parameters.ts";
+import { filterOf, type ParametersOf } from "../../../apis/tapedeck/parameters.ts";
 import type { TapedeckApi } from "../../../apis/tapedeck/tapedeck-api.ts";
 import { type AnswerHead, boundTo, type CallContext } from "../../../call-context.ts";
 import type { CallerLimits } from "../../../limits/limits.ts";
@@ -25,7 +25,7 @@ export type ApiCall<Parameters> = {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly context: CallContext;
-  readonly asked: Parameters;
+  readonly parameters: Parameters;
 };
 
 export function accepts({ headers }: FastifyRequest, type: string): boolean {
@@ -36,14 +36,14 @@ export function accepts({ headers }: FastifyRequest, type: string): boolean {
  * The filter of a request. On a listener for one source it applies to that source, whatever else it contains.
  * @throws TapedeckError invalid_argument for a value that is wrong, or a source that the listener does not serve
  */
-export function askedFilter(
+export function requestedFilter(
   { bound }: Pick<ApiRouteDeps, "bound">,
-  asked: Asked<"events"> | Asked<"stream">,
+  parameters: ParametersOf<"events"> | ParametersOf<"stream">,
   context: CallContext,
 ) {
-  if (bound === undefined) return filterOf(asked);
-  for (const source of asked.source ?? []) boundTo(bound, { ...context, source });
-  return filterOf({ ...asked, source: [bound] });
+  if (bound === undefined) return filterOf(parameters);
+  for (const source of parameters.source ?? []) boundTo(bound, { ...context, source });
+  return filterOf({ ...parameters, source: [bound] });
 }
 
 export type BodyAnswer = { readonly body: object; readonly head: AnswerHead; readonly type?: string };

@@ -35,7 +35,7 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
   if (bound !== undefined) return;
 
   listRoutes(app, deps);
-  getRoute(app, deps, routes.compare, async ({ reply, context, asked: { left, right } }) => {
+  getRoute(app, deps, routes.compare, async ({ reply, context, parameters: { left, right } }) => {
     const body = comparisonJson(await api.compare(context, { left, right }));
     return sendBody(watch, reply, { body, head: { position: body.position } });
   });
@@ -51,32 +51,32 @@ export function apiRoutes(app: FastifyInstance, api: TapedeckApi, caller: HttpCa
 function listRoutes(app: FastifyInstance, deps: ApiRouteDeps): void {
   const { watch } = deps;
   const { lists } = deps.api;
-  getRoute(app, deps, routes.sources, async ({ reply, context, asked }) =>
-    sendPage(watch, reply, await lists.sources(context, asked)),
+  getRoute(app, deps, routes.sources, async ({ reply, context, parameters }) =>
+    sendPage(watch, reply, await lists.sources(context, parameters)),
   );
-  getRoute(app, deps, routes.sessions, async ({ reply, context, asked }) =>
-    sendPage(watch, reply, await lists.sessions(context, asked)),
+  getRoute(app, deps, routes.sessions, async ({ reply, context, parameters }) =>
+    sendPage(watch, reply, await lists.sessions(context, parameters)),
   );
-  getRoute(app, deps, routes.operations, async ({ reply, context, asked }) =>
-    sendPage(watch, reply, await lists.operations(context, asked)),
+  getRoute(app, deps, routes.operations, async ({ reply, context, parameters }) =>
+    sendPage(watch, reply, await lists.operations(context, parameters)),
   );
-  getRoute(app, deps, routes.buildStats, async ({ reply, context, asked }) =>
-    sendPage(watch, reply, await lists.buildStats(context, asked)),
+  getRoute(app, deps, routes.buildStats, async ({ reply, context, parameters }) =>
+    sendPage(watch, reply, await lists.buildStats(context, parameters)),
   );
-  getRoute(app, deps, routes.loopStats, async ({ reply, context, asked }) =>
-    sendPage(watch, reply, await lists.loopStats(context, asked)),
+  getRoute(app, deps, routes.loopStats, async ({ reply, context, parameters }) =>
+    sendPage(watch, reply, await lists.loopStats(context, parameters)),
   );
-  getRoute(app, deps, routes.failureStats, async ({ reply, context, asked }) =>
-    sendPage(watch, reply, await lists.failureStats(context, asked)),
+  getRoute(app, deps, routes.failureStats, async ({ reply, context, parameters }) =>
+    sendPage(watch, reply, await lists.failureStats(context, parameters)),
   );
-  getRoute(app, deps, routes.greenStats, async ({ reply, context, asked }) =>
-    sendPage(watch, reply, await lists.greenStats(context, asked)),
+  getRoute(app, deps, routes.greenStats, async ({ reply, context, parameters }) =>
+    sendPage(watch, reply, await lists.greenStats(context, parameters)),
   );
-  getRoute(app, deps, routes.flakeStats, async ({ reply, context, asked }) =>
-    sendPage(watch, reply, await lists.flakeStats(context, asked)),
+  getRoute(app, deps, routes.flakeStats, async ({ reply, context, parameters }) =>
+    sendPage(watch, reply, await lists.flakeStats(context, parameters)),
   );
-  getRoute(app, deps, routes.commandStats, async ({ reply, context, asked }) =>
-    sendPage(watch, reply, await lists.commandStats(context, asked)),
+  getRoute(app, deps, routes.commandStats, async ({ reply, context, parameters }) =>
+    sendPage(watch, reply, await lists.commandStats(context, parameters)),
   );
 }
 
@@ -95,8 +95,8 @@ function getRoute<Parameters extends z.ZodObject>(
     handler: async (request, reply) => {
       try {
         const context = boundTo(bound, contextOf(request, caller(request), closedSignal(reply)));
-        const asked = readParameters(route.parameters, request.query as Given);
-        return await answer({ request, reply, context, asked });
+        const parameters = readParameters(route.parameters, request.query as Given);
+        return await answer({ request, reply, context, parameters });
       } catch (error) {
         return sendError(reply, ownError(watch, error));
       }

@@ -3,7 +3,7 @@ import type { FastifyReply } from "fastify";
 import { refuseAt } from "../../../apis/session-scope.ts";
 import { placed } from "../../../apis/tapedeck/list-request.ts";
 import { allOf, type SubscriptionMessage, type SubscriptionMessages } from "../../../apis/tapedeck/messages.ts";
-import type { Asked } from "../../../apis/tapedeck/parameters.ts";
+import type { ParametersOf } from "../../../apis/tapedeck/parameters.ts";
 import type { SubscribeRequest } from "../../../apis/tapedeck/tapedeck-api.ts";
 import { toNdjson, toSse } from "../../sse/sse.ts";
 import { setHead } from "../call-context.ts";
@@ -12,23 +12,23 @@ import { ownError, sendError } from "../error-answers.ts";
 import { errorEvent, errorLine, isEventSource, sendRetryLater } from "../event-source.ts";
 import { inWrites } from "../in-writes.ts";
 import { writeStream } from "../write-stream.ts";
-import { type ApiCall, type ApiRouteDeps, accepts, askedFilter, sendBody, sendPage } from "./api-call.ts";
+import { type ApiCall, type ApiRouteDeps, accepts, requestedFilter, sendBody, sendPage } from "./api-call.ts";
 import { eventStream, ndjson } from "./openapi-routes.ts";
 
 /** GET /api/v1/events: a page of history, as JSON or CloudEvents, or all of it as NDJSON. */
-export async function answerEvents(deps: ApiRouteDeps, call: ApiCall<Asked<"events">>): Promise<FastifyReply> {
-  const { request, reply, context, asked } = call;
-  const { until, limit = 100, last, original = false } = asked;
+export async function answerEvents(deps: ApiRouteDeps, call: ApiCall<ParametersOf<"events">>): Promise<FastifyReply> {
+  const { request, reply, context, parameters } = call;
+  const { until, limit = 100, last, original = false } = parameters;
   const { after = "start" } = context;
   if (accepts(request, ndjson)) {
-    refuse(asked, ["limit", "last"], "goes with pages: ask for application/json, or stream all of it");
+    refuse(parameters, ["limit", "last"], "goes with pages: ask for application/json, or stream all of it");
     return sendStream(deps, call, { after, until: until ?? "now", isHistory: true, original }, ndjson);
   }
-  refuse(asked, ["speed"], `goes with streams: ask for ${ndjson}`);
+  refuse(parameters, ["speed"], `goes with streams: ask for ${ndjson}`);
   refuseAt(context, "events have no `at`: use `until` to say where they end");
   const page = await deps.api.events({
     workspace: context.workspace,
-    filter: placed(askedFilter(deps, asked, context), context),
+    filter: placed(requestedFilter(deps, parameters, context), context),
     after,
     ...(until !== undefined && { until }),
     limit,
@@ -42,9 +42,9 @@ export async function answerEvents(deps: ApiRouteDeps, call: ApiCall<Asked<"even
 }
 
 /** GET /api/v1/stream: history, then live, as server-sent events or NDJSON. */
-export async function answerStream(deps: ApiRouteDeps, call: ApiCall<Asked<"stream">>): Promise<FastifyReply> {
+export async function answerStream(deps: ApiRouteDeps, call: ApiCall<ParametersOf<"stream">>): Promise<FastifyReply> {
   const { request, reply } = call;
-  const { until, state = false, original = false } = call.asked;
+  const { until, state = false, original = false } = call.parameters;
   // EventSource repeats the URL when it reconnects, so the position that it has received wins.
   const lastId = request.headers["last-event-id"];
   const after = typeof lastId === "string" && lastId !== "" ? { after: lastId } : {};
@@ -61,15 +61,15 @@ export async function answerStream(deps: ApiRouteDeps, call: ApiCall<Asked<"stre
 
 async function sendStream(
   deps: ApiRouteDeps,
-  { asked, context, request, reply }: ApiCall<Asked<"events"> | Asked<"stream">>,
-  wanted: Omit<SubscribeRequest, "filter">,
+  { parameters, context, request, reply }: ApiCall<ParametersOf<"events"> | ParametersOf<"stream">>,
+  subscription: Omit<SubscribeRequest, "filter">,
   type: typeof ndjson | typeof eventStream,
 ): Promise<FastifyReply> {
   const { api, limits, watch } = deps;
   limits.live.take({ caller: context, peer: request.ip }, context.signal);
-  const { speed = "max" } = asked;
-  const filter = askedFilter(deps, asked, context);
-  const { position, messages } = await api.subscribe({ ...wanted, speed, filter }, context);
+  const { speed = "max" } = parameters;
+  const filter = requestedFilter(deps, parameters, context);
+  const { position, messages } = await api.subscribe({ ...subscription, speed, filter }, context);
   setHead(reply, { position }).header("content-type", type);
   if (request.method === "HEAD") return reply.send();
   const lines = new RenderedMessages(position, type === ndjson ? toNdjson : toSse, limits.unreadBytes);
@@ -86,11 +86,11 @@ async function sendStream(
 
 /** @throws TapedeckError invalid_argument when one of these was asked for */
 function refuse<Parameters extends object>(
-  asked: Parameters,
+  parameters: Parameters,
   fields: readonly (keyof Parameters & string)[],
   why: string,
 ): void {
-  const field = fields.find((name) => asked[name] !== undefined);
+  const field = fields.find((name) => parameters[name] !== undefined);
   if (field !== undefined) throw invalidArgument(`${field} ${why}`, field);
 }
 

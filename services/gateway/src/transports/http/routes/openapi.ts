@@ -66,7 +66,7 @@ const meanings: Readonly<Record<ErrorCode, string>> = {
 
 function operation(route: DescribedRoute): JsonSchema {
   const { method = "get", path, parameters, inPath = {}, headers = {}, body, answers, errors, isOpen, ...said } = route;
-  const asked = [
+  const described = [
     ...Object.entries(inPath).map(([name, what]) => ({ ...parameter("path", name, what), required: true })),
     ...(parameters === undefined ? [] : inQuery(parameters)),
     ...Object.entries(headers).map(([name, what]) => parameter("header", name, what)),
@@ -75,7 +75,7 @@ function operation(route: DescribedRoute): JsonSchema {
     operationId: method + path.replace("/api/v1", "").replace(/\W+(\w?)/g, (_, letter: string) => letter.toUpperCase()),
     ...said,
     ...(isOpen === true && { security: [] }),
-    ...(asked.length > 0 && { parameters: asked }),
+    ...(described.length > 0 && { parameters: described }),
     ...(body !== undefined && { requestBody: { required: true, content: { [json]: { schema: inBody(body) } } } }),
     responses: {
       ...Object.fromEntries(Object.entries(answers).map(([status, of]) => [status, answer(of)])),

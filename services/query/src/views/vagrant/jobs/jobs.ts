@@ -60,15 +60,15 @@ export function isOfVagrant({ source }: Event): boolean {
 
 /** The rows of the jobs in the batch, and of those that still run in the sessions that end in it. */
 async function knownJobs(tx: Tx, batch: readonly RecordedEvent[]): Promise<readonly VagrantJobRow[]> {
-  const wanted = new Map<string, Pick<VagrantJobRow, "session" | "job">>();
+  const keys = new Map<string, Pick<VagrantJobRow, "session" | "job">>();
   for (const { event } of batch.filter(({ event }) => isOfJob(event))) {
     const row = { session: event.session, job: key(event.subject) };
-    wanted.set(keyOf(row), row);
+    keys.set(keyOf(row), row);
   }
   const ended = batch.filter(({ event }) => endsSession(event)).map(({ event }) => event.session);
   const { rows: running } = await sql<VagrantJobRow>`
     select * from vagrant_jobs where session = any(${ended}::text[]) and outcome is null`.execute(tx);
-  return [...running, ...(await find(tx, jobs, [...wanted.values()]))];
+  return [...running, ...(await find(tx, jobs, [...keys.values()]))];
 }
 
 function keyOf({ session, job }: Pick<VagrantJobRow, "session" | "job">): string {

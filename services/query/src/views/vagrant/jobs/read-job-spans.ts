@@ -13,10 +13,10 @@ const maxSpans = 100_000;
 export async function* readJobSpans(scope: CollectionScope, db: Kysely<Schema>): AsyncGenerator<Item, void> {
   if (scope.session === undefined) return;
   const { epoch, offset } = scope;
-  const wanted = jobsIn(scope, scope.session);
+  const filter = jobsIn(scope, scope.session);
   const { rows } = await sql<{ readonly job: string; readonly first: Offset; readonly last: Offset }>`
     select job, first_position as first, least(last_position, ${offset}) as last from vagrant_job_spans
-    where ${wanted} and first_position <= ${offset}
+    where ${filter} and first_position <= ${offset}
     order by first_position limit ${maxSpans}`.execute(db);
   const at = (position: Offset) => formatPosition({ epoch, offset: position });
   for (const { job, first, last } of rows) {

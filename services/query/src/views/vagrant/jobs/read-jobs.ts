@@ -17,13 +17,13 @@ const pageSize = 200;
  */
 export async function* readJobs(scope: CollectionScope, db: Kysely<Schema>): AsyncGenerator<Item, void> {
   if (scope.session === undefined) return;
-  const wanted = sql`${jobsIn(scope, scope.session)} and position <= ${scope.offset}`;
-  const oldest = await oldestJob(db, wanted);
+  const filter = sql`${jobsIn(scope, scope.session)} and position <= ${scope.offset}`;
+  const oldest = await oldestJob(db, filter);
   if (oldest === undefined) return;
-  let rows = await page(db, wanted, sql`>= ${oldest}`);
+  let rows = await page(db, filter, sql`>= ${oldest}`);
   while (rows.length > 0) {
     yield* rows.map(({ job, message, position }) => ({ key: job, bytes: message, offset: position }));
-    rows = rows.length < pageSize ? [] : await page(db, wanted, sql`> ${rows.at(-1)?.job}`);
+    rows = rows.length < pageSize ? [] : await page(db, filter, sql`> ${rows.at(-1)?.job}`);
   }
 }
 
@@ -31,21 +31,21 @@ type JobVersion = { readonly job: string; readonly message: Buffer; readonly pos
 
 async function page(
   db: Kysely<Schema>,
-  wanted: RawBuilder<unknown>,
+  filter: RawBuilder<unknown>,
   from: RawBuilder<unknown>,
 ): Promise<readonly JobVersion[]> {
   const { rows } = await sql<JobVersion>`
-    select distinct on (job) job, message, position from vagrant_job_versions where ${wanted} and job ${from}
+    select distinct on (job) job, message, position from vagrant_job_versions where ${filter} and job ${from}
     order by job, position desc limit ${pageSize}`.execute(db);
   return rows;
 }
 
 /** The first job that is within both limits, which are counted from the newest job back. */
-async function oldestJob(db: Kysely<Schema>, wanted: RawBuilder<unknown>): Promise<string | undefined> {
+async function oldestJob(db: Kysely<Schema>, filter: RawBuilder<unknown>): Promise<string | undefined> {
   const { rows } = await sql<{ readonly job: string }>`
     select job from (
       select job, sum(size) over (order by job desc) as bytes from (
-        select distinct on (job) job, octet_length(message) as size from vagrant_job_versions where ${wanted}
+        select distinct on (job) job, octet_length(message) as size from vagrant_job_versions where ${filter}
         order by job desc, position desc limit ${maxJobs}) as newest) as added_up
     where bytes <= ${maxBytes} order by job limit 1`.execute(db);
   return rows[0]?.job;

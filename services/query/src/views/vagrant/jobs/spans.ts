@@ -52,13 +52,13 @@ function isAboutJob(event: Event): boolean {
 }
 
 async function lastSpans(tx: Tx, ofJobs: readonly RecordedEvent[]): Promise<readonly VagrantJobSpanRow[]> {
-  const wanted = new Map(
+  const keys = new Map(
     ofJobs.map(({ event }) => {
       const row = { session: event.session, job: key(event.subject) };
       return [nameOf(row), row];
     }),
   );
-  const [sessions, jobs] = [[...wanted.values()].map((row) => row.session), [...wanted.values()].map((row) => row.job)];
+  const [sessions, jobs] = [[...keys.values()].map((row) => row.session), [...keys.values()].map((row) => row.job)];
   const { rows } = await sql<VagrantJobSpanRow>`
     select distinct on (session, job) s.* from unnest(${sessions}::text[], ${jobs}::text[]) as wanted (session, job)
     join vagrant_job_spans as s using (session, job)

@@ -1,10 +1,13 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { Timestamp } from "@tapedeck/proto/google/protobuf/timestamp";
 import { parseWhen } from "@tapedeck/shared/filter/time";
-import type { ListAsked } from "./list-request.ts";
-import type { Asked } from "./parameters.ts";
+import type { ListParameters } from "./list-request.ts";
+import type { ParametersOf } from "./parameters.ts";
 
-export function between({ from, to }: Pick<Asked<"sessions">, "from" | "to">): Pick<ListAsked, "from" | "to"> {
+export function between({
+  from,
+  to,
+}: Pick<ParametersOf<"sessions">, "from" | "to">): Pick<ListParameters, "from" | "to"> {
   return { ...(from !== undefined && { from: timeOf(from) }), ...(to !== undefined && { to: timeOf(to) }) };
 }
 
